@@ -1,0 +1,79 @@
+import { rmSync } from 'node:fs'
+import { access, constants, mkdtemp } from 'node:fs/promises'
+import type { AddressInfo } from 'node:net'
+import { tmpdir } from 'node:os'
+import { delimiter, join } from 'node:path'
+import { EtcdProcess } from './etcd-process.ts'
+
+/** An etcd for trying things out: in a folder of its own, which goes with it. */
+export class DevEtcd {
+  readonly endpoint: string
+  /** Where everything is kept: etcd's data and the server's certificate. */
+  readonly folder: string
+  readonly #process: EtcdProcess
+
+  /** `binary` undefined looks in `searchPath`, a list of folders as in PATH. */
+  static async start(binary: string | undefined, searchPath: string): Promise<DevEtcd> {
+    const program = binary ?? (await findEtcd(searchPath))
+    const folder = await mkdtemp(join(tmpdir(), 'tidings-dev-'))
+    const removeFolder = (): void => rmSync(folder, { recursive: true, force: true })
+    process.once('exit', removeFolder)
+    const etcd = await EtcdProcess.start({ binary: program, dataDir: join(folder, 'etcd') })
+    return new DevEtcd(folder, etcd)
+  }
+
+  private constructor(folder: string, etcd: EtcdProcess) {
+    this.endpoint = etcd.endpoint
+    this.folder = folder
+    this.#process = etcd
+  }
+
+  get certDir(): string {
+    return join(this.folder, 'certs')
+  }
+
+  /** Resolves when etcd is gone, asked for or not. */
+  get exited(): Promise<void> {
+    return this.#process.exited
+  }
+
+  async stop(): Promise<void> {
+    await this.#process.stop()
+  }
+}
+
+/** What a person needs to go on: where the server is, and lines to paste into another terminal. */
+export function devBanner(
+  server: { readonly secure: AddressInfo; readonly certFile: string },
+  etcd: { readonly endpoint: string; readonly folder: string },
+): string {
+  const curl = `curl --cacert ${server.certFile}`
+  const base = `https://localhost:${server.secure.port}`
+  return `
+tidings is up at ${base}, in front of a private etcd at ${etcd.endpoint}.
+In another terminal:
+
+  ${curl} '${base}/readyz?verbose'
+  ${curl} '${base}/livez'
+  ${curl} '${base}/readyz/datastore'
+  ${curl} '${base}/version'
+
+Everything is kept in ${etcd.folder} and removed at the end.
+Press Ctrl-C to stop.
+
+`
+}
+
+async function findEtcd(searchPath: string): Promise<string> {
+  for (const folder of searchPath.split(delimiter)) {
+    const candidate = join(folder, 'etcd')
+    const isProgram = await access(candidate, constants.X_OK).then(
+      () => true,
+      () => false,
+    )
+    if (isProgram) return candidate
+  }
+  throw new Error(
+    'no etcd program in PATH: install etcd 3.5.28 or newer, or name one with --etcd-binary=<path>',
+  )
+}

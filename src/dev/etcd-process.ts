@@ -1,0 +1,228 @@
+/**
+ * Runs one etcd member as a child process.
+ *
+ * The child never outlives us, however we end: a tiny shell waits at the far end of a pipe that only
+ * we hold open, and kills etcd when that pipe closes. (An exit handler would miss SIGKILL, and
+ * SIGTERM when nobody handles it.)
+ */
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { get } from 'node:http'
+import { type AddressInfo, createServer, type Server } from 'node:net'
+import { createInterface } from 'node:readline'
+import { pause } from '../lib/abort.ts'
+
+export interface EtcdPorts {
+  readonly client: number
+  readonly peer: number
+  /** Where etcd answers /health and /metrics, never encrypted. */
+  readonly metrics: number
+}
+
+export interface EtcdProcessOptions {
+  /** The etcd program. */
+  readonly binary: string
+  /** Kept between starts; made by etcd when it is not there. */
+  readonly dataDir: string
+  readonly name?: string | undefined
+  /** Asked of the kernel when not given. */
+  readonly ports?: EtcdPorts | undefined
+  /** All members, this one included; alone when not given. */
+  readonly cluster?: readonly { readonly name: string; readonly peerPort: number }[] | undefined
+  /** Files in PEM form; clients must then present a certificate that `ca` signed. */
+  readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string } | undefined
+  /** Further flags, after ours. */
+  readonly args?: readonly string[] | undefined
+  readonly startTimeoutMs?: number | undefined
+  /** Default true: started means that the cluster serves. False: that this member answers. */
+  readonly waitForQuorum?: boolean | undefined
+}
+
+const host = '127.0.0.1'
+const defaultStartTimeoutMs = 20_000
+const defaultStopTimeoutMs = 5_000
+const healthTimeoutMs = 1_000
+const healthIntervalMs = 50
+/** How often a start is repeated because somebody else took the ports the kernel had offered. */
+const portAttempts = 5
+/** What is kept of etcd's log, to be shown when it does not start. */
+const logLinesKept = 30
+
+export class EtcdProcess {
+  /** The URL for clients. */
+  readonly endpoint: string
+  readonly ports: EtcdPorts
+  readonly pid: number
+  /** Resolves when the process is gone, for whatever reason. */
+  readonly exited: Promise<void>
+  readonly #child: ChildProcess
+  readonly #guard: ChildProcess
+  readonly #log: string[] = []
+  #isGone = false
+
+  /** Resolves when etcd serves; rejects, with etcd's own last words, when it does not in time. */
+  static async start(options: EtcdProcessOptions): Promise<EtcdProcess> {
+    for (let attempt = 1; ; attempt++) {
+      const ports = options.ports ?? (await reservePorts())
+      const etcd = await EtcdProcess.#spawn(options, ports)
+      try {
+        await etcd.#untilServing(options)
+        return etcd
+      } catch (error) {
+        await etcd.kill()
+        const isUnlucky = options.ports === undefined && etcd.#isPortTaken()
+        if (!isUnlucky || attempt === portAttempts) throw error
+      }
+    }
+  }
+
+  private constructor(child: ChildProcess, pid: number, ports: EtcdPorts, isEncrypted: boolean) {
+    this.endpoint = `${isEncrypted ? 'https' : 'http'}://${host}:${ports.client}`
+    this.ports = ports
+    this.pid = pid
+    this.#child = child
+    this.#guard = guard(pid)
+    this.exited = new Promise((resolve) => {
+      child.once('exit', () => {
+        this.#isGone = true
+        this.#guard.kill('SIGKILL')
+        resolve()
+      })
+    })
+    if (child.stderr !== null) {
+      createInterface({ input: child.stderr }).on('line', (line) => this.#keep(line))
+    }
+    // A parent that has nothing else to do may end; the guard ends etcd then.
+    child.unref()
+    for (const stream of [child.stderr, this.#guard.stdin]) {
+      if (stream !== null && 'unref' in stream && typeof stream.unref === 'function') stream.unref()
+    }
+  }
+
+  static async #spawn(options: EtcdProcessOptions, ports: EtcdPorts): Promise<EtcdProcess> {
+    const child = spawn(options.binary, flags(options, ports), {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      // In a group of its own: Ctrl-C is for us, and we stop etcd after ourselves.
+      detached: true,
+    })
+    await once(child, 'spawn')
+    if (child.pid === undefined) throw new Error(`${options.binary} has no process id`)
+    return new EtcdProcess(child, child.pid, ports, options.tls !== undefined)
+  }
+
+  /** The last lines of etcd's log. */
+  get log(): readonly string[] {
+    return this.#log
+  }
+
+  /** Asks etcd to end, waits, and ends it after `timeoutMs`. */
+  async stop(timeoutMs: number = defaultStopTimeoutMs): Promise<void> {
+    this.signal('SIGTERM')
+    // One that is paused would not hear it.
+    this.signal('SIGCONT')
+    const timer = setTimeout(() => this.signal('SIGKILL'), timeoutMs)
+    await this.exited
+    clearTimeout(timer)
+  }
+
+  /** Ends etcd at once, as a crash would. */
+  async kill(): Promise<void> {
+    this.signal('SIGKILL')
+    // While somebody waits for the end we stay.
+    if (!this.#isGone) this.#child.ref()
+    await this.exited
+  }
+
+  /** Does nothing when the process is gone. */
+  signal(signal: NodeJS.Signals): void {
+    if (!this.#isGone) this.#child.kill(signal)
+  }
+
+  async #untilServing(options: EtcdProcessOptions): Promise<void> {
+    const timeoutMs = options.startTimeoutMs ?? defaultStartTimeoutMs
+    const deadline = performance.now() + timeoutMs
+    const query = options.waitForQuorum === false ? '?serializable=true' : ''
+    while (performance.now() < deadline) {
+      if (this.#isGone) throw this.#failure('etcd ended while starting')
+      if (await isHealthy(`http://${host}:${this.ports.metrics}/health${query}`)) return
+      await pause(healthIntervalMs)
+    }
+    throw this.#failure(`etcd does not serve after ${timeoutMs} ms`)
+  }
+
+  #failure(what: string): Error {
+    return new Error([`${what}; its last words:`, ...this.#log].join('\n  '))
+  }
+
+  #isPortTaken(): boolean {
+    return this.#log.some((line) => line.includes('address already in use'))
+  }
+
+  #keep(line: string): void {
+    this.#log.push(line)
+    if (this.#log.length > logLinesKept) this.#log.shift()
+  }
+}
+
+/** Three ports that were free a moment ago. */
+export async function reservePorts(): Promise<EtcdPorts> {
+  const servers = await Promise.all([listen(), listen(), listen()])
+  const [client, peer, metrics] = servers.map((server) => (server.address() as AddressInfo).port)
+  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))))
+  return { client: client ?? 0, peer: peer ?? 0, metrics: metrics ?? 0 }
+}
+
+async function listen(): Promise<Server> {
+  const server = createServer()
+  server.listen(0, host)
+  await once(server, 'listening')
+  return server
+}
+
+/** Kills the process when our end of its pipe closes, which it does when we are gone. */
+function guard(pid: number): ChildProcess {
+  const shell = spawn('/bin/sh', ['-c', `read -r _; kill -KILL ${pid} 2>/dev/null`], {
+    stdio: ['pipe', 'ignore', 'ignore'],
+    detached: true,
+  })
+  shell.unref()
+  return shell
+}
+
+function flags(options: EtcdProcessOptions, ports: EtcdPorts): string[] {
+  const name = options.name ?? 'tidings'
+  const clientUrl = `${options.tls === undefined ? 'http' : 'https'}://${host}:${ports.client}`
+  const peerUrl = `http://${host}:${ports.peer}`
+  const cluster = options.cluster ?? [{ name, peerPort: ports.peer }]
+  const tls = options.tls
+  return [
+    `--name=${name}`,
+    `--data-dir=${options.dataDir}`,
+    `--listen-client-urls=${clientUrl}`,
+    `--advertise-client-urls=${clientUrl}`,
+    `--listen-peer-urls=${peerUrl}`,
+    `--initial-advertise-peer-urls=${peerUrl}`,
+    `--initial-cluster=${cluster.map((m) => `${m.name}=http://${host}:${m.peerPort}`).join(',')}`,
+    `--listen-metrics-urls=http://${host}:${ports.metrics}`,
+    ...(tls === undefined
+      ? []
+      : [
+          `--cert-file=${tls.cert}`,
+          `--key-file=${tls.key}`,
+          `--trusted-ca-file=${tls.ca}`,
+          '--client-cert-auth',
+        ]),
+    ...(options.args ?? []),
+  ]
+}
+
+function isHealthy(url: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const request = get(url, { timeout: healthTimeoutMs, agent: false }, (response) => {
+      response.resume()
+      resolve(response.statusCode === 200)
+    })
+    request.on('timeout', () => request.destroy())
+    request.on('error', () => resolve(false))
+  })
+}

@@ -1,0 +1,126 @@
+import { randomUUID } from 'node:crypto'
+import { entityTooLarge, internalError, StatusError, timedOut, unavailable } from '../api/status.ts'
+import type { Gate } from '../gate/gate.ts'
+import type { Handler, Request, Response } from '../http/exchange.ts'
+import { ExchangeError } from '../http/exchange.ts'
+import type { Log } from '../lib/log.ts'
+import { statusResponse, textResponse } from './respond.ts'
+import type { Services } from './services.ts'
+
+/** Longer ids than this are somebody's mischief, not an audit trail. */
+const AUDIT_ID_MAX = 128
+/** While start-up finishes or shutdown begins, another replica is better placed. */
+const RETRY_AFTER_SECONDS = 5
+const RETRY_LATE_READ_SECONDS = 1
+
+export interface ServeOptions {
+  readonly services: Services
+  readonly gate: Gate
+  readonly log: Log
+  /** The server is on its way out and sends new requests elsewhere. */
+  isTurningAway(): boolean
+}
+
+/**
+ * The life of a request, on one page: find whose path it is, learn who asks, let the service
+ * answer. Whatever a step throws becomes the answer here and nowhere else. An unknown path gets
+ * its 404 past the gate, so that strangers learn nothing from it.
+ */
+export function serve(options: ServeOptions): Handler {
+  const { services, gate, log } = options
+  return async (request) => {
+    const auditId = auditIdOf(request)
+    let response: Response
+    try {
+      if (options.isTurningAway() && !isProbe(request.path)) response = turnedAway()
+      else {
+        const found = services.find(request.path)
+        await gate.authenticate(request, found?.service ?? { isOpenToHost: true })
+        response = await (found === undefined ? nowhere(services) : found.handler(request))
+      }
+    } catch (error) {
+      response = errorResponse(request, error, log.child({ auditId }))
+    }
+    return withStandardHeaders(response, auditId)
+  }
+}
+
+/** The answer to a request whose handler took too long; the handler's own comes too late. */
+export function lateResponse(request: Request): Response {
+  return withStandardHeaders(
+    statusResponse(request, timedOut(retryIfRead(request))),
+    auditIdOf(request),
+  )
+}
+
+/** The one catch: anything thrown becomes a Status. */
+function errorResponse(request: Request, error: unknown, log: Log): Response {
+  const status = statusErrorFor(request, error)
+  if (status.reason === 'InternalError') {
+    log.error('Request failed', {
+      err: error,
+      stack: error instanceof Error ? error.stack : undefined,
+      method: request.method,
+      path: request.path,
+    })
+  }
+  return statusResponse(request, status)
+}
+
+function statusErrorFor(request: Request, error: unknown): StatusError {
+  if (error instanceof StatusError) return error
+  if (!(error instanceof ExchangeError)) return internalError(error)
+  switch (error.kind) {
+    case 'too-large':
+      return entityTooLarge(error.message, error)
+    case 'shutdown':
+      return unavailable('apiserver is shutting down', 1)
+    case 'gone':
+    case 'timeout':
+      return timedOut({ ...retryIfRead(request), cause: error })
+  }
+}
+
+/** A read may simply be sent again. What became of a late write its caller has to find out. */
+function retryIfRead(request: Request): { readonly retryAfterSeconds?: number } {
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  return isRead ? { retryAfterSeconds: RETRY_LATE_READ_SECONDS } : {}
+}
+
+function nowhere(services: Services): Response {
+  if (services.missing().length > 0) {
+    throw unavailable(
+      'the request has been made before all known HTTP paths have been installed, please try again',
+      RETRY_AFTER_SECONDS,
+    )
+  }
+  return textResponse(404, '404 page not found\n')
+}
+
+function turnedAway(): Response {
+  const response = textResponse(429, 'The apiserver is shutting down, please try again later.\n')
+  return {
+    ...response,
+    headers: { ...response.headers, 'retry-after': String(RETRY_AFTER_SECONDS) },
+    closeConnection: true,
+  }
+}
+
+/** Probes and metrics tell about the shutdown itself and go on to the end. */
+function isProbe(path: string): boolean {
+  return /^\/(readyz|livez|healthz|metrics)/.test(path)
+}
+
+function withStandardHeaders(response: Response, auditId: string): Response {
+  return {
+    ...response,
+    headers: { 'audit-id': auditId, 'cache-control': 'no-cache, private', ...response.headers },
+  }
+}
+
+/** The caller's own id if it is a sensible one, so that both logs can be held side by side. */
+function auditIdOf(request: Request): string {
+  const sent = request.headers['audit-id']
+  const isUsable = sent !== undefined && sent.length <= AUDIT_ID_MAX && /^[\x21-\x7e]+$/.test(sent)
+  return isUsable ? sent : randomUUID()
+}

@@ -1,0 +1,46 @@
+import type { Handler } from '../http/exchange.ts'
+
+/** A family of paths that is served together and becomes available together. */
+export interface Service {
+  readonly name: string
+  /** Callers on this host need no credentials for it. */
+  readonly isOpenToHost: boolean
+  /** The handler for a path of this family; undefined for anybody else's path. */
+  find(path: string): Handler | undefined
+}
+
+/**
+ * The paths this server serves. Which services there will be is known from the start; each is
+ * installed when it can answer. Until all are, a path nobody knows may still become known, so it
+ * is not yet "not found".
+ */
+export class Services {
+  readonly #expected: readonly string[]
+  readonly #installed: Service[] = []
+
+  constructor(expected: readonly string[]) {
+    this.#expected = expected
+  }
+
+  install(service: Service): void {
+    if (!this.missing().includes(service.name)) {
+      throw new Error(`unexpected service: ${service.name}`)
+    }
+    this.#installed.push(service)
+  }
+
+  /** Names of the services that cannot answer yet. */
+  missing(): readonly string[] {
+    return this.#expected.filter(
+      (name) => !this.#installed.some((service) => service.name === name),
+    )
+  }
+
+  find(path: string): { readonly service: Service; readonly handler: Handler } | undefined {
+    for (const service of this.#installed) {
+      const handler = service.find(path)
+      if (handler !== undefined) return { service, handler }
+    }
+    return undefined
+  }
+}

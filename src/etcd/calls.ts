@@ -1,0 +1,307 @@
+/**
+ * Requests with one answer: their deadlines, and what is tried again.
+ *
+ * A read may be asked of several members. When the first stays silent for a while a second one is
+ * asked as well and the first answer counts, so that a member that is paused or cut off costs a
+ * second at most, while one that is merely busy with a large answer may still give it.
+ *
+ * A write is sent once. It is sent again only when it is certain that nothing came of the first
+ * time: no connection was there to send it on, or etcd refused before proposing it.
+ *
+ * Every call ends at its deadline by a timer of ours, whatever becomes of the connection.
+ */
+import { pause } from '../lib/abort.ts'
+import { Backoff } from '../lib/backoff.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Endpoint, EndpointSet } from './endpoints.ts'
+import { EtcdError, isWorthAnotherTry } from './errors.ts'
+import { type Method, reconnectFirstMs, reconnectMostMs, startCall } from './grpc.ts'
+import type { CallOptions } from './protocol.ts'
+
+/** A member that has not answered after this long is doubted; never more than a third of the time. */
+const doubtAfterMs = 1_000
+const doubtShare = 3
+/** gRPC's own deadline, which etcd is told, comes after ours: ours is the one that decides. */
+const deadlineSlackMs = 250
+
+/** One call from its beginning to its end, all its attempts included. */
+interface Scope {
+  readonly deadlineAt: number
+  readonly timeoutMs: number
+  /** Aborts at the deadline, by the caller's signal, or when the client closes. */
+  readonly signal: AbortSignal
+}
+
+interface Request<Answer> {
+  readonly method: Method<Answer>
+  readonly message: Buffer
+}
+
+interface Answered<Answer> {
+  readonly endpoint: Endpoint
+  readonly answer: Answer
+}
+
+type Outcome<Answer> = Answered<Answer> | { readonly endpoint: Endpoint; readonly error: EtcdError }
+
+/** A read, and whom it has been put to. */
+interface Race<Answer> {
+  readonly among: readonly Endpoint[]
+  readonly asked: Set<Endpoint>
+  readonly running: Map<Endpoint, Promise<Outcome<Answer>>>
+}
+
+export class Calls {
+  readonly #endpoints: EndpointSet
+  readonly #clock: Clock
+  readonly #defaultTimeoutMs: number
+  readonly #open = new Set<Scope>()
+  readonly #closing: AbortSignal
+
+  constructor(options: {
+    readonly endpoints: EndpointSet
+    /** Aborts when the client closes, with the error to report. */
+    readonly closing: AbortSignal
+    readonly clock: Clock
+    readonly defaultTimeoutMs: number
+  }) {
+    this.#endpoints = options.endpoints
+    this.#closing = options.closing
+    this.#clock = options.clock
+    this.#defaultTimeoutMs = options.defaultTimeoutMs
+  }
+
+  /** Asks any member, or one of `among` only. */
+  read<Answer>(
+    request: Request<Answer>,
+    options: CallOptions | undefined,
+    among?: readonly Endpoint[],
+  ): Promise<Answer> {
+    return this.#within(options, (scope) =>
+      this.#read(request, scope, among ?? this.#endpoints.all),
+    )
+  }
+
+  write<Answer>(request: Request<Answer>, options: CallOptions | undefined): Promise<Answer> {
+    return this.#within(options, (scope) => this.#write(request, scope))
+  }
+
+  /** How far the most overdue call is past its deadline: anything but 0 means that we are stuck. */
+  overdueMs(): number {
+    const now = this.#clock.now()
+    let most = 0
+    for (const scope of this.#open) most = Math.max(most, now - scope.deadlineAt)
+    return most
+  }
+
+  async #within<Answer>(
+    options: CallOptions | undefined,
+    run: (scope: Scope) => Promise<Answer>,
+  ): Promise<Answer> {
+    const timeoutMs = options?.timeoutMs ?? this.#defaultTimeoutMs
+    const ending = new AbortController()
+    const closing = this.#closing
+    const caller = options?.signal
+    const onClose = () => ending.abort(closing.reason)
+    const onCaller = () => ending.abort(gaveUp(caller?.reason))
+    if (closing.aborted) onClose()
+    else if (caller?.aborted === true) onCaller()
+    const timer = setTimeout(() => ending.abort(timedOut(timeoutMs)), timeoutMs)
+    closing.addEventListener('abort', onClose)
+    caller?.addEventListener('abort', onCaller)
+    const scope = { deadlineAt: this.#clock.now() + timeoutMs, timeoutMs, signal: ending.signal }
+    this.#open.add(scope)
+    try {
+      return await run(scope)
+    } finally {
+      this.#open.delete(scope)
+      clearTimeout(timer)
+      closing.removeEventListener('abort', onClose)
+      caller?.removeEventListener('abort', onCaller)
+      // Ends what is still being asked of other members.
+      ending.abort()
+    }
+  }
+
+  async #write<Answer>(request: Request<Answer>, scope: Scope): Promise<Answer> {
+    const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
+    const refused = new Set<Endpoint>()
+    let last: EtcdError | undefined
+    while (!scope.signal.aborted) {
+      const endpoint = this.#endpoints.pick('calls', { avoid: refused })
+      if (endpoint === undefined && refused.size === 0) {
+        await this.#endpoints.changed(scope.signal)
+        continue
+      }
+      if (endpoint === undefined) {
+        refused.clear()
+        await pause(backoff.next(), scope.signal)
+        continue
+      }
+      const outcome = await this.#writeOnce(request, scope, endpoint)
+      if ('answer' in outcome) return this.#servedBy(outcome)
+      if (outcome.error.maybeApplied || !isWorthAnotherTry(outcome.error)) throw outcome.error
+      last = outcome.error
+      refused.add(endpoint)
+    }
+    throw this.#neverSent(scope, last)
+  }
+
+  async #writeOnce<Answer>(
+    request: Request<Answer>,
+    scope: Scope,
+    endpoint: Endpoint,
+  ): Promise<Outcome<Answer>> {
+    // Those who come after this write need not wait with it.
+    const doubt = setTimeout(() => endpoint.suspect(), doubtDelayMs(scope))
+    const outcome = await this.#ask(request, scope, endpoint)
+    clearTimeout(doubt)
+    return outcome
+  }
+
+  async #read<Answer>(
+    request: Request<Answer>,
+    scope: Scope,
+    among: readonly Endpoint[],
+  ): Promise<Answer> {
+    const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
+    const race: Race<Answer> = { among, asked: new Set(), running: new Map() }
+    let last: EtcdError | undefined
+    while (!scope.signal.aborted) {
+      this.#askOneMore(request, scope, race)
+      if (race.running.size === 0) {
+        await this.#beforeNextRound(race, backoff, scope)
+        continue
+      }
+      const outcome = await this.#firstOf(race, scope)
+      if (outcome === undefined) continue
+      if ('answer' in outcome) return this.#won(race, outcome)
+      if (!isWorthAnotherTry(outcome.error)) throw outcome.error
+      last = outcome.error
+    }
+    throw this.#neverSent(scope, last)
+  }
+
+  #askOneMore<Answer>(request: Request<Answer>, scope: Scope, race: Race<Answer>): void {
+    const endpoint = this.#endpoints.pick('calls', { avoid: race.asked, among: race.among })
+    if (endpoint === undefined) return
+    race.asked.add(endpoint)
+    race.running.set(endpoint, this.#ask(request, scope, endpoint))
+  }
+
+  #won<Answer>(race: Race<Answer>, outcome: Answered<Answer>): Answer {
+    // The others were asked before and have not answered: they are the slow ones.
+    for (const silent of race.running.keys()) silent.suspect()
+    // A member that was asked by name says nothing about where to go next.
+    return race.among === this.#endpoints.all ? this.#servedBy(outcome) : outcome.answer
+  }
+
+  #servedBy<Answer>(outcome: Answered<Answer>): Answer {
+    outcome.endpoint.trust()
+    this.#endpoints.prefer(outcome.endpoint)
+    return outcome.answer
+  }
+
+  /** Everybody failed: begin again after a while. Nobody was there: wait for somebody. */
+  async #beforeNextRound(race: Race<unknown>, backoff: Backoff, scope: Scope): Promise<void> {
+    if (race.asked.size === 0) {
+      await this.#endpoints.changed(scope.signal)
+      return
+    }
+    race.asked.clear()
+    await pause(backoff.next(), scope.signal)
+  }
+
+  /** The first answer or failure; undefined when it is time to ask somebody else as well. */
+  async #firstOf<Answer>(race: Race<Answer>, scope: Scope): Promise<Outcome<Answer> | undefined> {
+    const { running } = race
+    let timer: NodeJS.Timeout | undefined
+    const doubt = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), doubtDelayMs(scope))
+    })
+    const first = await Promise.race([...running.values(), doubt])
+    clearTimeout(timer)
+    if (first === undefined) for (const endpoint of running.keys()) endpoint.suspect()
+    else running.delete(first.endpoint)
+    return first
+  }
+
+  /** One attempt at one member. Settles when the scope ends, if not before; never rejects. */
+  #ask<Answer>(
+    request: Request<Answer>,
+    scope: Scope,
+    endpoint: Endpoint,
+  ): Promise<Outcome<Answer>> {
+    const { method, message } = request
+    return new Promise((resolve) => {
+      const onEnd = () => {
+        settle({ endpoint, error: endOfAttempt(scope, endpoint, method) })
+        cancel?.()
+      }
+      const settle = (outcome: Outcome<Answer>) => {
+        scope.signal.removeEventListener('abort', onEnd)
+        resolve(outcome)
+      }
+      const remainingMs = scope.deadlineAt - this.#clock.now()
+      const deadline = new Date(Date.now() + remainingMs + deadlineSlackMs)
+      let cancel: (() => void) | undefined
+      scope.signal.addEventListener('abort', onEnd)
+      try {
+        const client = endpoint.client('calls')
+        cancel = startCall(client, method, { request: message, deadline }, (failed, answer) => {
+          if (failed === undefined) settle({ endpoint, answer: answer as Answer })
+          else settle({ endpoint, error: endpoint.failed(failed, method) })
+        })
+      } catch (cause) {
+        // The channel would not take the call, so nothing was sent.
+        const text = 'the connection does not take calls'
+        settle({ endpoint, error: new EtcdError({ kind: 'unavailable', message: text, cause }) })
+      }
+    })
+  }
+
+  /** The end of a call of which nothing was ever sent, or that was refused each time. */
+  #neverSent(scope: Scope, last: EtcdError | undefined): EtcdError {
+    const end = endOf(scope)
+    if (end.kind === 'cancelled') return end
+    if (last !== undefined) return last
+    const reasons = this.#endpoints.all.map((endpoint) => endpoint.lastError())
+    const reason = reasons.find((error) => error !== undefined)
+    return new EtcdError({
+      kind: 'unavailable',
+      message: `not connected to etcd${reason === undefined ? '' : `: ${reason.message}`}`,
+      endpoint: reason?.endpoint,
+      cause: reason ?? end,
+    })
+  }
+}
+
+function doubtDelayMs(scope: Scope): number {
+  return Math.min(doubtAfterMs, scope.timeoutMs / doubtShare)
+}
+
+/** Why the scope ended. */
+function endOf(scope: Scope): EtcdError {
+  const reason: unknown = scope.signal.reason
+  return reason instanceof EtcdError ? reason : timedOut(scope.timeoutMs)
+}
+
+/** The same, told of a call that was under way at a member. */
+function endOfAttempt(scope: Scope, endpoint: Endpoint, method: Method<unknown>): EtcdError {
+  const { kind, message, cause } = endOf(scope)
+  return new EtcdError({
+    kind,
+    message,
+    endpoint: endpoint.name,
+    maybeApplied: method.write,
+    cause,
+  })
+}
+
+function timedOut(timeoutMs: number): EtcdError {
+  return new EtcdError({ kind: 'timeout', message: `no answer within ${Math.round(timeoutMs)} ms` })
+}
+
+function gaveUp(cause: unknown): EtcdError {
+  return new EtcdError({ kind: 'cancelled', message: 'the caller gave up', cause })
+}

@@ -1,0 +1,172 @@
+import type { Client } from '@grpc/grpc-js'
+import type { Clock } from '../lib/clock.ts'
+import type { ConnectionState } from './connection.ts'
+import { type EtcdError, errorFromStatus, isWorthAnotherTry } from './errors.ts'
+import type { EndpointStatus } from './protocol.ts'
+
+/**
+ * How long a member that kept somebody waiting is passed over. If it is paused or cut off, its
+ * connection is found dead within this time (keepalive: 5 s + 3 s) and it stays out until it is back.
+ */
+const suspicionMs = 10_000
+
+/** What an endpoint needs of its connections; the real one is in connection.ts. */
+export interface Link {
+  readonly client: Client
+  readonly state: ConnectionState
+  /** It is connected but did not answer when it was last tried out. */
+  readonly isSilent: boolean
+  readonly lastError: EtcdError | undefined
+  close(): void
+}
+
+/** One member as we see it. */
+export class Endpoint {
+  /** As configured. */
+  readonly name: string
+  readonly #calls: Link
+  readonly #streams: Link
+  readonly #clock: Clock
+  #suspectUntil = Number.NEGATIVE_INFINITY
+  #lastError: EtcdError | undefined
+
+  /**
+   * Streams have a connection of their own, so that a page of a million keys does not stand before
+   * the changes of a watch.
+   */
+  constructor(options: {
+    readonly name: string
+    readonly calls: Link
+    readonly streams: Link
+    readonly clock: Clock
+  }) {
+    this.name = options.name
+    this.#calls = options.calls
+    this.#streams = options.streams
+    this.#clock = options.clock
+  }
+
+  client(use: ConnectionUse): Client {
+    return this.#link(use).client
+  }
+
+  isReady(use: ConnectionUse): boolean {
+    return this.#link(use).state === 'ready'
+  }
+
+  isSuspect(): boolean {
+    return this.#clock.now() < this.#suspectUntil || this.#calls.isSilent
+  }
+
+  /** It kept somebody waiting: prefer others for a while. */
+  suspect(): void {
+    this.#suspectUntil = this.#clock.now() + suspicionMs
+  }
+
+  /** It answered. */
+  trust(): void {
+    this.#suspectUntil = Number.NEGATIVE_INFINITY
+  }
+
+  /** What a call to it that failed means; a fault of the member is kept for `lastError`. */
+  failed(
+    status: { readonly code: number; readonly details: string },
+    method: { readonly write: boolean },
+  ): EtcdError {
+    const { code, details } = status
+    const { write } = method
+    const error = errorFromStatus({ code, details, endpoint: this.name, write, cause: status })
+    if (isWorthAnotherTry(error)) this.#lastError = error
+    return error
+  }
+
+  /** Why it cannot be reached, else what it last failed with. */
+  lastError(): EtcdError | undefined {
+    return this.#calls.lastError ?? this.#lastError
+  }
+
+  status(): EndpointStatus {
+    return { endpoint: this.name, state: this.#calls.state, lastError: this.lastError() }
+  }
+
+  close(): void {
+    this.#calls.close()
+    this.#streams.close()
+  }
+
+  #link(use: ConnectionUse): Link {
+    return use === 'calls' ? this.#calls : this.#streams
+  }
+}
+
+export type ConnectionUse = 'calls' | 'streams'
+
+/**
+ * All members, in the configured order. We stay with one for as long as it serves us, and move to
+ * the next that is connected when it does not.
+ */
+export class EndpointSet {
+  readonly all: readonly Endpoint[]
+  readonly #waiting = new Set<() => void>()
+  #preferred = 0
+
+  constructor(make: (onChange: () => void) => readonly Endpoint[]) {
+    this.all = make(() => this.#wakeAll())
+  }
+
+  find(name: string): Endpoint | undefined {
+    return this.all.find((endpoint) => endpoint.name === name)
+  }
+
+  /**
+   * The member to turn to now: connected, not in `avoid`, suspects last. Undefined when there is
+   * none; `changed` then tells when to ask again.
+   */
+  pick(
+    use: ConnectionUse,
+    options?: {
+      readonly avoid?: ReadonlySet<Endpoint> | undefined
+      readonly among?: readonly Endpoint[] | undefined
+    },
+  ): Endpoint | undefined {
+    let suspect: Endpoint | undefined
+    for (let step = 0; step < this.all.length; step++) {
+      const endpoint = this.all[(this.#preferred + step) % this.all.length]
+      if (endpoint === undefined || !endpoint.isReady(use)) continue
+      if (options?.avoid?.has(endpoint) === true) continue
+      if (options?.among !== undefined && !options.among.includes(endpoint)) continue
+      if (!endpoint.isSuspect()) return endpoint
+      suspect ??= endpoint
+    }
+    return suspect
+  }
+
+  /** Stay with this one: it served us. */
+  prefer(endpoint: Endpoint): void {
+    const index = this.all.indexOf(endpoint)
+    if (index >= 0) this.#preferred = index
+  }
+
+  /** Resolves when any connection changes its state or the signal aborts. */
+  changed(signal: AbortSignal): Promise<void> {
+    if (signal.aborted) return Promise.resolve()
+    return new Promise((resolve) => {
+      const wake = () => {
+        this.#waiting.delete(wake)
+        signal.removeEventListener('abort', wake)
+        resolve()
+      }
+      this.#waiting.add(wake)
+      signal.addEventListener('abort', wake)
+    })
+  }
+
+  close(): void {
+    for (const endpoint of this.all) endpoint.close()
+    this.#wakeAll()
+  }
+
+  #wakeAll(): void {
+    for (const wake of [...this.#waiting]) wake()
+  }
+}

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { type EtcdErrorKind, errorFromStatus, isWorthAnotherTry } from './errors.ts'
+
+const endpoint = 'http://etcd:2379'
+
+const table: readonly {
+  readonly code: number
+  readonly details: string
+  readonly kind: EtcdErrorKind
+  readonly maybeApplied: boolean
+}[] = [
+  // Answers that prove that nothing happened.
+  { code: 14, details: 'etcdserver: no leader', kind: 'unavailable', maybeApplied: false },
+  { code: 14, details: 'etcdserver: not capable', kind: 'unavailable', maybeApplied: false },
+  { code: 2, details: 'raft proposal dropped', kind: 'unavailable', maybeApplied: false },
+  {
+    code: 2,
+    details: 'etcdserver: too many requests',
+    kind: 'too-many-requests',
+    maybeApplied: false,
+  },
+  {
+    code: 8,
+    details: 'etcdserver: too many requests',
+    kind: 'too-many-requests',
+    maybeApplied: false,
+  },
+  { code: 3, details: 'etcdserver: request is too large', kind: 'too-large', maybeApplied: false },
+  {
+    code: 3,
+    details: 'etcdserver: duplicate key given in txn request',
+    kind: 'invalid',
+    maybeApplied: false,
+  },
+  {
+    code: 3,
+    details: 'etcdserver: too many operations in txn request',
+    kind: 'invalid',
+    maybeApplied: false,
+  },
+  {
+    code: 5,
+    details: 'etcdserver: requested lease not found',
+    kind: 'not-found',
+    maybeApplied: false,
+  },
+  {
+    code: 7,
+    details: 'etcdserver: permission denied',
+    kind: 'unauthenticated',
+    maybeApplied: false,
+  },
+  {
+    code: 16,
+    details: 'etcdserver: invalid auth token',
+    kind: 'unauthenticated',
+    maybeApplied: false,
+  },
+  { code: 15, details: 'etcdserver: corrupt cluster', kind: 'corrupt', maybeApplied: false },
+  {
+    code: 11,
+    details: 'etcdserver: mvcc: required revision has been compacted',
+    kind: 'compacted',
+    maybeApplied: false,
+  },
+  {
+    code: 11,
+    details: 'etcdserver: mvcc: required revision is a future revision',
+    kind: 'future-revision',
+    maybeApplied: false,
+  },
+  {
+    code: 8,
+    details: 'grpc: received message larger than max (3 vs. 2)',
+    kind: 'too-large',
+    maybeApplied: false,
+  },
+  // Answers and breakdowns that prove nothing.
+  { code: 14, details: 'etcdserver: request timed out', kind: 'unavailable', maybeApplied: true },
+  {
+    code: 14,
+    details: 'etcdserver: request timed out, possibly due to previous leader failure',
+    kind: 'unavailable',
+    maybeApplied: true,
+  },
+  { code: 14, details: 'etcdserver: leader changed', kind: 'unavailable', maybeApplied: true },
+  { code: 14, details: 'etcdserver: server stopped', kind: 'unavailable', maybeApplied: true },
+  {
+    code: 8,
+    details: 'etcdserver: mvcc: database space exceeded',
+    kind: 'no-space',
+    maybeApplied: true,
+  },
+  { code: 14, details: 'Connection dropped', kind: 'unavailable', maybeApplied: true },
+  {
+    code: 13,
+    details: 'Received RST_STREAM with code 2 (Internal server error)',
+    kind: 'unavailable',
+    maybeApplied: true,
+  },
+  { code: 1, details: 'Call cancelled', kind: 'unavailable', maybeApplied: true },
+  { code: 4, details: 'Deadline exceeded', kind: 'timeout', maybeApplied: true },
+  { code: 13, details: 'Response message parsing error: x', kind: 'internal', maybeApplied: true },
+  {
+    code: 8,
+    details: 'Received message larger than max (3 vs 2)',
+    kind: 'too-large',
+    maybeApplied: true,
+  },
+  // Our own end of the line may use the codes of a refusal without etcd having said anything.
+  { code: 3, details: 'made up here', kind: 'invalid', maybeApplied: true },
+  { code: 2, details: '', kind: 'internal', maybeApplied: true },
+]
+
+for (const { code, details, kind, maybeApplied } of table) {
+  test(`errors: ${code} "${details}" is ${kind}, a write ${maybeApplied ? 'may have' : 'has not'} happened`, () => {
+    const error = errorFromStatus({ code, details, endpoint, write: true })
+    assert.equal(error.kind, kind)
+    assert.equal(error.maybeApplied, maybeApplied)
+    assert.equal(error.endpoint, endpoint)
+    assert.equal(error.grpcCode, code)
+  })
+}
+
+test('errors: a read is never "maybe applied"', () => {
+  for (const { code, details } of table) {
+    assert.equal(errorFromStatus({ code, details, endpoint, write: false }).maybeApplied, false)
+  }
+})
+
+test('errors: only unavailability is worth another try', () => {
+  for (const { code, details, kind } of table) {
+    const error = errorFromStatus({ code, details, endpoint, write: false })
+    assert.equal(isWorthAnotherTry(error), kind === 'unavailable')
+  }
+})

@@ -1,0 +1,81 @@
+import { EtcdError } from './errors.ts'
+import type { WatchMessage } from './hot-messages.ts'
+import type { WatchBatch, WatchEvent } from './protocol.ts'
+
+/**
+ * Turns the messages of one watch stream into batches that never split a revision, never go back and
+ * never repeat.
+ *
+ * etcd keeps a revision in one answer but may cut a large answer into pieces anywhere. What is
+ * complete is passed on at once; only the last revision of a piece waits for the next one, so no
+ * more than one revision and one piece are held.
+ */
+export class WholeRevisions {
+  #delivered: number
+  #held: WatchEvent[] = []
+
+  /** Nothing up to `delivered` is owed any more. */
+  constructor(delivered: number) {
+    this.#delivered = delivered
+  }
+
+  /** The revision up to which everything has been handed on. */
+  get delivered(): number {
+    return this.#delivered
+  }
+
+  /** A new stream begins after `delivered`: what is held of the old one will come again. */
+  startOver(): void {
+    this.#held = []
+  }
+
+  /** What can be handed on now; undefined when that is nothing. */
+  take(message: WatchMessage): WatchBatch | undefined {
+    if (message.events.length === 0) return this.#progress(message)
+    this.#check(message.events)
+    const events = this.#held.length === 0 ? message.events : [...this.#held, ...message.events]
+    const whole = message.fragment ? lastRevisionStart(events) : events.length
+    this.#held = events.slice(whole)
+    if (whole === 0) return undefined
+    this.#delivered = revisionAt(events, whole - 1)
+    return {
+      revision: this.#delivered,
+      events: whole === events.length ? events : events.slice(0, whole),
+    }
+  }
+
+  /** A member that lags behind the one before may report less than we have: that is no news. */
+  #progress(message: WatchMessage): WatchBatch | undefined {
+    if (this.#held.length > 0 || message.revision < this.#delivered) return undefined
+    this.#delivered = message.revision
+    return { revision: message.revision, events: [] }
+  }
+
+  /** An order that is not etcd's would corrupt whoever follows it: better to stop here. */
+  #check(events: readonly WatchEvent[]): void {
+    const firstOwed = this.#delivered + 1
+    let last = this.#held.length > 0 ? revisionAt(this.#held, 0) : firstOwed
+    for (const event of events) {
+      const revision = event.kv.modRevision
+      if (revision < last) {
+        throw new EtcdError({
+          kind: 'internal',
+          message: `etcd delivered revision ${revision} of a watch where at least ${last} was due`,
+        })
+      }
+      last = revision
+    }
+  }
+}
+
+/** Where the events of the last revision begin. */
+function lastRevisionStart(events: readonly WatchEvent[]): number {
+  let start = events.length - 1
+  const last = revisionAt(events, start)
+  while (start > 0 && revisionAt(events, start - 1) === last) start--
+  return start
+}
+
+function revisionAt(events: readonly WatchEvent[], index: number): number {
+  return events[index]?.kv.modRevision ?? 0
+}

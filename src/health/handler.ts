@@ -1,0 +1,115 @@
+import type { Handler, Request, Response } from '../http/exchange.ts'
+import { goQuote } from '../lib/go-quote.ts'
+import type { Log } from '../lib/log.ts'
+import type { HealthMetrics } from './metrics.ts'
+import type { CheckOutcome, HealthCheck, Probe, ProbeReport } from './probe.ts'
+import { runCheck } from './probe.ts'
+
+/**
+ * The last line when all is well. It names healthz on every endpoint; machines look at the
+ * status code, and people compare this text with what they have always seen.
+ */
+const PASSED_LINE = 'healthz check passed\n'
+
+/** A crowd of probes that all fail for one reason is one piece of news. */
+const REPEAT_LOG_MS = 10_000
+
+export interface HealthOptions {
+  readonly probes: readonly Probe[]
+  readonly metrics: HealthMetrics
+  readonly log: Log
+}
+
+/**
+ * Finds the handler for `/livez`, `/readyz`, `/healthz` and for `/<endpoint>/<check>`, where the
+ * name of a check may itself contain slashes. Methods are not told apart: what a probe sends is
+ * a question, however it is put.
+ */
+export function healthPaths(options: HealthOptions): (path: string) => Handler | undefined {
+  const probes = new Map(options.probes.map((probe) => [probe.name, probe]))
+  const aggregates = new Map(options.probes.map((probe) => [probe, aggregate(probe, options)]))
+  return (path) => {
+    const [, endpoint = '', name] = /^\/([^/]+)(?:\/(.*))?$/s.exec(path) ?? []
+    const probe = probes.get(endpoint)
+    if (probe === undefined) return undefined
+    if (name === undefined) return aggregates.get(probe)
+    const check = probe.find(name)
+    return check === undefined ? undefined : single(check)
+  }
+}
+
+function aggregate(probe: Probe, { metrics, log }: HealthOptions): Handler {
+  const logFailures = failureLog(probe.name, log)
+  return async (request: Request) => {
+    const report = await probe.run(request.query.getAll('exclude'), request.signal)
+    metrics.record(probe.name, report.outcomes)
+    logFailures(report)
+    const isVerbose = request.query.has('verbose')
+    if (report.isHealthy) return text(200, isVerbose ? describe(report) + PASSED_LINE : 'ok')
+    return text(500, `${describe(report)}${probe.name} check failed\n`)
+  }
+}
+
+/** One check alone: the only place where a caller is told the reason of a failure. */
+function single(check: HealthCheck): Handler {
+  return async (request: Request) => {
+    const outcome = await runCheck(check, request.signal)
+    if (outcome.result === 'failed') {
+      return text(500, `internal server error: ${reasonText(outcome.reason)}\n`)
+    }
+    return { status: 200, headers: { 'content-type': 'text/plain; charset=utf-8' }, body: 'ok' }
+  }
+}
+
+function describe(report: ProbeReport): string {
+  const lines = report.outcomes.map(line)
+  if (report.unmatched.length > 0) {
+    const names = report.unmatched.toSorted().map(goQuote).join(',')
+    lines.push(`warn: some health checks cannot be excluded: no matches for ${names}\n`)
+  }
+  return lines.join('')
+}
+
+function line(outcome: CheckOutcome): string {
+  switch (outcome.result) {
+    case 'ok':
+      return `[+]${outcome.name} ok\n`
+    case 'excluded':
+      return `[+]${outcome.name} excluded: ok\n`
+    case 'failed':
+      return `[-]${outcome.name} failed: reason withheld\n`
+  }
+}
+
+/** The reasons go to the log when they change, and again once in a while as long as they last. */
+function failureLog(endpoint: string, log: Log): (report: ProbeReport) => void {
+  let logged = ''
+  let loggedAt = 0
+  return (report) => {
+    const failed = report.outcomes
+      .filter((outcome) => outcome.result === 'failed')
+      .map((outcome) => `${outcome.name}: ${reasonText(outcome.reason)}`)
+      .join('; ')
+    const isOld = performance.now() - loggedAt >= REPEAT_LOG_MS
+    if (failed === logged && (failed === '' || !isOld)) return
+    logged = failed
+    loggedAt = performance.now()
+    if (failed === '') log.info('Health checks pass again', { endpoint })
+    else log.warn('Health check failed', { endpoint, failed })
+  }
+}
+
+function reasonText(reason: unknown): string {
+  return reason instanceof Error ? reason.message : String(reason)
+}
+
+function text(status: number, body: string): Response {
+  return {
+    status,
+    headers: {
+      'content-type': 'text/plain; charset=utf-8',
+      'x-content-type-options': 'nosniff',
+    },
+    body,
+  }
+}

@@ -1,0 +1,135 @@
+import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { hostname, networkInterfaces } from 'node:os'
+import { join } from 'node:path'
+import type { ServingCertificate } from './listener.ts'
+import { makeSelfSigned } from './self-signed.ts'
+
+/** Where a serving certificate and its key are kept. */
+export interface CertificatePaths {
+  readonly certFile: string
+  readonly keyFile: string
+}
+
+const POLL_INTERVAL_MS = 1000
+const DAY_MS = 24 * 60 * 60 * 1000
+/** A certificate we made ourselves is made anew at start when this little of its time is left. */
+const RENEW_BEFORE_MS = 30 * DAY_MS
+
+/** Reads a pair and makes sure that it is one, so that a mistake shows here and not in handshakes. */
+export async function loadCertificate(paths: CertificatePaths): Promise<ServingCertificate> {
+  const [cert, key] = await Promise.all([
+    readFile(paths.certFile, 'utf8'),
+    readFile(paths.keyFile, 'utf8'),
+  ])
+  const leaf = parseOr(
+    () => new X509Certificate(cert),
+    `${paths.certFile} holds no PEM certificate`,
+  )
+  const privateKey = parseOr(
+    () => createPrivateKey(key),
+    `${paths.keyFile} holds no PEM private key`,
+  )
+  if (!leaf.checkPrivateKey(privateKey)) {
+    throw new Error(`${paths.keyFile} is not the key of the certificate in ${paths.certFile}`)
+  }
+  return { cert, key }
+}
+
+/**
+ * Makes sure `dir` holds a certificate of our own for this host, and says where. One that is
+ * there already is kept, so that clients who were given it need not be given another.
+ */
+export async function ensureSelfSigned(dir: string, address: string): Promise<CertificatePaths> {
+  const paths = { certFile: join(dir, 'tidings.crt'), keyFile: join(dir, 'tidings.key') }
+  const hosts = hostNames(address)
+  if (await isStillGood(paths, hosts)) return paths
+
+  const { cert, key } = await makeSelfSigned(hosts)
+  await mkdir(dir, { recursive: true })
+  await replaceFile(paths.keyFile, key, 0o600)
+  await replaceFile(paths.certFile, cert, 0o644)
+  return paths
+}
+
+/**
+ * Looks at the files once a second and reports a new pair. Looking beats being notified: mounted
+ * secrets are swapped by symbolic link, on which notifications of the system go quiet. While the
+ * two files do not fit together (one is written before the other) the old pair stays.
+ */
+export function followCertificate(
+  paths: CertificatePaths,
+  callbacks: {
+    readonly onChange: (certificate: ServingCertificate) => void
+    readonly onProblem: (problem: unknown) => void
+  },
+): { stop(): void } {
+  let seen: string | undefined
+  let isBusy = false
+  const look = async (): Promise<void> => {
+    const now = await fingerprint(paths)
+    if (seen === undefined) seen = now
+    if (now === seen) return
+    seen = now
+    callbacks.onChange(await loadCertificate(paths))
+  }
+  const timer = setInterval(() => {
+    if (isBusy) return
+    isBusy = true
+    look()
+      .catch(callbacks.onProblem)
+      .finally(() => {
+        isBusy = false
+      })
+  }, POLL_INTERVAL_MS)
+  timer.unref()
+  return { stop: () => clearInterval(timer) }
+}
+
+async function fingerprint(paths: CertificatePaths): Promise<string> {
+  const stats = await Promise.all([stat(paths.certFile), stat(paths.keyFile)])
+  return stats.map(({ ino, size, mtimeMs }) => `${ino}:${size}:${mtimeMs}`).join(' ')
+}
+
+async function isStillGood(paths: CertificatePaths, hosts: readonly string[]): Promise<boolean> {
+  try {
+    const { cert } = await loadCertificate(paths)
+    const leaf = new X509Certificate(cert)
+    if (Date.parse(leaf.validTo) - Date.now() < RENEW_BEFORE_MS) return false
+    return hosts.every((host) => (leaf.checkHost(host) ?? leaf.checkIP(host)) !== undefined)
+  } catch {
+    // Nothing there, or nothing usable: either way a new one is made.
+    return false
+  }
+}
+
+/** Every name and address under which a client may reach this host. */
+function hostNames(address: string): readonly string[] {
+  const names = new Set(['localhost', '127.0.0.1', '::1', hostname()])
+  if (address !== '0.0.0.0' && address !== '::') names.add(address)
+  else for (const list of Object.values(networkInterfaces())) addAddresses(names, list)
+  return [...names]
+}
+
+function addAddresses(
+  names: Set<string>,
+  list: ReturnType<typeof networkInterfaces>[string],
+): void {
+  // Link-local addresses only mean something together with an interface, which no URL carries.
+  for (const { address } of list ?? []) if (!address.startsWith('fe80:')) names.add(address)
+}
+
+/** Readers see the old file or the new one, never half of one. */
+async function replaceFile(path: string, content: string, mode: number): Promise<void> {
+  const temporary = `${path}.${process.pid}.new`
+  await writeFile(temporary, content, { mode })
+  await rename(temporary, path)
+}
+
+function parseOr<T>(parse: () => T, message: string): T {
+  try {
+    return parse()
+  } catch (cause) {
+    throw new Error(message, { cause })
+  }
+}

@@ -1,0 +1,243 @@
+import type { Writable } from 'node:stream'
+import { Latch } from '../lib/latch.ts'
+import { readBody } from './body.ts'
+import type { Chunk, Handler, Peer, Request, RequestHeaders, Response } from './exchange.ts'
+import { ExchangeError } from './exchange.ts'
+import type { HttpLimits } from './limits.ts'
+import type { ConnectionFate, Wire } from './wire.ts'
+
+/** What all conversations of a listener share. */
+export interface ConversationContext {
+  readonly handler: Handler
+  /** The answer when a handler has not given one in time. */
+  readonly lateResponse: (request: Request) => Response
+  readonly limits: HttpLimits
+  readonly onBug: (error: unknown, request: Request) => void
+  /** Requests to be waited for at shutdown, and those to be ended. */
+  readonly ordinary: Set<Conversation>
+  readonly longRunning: Set<Conversation>
+  /** Set once the server wants its connections to go away. */
+  isDraining: boolean
+}
+
+/**
+ * The life of one request on its connection: the handler is asked, its answer is sent at the
+ * client's pace, and everything is over, one way or the other, when the time limit says so.
+ */
+export class Conversation implements Request {
+  readonly method: string
+  readonly path: string
+  readonly headers: RequestHeaders
+  readonly peer: Peer
+  readonly #wire: Wire
+  readonly #context: ConversationContext
+  readonly #search: string
+  readonly #deadline: NodeJS.Timeout
+  #query: URLSearchParams | undefined
+  #controller: AbortController | undefined
+  #abortReason: ExchangeError | undefined
+  #body: Promise<Buffer> | undefined
+  #isAnswered = false
+  #waiters: Waiters | undefined
+
+  /** Undefined when the target cannot be a path; the client has then been told so. */
+  static start(wire: Wire, context: ConversationContext): Conversation | undefined {
+    const target = splitTarget(wire.target)
+    if (target === undefined) {
+      refuse(wire, 'the request target is not a valid path\n')
+      return undefined
+    }
+    const conversation = new Conversation(wire, context, target)
+    void conversation.#run()
+    return conversation
+  }
+
+  private constructor(wire: Wire, context: ConversationContext, target: Target) {
+    this.method = wire.method
+    this.path = target.path
+    this.headers = wire.headers
+    this.peer = wire.peer
+    this.#search = target.search
+    this.#wire = wire
+    this.#context = context
+    this.#deadline = setTimeout(() => this.#expire(), context.limits.requestTimeoutMs)
+    context.ordinary.add(this)
+    wire.output.once('close', () => this.#close())
+  }
+
+  get query(): URLSearchParams {
+    this.#query ??= new URLSearchParams(this.#search)
+    return this.#query
+  }
+
+  get signal(): AbortSignal {
+    if (this.#controller === undefined) {
+      this.#controller = new AbortController()
+      if (this.#abortReason !== undefined) this.#controller.abort(this.#abortReason)
+    }
+    return this.#controller.signal
+  }
+
+  body(): Promise<Buffer> {
+    this.#body ??= readBody(this.#wire, this.signal, this.#context.limits.bodyBytesMax)
+    return this.#body
+  }
+
+  /** Resolves when the shutdown need not wait for this request: it is over, or a long one. */
+  get left(): Promise<void> {
+    return this.#whenOver().left.opened
+  }
+
+  /** Resolves when it is over. */
+  get closed(): Promise<void> {
+    return this.#whenOver().closed.opened
+  }
+
+  /** Ends a long request from our side; its handler sees the signal and finishes the answer. */
+  end(): void {
+    this.#abort(new ExchangeError('shutdown', 'the server is shutting down'))
+  }
+
+  async #run(): Promise<void> {
+    let response: Response
+    try {
+      response = await this.#context.handler(this)
+    } catch (error) {
+      this.#context.onBug(error, this)
+      response = {
+        status: 500,
+        headers: { 'content-type': 'text/plain' },
+        body: 'internal error\n',
+      }
+    }
+    if (this.#isAnswered || this.#abortReason?.kind === 'gone') return
+    await this.#answer(response)
+  }
+
+  async #answer(response: Response): Promise<void> {
+    this.#isAnswered = true
+    const { body } = response
+    const isStream = typeof body !== 'string' && !(body instanceof Uint8Array)
+    const headers = { ...response.headers }
+    if (!isStream) headers['content-length'] = String(Buffer.byteLength(body))
+    if (response.longRunning === true) this.#becomeLong()
+
+    this.#wire.begin(response.status, headers, this.#connectionFate(response))
+    if (this.method === 'HEAD') this.#wire.finish(undefined)
+    else if (isStream) await this.#stream(body)
+    else this.#wire.finish(body)
+  }
+
+  #connectionFate(response: Response): ConnectionFate {
+    if (response.closeConnection === true) return 'close'
+    return this.#context.isDraining ? 'leave' : 'keep'
+  }
+
+  /** Never writes past a full stream: a client that does not read costs one chunk, not a queue. */
+  async #stream(chunks: AsyncIterable<Chunk>): Promise<void> {
+    const { output } = this.#wire
+    try {
+      for await (const chunk of chunks) {
+        if (output.destroyed) return
+        if (!output.write(chunk)) await writable(output)
+      }
+      this.#wire.finish(undefined)
+    } catch (error) {
+      if (this.#abortReason?.kind !== 'gone') this.#context.onBug(error, this)
+      this.#wire.cut()
+    }
+  }
+
+  #becomeLong(): void {
+    clearTimeout(this.#deadline)
+    this.#context.ordinary.delete(this)
+    this.#context.longRunning.add(this)
+    this.#waiters?.left.open()
+    if (this.#context.isDraining) this.end()
+  }
+
+  #expire(): void {
+    this.#abort(new ExchangeError('timeout', 'the request took longer than it may'))
+    if (this.#isAnswered) {
+      this.#wire.cut()
+    } else {
+      void this.#answer(this.#context.lateResponse(this))
+    }
+  }
+
+  #close(): void {
+    clearTimeout(this.#deadline)
+    if (!this.#wire.output.writableFinished) {
+      this.#abort(new ExchangeError('gone', 'the client is gone'))
+    }
+    this.#context.ordinary.delete(this)
+    this.#context.longRunning.delete(this)
+    this.#waiters?.left.open()
+    this.#waiters?.closed.open()
+  }
+
+  #whenOver(): Waiters {
+    this.#waiters ??= { left: new Latch(), closed: new Latch() }
+    return this.#waiters
+  }
+
+  #abort(reason: ExchangeError): void {
+    this.#abortReason ??= reason
+    this.#controller?.abort(reason)
+  }
+}
+
+/** Made only when somebody waits, which is at shutdown. */
+interface Waiters {
+  readonly left: Latch
+  readonly closed: Latch
+}
+
+interface Target {
+  readonly path: string
+  readonly search: string
+}
+
+/** Splits and decodes; a proxy-style absolute target (`http://host/path`) counts as its path. */
+function splitTarget(target: string): Target | undefined {
+  let rest = target
+  if (!rest.startsWith('/')) {
+    const absolute = /^https?:\/\/[^/?]*/i.exec(rest)
+    if (absolute === null) return undefined
+    rest = rest.slice(absolute[0].length)
+    if (!rest.startsWith('/')) rest = `/${rest}`
+  }
+  const mark = rest.indexOf('?')
+  const path = mark === -1 ? rest : rest.slice(0, mark)
+  const search = mark === -1 ? '' : rest.slice(mark + 1)
+  if (!path.includes('%')) return { path, search }
+  try {
+    return { path: decodeURIComponent(path), search }
+  } catch {
+    // A stray % or bytes that are no UTF-8: there is no path to speak of.
+    return undefined
+  }
+}
+
+function refuse(wire: Wire, message: string): void {
+  wire.begin(
+    400,
+    { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
+    'close',
+  )
+  wire.finish(wire.method === 'HEAD' ? undefined : message)
+}
+
+/** Resolves when the output takes more, or is closed and never will. */
+function writable(output: Writable): Promise<void> {
+  if (output.destroyed) return Promise.resolve()
+  return new Promise((resolve) => {
+    const done = (): void => {
+      output.off('drain', done)
+      output.off('close', done)
+      resolve()
+    }
+    output.on('drain', done)
+    output.on('close', done)
+  })
+}

@@ -1,0 +1,268 @@
+import { constants as tlsOptions } from 'node:crypto'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import http from 'node:http'
+import type { Http2SecureServer, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import http2 from 'node:http2'
+import type { AddressInfo, Socket } from 'node:net'
+import net from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { SecureContextOptions, TLSSocket } from 'node:tls'
+import type { Clock } from '../lib/clock.ts'
+import type { ConversationContext } from './conversation.ts'
+import { Conversation } from './conversation.ts'
+import type { Handler, Peer, Request, Response } from './exchange.ts'
+import type { HttpLimits } from './limits.ts'
+import { peerOf } from './peer.ts'
+import { Sessions } from './sessions.ts'
+import type { Wire } from './wire.ts'
+import { http1Wire, http2Wire } from './wire.ts'
+
+/** Forward secrecy and authenticated encryption only; TLS 1.3 suites first. */
+const CIPHERS = [
+  'TLS_AES_128_GCM_SHA256',
+  'TLS_AES_256_GCM_SHA384',
+  'TLS_CHACHA20_POLY1305_SHA256',
+  'ECDHE-ECDSA-AES128-GCM-SHA256',
+  'ECDHE-RSA-AES128-GCM-SHA256',
+  'ECDHE-ECDSA-AES256-GCM-SHA384',
+  'ECDHE-RSA-AES256-GCM-SHA384',
+  'ECDHE-ECDSA-CHACHA20-POLY1305',
+  'ECDHE-RSA-CHACHA20-POLY1305',
+].join(':')
+
+const SWEEP_INTERVAL_MS = 1000
+/** Dead peers behind a vanished route are found by TCP keepalive, also under a silent watch. */
+const TCP_KEEPALIVE_DELAY_MS = 30_000
+/** How many long requests are ended in one go at shutdown, so that clients do not return as one. */
+const END_SLICE = 100
+const END_SLICE_INTERVAL_MS = 50
+
+export interface ServingCertificate {
+  readonly cert: string
+  readonly key: string
+}
+
+export interface TlsSettings {
+  readonly certificate: ServingCertificate
+  readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
+  /** Asks clients for a certificate and verifies it against these authorities. */
+  readonly clientCa?: string
+}
+
+export interface ListenerOptions {
+  readonly host: string
+  /** 0 lets the kernel choose. */
+  readonly port: number
+  /** Without it the listener speaks plain HTTP/1.1. */
+  readonly tls: TlsSettings | undefined
+  readonly limits: HttpLimits
+  readonly clock: Clock
+  readonly handler: Handler
+  /** What a client gets when the handler has not answered within the request timeout. */
+  readonly lateResponse: (request: Request) => Response
+  readonly onBug: (error: unknown, request: Request) => void
+}
+
+/**
+ * One listening socket: HTTP/2 and HTTP/1.1 side by side, chosen by ALPN. It turns what arrives
+ * into conversations and knows how to stop without hurting those under way.
+ */
+export class Listener {
+  readonly #options: ListenerOptions
+  readonly #server: Http2SecureServer | http.Server
+  readonly #sessions: Sessions
+  readonly #sockets = new Set<Socket>()
+  readonly #peers = new WeakMap<object, Peer>()
+  readonly #context: ConversationContext
+  #sweeper: NodeJS.Timeout | undefined
+
+  constructor(options: ListenerOptions) {
+    this.#options = options
+    this.#sessions = new Sessions(options.limits, options.clock)
+    this.#context = {
+      handler: options.handler,
+      lateResponse: options.lateResponse,
+      limits: options.limits,
+      onBug: options.onBug,
+      ordinary: new Set(),
+      longRunning: new Set(),
+      isDraining: false,
+    }
+    this.#server = options.tls === undefined ? this.#plainServer() : this.#tlsServer(options.tls)
+    this.#server.maxConnections = options.limits.connectionsMax
+    this.#server.on('connection', (socket: Socket) => {
+      this.#sockets.add(socket)
+      socket.once('close', () => this.#sockets.delete(socket))
+    })
+  }
+
+  async listen(): Promise<AddressInfo> {
+    const { host, port } = this.#options
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once('error', reject)
+      this.#server.listen({ host, port, backlog: 1024 }, () => {
+        this.#server.off('error', reject)
+        resolve()
+      })
+    })
+    this.#sweeper = setInterval(() => this.#sessions.sweep(), SWEEP_INTERVAL_MS)
+    this.#sweeper.unref()
+    return this.#server.address() as AddressInfo
+  }
+
+  get connectionCount(): number {
+    return this.#sockets.size
+  }
+
+  /** Handshakes from now on use this certificate; connections that exist are not touched. */
+  renewCertificate(certificate: ServingCertificate): void {
+    const { tls } = this.#options
+    if (tls === undefined) return
+    const server = this.#server as Http2SecureServer
+    server.setSecureContext(secureContext({ ...tls, certificate }))
+  }
+
+  /**
+   * Takes no new connections and lets clients know, with GOAWAY or `Connection: close`, that
+   * these are about to go. Requests that arrive all the same are served.
+   */
+  stopAccepting(): void {
+    // The close() of the http classes would also drop connections at once; only the listening
+    // socket is meant here.
+    net.Server.prototype.close.call(this.#server)
+    this.#context.isDraining = true
+    this.#sessions.announceEnd()
+  }
+
+  /** Closes connections without a request under way, and the others after their last one. */
+  closeIdle(): void {
+    ;(this.#server as http.Server).closeIdleConnections()
+    this.#sessions.close()
+  }
+
+  /** Resolves when every request now under way has ended, long ones not counted. */
+  async quiet(): Promise<void> {
+    await Promise.all([...this.#context.ordinary].map((conversation) => conversation.left))
+  }
+
+  /** Ends long requests a slice at a time and waits, within bounds, for their answers to end. */
+  async endLongRequests(waitMsMax: number): Promise<void> {
+    const all = [...this.#context.longRunning]
+    for (let start = 0; start < all.length; start += END_SLICE) {
+      for (const conversation of all.slice(start, start + END_SLICE)) conversation.end()
+      await sleep(END_SLICE_INTERVAL_MS)
+    }
+    const bound = new AbortController()
+    await Promise.race([
+      Promise.all(all.map((conversation) => conversation.closed)),
+      sleep(waitMsMax, undefined, { signal: bound.signal }).catch(() => {}),
+    ])
+    bound.abort()
+  }
+
+  /** Ends whatever is left. */
+  async close(): Promise<void> {
+    clearInterval(this.#sweeper)
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const socket of this.#sockets) socket.destroy()
+    await closed
+  }
+
+  #tlsServer(tls: TlsSettings): Http2SecureServer {
+    const { limits } = this.#options
+    const server = http2.createSecureServer({
+      ...secureContext(tls),
+      ...connectionOptions(limits),
+      allowHTTP1: true,
+      handshakeTimeout: limits.handshakeTimeoutMs,
+      requestCert: tls.clientCa !== undefined,
+      rejectUnauthorized: false,
+      settings: {
+        enablePush: false,
+        initialWindowSize: limits.streamWindowBytes,
+        maxConcurrentStreams: limits.streamsMax,
+        maxHeaderListSize: limits.headerBytesMax,
+      },
+      maxHeaderListPairs: limits.headerCountMax,
+      maxSessionInvalidFrames: limits.invalidFramesMax,
+      maxSessionRejectedStreams: limits.refusedStreamsMax,
+      maxSessionMemory: limits.sessionMemoryMb,
+      streamResetBurst: limits.resetBurst,
+      streamResetRate: limits.resetsPerSecond,
+    })
+    server.on('session', (session) => this.#sessions.add(session))
+    this.#acceptHttp1(server)
+    // Listening for HTTP/1.1 requests brings along Node's imitation of them on HTTP/2, which
+    // costs more than the streams themselves.
+    server.removeAllListeners('stream')
+    server.on('stream', (stream, headers) => this.#acceptHttp2(stream, headers))
+    return server
+  }
+
+  #plainServer(): http.Server {
+    const { limits } = this.#options
+    const server = http.createServer(connectionOptions(limits))
+    this.#acceptHttp1(server)
+    return server
+  }
+
+  #acceptHttp1(server: Http2SecureServer | http.Server): void {
+    const accept = (request: IncomingMessage, response: ServerResponse): void => {
+      this.#converse(http1Wire(request, response, this.#peer(request.socket, request.socket)))
+    }
+    const http1 = server as http.Server
+    http1.maxHeadersCount = this.#options.limits.headerCountMax
+    http1.on('request', accept)
+    http1.on('checkContinue', accept)
+  }
+
+  #acceptHttp2(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+    const { session } = stream
+    // A stream that fails is a client that is gone, which its 'close' tells us.
+    stream.on('error', () => stream.close())
+    if (session === undefined) return
+    this.#sessions.streamOpened(session)
+    stream.once('close', () => this.#sessions.streamClosed(session))
+    this.#converse(http2Wire(stream, headers, this.#peer(session, session.socket)))
+  }
+
+  #converse(wire: Wire): void {
+    Conversation.start(wire, this.#context)
+  }
+
+  #peer(connection: object, socket: Socket | TLSSocket): Peer {
+    let peer = this.#peers.get(connection)
+    if (peer === undefined) {
+      peer = peerOf(socket)
+      this.#peers.set(connection, peer)
+    }
+    return peer
+  }
+}
+
+function secureContext(tls: TlsSettings): SecureContextOptions {
+  return {
+    cert: tls.certificate.cert,
+    key: tls.certificate.key,
+    ...(tls.clientCa === undefined ? {} : { ca: tls.clientCa }),
+    minVersion: tls.minVersion,
+    ciphers: CIPHERS,
+    ecdhCurve: 'X25519MLKEM768:X25519:P-256:P-384',
+    honorCipherOrder: true,
+    // No tickets, so no resumption: identity must come from a handshake of its own.
+    secureOptions: tlsOptions.SSL_OP_NO_TICKET | tlsOptions.SSL_OP_NO_RENEGOTIATION,
+  }
+}
+
+function connectionOptions(limits: HttpLimits): http.ServerOptions {
+  return {
+    headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.idleTimeoutMs,
+    connectionsCheckingInterval: SWEEP_INTERVAL_MS,
+    maxHeaderSize: limits.headerBytesMax,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEPALIVE_DELAY_MS,
+  }
+}

@@ -1,0 +1,30 @@
+import type { Socket } from 'node:net'
+import { TLSSocket } from 'node:tls'
+import type { Peer } from './exchange.ts'
+
+/** Worked out once per connection; what depends on the request is asked of each request. */
+export function peerOf(socket: Socket): Peer {
+  const address = socket.remoteAddress ?? ''
+  return {
+    address,
+    isLoopback: isLoopbackAddress(address),
+    clientCertificate: () => verifiedCertificate(socket),
+  }
+}
+
+/** 127.0.0.0/8 and ::1, also when IPv4 comes dressed as IPv6. */
+export function isLoopbackAddress(address: string): boolean {
+  if (address === '::1') return true
+  const ipv4 = address.startsWith('::ffff:') ? address.slice('::ffff:'.length) : address
+  return /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(ipv4)
+}
+
+/**
+ * A resumed connection never shows a certificate: `authorized` would then speak of an earlier
+ * handshake. Resumption is off anyway; this holds should it ever be switched on.
+ */
+function verifiedCertificate(socket: Socket): ReturnType<Peer['clientCertificate']> {
+  if (!(socket instanceof TLSSocket)) return undefined
+  if (!socket.authorized || socket.isSessionReused()) return undefined
+  return socket.getPeerX509Certificate()
+}

@@ -1,0 +1,116 @@
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import { constants } from 'node:http2'
+import type { Readable, Writable } from 'node:stream'
+import type { Chunk, Peer, RequestHeaders } from './exchange.ts'
+import { LINGER_BYTES_MAX, LINGER_MS } from './limits.ts'
+
+/** One request as its protocol offers it: the only place where the two protocols differ. */
+export interface Wire {
+  readonly method: string
+  /** As sent: not decoded, with its query. */
+  readonly target: string
+  readonly headers: RequestHeaders
+  readonly peer: Peer
+  readonly input: Readable
+  readonly output: Writable
+  /** Sends status and headers. */
+  begin(status: number, headers: Record<string, string>, connection: ConnectionFate): void
+  /** Sends the last piece, if any, and ends the answer. */
+  finish(last: Chunk | undefined): void
+  /** Tells a client that asked first (`Expect: 100-continue`) that its body is wanted. */
+  sendContinue(): void
+  /** Ends the request without an orderly end of the answer: the client must see that it was cut. */
+  cut(): void
+}
+
+/**
+ * What is to become of the connection after this answer. `leave`: the server is going away and
+ * the client should not come back on it; HTTP/2 has already been told by GOAWAY. `close`: this
+ * client has no further business here.
+ */
+export type ConnectionFate = 'keep' | 'leave' | 'close'
+
+/** A request on an HTTP/1.1 connection. */
+export function http1Wire(request: IncomingMessage, response: ServerResponse, peer: Peer): Wire {
+  const headers = request.headers as RequestHeaders
+  let hasUnread = false
+  return {
+    method: request.method ?? '',
+    target: request.url ?? '',
+    headers,
+    peer,
+    input: request,
+    output: response,
+    begin: (status, answerHeaders, connection) => {
+      hasUnread = !request.complete && announcesBody(headers)
+      if (connection !== 'keep' || hasUnread) answerHeaders['connection'] = 'close'
+      response.writeHead(status, answerHeaders)
+    },
+    finish: (last) => {
+      if (!hasUnread) {
+        response.end(last)
+        return
+      }
+      if (last !== undefined) response.write(last)
+      linger(request, () => response.end())
+    },
+    sendContinue: () => response.writeContinue(),
+    cut: () => request.socket.destroy(),
+  }
+}
+
+/** A request on an HTTP/2 stream. */
+export function http2Wire(
+  stream: ServerHttp2Stream,
+  headers: IncomingHttpHeaders,
+  peer: Peer,
+): Wire {
+  return {
+    method: headers[':method'] ?? '',
+    target: headers[':path'] ?? '',
+    headers: headers as RequestHeaders,
+    peer,
+    input: stream,
+    output: stream,
+    begin: (status, answerHeaders, connection) => {
+      if (stream.destroyed || stream.headersSent) return
+      if (connection === 'close') stream.session?.close()
+      stream.respond({ ':status': status, ...answerHeaders })
+    },
+    finish: (last) => {
+      // An answer may overtake the body it did not need; the client is then told to stop sending.
+      // Not at once: a reset overtakes what is still to be sent of the answer.
+      if (!stream.endAfterHeaders && !stream.readableEnded) {
+        stream.once('finish', () => linger(stream, () => stream.close(constants.NGHTTP2_NO_ERROR)))
+      }
+      stream.end(last)
+    },
+    sendContinue: () => stream.additionalHeaders({ ':status': 100 }),
+    cut: () => stream.close(constants.NGHTTP2_INTERNAL_ERROR),
+  }
+}
+
+function announcesBody(headers: RequestHeaders): boolean {
+  return headers['transfer-encoding'] !== undefined || Number(headers['content-length'] ?? 0) > 0
+}
+
+/**
+ * Closing while the client still sends would reset the connection and could take the answer
+ * with it. So a little more is read and thrown away before the answer is declared finished.
+ */
+function linger(input: Readable, done: () => void): void {
+  let dropped = 0
+  const stop = (): void => {
+    clearTimeout(timer)
+    input.off('data', onData).off('end', stop).off('close', stop)
+    done()
+  }
+  const onData = (chunk: Buffer): void => {
+    dropped += chunk.length
+    if (dropped > LINGER_BYTES_MAX) stop()
+  }
+  const timer = setTimeout(stop, LINGER_MS)
+  input.on('data', onData).on('end', stop).on('close', stop)
+  input.resume()
+}

@@ -1,0 +1,25 @@
+import assert from 'node:assert/strict'
+import { mock, test } from 'node:test'
+import { pause } from './abort.ts'
+
+test('pause: ends when its time has passed', async () => {
+  mock.timers.enable({ apis: ['setTimeout'] })
+  let ended = false
+  const pausing = pause(100).then(() => {
+    ended = true
+  })
+  mock.timers.tick(99)
+  await Promise.resolve()
+  assert.equal(ended, false)
+  mock.timers.tick(1)
+  await pausing
+  mock.timers.reset()
+})
+
+test('pause: ends at once when the signal aborts, or has', async () => {
+  const ending = new AbortController()
+  const pausing = pause(3_600_000, ending.signal)
+  ending.abort()
+  await pausing
+  await pause(3_600_000, ending.signal)
+})

@@ -1,0 +1,151 @@
+/**
+ * Makes values fit for a log line. Much of what is logged was written by a client, so nothing goes
+ * out as it came: secrets are replaced, long values cut, deep ones flattened, and what cannot be
+ * read is said to be so. Escaping is left to the two formats.
+ */
+
+const textLengthMax = 2048
+// Shared by everything on one line, so that many fields cannot do what one may not.
+const lineLengthMax = 16 * 1024
+const nameLengthMax = 128
+const itemsMax = 32
+const depthMax = 4
+const causesMax = 5
+
+type Plain = string | number | boolean | null | Plain[] | { [key: string]: Plain }
+
+/** How much a line may still take. */
+export interface LineBudget {
+  left: number
+}
+
+export function newLineBudget(): LineBudget {
+  return { left: lineLengthMax }
+}
+
+/** Fields ready to be printed; never throws. Those that are undefined are left out. */
+export function plainFields(
+  fields: Readonly<Record<string, unknown>>,
+  budget: LineBudget,
+): { [key: string]: Plain } {
+  try {
+    return plainObject(fields, budget, 0)
+  } catch {
+    // A getter or a proxy threw. A line without fields is better than none.
+    return { fields: '[unreadable]' }
+  }
+}
+
+/** A text with the secrets we can recognise taken out, cut to what a line may hold. */
+export function plainText(text: string, budget: LineBudget): string {
+  const room = Math.max(0, Math.min(textLengthMax, budget.left))
+  // Looked through before it is cut, so that a cut cannot leave half a secret unrecognised.
+  const clean = scrub(text.length > 2 * textLengthMax ? text.slice(0, 2 * textLengthMax) : text)
+  const cut = clean.length > room ? `${clean.slice(0, room)}…[${text.length} characters]` : clean
+  budget.left -= cut.length
+  return cut
+}
+
+/** The message of an error and of what caused it, outermost first. */
+export function errorText(error: unknown): string {
+  const messages: string[] = []
+  let current = error
+  while (current !== undefined && current !== null && messages.length < causesMax) {
+    messages.push(current instanceof Error ? current.message || current.name : String(current))
+    current = current instanceof Error ? current.cause : undefined
+  }
+  return messages.join(': ')
+}
+
+const secretWords = new Set(
+  (
+    'authorization cookie cookies token tokens jwt bearer password passwords passwd passphrase ' +
+    'secret secrets credential credentials apikey privatekey'
+  ).split(' '),
+)
+// Words that make a secret's name the name of something else: where it is kept, or how many.
+const aboutSecrets = new Set('file path dir name count id ms seconds'.split(' '))
+// A key of these is an address or public, not a secret.
+const openKeys = new Set('etcd event object public cache sort'.split(' '))
+
+/** Whether a field of this name must not be printed. */
+export function isSecretName(name: string): boolean {
+  // Most names have none of these anywhere, and need not be taken apart.
+  if (!/auth|cookie|token|jwt|bearer|pass|secret|credential|key/i.test(name)) return false
+  const words = name
+    .slice(-nameLengthMax)
+    .replace(/([A-Z])([A-Z][a-z])/g, '$1 $2')
+    .replace(/([a-z0-9])([A-Z])/g, '$1 $2')
+    .toLowerCase()
+    .split(/[^a-z0-9]+/)
+  const last = words.at(-1) ?? ''
+  if (aboutSecrets.has(last)) return false
+  if (words.some((word) => secretWords.has(word))) return true
+  // `keys` alone is how many there were, or their names.
+  const isKey = last === 'key' || (last === 'keys' && words.length > 1)
+  return isKey && !openKeys.has(words.at(-2) ?? '')
+}
+
+const redacted = '[redacted]'
+
+function scrub(text: string): string {
+  // Most texts hold none of these, and one look costs less than three replacements.
+  if (!/bearer|@|PRIVATE KEY/i.test(text)) return text
+  return text
+    .replace(/\b(bearer)\s+[\w.~+/=-]{8,}/gi, `$1 ${redacted}`)
+    .replace(/:\/\/[^\s/@]+@/g, `://${redacted}@`)
+    .replace(/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END|$)/g, redacted)
+}
+
+function plainObject(fields: object, budget: LineBudget, depth: number): { [key: string]: Plain } {
+  const plain: { [key: string]: Plain } = {}
+  const entries = Object.entries(fields)
+  for (const [name, value] of entries.slice(0, itemsMax)) {
+    if (value === undefined || typeof value === 'function') continue
+    if (budget.left <= 0) break
+    // The one name that would not become a field of its own.
+    const key = name === '__proto__' ? '_proto_' : name.slice(0, nameLengthMax)
+    budget.left -= key.length
+    plain[key] = isSecretName(name) ? redacted : plainValue(value, budget, depth)
+  }
+  if (entries.length > itemsMax) plain['more'] = entries.length - itemsMax
+  return plain
+}
+
+function plainValue(value: unknown, budget: LineBudget, depth: number): Plain {
+  switch (typeof value) {
+    case 'string':
+      return plainText(value, budget)
+    case 'number':
+      return Number.isFinite(value) ? value : String(value)
+    case 'boolean':
+      return value
+    case 'object':
+      return value === null ? null : plainThing(value, budget, depth)
+    default:
+      return plainText(String(value), budget)
+  }
+}
+
+function plainThing(value: object, budget: LineBudget, depth: number): Plain {
+  if (value instanceof Error) return plainText(errorText(value), budget)
+  if (value instanceof Date) return Number.isNaN(value.getTime()) ? 'never' : value.toISOString()
+  if (value instanceof URL) return plainText(value.href, budget)
+  if (ArrayBuffer.isView(value)) return `[${value.byteLength} bytes]`
+  if (depth >= depthMax) return '[deeper]'
+  if (value instanceof Map) return plainObject(Object.fromEntries(value), budget, depth + 1)
+  if (value instanceof Set) return plainArray([...value], budget, depth)
+  if (Array.isArray(value)) return plainArray(value, budget, depth)
+  return plainObject(value, budget, depth + 1)
+}
+
+function plainArray(items: readonly unknown[], budget: LineBudget, depth: number): Plain {
+  const plain: Plain[] = []
+  for (const item of items.slice(0, itemsMax)) {
+    if (budget.left <= 0) break
+    budget.left -= 1
+    plain.push(item === undefined ? null : plainValue(item, budget, depth + 1))
+  }
+  if (items.length > plain.length) plain.push(`[${items.length - plain.length} more]`)
+  return plain
+}

@@ -1,0 +1,120 @@
+#!/usr/bin/env node
+import { versionLine } from './build-info.ts'
+import { DevEtcd, devBanner } from './dev/dev.ts'
+import { createLog, type Log } from './lib/log.ts'
+import { LogWriter } from './lib/log-writer.ts'
+import { type DevOptions, devCommand, serverCommand } from './options/commands.ts'
+import type { Options } from './options/options.ts'
+import { type ParseResult, parseFlags } from './options/parse.ts'
+import { Server } from './server.ts'
+
+/** What the process ends with; docs/operations.md explains each. */
+const EXIT_OK = 0
+const EXIT_FAILURE = 1
+const EXIT_USAGE = 2
+const EXIT_BUG = 70
+
+const NODE_MAJOR_MIN = 24
+
+const writer = new LogWriter()
+const args = process.argv.slice(2)
+const terminal = { columns: process.stdout.columns }
+
+if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
+  end(EXIT_FAILURE, `Error: tidings needs Node ${NODE_MAJOR_MIN}; this is ${process.version}\n`)
+}
+if (args[0] === 'dev') await dev(parseFlags(devCommand, args.slice(1), terminal))
+else await serve(parseFlags(serverCommand, args, terminal))
+
+/** `tidings`: serves until told to stop. */
+async function serve(parsed: ParseResult<Options>): Promise<void> {
+  const options = optionsOrEnd(parsed, 'tidings')
+  const log = startLog(options)
+  await run(new Server(options, log, writer), log)
+  await writer.close()
+  process.exit(EXIT_OK)
+}
+
+/** `tidings dev`: the same with an etcd of its own, which goes when the server goes. */
+async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
+  const asked = optionsOrEnd(parsed, 'tidings dev')
+  const log = startLog(asked)
+  try {
+    // biome-ignore lint/style/noProcessEnv: PATH is how programs are found, not a setting of ours.
+    const etcd = await DevEtcd.start(asked.etcdBinary, process.env['PATH'] ?? '')
+    const options = { ...asked, etcdServers: [etcd.endpoint], certDir: etcd.certDir }
+    await run(new Server(options, log, writer), log, (addresses) =>
+      process.stdout.write(devBanner(addresses, etcd)),
+    )
+    await etcd.stop()
+  } catch (error) {
+    endWithError(log, error)
+  }
+  await writer.close()
+  process.exit(EXIT_OK)
+}
+
+/** Starts the server and stops it at the first signal; a second one does not wait. */
+async function run(
+  server: Server,
+  log: Log,
+  onStarted: (addresses: Awaited<ReturnType<Server['start']>>) => void = () => {},
+): Promise<void> {
+  const { promise: stopped, resolve, reject } = Promise.withResolvers<void>()
+  let signals = 0
+  const onSignal = (signal: string): void => {
+    signals += 1
+    if (signals > 1) end(EXIT_FAILURE, `${signal} again: ending at once\n`)
+    log.info('Signal received', { signal })
+    server.stop().then(resolve, reject)
+  }
+  process.on('SIGTERM', onSignal)
+  process.on('SIGINT', onSignal)
+  try {
+    onStarted(await server.start((error) => endWithError(log, error)))
+    await stopped
+  } catch (error) {
+    endWithError(log, error)
+  }
+}
+
+function startLog(options: Options): Log {
+  const { loggingFormat: format, verbosity } = options
+  const log = createLog({ format, verbosity, sink: writer, pid: process.pid })
+  writer.onDropped((count) => log.warn('Log lines were lost, nobody read them', { count }))
+  // Nothing in the server leaves an error uncaught on purpose: what arrives here has left the
+  // process in a state nobody planned for, and a fresh start is the honest way out.
+  process.on('uncaughtException', (err) => {
+    log.error('Bug: uncaught error', { err, stack: err.stack })
+    end(EXIT_BUG)
+  })
+  return log
+}
+
+function optionsOrEnd<O>(parsed: ParseResult<O>, name: string): O {
+  switch (parsed.kind) {
+    case 'run':
+      return parsed.options
+    case 'help':
+      process.stdout.write(parsed.text)
+      return end(EXIT_OK)
+    case 'version':
+      process.stdout.write(`${versionLine()}\n`)
+      return end(EXIT_OK)
+    case 'mistakes': {
+      const mistakes = parsed.mistakes.map((mistake) => `Error: ${mistake}\n`).join('')
+      return end(EXIT_USAGE, `${mistakes}Run "${name} --help" for all flags.\n`)
+    }
+  }
+}
+
+function endWithError(log: Log, err: unknown): never {
+  log.error('Cannot go on', { err })
+  return end(EXIT_FAILURE)
+}
+
+function end(code: number, message = ''): never {
+  writer.write(message)
+  writer.flushSync()
+  process.exit(code)
+}

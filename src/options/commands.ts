@@ -1,0 +1,117 @@
+import type { Command, FlagTable, Rule } from './flag.ts'
+import { optionalPath } from './kinds.ts'
+import { type Options, serverFlags } from './options.ts'
+
+const rules: readonly Rule<Options>[] = [
+  {
+    about: ['etcdServers'],
+    check: ({ etcdServers }) =>
+      etcdServers.length > 0
+        ? undefined
+        : '--etcd-servers is required: write --etcd-servers=http://127.0.0.1:2379, or use "tidings dev"',
+  },
+  {
+    about: ['etcdServers'],
+    check: ({ etcdServers }) => {
+      const schemes = new Set(etcdServers.map(schemeOf))
+      return schemes.size <= 1
+        ? undefined
+        : `--etcd-servers mixes ${[...schemes].join(' and ')}: use one scheme for all of them`
+    },
+  },
+  together('tlsCertFile', 'tlsPrivateKeyFile'),
+  together('etcdCertFile', 'etcdKeyFile'),
+  needsHttps('etcdCaFile'),
+  needsHttps('etcdCertFile'),
+  {
+    about: ['securePort', 'insecurePort'],
+    check: ({ securePort, insecurePort }) =>
+      insecurePort === 0 || insecurePort !== securePort
+        ? undefined
+        : `--secure-port and --insecure-port are both ${securePort}: give them different ports`,
+  },
+]
+
+/** The server itself: `tidings [flags]`. */
+export const serverCommand: Command<Options> = {
+  name: 'tidings',
+  summary:
+    'An events API server: serves Kubernetes events and health probes from any number of replicas in front of etcd.',
+  flags: serverFlags,
+  rules,
+  decided: {},
+}
+
+/** What `tidings dev` is told: the server's options, and which etcd to start. */
+export interface DevOptions extends Options {
+  /** Where etcd's program is; found in PATH when undefined. */
+  readonly etcdBinary: string | undefined
+}
+
+const devFlags: FlagTable<DevOptions> = {
+  ...serverFlags,
+  // Nobody else's business, and never in the way of something that runs already.
+  bindAddress: { ...serverFlags.bindAddress, default: '127.0.0.1' },
+  securePort: { ...serverFlags.securePort, default: 0 },
+  etcdBinary: {
+    name: 'etcd-binary',
+    topic: 'Storage',
+    kind: optionalPath,
+    default: undefined,
+    help: 'The etcd program to start. Without it, the one found in PATH.',
+  },
+}
+
+const ownEtcd = 'tidings dev starts an etcd of its own: leave the flag out'
+
+/** A server with an etcd of its own, to try things out: `tidings dev [flags]`. */
+export const devCommand: Command<DevOptions> = {
+  name: 'tidings dev',
+  summary: 'Starts an etcd of its own and a server in front of it, to try things out.',
+  flags: devFlags,
+  rules,
+  decided: {
+    etcdServers: ownEtcd,
+    etcdCaFile: ownEtcd,
+    etcdCertFile: ownEtcd,
+    etcdKeyFile: ownEtcd,
+    certDir: 'tidings dev keeps its certificate in a temporary folder: leave the flag out',
+  },
+}
+
+type FileOption =
+  | 'tlsCertFile'
+  | 'tlsPrivateKeyFile'
+  | 'etcdCaFile'
+  | 'etcdCertFile'
+  | 'etcdKeyFile'
+
+/** Two files of which one is of no use without the other. */
+function together(one: FileOption, other: FileOption): Rule<Options> {
+  return {
+    about: [one, other],
+    check: (options) => {
+      if ((options[one] === undefined) === (options[other] === undefined)) return undefined
+      const [given, missing] = options[one] === undefined ? [other, one] : [one, other]
+      const name = serverFlags[missing].name
+      return `--${serverFlags[given].name} needs --${name}: add --${name}=<path>`
+    },
+  }
+}
+
+/** A file that would be silently without effect on a connection that is not TLS. */
+function needsHttps(option: FileOption): Rule<Options> {
+  return {
+    about: [option, 'etcdServers'],
+    check: (options) => {
+      const [first] = options.etcdServers
+      if (options[option] === undefined || first === undefined) return undefined
+      if (options.etcdServers.some((url) => schemeOf(url) === 'https')) return undefined
+      return `--${serverFlags[option].name} has no effect on ${schemeOf(first)}: write https addresses in --etcd-servers, or leave it out`
+    },
+  }
+}
+
+function schemeOf(url: string): string {
+  return url.slice(0, url.indexOf(':'))
+}

@@ -1,0 +1,63 @@
+import { Mistake, quote } from './kinds.ts'
+
+const example = 'http://127.0.0.1:2379'
+
+/** Checks one member of `--etcd-servers` and returns it without a trailing slash. */
+export function etcdEndpoint(item: string): string {
+  if (item === '') throw new Mistake(`an address is empty: write one such as ${example}`)
+  const match = /^(https?):\/\/(\[[0-9A-Fa-f:.]+\]|[^\s:/?#@[\]]+)(?::(\d{1,5}))?\/?$/.exec(item)
+  if (match === null) throw new Mistake(brokenEndpoint(item))
+  const [, scheme, host, port] = match
+  if (port === undefined) {
+    throw new Mistake(`${quote(item)} has no port: write ${scheme}://${host}:2379`)
+  }
+  if (Number(port) < 1 || Number(port) > 65_535) {
+    throw new Mistake(`${quote(item)} has a port out of range: write one between 1 and 65535`)
+  }
+  return `${scheme}://${host}:${port}`
+}
+
+function brokenEndpoint(item: string): string {
+  if (/^[\w.-]+:\d+\/?$/.test(item)) {
+    const plain = item.replace(/\/$/, '')
+    return `${quote(item)} has no scheme: write http://${plain} or https://${plain}`
+  }
+  // The address may hold a password, so it is not repeated.
+  if (/^[a-z]+:\/\/[^/]*@/i.test(item)) {
+    return `an address holds a user name: write it without, such as ${example}`
+  }
+  const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(item)?.[1]
+  if (scheme !== undefined && !/^https?$/.test(scheme)) {
+    return `${quote(item)} has the scheme ${scheme}: write http or https`
+  }
+  return `${quote(item)} is not an address: write scheme, host and port only, such as ${example}`
+}
+
+/** What is wrong with a value of `--etcd-prefix`. */
+export function etcdPrefixMistake(value: string): string | undefined {
+  if (!value.startsWith('/'))
+    return `${quote(value)} does not start with a slash: write ${quote(`/${value}`)}`
+  if (value.endsWith('/')) {
+    const bare = value.replace(/\/+$/, '')
+    return `${quote(value)} ends with a slash: write ${bare === '' ? 'a name, such as /registry' : quote(bare)}`
+  }
+  if (/\/\/|[^\x21-\x7e]/.test(value)) {
+    return `${quote(value)} holds a blank, a doubled slash or an unprintable character: write one such as /registry`
+  }
+  return undefined
+}
+
+const groupLengthMax = 253
+
+/** What is wrong with a value of `--events-group`: it must be a DNS name of two parts or more. */
+export function eventsGroupMistake(value: string): string | undefined {
+  const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
+  const labels = value.split('.')
+  const fine =
+    value.length <= groupLengthMax && labels.length > 1 && labels.every((part) => label.test(part))
+  if (fine) return undefined
+  return (
+    `${quote(value)} is not a group name: write lower-case letters, digits and hyphens ` +
+    'in two parts or more with dots between them, such as events.k8s.io'
+  )
+}

@@ -1,0 +1,215 @@
+import type { AddressInfo } from 'node:net'
+import { buildInfo } from './build-info.ts'
+import { lateResponse, serve } from './endpoints/serve.ts'
+import { metricsService, versionService } from './endpoints/server-info.ts'
+import { Services } from './endpoints/services.ts'
+import { hostGate } from './gate/gate.ts'
+import {
+  conditionCheck,
+  datastoreCheck,
+  datastoreClientCheck,
+  logCheck,
+  ping,
+} from './health/checks.ts'
+import { healthPaths } from './health/handler.ts'
+import { HealthMetrics } from './health/metrics.ts'
+import type { HealthCheck } from './health/probe.ts'
+import { Probe, withGrace } from './health/probe.ts'
+import type { CertificatePaths } from './http/certificate-files.ts'
+import { ensureSelfSigned, followCertificate, loadCertificate } from './http/certificate-files.ts'
+import { DEFAULT_LIMITS } from './http/limits.ts'
+import type { TlsSettings } from './http/listener.ts'
+import { Listener } from './http/listener.ts'
+import type { Clock } from './lib/clock.ts'
+import { monotonicClock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
+import { Lifecycle } from './lifecycle.ts'
+import type { Options } from './options/options.ts'
+import { Startup } from './startup.ts'
+import { Datastore } from './storage/datastore.ts'
+
+const LOOPBACK = '127.0.0.1'
+const SLIS_PATH = '/metrics/slis'
+
+/** Where a server can be reached, once it listens. */
+export interface Addresses {
+  readonly secure: AddressInfo
+  readonly insecure: AddressInfo | undefined
+  /** The certificate it shows; a client that trusts this file trusts the server. */
+  readonly certFile: string
+}
+
+/**
+ * One replica: builds every room, wires them by handing each what it needs, and starts and stops
+ * them in order. Replicas share nothing but etcd.
+ */
+export class Server {
+  readonly #options: Options
+  readonly #log: Log
+  readonly #clock: Clock = monotonicClock
+  readonly #startedAt: number = this.#clock.now()
+  readonly #lifecycle: Lifecycle
+  readonly #datastore: Datastore
+  readonly #startup: Startup
+  readonly #services = new Services(['health', 'version', SLIS_PATH])
+  readonly #healthMetrics = new HealthMetrics()
+  readonly #listeners: Listener[] = []
+  #certificateFollower: { stop(): void } | undefined
+
+  constructor(options: Options, log: Log, writer: { lastFlushedAt(): number }) {
+    this.#options = options
+    this.#log = log
+    this.#lifecycle = new Lifecycle(log)
+    this.#datastore = new Datastore({
+      servers: options.etcdServers,
+      caFile: options.etcdCaFile,
+      certFile: options.etcdCertFile,
+      keyFile: options.etcdKeyFile,
+      prefix: options.etcdPrefix,
+      healthTimeoutMs: options.etcdHealthcheckTimeoutMs,
+      log: log.child({ logger: 'storage' }),
+    })
+    this.#startup = new Startup(
+      [
+        { name: 'generic-apiserver-start-informers', run: () => this.#datastore.open() },
+        { name: 'apiservice-registration-controller', run: async () => this.#installServices() },
+      ],
+      log,
+    )
+    this.#services.install({
+      name: 'health',
+      isOpenToHost: true,
+      find: healthPaths({
+        probes: this.#probes(writer),
+        metrics: this.#healthMetrics,
+        log: log.child({ logger: 'health' }),
+      }),
+    })
+  }
+
+  /**
+   * Listens, then starts up in the background: probes are answered from the first moment.
+   * `onFatal` hears of a start-up that failed for good.
+   */
+  async start(onFatal: (error: unknown) => void): Promise<Addresses> {
+    const { bindAddress, securePort, insecurePort } = this.#options
+    const paths = await this.#certificatePaths()
+    const tls: TlsSettings = {
+      certificate: await loadCertificate(paths),
+      minVersion: this.#options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
+    }
+    const secureListener = this.#listener(bindAddress, securePort, tls)
+    const secure = await secureListener.listen()
+    this.#log.info('Serving securely', { address: addressText(secure) })
+    const insecure =
+      insecurePort === 0 ? undefined : await this.#listener(LOOPBACK, insecurePort).listen()
+    if (insecure !== undefined) {
+      this.#log.info('Serving plain HTTP to this host', { address: addressText(insecure) })
+    }
+
+    this.#certificateFollower = followCertificate(paths, {
+      onChange: (certificate) => {
+        secureListener.renewCertificate(certificate)
+        this.#log.info('Serving certificate reloaded', { certFile: paths.certFile })
+      },
+      onProblem: (err) => this.#log.warn('Serving certificate not reloaded', { err }),
+    })
+    this.#startup.run().catch(onFatal)
+    return { secure, insecure, certFile: paths.certFile }
+  }
+
+  /** Goes through the shutdown of lifecycle.ts; resolves when nothing is left. */
+  async stop(): Promise<void> {
+    const { shutdownDelayMs, requestTimeoutMs, shutdownSendRetryAfter } = this.#options
+    await this.#lifecycle.stop(this.#listeners, {
+      delayMs: shutdownDelayMs,
+      requestTimeoutMs,
+      sendRetryAfter: shutdownSendRetryAfter,
+    })
+    this.#certificateFollower?.stop()
+    await this.#datastore.close()
+  }
+
+  /** The checks of each endpoint, in the order they are reported. */
+  #probes(writer: { lastFlushedAt(): number }): readonly Probe[] {
+    const clock = this.#clock
+    const first = [ping, logCheck(writer, clock)]
+    const answers = datastoreCheck(() => this.#datastore.ask(), clock)
+    const isClientAlive = datastoreClientCheck(() => this.#datastore.overdueMs())
+    const informerSync = conditionCheck(
+      'informer-sync',
+      () => this.#datastore.hasSynced,
+      () => '1 informers not started yet: [events]',
+    )
+    const startup: readonly HealthCheck[] = [
+      ...this.#startup.checks(),
+      conditionCheck(
+        'autoregister-completion',
+        () => this.#services.missing().length === 0,
+        () => `missing APIService: [${this.#services.missing().join(' ')}]`,
+      ),
+    ]
+    const shutdown = conditionCheck(
+      'shutdown',
+      () => !this.#lifecycle.shutdownInitiated.isOpen,
+      () => 'process is shutting down',
+    )
+    const grace = { graceMs: this.#options.livezGracePeriodMs, startedAt: this.#startedAt, clock }
+    const gracefulStartup = startup.map((check) => withGrace(check, grace))
+    return [
+      new Probe('healthz', [...first, answers, ...startup]),
+      new Probe('livez', [...first, isClientAlive, ...gracefulStartup]),
+      new Probe('readyz', [...first, answers, informerSync, ...startup, shutdown]),
+    ]
+  }
+
+  #installServices(): void {
+    this.#services.install(versionService(buildInfo()))
+    this.#services.install(metricsService(SLIS_PATH, this.#healthMetrics.registry))
+  }
+
+  #listener(host: string, port: number, tls?: TlsSettings): Listener {
+    const log = this.#log.child({ logger: 'http' })
+    const listener = new Listener({
+      host,
+      port,
+      tls,
+      clock: this.#clock,
+      limits: {
+        ...DEFAULT_LIMITS,
+        requestTimeoutMs: this.#options.requestTimeoutMs,
+        streamsMax: this.#options.http2MaxStreamsPerConnection,
+      },
+      handler: serve({
+        services: this.#services,
+        gate: hostGate(),
+        log,
+        isTurningAway: () => this.#lifecycle.notAcceptingNewRequest.isOpen,
+      }),
+      lateResponse,
+      onBug: (err, request) =>
+        log.error('Answer broken off', { err, method: request.method, path: request.path }),
+    })
+    this.#listeners.push(listener)
+    return listener
+  }
+
+  async #certificatePaths(): Promise<CertificatePaths> {
+    const { tlsCertFile, tlsPrivateKeyFile, certDir, bindAddress } = this.#options
+    if (tlsCertFile !== undefined && tlsPrivateKeyFile !== undefined) {
+      return { certFile: tlsCertFile, keyFile: tlsPrivateKeyFile }
+    }
+    try {
+      return await ensureSelfSigned(certDir, bindAddress)
+    } catch (cause) {
+      throw new Error(
+        `cannot keep a certificate in ${certDir}: give --tls-cert-file and --tls-private-key-file, or a --cert-dir that can be written`,
+        { cause },
+      )
+    }
+  }
+}
+
+function addressText({ address, family, port }: AddressInfo): string {
+  return family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`
+}

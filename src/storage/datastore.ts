@@ -1,0 +1,135 @@
+import { readFile } from 'node:fs/promises'
+import { EtcdClient } from '../etcd/client.ts'
+import type { Log } from '../lib/log.ts'
+import { EventFollower } from './event-follower.ts'
+
+export interface DatastoreOptions {
+  readonly servers: readonly string[]
+  readonly caFile: string | undefined
+  readonly certFile: string | undefined
+  readonly keyFile: string | undefined
+  readonly prefix: string
+  readonly healthTimeoutMs: number
+  readonly log: Log
+}
+
+/** A health question must be answered, not only asked, within the time the operator gave it. */
+const ANSWER_MARGIN_MS = 50
+const CALL_TIMEOUT_MS = 10_000
+/** Older releases answer reads with stale data after a pause and lose progress of watches. */
+const ETCD_VERSION_MIN = [3, 5, 28] as const
+
+/**
+ * The server's tie to its etcd: credentials, the client, and the follower that keeps up with
+ * what is stored. Opening does not wait for etcd to be there; everything heals by itself.
+ */
+export class Datastore {
+  readonly #options: DatastoreOptions
+  readonly #end = new AbortController()
+  #client: EtcdClient | undefined
+  #follower: EventFollower | undefined
+  #following: Promise<void> = Promise.resolve()
+
+  constructor(options: DatastoreOptions) {
+    this.#options = options
+  }
+
+  /** Rejects when a credentials file cannot be read. */
+  async open(): Promise<void> {
+    const { servers, log, prefix } = this.#options
+    const client = new EtcdClient({
+      endpoints: servers,
+      tls: await this.#credentials(),
+      defaultTimeoutMs: CALL_TIMEOUT_MS,
+    })
+    this.#client = client
+    this.#follower = new EventFollower({ client, prefix, log })
+    this.#following = this.#follow(client, this.#follower)
+  }
+
+  /** Whether what is stored has been read once and is being followed since. */
+  get hasSynced(): boolean {
+    return this.#follower?.hasSynced ?? false
+  }
+
+  /** Rejects with the reason when etcd does not answer a linearizable read in time. */
+  async ask(): Promise<void> {
+    if (this.#client === undefined) throw new Error('etcd client connection not yet established')
+    const { prefix, healthTimeoutMs } = this.#options
+    const timeoutMs = Math.max(healthTimeoutMs - ANSWER_MARGIN_MS, healthTimeoutMs / 2)
+    try {
+      await this.#client.range(
+        { key: Buffer.from(`${prefix}/health`), keysOnly: true },
+        { timeoutMs, signal: this.#end.signal },
+      )
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new Error(`error getting data from etcd: ${reason}`, { cause })
+    }
+  }
+
+  /** How long past its deadline the most overdue call is; anything above 0 is our own fault. */
+  overdueMs(): number {
+    return this.#client?.overdueMs() ?? 0
+  }
+
+  async close(): Promise<void> {
+    this.#end.abort()
+    this.#client?.close()
+    await this.#following
+  }
+
+  async #follow(client: EtcdClient, follower: EventFollower): Promise<void> {
+    const following = follower.run(this.#end.signal)
+    await follower.synced
+    await this.#inspect(client)
+    await following
+  }
+
+  /** Tells the log what kind of etcd this is, and warns of what will hurt later. */
+  async #inspect(client: EtcdClient): Promise<void> {
+    const { servers, log } = this.#options
+    const { signal } = this.#end
+    await Promise.all(
+      servers.map(async (endpoint) => {
+        try {
+          const { version, dbBytes } = await client.status(endpoint, { signal })
+          if (isOlder(version)) {
+            log.warn('This etcd has known consistency bugs; 3.5.28 or newer is needed', {
+              endpoint,
+              version,
+            })
+          } else {
+            log.info('Connected to etcd', { endpoint, version, dbBytes })
+          }
+        } catch (err) {
+          log.warn('An etcd member did not tell its version', { endpoint, err })
+        }
+      }),
+    )
+  }
+
+  async #credentials(): Promise<{ ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined> {
+    const { caFile, certFile, keyFile, servers } = this.#options
+    if (!servers.some((server) => server.startsWith('https:'))) return undefined
+    const [ca, cert, key] = await Promise.all([caFile, certFile, keyFile].map(readIfNamed))
+    return {
+      ...(ca === undefined ? {} : { ca }),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+    }
+  }
+}
+
+async function readIfNamed(path: string | undefined): Promise<Buffer | undefined> {
+  return path === undefined ? undefined : readFile(path)
+}
+
+function isOlder(version: string): boolean {
+  const parts = version.split('.').map(Number)
+  for (const [index, wanted] of ETCD_VERSION_MIN.entries()) {
+    const part = parts[index] ?? 0
+    if (part !== wanted) return part < wanted
+  }
+  return false
+}

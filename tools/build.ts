@@ -1,0 +1,31 @@
+/** Builds `dist/`: compiles the sources and notes which commit they are. */
+import { execFileSync } from 'node:child_process'
+import { rmSync, writeFileSync } from 'node:fs'
+
+const root = new URL('..', import.meta.url)
+const dist = new URL('dist/', root)
+
+rmSync(dist, { recursive: true, force: true })
+execFileSync('tsc', ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
+writeFileSync(
+  new URL('build.json', dist),
+  `${JSON.stringify(
+    {
+      gitCommit: git('rev-parse', 'HEAD'),
+      gitTreeState: git('status', '--porcelain') === '' ? 'clean' : 'dirty',
+      // The commit's own date, so that two builds of one commit are the same.
+      buildDate: new Date(git('log', '-1', '--format=%cI') || 0).toISOString(),
+    },
+    undefined,
+    2,
+  )}\n`,
+)
+
+/** Empty outside a checkout: a build from an archive knows no commit. */
+function git(...args: readonly string[]): string {
+  try {
+    return execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' }).trim()
+  } catch {
+    return ''
+  }
+}

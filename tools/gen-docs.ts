@@ -1,0 +1,99 @@
+/**
+ * Writes the documents that are made from source: `node tools/gen-docs.ts`. With `--check` it
+ * writes nothing and fails when one of them is stale.
+ */
+import { readFileSync, writeFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
+import { devCommand, serverCommand } from '../src/options/commands.ts'
+import type { Command } from '../src/options/flag.ts'
+import { flagsByTopic, type ShownFlag } from '../src/options/help.ts'
+
+/** A document made from source, by its path in the repository. */
+export interface GeneratedDoc {
+  readonly path: string
+  render(): string
+}
+
+export const generatedDocs: readonly GeneratedDoc[] = [{ path: 'docs/flags.md', render: flagsPage }]
+
+/** Whether the document on disk says what the source says. */
+export function isStale(doc: GeneratedDoc): boolean {
+  try {
+    return readFileSync(onDisk(doc), 'utf8') !== doc.render()
+  } catch {
+    // One that cannot be read must be written, whatever the reason.
+    return true
+  }
+}
+
+function flagsPage(): string {
+  const lines = [
+    '# Flags',
+    '',
+    '<!-- Made by tools/gen-docs.ts from src/options.ts; edit those, then run it. -->',
+    '',
+    'Flags are written `--name=value` or `--name value`; flags without a value are turned on with',
+    '`--name` and off with `--name=false`. Underscores count as hyphens. Lists take commas or the flag',
+    'repeated. Durations are written as in Go: `300ms`, `1m30s`, `2h`. All mistakes are reported at once.',
+    '',
+    `## \`${serverCommand.name}\``,
+    '',
+    serverCommand.summary,
+  ]
+  for (const [topic, flags] of flagsByTopic(serverCommand)) {
+    lines.push('', `### ${topic}`, '', ...table(flags))
+  }
+  lines.push('', `## \`${devCommand.name}\``, '', devCommand.summary)
+  lines.push(...leftOut(devCommand))
+  const known = new Set(names(serverCommand))
+  const own = [...flagsByTopic(devCommand).values()].flat().filter((flag) => !known.has(flag.name))
+  lines.push('', ...table(own))
+  return `${lines.join('\n')}\n`
+}
+
+function leftOut<O>(command: Command<O>): string[] {
+  const keys = Object.keys(command.decided) as (keyof O)[]
+  const list = keys.map((key) => `\`--${command.flags[key].name}\``).join(', ')
+  return [`Takes every flag above but ${list}, and:`]
+}
+
+function names<O>(command: Command<O>): string[] {
+  return [...flagsByTopic(command).values()].flat().map((flag) => flag.name)
+}
+
+/** Columns are padded the way the formatter pads them, or it would call the page unformatted. */
+function table(flags: readonly ShownFlag[]): string[] {
+  const rows = [['flag', 'value', 'default', 'meaning'], ...flags.map(cells)]
+  const widths = [0, 1, 2, 3].map((column) =>
+    Math.max(3, ...rows.map((row) => row[column]?.length ?? 0)),
+  )
+  const line = (row: readonly string[]): string =>
+    `| ${widths.map((width, column) => (row[column] ?? '').padEnd(width)).join(' | ')} |`
+  const [head = [], ...body] = rows
+  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...body.map(line)]
+}
+
+function cells(flag: ShownFlag): string[] {
+  const short = flag.short === undefined ? '' : `\`-${flag.short}\`, `
+  return [
+    `${short}\`--${flag.name}\``,
+    flag.placeholder === '' ? '' : `\`${flag.placeholder}\``,
+    flag.default === undefined ? '' : `\`${flag.default}\``,
+    flag.help,
+  ].map((cell) => cell.replaceAll('|', '\\|'))
+}
+
+function onDisk(doc: GeneratedDoc): string {
+  return fileURLToPath(new URL(`../${doc.path}`, import.meta.url))
+}
+
+if (import.meta.main) {
+  const stale = generatedDocs.filter(isStale)
+  if (!process.argv.includes('--check')) {
+    for (const doc of stale) writeFileSync(onDisk(doc), doc.render())
+  } else if (stale.length > 0) {
+    const list = stale.map((doc) => doc.path).join(', ')
+    process.stderr.write(`stale: ${list}. Run: node tools/gen-docs.ts\n`)
+    process.exitCode = 1
+  }
+}
