@@ -330,10 +330,17 @@ describe('parseFlags', () => {
 
 describe('tidings dev', () => {
   test('runs without --etcd-servers and takes the server flags and its own', () => {
-    const result = parseFlags(devCommand, ['--etcd-binary=/opt/etcd', '--secure-port=0'])
+    const result = parseFlags(devCommand, ['--etcd-binary=/opt/etcd', '-v=2'])
     assert.deepEqual(result, {
       kind: 'run',
-      options: { ...defaults, etcdServers: [], securePort: 0, etcdBinary: '/opt/etcd' },
+      options: {
+        ...defaults,
+        etcdServers: [],
+        bindAddress: '127.0.0.1',
+        securePort: 0,
+        verbosity: 2,
+        etcdBinary: '/opt/etcd',
+      },
     })
   })
 

@@ -1,0 +1,213 @@
+import { type ChildProcess, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import http from 'node:http'
+import http2 from 'node:http2'
+import https from 'node:https'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+
+const program = join(import.meta.dirname, '../../dist/main.js')
+const START_MS_MAX = 15_000
+const LOOPBACK_ONLY = ['--bind-address=127.0.0.1'] as const
+
+export interface Answer {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string | string[] | undefined>>
+  readonly body: string
+}
+
+export interface Ask {
+  readonly method?: string
+  readonly headers?: Readonly<Record<string, string>>
+  readonly protocol?: 'h1' | 'h2' | 'plain'
+  readonly timeoutMs?: number
+}
+
+interface LogLine {
+  readonly msg: string
+  readonly [field: string]: unknown
+}
+
+/**
+ * The built program as a process of its own, on ports the kernel chose, with a certificate it made
+ * itself. Stopped, and its folder removed, at the end of the block that uses it.
+ */
+export class Tidings implements AsyncDisposable {
+  readonly port: number
+  readonly ca: string
+  readonly process: ChildProcess
+  readonly log: LogLine[]
+  /** Exit code and signal, once it has ended. */
+  readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>
+  readonly #folder: string
+
+  /** Resolves when it listens. */
+  static async start(flags: readonly string[]): Promise<Tidings> {
+    const folder = await mkdtemp(join(tmpdir(), 'tidings-test-'))
+    const child = spawn(
+      process.execPath,
+      [
+        program,
+        ...(flags.some((flag) => flag.startsWith('--bind-address=')) ? [] : LOOPBACK_ONLY),
+        '--secure-port=0',
+        `--cert-dir=${folder}`,
+        '--logging-format=json',
+        ...flags,
+      ],
+      { stdio: ['ignore', 'inherit', 'pipe'] },
+    )
+    const log: LogLine[] = []
+    const ended = once(child, 'exit').then(([code, signal]) => ({ code, signal }))
+    const { promise: listening, resolve, reject } = Promise.withResolvers<number>()
+    if (child.stderr === null) throw new Error('the program has no standard error')
+    createInterface({ input: child.stderr }).on('line', (text) => {
+      const line = parseLine(text)
+      log.push(line)
+      if (line.msg === 'Serving securely') resolve(portOf(line))
+    })
+    const said = (): string => log.map((line) => JSON.stringify(line)).join('\n')
+    const late = setTimeout(() => reject(new Error(`not listening:\n${said()}`)), START_MS_MAX)
+    ended.then(({ code }) => reject(new Error(`ended with ${code}:\n${said()}`)), reject)
+    try {
+      const port = await listening
+      return new Tidings({ child, port, log, ended, folder })
+    } catch (error) {
+      child.kill('SIGKILL')
+      await rm(folder, { recursive: true, force: true })
+      throw error
+    } finally {
+      clearTimeout(late)
+    }
+  }
+
+  private constructor(parts: {
+    child: ChildProcess
+    port: number
+    log: LogLine[]
+    ended: Tidings['ended']
+    folder: string
+  }) {
+    this.process = parts.child
+    this.port = parts.port
+    this.log = parts.log
+    this.ended = parts.ended
+    this.ca = readFileSync(join(parts.folder, 'tidings.crt'), 'utf8')
+    this.#folder = parts.folder
+  }
+
+  /** The port of the plain listener, from the log. */
+  async plainPort(): Promise<number> {
+    return portOf(await this.logged('Serving plain HTTP to this host'))
+  }
+
+  /** The first line with this message, now or when it comes. */
+  async logged(msg: string, timeoutMs = 10_000): Promise<LogLine> {
+    const endsAt = performance.now() + timeoutMs
+    while (performance.now() < endsAt) {
+      const line = this.log.find((candidate) => candidate.msg === msg)
+      if (line !== undefined) return line
+      await new Promise((resolve) => setTimeout(resolve, 10))
+    }
+    throw new Error(`"${msg}" was not logged within ${timeoutMs} ms`)
+  }
+
+  ask(path: string, ask: Ask = {}): Promise<Answer> {
+    if (ask.protocol === 'h2') return askHttp2(this, path, ask)
+    return askHttp1(this, path, ask)
+  }
+
+  /** Asks until `accept` likes the answer; the time that took, in milliseconds. */
+  async until(
+    path: string,
+    accept: (answer: Answer) => boolean,
+    timeoutMs: number,
+  ): Promise<number> {
+    const startedAt = performance.now()
+    let last: Answer | undefined
+    while (performance.now() - startedAt < timeoutMs) {
+      last = await this.ask(path)
+      if (accept(last)) return performance.now() - startedAt
+      await new Promise((resolve) => setTimeout(resolve, 20))
+    }
+    throw new Error(`${path} after ${timeoutMs} ms: ${last?.status} ${last?.body}`)
+  }
+
+  kill(signal: NodeJS.Signals): void {
+    this.process.kill(signal)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.process.kill('SIGKILL')
+    await this.ended
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** Starts the program and waits for its end: for flags that do not let it serve. */
+export async function runToEnd(
+  flags: readonly string[],
+): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
+  const child = spawn(process.execPath, [program, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const [stdout, stderr, [code]] = await Promise.all([
+    text(child.stdout),
+    text(child.stderr),
+    once(child, 'exit'),
+  ])
+  return { code, stdout, stderr }
+}
+
+async function text(stream: AsyncIterable<Buffer>): Promise<string> {
+  const chunks: Buffer[] = []
+  for await (const chunk of stream) chunks.push(chunk)
+  return Buffer.concat(chunks).toString('utf8')
+}
+
+function parseLine(text: string): LogLine {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return { msg: text }
+  }
+}
+
+function portOf(line: LogLine): number {
+  return Number(String(line['address']).split(':').at(-1))
+}
+
+async function askHttp1(server: Tidings, path: string, ask: Ask): Promise<Answer> {
+  const isPlain = ask.protocol === 'plain'
+  const request = (isPlain ? http : https).request({
+    host: '127.0.0.1',
+    port: isPlain ? await server.plainPort() : server.port,
+    path,
+    method: ask.method ?? 'GET',
+    headers: ask.headers ?? {},
+    ca: server.ca,
+    agent: false,
+    timeout: ask.timeoutMs ?? 15_000,
+  })
+  request.on('timeout', () => request.destroy(new Error(`${path}: no answer in time`)))
+  request.end()
+  const [response] = await once(request, 'response')
+  return { status: response.statusCode, headers: response.headers, body: await text(response) }
+}
+
+async function askHttp2(server: Tidings, path: string, ask: Ask): Promise<Answer> {
+  const session = http2.connect(`https://127.0.0.1:${server.port}`, { ca: server.ca })
+  try {
+    const stream = session.request({
+      ':path': path,
+      ':method': ask.method ?? 'GET',
+      ...(ask.headers ?? {}),
+    })
+    stream.setTimeout(ask.timeoutMs ?? 15_000, () => stream.destroy(new Error(`${path}: too late`)))
+    stream.end()
+    const [headers] = await once(stream, 'response')
+    return { status: headers[':status'], headers, body: await text(stream) }
+  } finally {
+    session.close()
+  }
+}
