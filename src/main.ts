@@ -43,9 +43,11 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
     // biome-ignore lint/style/noProcessEnv: PATH is how programs are found, not a setting of ours.
     const etcd = await DevEtcd.start(asked.etcdBinary, process.env['PATH'] ?? '')
     const options = { ...asked, etcdServers: [etcd.endpoint], certDir: etcd.certDir }
-    await run(new Server(options, log, writer), log, (addresses) =>
-      process.stdout.write(devBanner(addresses, etcd)),
-    )
+    const server = new Server(options, log, writer)
+    await run(server, log, (addresses) => {
+      process.stdout.write(devBanner(addresses, etcd))
+      etcd.onUnexpectedEnd(() => endWithError(log, new Error('the private etcd has ended')))
+    })
     await etcd.stop()
   } catch (error) {
     endWithError(log, error)

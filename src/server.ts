@@ -94,8 +94,9 @@ export class Server {
   async start(onFatal: (error: unknown) => void): Promise<Addresses> {
     const { bindAddress, securePort, insecurePort } = this.#options
     const paths = await this.#certificatePaths()
+    const certificate = await loadCertificate(paths)
     const tls: TlsSettings = {
-      certificate: await loadCertificate(paths),
+      certificate,
       minVersion: this.#options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
     }
     const secureListener = this.#listener(bindAddress, securePort, tls)
@@ -107,9 +108,9 @@ export class Server {
       this.#log.info('Serving plain HTTP to this host', { address: addressText(insecure) })
     }
 
-    this.#certificateFollower = followCertificate(paths, {
-      onChange: (certificate) => {
-        secureListener.renewCertificate(certificate)
+    this.#certificateFollower = followCertificate(paths, certificate, {
+      onChange: (renewed) => {
+        secureListener.renewCertificate(renewed)
         this.#log.info('Serving certificate reloaded', { certFile: paths.certFile })
       },
       onProblem: (err) => this.#log.warn('Serving certificate not reloaded', { err }),

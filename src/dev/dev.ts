@@ -11,13 +11,13 @@ export class DevEtcd {
   /** Where everything is kept: etcd's data and the server's certificate. */
   readonly folder: string
   readonly #process: EtcdProcess
+  #isStopping = false
 
   /** `binary` undefined looks in `searchPath`, a list of folders as in PATH. */
   static async start(binary: string | undefined, searchPath: string): Promise<DevEtcd> {
     const program = binary ?? (await findEtcd(searchPath))
     const folder = await mkdtemp(join(tmpdir(), 'tidings-dev-'))
-    const removeFolder = (): void => rmSync(folder, { recursive: true, force: true })
-    process.once('exit', removeFolder)
+    process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
     const etcd = await EtcdProcess.start({ binary: program, dataDir: join(folder, 'etcd') })
     return new DevEtcd(folder, etcd)
   }
@@ -32,12 +32,15 @@ export class DevEtcd {
     return join(this.folder, 'certs')
   }
 
-  /** Resolves when etcd is gone, asked for or not. */
-  get exited(): Promise<void> {
-    return this.#process.exited
+  /** Calls back when etcd ends before it was stopped. */
+  onUnexpectedEnd(callback: () => void): void {
+    void this.#process.exited.then(() => {
+      if (!this.#isStopping) callback()
+    })
   }
 
   async stop(): Promise<void> {
+    this.#isStopping = true
     await this.#process.stop()
   }
 }

@@ -24,6 +24,7 @@ class FakeMember {
   state: ConnectionState = 'ready'
   readonly lastError = undefined
   isSilent = false
+  noteAnswer(): void {}
   readonly replies: Reply[] = []
   calls = 0
   cancelled = 0

@@ -249,8 +249,12 @@ export class Calls {
       try {
         const client = endpoint.client('calls')
         cancel = startCall(client, method, { request: message, deadline }, (failed, answer) => {
-          if (failed === undefined) settle({ endpoint, answer: answer as Answer })
-          else settle({ endpoint, error: endpoint.failed(failed, method) })
+          if (failed !== undefined) {
+            settle({ endpoint, error: endpoint.failed(failed, method) })
+            return
+          }
+          endpoint.noteAnswer('calls')
+          settle({ endpoint, answer: answer as Answer })
         })
       } catch (cause) {
         // The channel would not take the call, so nothing was sent.

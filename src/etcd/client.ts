@@ -2,9 +2,10 @@ import type { ChannelCredentials, ChannelOptions } from '@grpc/grpc-js'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { Calls } from './calls.ts'
 import { Connection } from './connection.ts'
+import { channelCredentials, nameOverride, type TlsMaterial } from './credentials.ts'
 import { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
-import { channelCredentials, encode, methods, nameOverride, type TlsMaterial } from './grpc.ts'
+import { encode, methods } from './grpc.ts'
 import { encodeRange, encodeTxn } from './hot-messages.ts'
 import type {
   Alarm,
@@ -212,7 +213,7 @@ function makeCredentials(material: TlsMaterial | undefined, host: string): Chann
 function connect(target: Target, clock: Clock, onChange: () => void): Endpoint {
   const { name, address, credentials, options } = target
   const link = () =>
-    new Connection({ endpoint: name, target: address, credentials, options, clock, onChange })
+    new Connection({ endpoint: name, target: address, credentials, options, onChange })
   return new Endpoint({ name, calls: link(), streams: link(), clock })
 }
 

@@ -6,7 +6,6 @@ import {
   status,
 } from '@grpc/grpc-js'
 import { Backoff } from '../lib/backoff.ts'
-import type { Clock } from '../lib/clock.ts'
 import { EtcdError, errorFromStatus } from './errors.ts'
 import {
   channelOptions,
@@ -21,10 +20,8 @@ import { StatusRequestSchema } from './rpc_pb.ts'
 export type ConnectionState = 'idle' | 'connecting' | 'ready' | 'failing'
 
 /** How long a connection may take to become usable before we begin it anew, and the most of that. */
-const connectPatienceMs = 5_000
-const connectPatienceMostMs = 60_000
-/** A connection that held this long was a good one: losing it is no reason to wait. */
-const heldLongMs = 5_000
+const connectPatienceMs = 2_500
+const connectPatienceMostMs = 10_000
 const reasonTimeoutMs = 500
 /** How often a connection is tried out, and how soon it must answer. */
 const probeIntervalMs = 5_000
@@ -43,13 +40,14 @@ export class Connection {
   readonly #target: string
   readonly #credentials: ChannelCredentials
   readonly #options: ChannelOptions
-  readonly #clock: Clock
   readonly #onChange: () => void
   readonly #backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
   #client: Client
   #state: ConnectionState = 'idle'
   #lastError: EtcdError | undefined
-  #readySince: number | undefined
+  /** Whether there was a connection that has been lost since, and whether it was of any use. */
+  #wasReady = false
+  #wasUseful = false
   #connectPatienceMs = connectPatienceMs
   #timer: NodeJS.Timeout | undefined
   #isSilent = false
@@ -62,14 +60,12 @@ export class Connection {
     readonly credentials: ChannelCredentials
     /** Those that differ from endpoint to endpoint. */
     readonly options: ChannelOptions
-    readonly clock: Clock
     readonly onChange: () => void
   }) {
     this.#endpoint = options.endpoint
     this.#target = options.target
     this.#credentials = options.credentials
     this.#options = { ...channelOptions, ...options.options }
-    this.#clock = options.clock
     this.#onChange = options.onChange
     this.#client = this.#open()
     this.#follow(this.#client)
@@ -93,6 +89,11 @@ export class Connection {
     return this.#isSilent
   }
 
+  /** Something was answered on it. */
+  noteAnswer(): void {
+    this.#wasUseful = true
+  }
+
   close(): void {
     this.#closed = true
     clearTimeout(this.#timer)
@@ -113,7 +114,8 @@ export class Connection {
     clearTimeout(this.#timer)
     switch (state) {
       case connectivityState.READY:
-        this.#readySince = this.#clock.now()
+        this.#wasReady = true
+        this.#wasUseful = false
         this.#connectPatienceMs = connectPatienceMs
         this.#lastError = undefined
         this.#isSilent = false
@@ -145,16 +147,13 @@ export class Connection {
     this.#onChange()
   }
 
-  /** At once the first time and after a connection that held; else slower and slower. */
+  /** At once, unless connections are lost before they were of any use: then slower and slower. */
   #reconnectDelayMs(): number {
-    const since = this.#readySince
-    this.#readySince = undefined
-    if (since === undefined) return 0
-    if (this.#clock.now() - since >= heldLongMs) {
-      this.#backoff.reset()
-      return 0
-    }
-    return this.#backoff.next()
+    if (!this.#wasReady) return 0
+    this.#wasReady = false
+    if (!this.#wasUseful) return this.#backoff.next()
+    this.#backoff.reset()
+    return 0
   }
 
   /** The connection was accepted, or is being tried, and leads nowhere: take another one. */
@@ -196,6 +195,7 @@ export class Connection {
       if (this.#closed || client !== this.#client || this.#state !== 'ready') return
       // Any answer is a sign of life.
       this.#isSilent = error?.code === status.DEADLINE_EXCEEDED
+      if (!this.#isSilent) this.noteAnswer()
       this.#later(probeIntervalMs, () => this.#probe(client))
     })
   }

@@ -8,6 +8,7 @@ class FakeLink implements Link {
   readonly client = {} as Client
   readonly lastError = undefined
   isSilent = false
+  noteAnswer(): void {}
   state: ConnectionState = 'ready'
   close(): void {
     this.state = 'idle'

@@ -17,6 +17,8 @@ export interface Link {
   /** It is connected but did not answer when it was last tried out. */
   readonly isSilent: boolean
   readonly lastError: EtcdError | undefined
+  /** To be told when something was answered on it. */
+  noteAnswer(): void
   close(): void
 }
 
@@ -56,6 +58,10 @@ export class Endpoint {
 
   isSuspect(): boolean {
     return this.#clock.now() < this.#suspectUntil || this.#calls.isSilent
+  }
+
+  noteAnswer(use: ConnectionUse): void {
+    this.#link(use).noteAnswer()
   }
 
   /** It kept somebody waiting: prefer others for a while. */

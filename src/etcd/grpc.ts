@@ -1,6 +1,3 @@
-import { X509Certificate } from 'node:crypto'
-import { isIP } from 'node:net'
-import { checkServerIdentity } from 'node:tls'
 import {
   create,
   type DescMessage,
@@ -10,11 +7,9 @@ import {
   toBinary,
 } from '@bufbuild/protobuf'
 import {
-  type ChannelCredentials,
   type ChannelOptions,
   type Client,
   type ClientDuplexStream,
-  credentials,
   Metadata,
   type ServiceError,
 } from '@grpc/grpc-js'
@@ -151,30 +146,6 @@ function startExchange<Answer>(
   })
   call.write(options.request)
   return () => call.cancel()
-}
-
-/** PEM, as read from files by whoever calls us. */
-export interface TlsMaterial {
-  readonly ca?: Buffer | undefined
-  readonly cert?: Buffer | undefined
-  readonly key?: Buffer | undefined
-}
-
-/**
- * With `undefined` the connection is not encrypted. `host` is who the certificate must be for.
- */
-export function channelCredentials(tls: TlsMaterial | undefined, host: string): ChannelCredentials {
-  if (tls === undefined) return credentials.createInsecure()
-  // Node takes a file without a certificate in it for an empty list, and would trust nobody.
-  if (tls.ca !== undefined) new X509Certificate(tls.ca)
-  return credentials.createSsl(tls.ca ?? null, tls.key ?? null, tls.cert ?? null, {
-    checkServerIdentity: (_asked, certificate) => checkServerIdentity(host, certificate),
-  })
-}
-
-/** An address must not be sent as the name of a server (SNI); something has to be sent. */
-export function nameOverride(host: string): ChannelOptions {
-  return isIP(host) === 0 ? {} : { 'grpc.ssl_target_name_override': 'etcd' }
 }
 
 export const reconnectFirstMs = 100

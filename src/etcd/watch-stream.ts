@@ -45,6 +45,8 @@ export class WatchStream implements Watch {
   readonly #revisions: WholeRevisions
   #patienceMs = patienceFirstMs
   #session: Session | undefined
+  /** Somebody waits for progress; stays so when the watch has to move. */
+  #isAsked = false
   #started = false
 
   constructor(options: {
@@ -59,6 +61,7 @@ export class WatchStream implements Watch {
   }
 
   requestProgress(): void {
+    this.#isAsked = true
     this.#session?.ask()
   }
 
@@ -102,6 +105,7 @@ export class WatchStream implements Watch {
     const stop = () => session.stop()
     ending.addEventListener('abort', stop)
     this.#session = session
+    if (this.#isAsked) session.ask()
     try {
       for (;;) {
         const message = await session.next(this.#patienceMs)
@@ -109,6 +113,7 @@ export class WatchStream implements Watch {
         if (message.created) continue
         this.#patienceMs = patienceFirstMs
         this.#backoff.reset()
+        if (message.events.length === 0) this.#isAsked = false
         const batch = this.#revisions.take(message)
         if (batch !== undefined) yield batch
       }
@@ -199,6 +204,7 @@ class Session {
   }
 
   #received(message: WatchMessage): WatchMessage {
+    this.endpoint.noteAnswer('streams')
     if (message.created) {
       this.#isCreated = true
       if (this.#asking) this.#call.write(progressRequest)

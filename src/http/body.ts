@@ -21,7 +21,10 @@ export function readBody(wire: Wire, signal: AbortSignal, bytesMax: number): Pro
       if (length > bytesMax) finish(() => reject(tooLarge(bytesMax)))
       else chunks.push(chunk)
     }
-    const onEnd = (): void => finish(() => resolve(only(chunks, length)))
+    const onEnd = (): void => {
+      if (wire.isBodyWhole()) finish(() => resolve(only(chunks, length)))
+      else onClose()
+    }
     const onClose = (): void =>
       finish(() =>
         reject(new ExchangeError('gone', 'the client left before its body was complete')),

@@ -1,5 +1,5 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto'
-import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
 import type { ServingCertificate } from './listener.ts'
@@ -53,42 +53,43 @@ export async function ensureSelfSigned(dir: string, address: string): Promise<Ce
 }
 
 /**
- * Looks at the files once a second and reports a new pair. Looking beats being notified: mounted
- * secrets are swapped by symbolic link, on which notifications of the system go quiet. While the
- * two files do not fit together (one is written before the other) the old pair stays.
+ * Looks at the files once a second and reports a pair that is not the one in use. Looking beats
+ * being notified: mounted secrets are swapped by symbolic link, on which notifications of the
+ * system go quiet. While the two files do not fit together (one is written before the other) the
+ * old pair stays, and the problem is reported once.
  */
 export function followCertificate(
   paths: CertificatePaths,
+  inUse: ServingCertificate,
   callbacks: {
     readonly onChange: (certificate: ServingCertificate) => void
     readonly onProblem: (problem: unknown) => void
   },
 ): { stop(): void } {
-  let seen: string | undefined
+  let current = inUse
+  let reported = ''
   let isBusy = false
   const look = async (): Promise<void> => {
-    const now = await fingerprint(paths)
-    if (seen === undefined) seen = now
-    if (now === seen) return
-    seen = now
-    callbacks.onChange(await loadCertificate(paths))
+    try {
+      const found = await loadCertificate(paths)
+      reported = ''
+      if (found.cert === current.cert && found.key === current.key) return
+      current = found
+      callbacks.onChange(found)
+    } catch (problem) {
+      if (String(problem) !== reported) callbacks.onProblem(problem)
+      reported = String(problem)
+    }
   }
   const timer = setInterval(() => {
     if (isBusy) return
     isBusy = true
-    look()
-      .catch(callbacks.onProblem)
-      .finally(() => {
-        isBusy = false
-      })
+    void look().finally(() => {
+      isBusy = false
+    })
   }, POLL_INTERVAL_MS)
   timer.unref()
   return { stop: () => clearInterval(timer) }
-}
-
-async function fingerprint(paths: CertificatePaths): Promise<string> {
-  const stats = await Promise.all([stat(paths.certFile), stat(paths.keyFile)])
-  return stats.map(({ ino, size, mtimeMs }) => `${ino}:${size}:${mtimeMs}`).join(' ')
 }
 
 async function isStillGood(paths: CertificatePaths, hosts: readonly string[]): Promise<boolean> {

@@ -38,6 +38,7 @@ export class Conversation implements Request {
   #abortReason: ExchangeError | undefined
   #body: Promise<Buffer> | undefined
   #isAnswered = false
+  #isFinished = false
   #waiters: Waiters | undefined
 
   /** Undefined when the target cannot be a path; the client has then been told so. */
@@ -104,28 +105,45 @@ export class Conversation implements Request {
       response = await this.#context.handler(this)
     } catch (error) {
       this.#context.onBug(error, this)
-      response = {
-        status: 500,
-        headers: { 'content-type': 'text/plain' },
-        body: 'internal error\n',
-      }
+      response = INTERNAL_ERROR
     }
-    if (this.#isAnswered || this.#abortReason?.kind === 'gone') return
-    await this.#answer(response)
+    if (this.#isAnswered || this.#abortReason?.kind === 'gone') abandon(response.body)
+    else await this.#answer(response)
   }
 
-  async #answer(response: Response): Promise<void> {
+  async #answer(wanted: Response): Promise<void> {
     this.#isAnswered = true
+    const response = this.#begin(wanted)
     const { body } = response
-    const isStream = typeof body !== 'string' && !(body instanceof Uint8Array)
-    const headers = { ...response.headers }
-    if (!isStream) headers['content-length'] = String(Buffer.byteLength(body))
     if (response.longRunning === true) this.#becomeLong()
+    if (this.method === 'HEAD' || isBodiless(response.status)) {
+      abandon(body)
+      this.#finish(undefined)
+    } else if (isStream(body)) await this.#stream(body)
+    else this.#finish(body)
+  }
 
-    this.#wire.begin(response.status, headers, this.#connectionFate(response))
-    if (this.method === 'HEAD') this.#wire.finish(undefined)
-    else if (isStream) await this.#stream(body)
-    else this.#wire.finish(body)
+  /** Headers that no protocol can carry are a bug of this one request, and answered as such. */
+  #begin(response: Response): Response {
+    const { body, status } = response
+    const headers = { ...response.headers }
+    if (!isStream(body) && !isBodiless(status)) {
+      headers['content-length'] = String(Buffer.byteLength(body))
+    }
+    try {
+      this.#wire.begin(status, headers, this.#connectionFate(response))
+      return response
+    } catch (error) {
+      if (response === INTERNAL_ERROR) throw error
+      this.#context.onBug(error, this)
+      abandon(body)
+      return this.#begin(INTERNAL_ERROR)
+    }
+  }
+
+  #finish(last: Chunk | undefined): void {
+    this.#isFinished = true
+    this.#wire.finish(last)
   }
 
   #connectionFate(response: Response): ConnectionFate {
@@ -138,10 +156,10 @@ export class Conversation implements Request {
     const { output } = this.#wire
     try {
       for await (const chunk of chunks) {
-        if (output.destroyed) return
+        if (output.destroyed || output.writableEnded) return
         if (!output.write(chunk)) await writable(output)
       }
-      this.#wire.finish(undefined)
+      this.#finish(undefined)
     } catch (error) {
       if (this.#abortReason?.kind !== 'gone') this.#context.onBug(error, this)
       this.#wire.cut()
@@ -161,13 +179,23 @@ export class Conversation implements Request {
     if (this.#isAnswered) {
       this.#wire.cut()
     } else {
-      void this.#answer(this.#context.lateResponse(this))
+      void this.#answer(this.#lateResponse())
+    }
+  }
+
+  #lateResponse(): Response {
+    try {
+      return this.#context.lateResponse(this)
+    } catch (error) {
+      this.#context.onBug(error, this)
+      return INTERNAL_ERROR
     }
   }
 
   #close(): void {
     clearTimeout(this.#deadline)
-    if (!this.#wire.output.writableFinished) {
+    // HTTP/2 also counts an answer as finished when it was the client that ended the stream.
+    if (!this.#isFinished || !this.#wire.output.writableFinished) {
       this.#abort(new ExchangeError('gone', 'the client is gone'))
     }
     this.#context.ordinary.delete(this)
@@ -185,6 +213,12 @@ export class Conversation implements Request {
     this.#abortReason ??= reason
     this.#controller?.abort(reason)
   }
+}
+
+const INTERNAL_ERROR: Response = {
+  status: 500,
+  headers: { 'content-type': 'text/plain' },
+  body: 'internal error\n',
 }
 
 /** Made only when somebody waits, which is at shutdown. */
@@ -226,6 +260,24 @@ function refuse(wire: Wire, message: string): void {
     'close',
   )
   wire.finish(wire.method === 'HEAD' ? undefined : message)
+}
+
+function isStream(body: Response['body']): body is AsyncIterable<Chunk> {
+  return typeof body !== 'string' && !(body instanceof Uint8Array)
+}
+
+/** Statuses that end with their headers, and must not even announce a length. */
+function isBodiless(status: number): boolean {
+  return status === 204 || status === 304
+}
+
+/** Lets a stream that will not be sent know, so that it gives back what it holds. */
+function abandon(body: Response['body']): void {
+  // Whatever goes wrong in there concerns nobody any more.
+  if (isStream(body))
+    body[Symbol.asyncIterator]()
+      .return?.()
+      .catch(() => {})
 }
 
 /** Resolves when the output takes more, or is closed and never will. */

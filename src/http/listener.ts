@@ -219,7 +219,7 @@ export class Listener {
   #acceptHttp2(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     const { session } = stream
     // A stream that fails is a client that is gone, which its 'close' tells us.
-    stream.on('error', () => stream.close())
+    stream.on('error', (error) => stream.destroy(error))
     if (session === undefined) return
     this.#sessions.streamOpened(session)
     stream.once('close', () => this.#sessions.streamClosed(session))

@@ -2,13 +2,14 @@ import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Peer } from './exchange.ts'
 
-/** Worked out once per connection; what depends on the request is asked of each request. */
+/** Worked out once per connection, while it is there: a handler may ask when it no longer is. */
 export function peerOf(socket: Socket): Peer {
   const address = socket.remoteAddress ?? ''
+  const certificate = verifiedCertificate(socket)
   return {
     address,
     isLoopback: isLoopbackAddress(address),
-    clientCertificate: () => verifiedCertificate(socket),
+    clientCertificate: () => certificate,
   }
 }
 

@@ -18,6 +18,8 @@ export interface Wire {
   begin(status: number, headers: Record<string, string>, connection: ConnectionFate): void
   /** Sends the last piece, if any, and ends the answer. */
   finish(last: Chunk | undefined): void
+  /** Once `input` has ended: that was the end of the body, and not of the client. */
+  isBodyWhole(): boolean
   /** Tells a client that asked first (`Expect: 100-continue`) that its body is wanted. */
   sendContinue(): void
   /** Ends the request without an orderly end of the answer: the client must see that it was cut. */
@@ -55,6 +57,7 @@ export function http1Wire(request: IncomingMessage, response: ServerResponse, pe
       if (last !== undefined) response.write(last)
       linger(request, () => response.end())
     },
+    isBodyWhole: () => request.complete,
     sendContinue: () => response.writeContinue(),
     cut: () => request.socket.destroy(),
   }
@@ -66,6 +69,8 @@ export function http2Wire(
   headers: IncomingHttpHeaders,
   peer: Peer,
 ): Wire {
+  // A stream the client has reset counts as closed before it is destroyed, and throws when used.
+  const isOpen = (): boolean => !stream.destroyed && !stream.closed
   return {
     method: headers[':method'] ?? '',
     target: headers[':path'] ?? '',
@@ -74,7 +79,7 @@ export function http2Wire(
     input: stream,
     output: stream,
     begin: (status, answerHeaders, connection) => {
-      if (stream.destroyed || stream.headersSent) return
+      if (!isOpen() || stream.headersSent) return
       if (connection === 'close') stream.session?.close()
       stream.respond({ ':status': status, ...answerHeaders })
     },
@@ -86,8 +91,13 @@ export function http2Wire(
       }
       stream.end(last)
     },
-    sendContinue: () => stream.additionalHeaders({ ':status': 100 }),
-    cut: () => stream.close(constants.NGHTTP2_INTERNAL_ERROR),
+    // Node ends the input of a stream that was reset, as if the body had come to its end.
+    isBodyWhole: isOpen,
+    sendContinue: () => {
+      if (isOpen() && !stream.headersSent) stream.additionalHeaders({ ':status': 100 })
+    },
+    // Not close(): before it resets the stream it ends the answer, which then looks complete.
+    cut: () => stream.destroy(new Error('the answer was cut')),
   }
 }
 

@@ -144,7 +144,9 @@ describe('probes of a healthy server', () => {
     }
   })
 
-  test('200 probes at once are all answered, and etcd is asked about once', async () => {
+  test('200 probes at once are all answered, and etcd is asked a few times at most', async () => {
+    const startedAt = performance.now()
+    const askedBefore = await rangesServed()
     const answers = await Promise.all(
       Array.from({ length: 200 }, (_, i) =>
         server.ask('/readyz?verbose', { protocol: i % 2 === 0 ? 'h1' : 'h2' }),
@@ -154,7 +156,19 @@ describe('probes of a healthy server', () => {
       assert.equal(status, 200)
       assert.equal(body, verbose('readyz'))
     }
+    const asked = (await rangesServed()) - askedBefore
+    const seconds = Math.ceil((performance.now() - startedAt) / 1000)
+    assert.ok(asked <= seconds + 1, `etcd was asked ${asked} times in ${seconds} s`)
   })
+
+  /** How many reads etcd says it has answered. */
+  async function rangesServed(): Promise<number> {
+    const response = await fetch(`http://127.0.0.1:${etcd.member(0).ports.metrics}/metrics`)
+    const line = (await response.text())
+      .split('\n')
+      .find((text) => /^grpc_server_started_total\{.*grpc_method="Range"/.test(text))
+    return Number(line?.split(' ').at(-1) ?? 0)
+  }
 
   test('/metrics/slis counts the checks of aggregates that ran', async () => {
     await server.ask('/readyz?exclude=log')

@@ -24,6 +24,8 @@ export interface Ask {
   readonly headers?: Readonly<Record<string, string>>
   readonly protocol?: 'h1' | 'h2' | 'plain'
   readonly timeoutMs?: number
+  /** Whom to trust, if not the certificate it started with. */
+  readonly ca?: string
 }
 
 interface LogLine {
@@ -42,7 +44,8 @@ export class Tidings implements AsyncDisposable {
   readonly log: LogLine[]
   /** Exit code and signal, once it has ended. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>
-  readonly #folder: string
+  /** Holds its certificate; removed at the end. */
+  readonly folder: string
 
   /** Resolves when it listens. */
   static async start(flags: readonly string[]): Promise<Tidings> {
@@ -95,7 +98,7 @@ export class Tidings implements AsyncDisposable {
     this.log = parts.log
     this.ended = parts.ended
     this.ca = readFileSync(join(parts.folder, 'tidings.crt'), 'utf8')
-    this.#folder = parts.folder
+    this.folder = parts.folder
   }
 
   /** The port of the plain listener, from the log. */
@@ -142,7 +145,7 @@ export class Tidings implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     this.process.kill('SIGKILL')
     await this.ended
-    await rm(this.#folder, { recursive: true, force: true })
+    await rm(this.folder, { recursive: true, force: true })
   }
 }
 
@@ -185,7 +188,7 @@ async function askHttp1(server: Tidings, path: string, ask: Ask): Promise<Answer
     path,
     method: ask.method ?? 'GET',
     headers: ask.headers ?? {},
-    ca: server.ca,
+    ca: ask.ca ?? server.ca,
     agent: false,
     timeout: ask.timeoutMs ?? 15_000,
   })
@@ -196,7 +199,9 @@ async function askHttp1(server: Tidings, path: string, ask: Ask): Promise<Answer
 }
 
 async function askHttp2(server: Tidings, path: string, ask: Ask): Promise<Answer> {
-  const session = http2.connect(`https://127.0.0.1:${server.port}`, { ca: server.ca })
+  const session = http2.connect(`https://127.0.0.1:${server.port}`, {
+    ca: ask.ca ?? server.ca,
+  })
   try {
     const stream = session.request({
       ':path': path,

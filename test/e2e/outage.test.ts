@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { startEtcd, startEtcdCluster } from '../support/etcd.ts'
+import { Tidings } from '../support/tidings.ts'
+
+const READY_RED_MS = 3000
+const READY_GREEN_MS = 5000
+const isGreen = ({ status }: { status: number }): boolean => status === 200
+const isRed = ({ status }: { status: number }): boolean => status === 500
+
+/** Watches an endpoint in the background; `stop` gives every status code seen. */
+function watchStatus(server: Tidings, path: string): { stop(): Promise<number[]> } {
+  const seen: number[] = []
+  let isOver = false
+  const loop = (async () => {
+    while (!isOver) {
+      seen.push((await server.ask(path)).status)
+      await sleep(50)
+    }
+  })()
+  return {
+    stop: async () => {
+      isOver = true
+      await loop
+      return seen
+    },
+  }
+}
+
+describe('the datastore goes away and comes back', () => {
+  test('paused: readyz red within 3 s and green within 5 s of going on, livez green throughout', async () => {
+    await using etcd = await startEtcd()
+    await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints[0]}`])
+    await server.until('/readyz', isGreen, 10_000)
+    const livez = watchStatus(server, '/livez')
+
+    for (let round = 0; round < 3; round++) {
+      etcd.member(0).pause()
+      const redAfterMs = await server.until('/readyz', isRed, READY_RED_MS + 2000)
+      assert.ok(redAfterMs <= READY_RED_MS, `red after ${redAfterMs} ms`)
+      const { body } = await server.ask('/readyz')
+      assert.equal(
+        body,
+        [
+          '[+]ping ok',
+          '[+]log ok',
+          '[-]datastore failed: reason withheld',
+          '[+]informer-sync ok',
+          '[+]poststarthook/generic-apiserver-start-informers ok',
+          '[+]poststarthook/apiservice-registration-controller ok',
+          '[+]autoregister-completion ok',
+          '[+]shutdown ok',
+          'readyz check failed\n',
+        ].join('\n'),
+      )
+      etcd.member(0).resume()
+      const greenAfterMs = await server.until('/readyz', isGreen, READY_GREEN_MS + 2000)
+      assert.ok(greenAfterMs <= READY_GREEN_MS, `green after ${greenAfterMs} ms`)
+    }
+    assert.deepEqual(new Set(await livez.stop()), new Set([200]))
+  })
+
+  test('paused: each failing answer, byte for byte', async () => {
+    await using etcd = await startEtcd()
+    await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints[0]}`])
+    await server.until('/readyz', isGreen, 10_000)
+    etcd.member(0).pause()
+    await server.until('/readyz', isRed, 5000)
+
+    for (const protocol of ['h1', 'h2'] as const) {
+      const single = await server.ask('/readyz/datastore', { protocol })
+      assert.equal(single.status, 500)
+      assert.match(single.body, /^internal server error: error getting data from etcd: .+\n$/)
+      assert.equal(single.headers['x-content-type-options'], 'nosniff')
+      const alias = await server.ask('/readyz/etcd', { protocol })
+      assert.equal(alias.status, 500)
+      const head = await server.ask('/readyz', { protocol, method: 'HEAD' })
+      assert.deepEqual([head.status, head.body], [500, ''])
+
+      for (const name of ['datastore', 'etcd']) {
+        const excluded = await server.ask(`/readyz?exclude=${name}`, { protocol })
+        assert.deepEqual([excluded.status, excluded.body], [200, 'ok'])
+      }
+      const healthz = await server.ask('/healthz?exclude=nope', { protocol })
+      assert.equal(
+        healthz.body,
+        [
+          '[+]ping ok',
+          '[+]log ok',
+          '[-]datastore failed: reason withheld',
+          '[+]poststarthook/generic-apiserver-start-informers ok',
+          '[+]poststarthook/apiservice-registration-controller ok',
+          '[+]autoregister-completion ok',
+          'warn: some health checks cannot be excluded: no matches for "nope"',
+          'healthz check failed\n',
+        ].join('\n'),
+      )
+    }
+    const reasons = server.log.filter(({ msg }) => msg === 'Health check failed')
+    assert.match(JSON.stringify(reasons), /datastore: error getting data from etcd/)
+    const { body: metrics } = await server.ask('/metrics/slis')
+    assert.match(metrics, /^kubernetes_healthcheck\{name="datastore",type="readyz"\} 0$/m)
+    assert.match(metrics, /^kubernetes_healthcheck\{name="ping",type="readyz"\} 1$/m)
+    etcd.member(0).resume()
+  })
+
+  test('killed and started again: the same, and the follower catches up', async () => {
+    await using etcd = await startEtcd()
+    await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints[0]}`])
+    await server.until('/readyz', isGreen, 10_000)
+    const livez = watchStatus(server, '/livez')
+    await etcd.member(0).kill()
+    const redAfterMs = await server.until('/readyz', isRed, READY_RED_MS + 2000)
+    assert.ok(redAfterMs <= READY_RED_MS, `red after ${redAfterMs} ms`)
+    await sleep(1500)
+    await etcd.member(0).start()
+    const greenAfterMs = await server.until('/readyz', isGreen, READY_GREEN_MS + 2000)
+    assert.ok(greenAfterMs <= READY_GREEN_MS, `green after ${greenAfterMs} ms`)
+    assert.deepEqual(new Set(await livez.stop()), new Set([200]))
+  })
+
+  test('one of three members killed, then another paused: readyz is never red', async () => {
+    await using etcd = await startEtcdCluster(3)
+    await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints.join(',')}`])
+    await server.until('/readyz', isGreen, 10_000)
+    const readyz = watchStatus(server, '/readyz')
+    for (const index of [0, 1, 2]) {
+      await etcd.member(index).kill()
+      await sleep(3000)
+      await etcd.member(index).start()
+      await sleep(1000)
+      etcd.member(index).pause()
+      await sleep(3000)
+      etcd.member(index).resume()
+      await sleep(1000)
+    }
+    const seen = await readyz.stop()
+    assert.ok(seen.length > 50, `only ${seen.length} answers`)
+    assert.deepEqual(new Set(seen), new Set([200]))
+  })
+})
+
+test('no etcd at start: livez green, readyz red, the process stays and heals by itself', async () => {
+  await using etcd = await startEtcd()
+  await etcd.member(0).stop()
+  await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints[0]}`])
+  for (let round = 0; round < 5; round++) {
+    assert.equal((await server.ask('/livez')).status, 200)
+    assert.equal((await server.ask('/readyz')).status, 500)
+    await sleep(100)
+  }
+  const { body } = await server.ask('/readyz')
+  assert.match(body, /^\[-\]datastore failed: reason withheld$/m)
+  assert.match(body, /^\[-\]informer-sync failed: reason withheld$/m)
+  assert.equal(
+    (await server.ask('/readyz/informer-sync')).body,
+    'internal server error: 1 informers not started yet: [events]\n',
+  )
+  assert.equal(server.process.exitCode, null)
+  await etcd.member(0).start()
+  const greenAfterMs = await server.until('/readyz', isGreen, READY_GREEN_MS + 2000)
+  assert.ok(greenAfterMs <= READY_GREEN_MS, `green after ${greenAfterMs} ms`)
+})

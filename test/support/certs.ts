@@ -1,0 +1,111 @@
+import { webcrypto } from 'node:crypto'
+import { isIP } from 'node:net'
+import 'reflect-metadata'
+import {
+  BasicConstraintsExtension,
+  ExtendedKeyUsage,
+  ExtendedKeyUsageExtension,
+  KeyUsageFlags,
+  KeyUsagesExtension,
+  SubjectAlternativeNameExtension,
+  type X509Certificate,
+  X509CertificateGenerator,
+} from '@peculiar/x509'
+
+const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' } as const
+const hourMs = 60 * 60 * 1000
+
+/** A certificate and its key, both PEM. */
+export interface KeyPair {
+  readonly cert: Buffer
+  readonly key: Buffer
+}
+
+/** An authority of one's own, for the length of a test. */
+export class CertificateAuthority {
+  /** PEM, for those who are to trust it. */
+  readonly cert: Buffer
+  readonly #certificate: X509Certificate
+  readonly #keys: CryptoKeyPair
+
+  static async create(name = 'test-ca'): Promise<CertificateAuthority> {
+    const keys = await generateKeys()
+    const certificate = await X509CertificateGenerator.createSelfSigned(
+      {
+        name: `CN=${name}`,
+        ...validity(),
+        signingAlgorithm: algorithm,
+        keys,
+        extensions: [
+          new BasicConstraintsExtension(true, undefined, true),
+          new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
+        ],
+      },
+      webcrypto,
+    )
+    return new CertificateAuthority(certificate, keys)
+  }
+
+  private constructor(certificate: X509Certificate, keys: CryptoKeyPair) {
+    this.#certificate = certificate
+    this.#keys = keys
+    this.cert = Buffer.from(certificate.toString('pem'))
+  }
+
+  /** For a server that is reached under these names and addresses. */
+  issueServer(hosts: readonly string[] = ['127.0.0.1', 'localhost']): Promise<KeyPair> {
+    return this.#issue(`CN=${hosts[0]}`, [
+      // etcd's own gateway is a client of the same server, hence both usages.
+      new ExtendedKeyUsageExtension([ExtendedKeyUsage.serverAuth, ExtendedKeyUsage.clientAuth]),
+      new SubjectAlternativeNameExtension(
+        hosts.map((host) => ({ type: isIP(host) === 0 ? 'dns' : 'ip', value: host })),
+      ),
+    ])
+  }
+
+  /** For a client: `user` becomes the common name, each group an organization. */
+  issueClient(user: string, groups: readonly string[] = []): Promise<KeyPair> {
+    const subject = [`CN=${user}`, ...groups.map((group) => `O=${group}`)].join(', ')
+    return this.#issue(subject, [new ExtendedKeyUsageExtension([ExtendedKeyUsage.clientAuth])])
+  }
+
+  async #issue(
+    subject: string,
+    extensions: (ExtendedKeyUsageExtension | SubjectAlternativeNameExtension)[],
+  ): Promise<KeyPair> {
+    const keys = await generateKeys()
+    const certificate = await X509CertificateGenerator.create(
+      {
+        subject,
+        issuer: this.#certificate.subject,
+        ...validity(),
+        signingAlgorithm: algorithm,
+        publicKey: keys.publicKey,
+        signingKey: this.#keys.privateKey,
+        extensions: [
+          new BasicConstraintsExtension(false, undefined, true),
+          new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
+          ...extensions,
+        ],
+      },
+      webcrypto,
+    )
+    const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
+    return { cert: Buffer.from(certificate.toString('pem')), key: pem('PRIVATE KEY', pkcs8) }
+  }
+}
+
+type CryptoKeyPair = webcrypto.CryptoKeyPair
+
+async function generateKeys(): Promise<CryptoKeyPair> {
+  return webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+}
+
+function validity(): { readonly notBefore: Date; readonly notAfter: Date } {
+  return { notBefore: new Date(Date.now() - hourMs), notAfter: new Date(Date.now() + 24 * hourMs) }
+}
+
+function pem(label: string, der: Buffer): Buffer {
+  const lines = der.toString('base64').replace(/.{1,64}/g, '$&\n')
+  return Buffer.from(`-----BEGIN ${label}-----\n${lines}-----END ${label}-----\n`)
+}

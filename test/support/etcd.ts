@@ -1,0 +1,168 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type EtcdPorts, EtcdProcess, reservePorts } from '../../src/dev/etcd-process.ts'
+import { CertificateAuthority, type KeyPair } from './certs.ts'
+
+const localBinary = join(import.meta.dirname, '../../.cache/etcd/usr/bin/etcd')
+
+/** The etcd that tests run: the project's own copy when there is one, else the machine's. */
+export const etcdBinary: string = existsSync(localBinary) ? localBinary : 'etcd'
+
+export interface EtcdOptions {
+  /** Clients then need `tls` of the cluster. */
+  readonly encrypted?: boolean | undefined
+  readonly args?: readonly string[] | undefined
+}
+
+/** What a client needs to get in. */
+export interface ClientTls {
+  readonly ca: Buffer
+  readonly cert: Buffer
+  readonly key: Buffer
+}
+
+/**
+ * One real member that can be mistreated. Its data and ports stay its own through stops, kills and
+ * starts.
+ */
+export class EtcdMember {
+  readonly endpoint: string
+  readonly ports: EtcdPorts
+  readonly #options: Parameters<typeof EtcdProcess.start>[0]
+  #process: EtcdProcess | undefined
+
+  constructor(options: Parameters<typeof EtcdProcess.start>[0] & { readonly ports: EtcdPorts }) {
+    this.#options = options
+    this.ports = options.ports
+    const scheme = options.tls === undefined ? 'http' : 'https'
+    this.endpoint = `${scheme}://127.0.0.1:${options.ports.client}`
+  }
+
+  get isRunning(): boolean {
+    return this.#process !== undefined
+  }
+
+  /** `waitForQuorum: false` when the rest of the cluster may be down. */
+  async start(options?: { readonly waitForQuorum: boolean }): Promise<void> {
+    if (this.#process !== undefined) throw new Error('the member runs already')
+    this.#process = await EtcdProcess.start({ ...this.#options, ...options })
+  }
+
+  /** Stops the clock of the process: its sockets stay open and nothing answers. */
+  pause(): void {
+    this.#running().signal('SIGSTOP')
+  }
+
+  resume(): void {
+    this.#running().signal('SIGCONT')
+  }
+
+  async kill(): Promise<void> {
+    const running = this.#process
+    this.#process = undefined
+    await running?.kill()
+  }
+
+  async stop(): Promise<void> {
+    const running = this.#process
+    this.#process = undefined
+    await running?.stop()
+  }
+
+  #running(): EtcdProcess {
+    if (this.#process === undefined) throw new Error('the member does not run')
+    return this.#process
+  }
+}
+
+/** Members that form one cluster, in a folder of their own, for `await using`. */
+export class EtcdCluster implements AsyncDisposable {
+  readonly members: readonly EtcdMember[]
+  readonly endpoints: readonly string[]
+  /** Undefined when the cluster is not encrypted. */
+  readonly tls: ClientTls | undefined
+  readonly #folder: string
+
+  constructor(options: {
+    readonly members: readonly EtcdMember[]
+    readonly tls: ClientTls | undefined
+    readonly folder: string
+  }) {
+    this.members = options.members
+    this.endpoints = options.members.map((member) => member.endpoint)
+    this.tls = options.tls
+    this.#folder = options.folder
+  }
+
+  member(index: number): EtcdMember {
+    const member = this.members[index]
+    if (member === undefined) throw new Error(`there is no member ${index}`)
+    return member
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await Promise.all(this.members.map((member) => member.kill()))
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** A single member. */
+export function startEtcd(options?: EtcdOptions): Promise<EtcdCluster> {
+  return startEtcdCluster(1, options)
+}
+
+export async function startEtcdCluster(size: number, options?: EtcdOptions): Promise<EtcdCluster> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidings-etcd-'))
+  const authority = options?.encrypted === true ? await CertificateAuthority.create() : undefined
+  const tlsFiles =
+    authority === undefined
+      ? undefined
+      : await writeTls(folder, authority, await authority.issueServer())
+  const ports = await Promise.all(Array.from({ length: size }, reservePorts))
+  const cluster = ports.map((own, index) => ({ name: `m${index}`, peerPort: own.peer }))
+  const members = ports.map(
+    (own, index) =>
+      new EtcdMember({
+        binary: etcdBinary,
+        name: `m${index}`,
+        dataDir: join(folder, `m${index}`),
+        ports: own,
+        cluster,
+        tls: tlsFiles,
+        // What is written survives a killed process without it; only a lost machine is not tested.
+        args: ['--unsafe-no-fsync', ...(options?.args ?? [])],
+      }),
+  )
+  const tls =
+    authority === undefined
+      ? undefined
+      : { ca: authority.cert, ...(await authority.issueClient('tidings')) }
+  const started = new EtcdCluster({ members, tls, folder })
+  try {
+    await Promise.all(members.map((member) => member.start()))
+  } catch (error) {
+    await started[Symbol.asyncDispose]()
+    throw error
+  }
+  return started
+}
+
+async function writeTls(
+  folder: string,
+  authority: CertificateAuthority,
+  server: KeyPair,
+): Promise<{ readonly ca: string; readonly cert: string; readonly key: string }> {
+  const files = {
+    ca: join(folder, 'ca.pem'),
+    cert: join(folder, 'server.pem'),
+    key: join(folder, 'server-key.pem'),
+  }
+  await Promise.all([
+    writeFile(files.ca, authority.cert),
+    writeFile(files.cert, server.cert),
+    writeFile(files.key, server.key, { mode: 0o600 }),
+  ])
+  return files
+}

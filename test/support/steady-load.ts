@@ -1,0 +1,126 @@
+import http2 from 'node:http2'
+import https from 'node:https'
+import type { Tidings } from './tidings.ts'
+
+/** What became of the requests of a steady load. */
+export interface LoadReport {
+  readonly answered: number
+  /** Requests that failed, with the time since the start of the load and the reason. */
+  readonly failed: readonly { readonly atMs: number; readonly why: string }[]
+  /** When the first connection was refused, counted from the start of the load. */
+  readonly refusedAtMs: number | undefined
+}
+
+export interface Load {
+  stop(): Promise<LoadReport>
+}
+
+interface Tally {
+  answered: number
+  failed: { atMs: number; why: string }[]
+  refusedAtMs: number | undefined
+}
+
+/**
+ * Sends requests at a fixed rate, whether or not answers come back (an open loop), as a client
+ * that minds its manners: it leaves a connection when told to, and sends nothing twice but what
+ * the protocol says was never looked at (REFUSED_STREAM, which Node's client also reports for
+ * requests it still held when a GOAWAY came in). Being refused a new connection is the expected
+ * end, not a failure.
+ */
+export function steadyLoad(
+  server: Tidings,
+  options: { readonly path: string; readonly perSecond: number; readonly protocol: 'h1' | 'h2' },
+): Load {
+  const startedAt = performance.now()
+  const tally: Tally = { answered: 0, failed: [], refusedAtMs: undefined }
+  const send = options.protocol === 'h1' ? http1Sender(server) : http2Sender(server)
+  const underWay = new Set<Promise<void>>()
+  const onceMoreIfUnseen = (error: Error): Promise<number> => {
+    if (!error.message.includes('NGHTTP2_REFUSED_STREAM')) throw error
+    return send.get(options.path)
+  }
+  const timer = setInterval(() => {
+    const sent = send
+      .get(options.path)
+      .catch(onceMoreIfUnseen)
+      .then(
+        (status) => {
+          if (status === 200) tally.answered += 1
+          else tally.failed.push({ atMs: performance.now() - startedAt, why: `status ${status}` })
+        },
+        (error: NodeJS.ErrnoException) => {
+          const atMs = performance.now() - startedAt
+          // HTTP/2 reports it as the cause of a cancelled stream.
+          if (error.message.includes('ECONNREFUSED')) tally.refusedAtMs ??= atMs
+          else tally.failed.push({ atMs, why: `${error.code} ${error.message}` })
+        },
+      )
+    underWay.add(sent)
+    void sent.finally(() => underWay.delete(sent))
+  }, 1000 / options.perSecond)
+  return {
+    stop: async () => {
+      clearInterval(timer)
+      await Promise.all(underWay)
+      send.close()
+      return tally
+    },
+  }
+}
+
+interface Sender {
+  get(path: string): Promise<number>
+  close(): void
+}
+
+function http1Sender(server: Tidings): Sender {
+  const agent = new https.Agent({ keepAlive: true, maxSockets: 20, ca: server.ca })
+  return {
+    get: (path) =>
+      new Promise((resolve, reject) => {
+        const request = https.get(
+          { host: '127.0.0.1', port: server.port, path, agent },
+          (answer) => {
+            answer.on('error', reject).on('end', () => resolve(answer.statusCode ?? 0))
+            answer.resume()
+          },
+        )
+        request.on('error', reject)
+      }),
+    close: () => agent.destroy(),
+  }
+}
+
+function http2Sender(server: Tidings): Sender {
+  let session: http2.ClientHttp2Session | undefined
+  const connect = (): http2.ClientHttp2Session => {
+    const fresh = http2.connect(`https://127.0.0.1:${server.port}`, { ca: server.ca })
+    const leave = (): void => {
+      if (session === fresh) session = undefined
+    }
+    fresh.on('goaway', leave).on('close', leave).on('error', leave)
+    return fresh
+  }
+  return {
+    get: (path) =>
+      new Promise((resolve, reject) => {
+        session ??= connect()
+        session.once('error', reject)
+        const owner = session
+        const stream = session.request({ ':path': path })
+        let status = 0
+        stream.on('response', (headers) => {
+          status = headers[':status'] ?? 0
+        })
+        stream.on('error', reject)
+        stream.on('end', () => resolve(status))
+        stream.on('close', () => {
+          owner.off('error', reject)
+          reject(new Error('the stream was closed without an answer'))
+        })
+        stream.resume()
+      }),
+    close: () => session?.close(),
+  }
+}
