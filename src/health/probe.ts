@@ -52,9 +52,10 @@ export class Probe {
 
   async run(excluded: readonly string[], signal: AbortSignal): Promise<ProbeReport> {
     const left = new Set(excluded.map((name) => this.#byName.get(name)))
+    using limit = new TimeLimit()
     const outcomes = await Promise.all(
       this.#checks.map((check) =>
-        left.has(check) ? excludedOutcome(check) : runCheck(check, signal),
+        left.has(check) ? excludedOutcome(check) : outcomeOf(check, signal, limit),
       ),
     )
     return {
@@ -67,19 +68,8 @@ export class Probe {
 
 /** Runs one check, for as long as a check may take. */
 export async function runCheck(check: HealthCheck, signal: AbortSignal): Promise<CheckOutcome> {
-  const { promise: late, reject } = Promise.withResolvers<never>()
-  const timer = setTimeout(
-    () => reject(new Error(`no answer within ${CHECK_TIMEOUT_MS / 1000}s`)),
-    CHECK_TIMEOUT_MS,
-  )
-  try {
-    await Promise.race([check.run(signal), late])
-    return { name: check.name, result: 'ok' }
-  } catch (reason) {
-    return { name: check.name, result: 'failed', reason }
-  } finally {
-    clearTimeout(timer)
-  }
+  using limit = new TimeLimit()
+  return await outcomeOf(check, signal, limit)
 }
 
 /** Holds a check green until `graceMs` after `startedAt`: livez must not kill a slow starter. */
@@ -94,6 +84,39 @@ export function withGrace(
       if (grace.clock.now() < endsAt) return
       await check.run(signal)
     },
+  }
+}
+
+async function outcomeOf(
+  check: HealthCheck,
+  signal: AbortSignal,
+  limit: TimeLimit,
+): Promise<CheckOutcome> {
+  try {
+    await Promise.race([check.run(signal), limit.reached])
+    return { name: check.name, result: 'ok' }
+  } catch (reason) {
+    return { name: check.name, result: 'failed', reason }
+  }
+}
+
+class TimeLimit implements Disposable {
+  /** Rejects when the time is up. */
+  readonly reached: Promise<never>
+  readonly #timer: NodeJS.Timeout
+
+  constructor() {
+    const { promise, reject } = Promise.withResolvers<never>()
+    this.reached = promise
+    const seconds = CHECK_TIMEOUT_MS / 1000
+    this.#timer = setTimeout(
+      () => reject(new Error(`no answer within ${seconds}s`)),
+      CHECK_TIMEOUT_MS,
+    )
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
   }
 }
 

@@ -39,6 +39,7 @@ export class Conversation implements Request {
   #body: Promise<Buffer> | undefined
   #isAnswered = false
   #isFinished = false
+  #isClosed = false
   #waiters: Waiters | undefined
 
   /** Undefined when the target cannot be a path; the client has then been told so. */
@@ -86,12 +87,12 @@ export class Conversation implements Request {
 
   /** Resolves when the shutdown need not wait for this request: it is over, or a long one. */
   get left(): Promise<void> {
-    return this.#whenOver().left.opened
+    return this.#isClosed ? Promise.resolve() : this.#whenOver().left.opened
   }
 
   /** Resolves when it is over. */
   get closed(): Promise<void> {
-    return this.#whenOver().closed.opened
+    return this.#isClosed ? Promise.resolve() : this.#whenOver().closed.opened
   }
 
   /** Ends a long request from our side; its handler sees the signal and finishes the answer. */
@@ -200,6 +201,7 @@ export class Conversation implements Request {
     }
     this.#context.ordinary.delete(this)
     this.#context.longRunning.delete(this)
+    this.#isClosed = true
     this.#waiters?.left.open()
     this.#waiters?.closed.open()
   }

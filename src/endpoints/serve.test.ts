@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { StatusError } from '../api/status.ts'
+import { hostGate } from '../gate/gate.ts'
+import type { Handler, Request, Response } from '../http/exchange.ts'
+import { ExchangeError } from '../http/exchange.ts'
+import { silentLog } from '../lib/log.ts'
+import { lateResponse, serve } from './serve.ts'
+import { Services } from './services.ts'
+
+/** A request as a literal: from this host unless said otherwise. */
+function request(path: string, change: Partial<Request> & { isRemote?: boolean } = {}): Request {
+  const { isRemote = false, ...rest } = change
+  return {
+    method: 'GET',
+    path,
+    query: new URLSearchParams(),
+    headers: {},
+    peer: { address: '', isLoopback: !isRemote, clientCertificate: () => undefined },
+    signal: new AbortController().signal,
+    body: async () => Buffer.alloc(0),
+    ...rest,
+  }
+}
+
+function serving(
+  handler: Handler,
+  options: { missing?: boolean; turnedAway?: boolean } = {},
+): Handler {
+  const services = new Services(options.missing === true ? ['one', 'two'] : ['one'])
+  services.install({
+    name: 'one',
+    isOpenToHost: true,
+    find: (path) => (path.startsWith('/one') || path === '/livez' ? handler : undefined),
+  })
+  return serve({
+    services,
+    gate: hostGate(),
+    log: silentLog,
+    isTurningAway: () => options.turnedAway === true,
+  })
+}
+
+const fine: Handler = async () => ({ status: 200, headers: {}, body: 'fine' })
+const throwing = (error: unknown): Handler =>
+  serving(async () => {
+    throw error
+  })
+
+describe('serve', () => {
+  test('an answer carries Audit-Id and Cache-Control', async () => {
+    const { headers } = await serving(fine)(request('/one'))
+    assert.match(headers['audit-id'] ?? '', /^[0-9a-f-]{36}$/)
+    assert.equal(headers['cache-control'], 'no-cache, private')
+  })
+
+  test("the caller's Audit-Id comes back when it is a sensible one", async () => {
+    const ask = async (id: string): Promise<string | undefined> =>
+      (await serving(fine)(request('/one', { headers: { 'audit-id': id } }))).headers['audit-id']
+    assert.equal(await ask('abc-123'), 'abc-123')
+    assert.notEqual(await ask('a b'), 'a b')
+    assert.notEqual(await ask('x'.repeat(129)), 'x'.repeat(129))
+  })
+
+  test('a stranger gets 401 for known and unknown paths alike, and the connection is closed', async () => {
+    for (const path of ['/one', '/nowhere']) {
+      const answer = await serving(fine)(request(path, { isRemote: true }))
+      assert.equal(answer.status, 401)
+      assert.equal(answer.closeConnection, true)
+    }
+  })
+
+  test('an unknown path is 404, and 503 as long as services are missing', async () => {
+    assert.equal((await serving(fine)(request('/nowhere'))).status, 404)
+    const early = await serving(fine, { missing: true })(request('/nowhere'))
+    assert.equal(early.status, 503)
+    assert.equal(early.headers['retry-after'], '5')
+    assert.equal(status(early).details.retryAfterSeconds, 5)
+  })
+
+  test('what a handler throws becomes a Status', async () => {
+    const cases: readonly [unknown, number, string][] = [
+      [new StatusError('BadRequest', 'no'), 400, 'BadRequest'],
+      [new ExchangeError('too-large', 'limit is 3145728'), 413, 'RequestEntityTooLarge'],
+      [new ExchangeError('timeout', ''), 504, 'Timeout'],
+      [new ExchangeError('shutdown', ''), 503, 'ServiceUnavailable'],
+      [new Error('secret detail'), 500, 'InternalError'],
+      ['not even an error', 500, 'InternalError'],
+    ]
+    for (const [thrown, code, reason] of cases) {
+      const answer = await throwing(thrown)(request('/one'))
+      assert.equal(answer.status, code)
+      assert.equal(status(answer).reason, reason)
+      assert.equal(status(answer).code, code)
+      assert.ok(!String(answer.body).includes('secret detail'))
+    }
+  })
+
+  test('413 says the limit in the words clients know', async () => {
+    const answer = await throwing(new ExchangeError('too-large', 'limit is 3145728'))(
+      request('/one'),
+    )
+    assert.equal(status(answer).message, 'Request entity too large: limit is 3145728')
+  })
+
+  test('a late read may be sent again, a late write not', () => {
+    assert.equal(lateResponse(request('/one')).headers['retry-after'], '1')
+    const write = lateResponse(request('/one', { method: 'POST' }))
+    assert.equal(write.status, 504)
+    assert.equal(write.headers['retry-after'], undefined)
+  })
+
+  test('on the way out: 429 for all but probes', async () => {
+    const handler = serving(fine, { turnedAway: true })
+    const answer = await handler(request('/one'))
+    assert.equal(answer.status, 429)
+    assert.equal(answer.headers['retry-after'], '5')
+    assert.equal((await handler(request('/livez'))).status, 200)
+  })
+
+  test('a Status is indented for people and compact for programs', async () => {
+    const refused = throwing(new StatusError('BadRequest', 'no'))
+    const plain = await refused(request('/one'))
+    assert.ok(String(plain.body).endsWith('}\n'))
+    const curl = await refused(request('/one', { headers: { 'user-agent': 'curl/8' } }))
+    assert.ok(String(curl.body).startsWith('{\n  "kind": "Status"'))
+    const asked = new URLSearchParams({ pretty: 'false' })
+    const overruled = await refused(
+      request('/one', { headers: { 'user-agent': 'curl/8' }, query: asked }),
+    )
+    assert.equal(overruled.body, plain.body)
+  })
+})
+
+function status(response: Response) {
+  return JSON.parse(String(response.body))
+}

@@ -1,0 +1,346 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import {
+  EtcdClient,
+  prefixEnd,
+  type TxnOp,
+  type Watch,
+  type WatchBatch,
+} from '../../src/etcd/client.ts'
+import { EtcdError } from '../../src/etcd/errors.ts'
+import { pause } from '../../src/lib/abort.ts'
+import { type EtcdCluster, startEtcd, startEtcdCluster } from '../support/etcd.ts'
+import { FaultProxy } from '../support/fault-proxy.ts'
+
+const bytes = (text: string) => Buffer.from(text)
+const put = (key: string, value = 'v'): TxnOp => ({
+  type: 'put',
+  key: bytes(key),
+  value: bytes(value),
+})
+const under = (prefix: string) => ({ key: bytes(prefix), rangeEnd: prefixEnd(bytes(prefix)) })
+
+/** Reads on until `enough`, for at most ten seconds; what it read. */
+async function collect(
+  watch: Watch,
+  ending: AbortController,
+  enough: (batches: readonly WatchBatch[]) => boolean,
+): Promise<readonly WatchBatch[]> {
+  const batches: WatchBatch[] = []
+  const timer = setTimeout(() => ending.abort(), 10_000)
+  for await (const batch of watch) {
+    batches.push(batch)
+    if (enough(batches)) ending.abort()
+  }
+  clearTimeout(timer)
+  assert.ok(enough(batches), 'the watch did not deliver in time')
+  return batches
+}
+
+const keysOf = (batches: readonly WatchBatch[]) =>
+  batches.flatMap((batch) => batch.events.map((event) => event.kv.key.toString()))
+
+/** The promises of a watch, checked on what it delivered. */
+function assertOrdered(batches: readonly WatchBatch[]): void {
+  let last = 0
+  for (const batch of batches) {
+    for (const event of batch.events) {
+      assert.ok(event.kv.modRevision > last || batch.events[0] !== event, 'a revision was split')
+      assert.ok(event.kv.modRevision >= last, 'the order went back')
+      last = event.kv.modRevision
+    }
+    assert.ok(batch.revision >= last, 'the batch says less than it has')
+    last = batch.revision
+  }
+}
+
+describe('etcd watch: one member', () => {
+  let etcd: EtcdCluster
+  let client: EtcdClient
+
+  before(async () => {
+    etcd = await startEtcd()
+    client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 5_000 })
+  })
+  after(async () => {
+    client.close()
+    await etcd[Symbol.asyncDispose]()
+  })
+
+  test('watch: history first, then what happens, with what was there before', async () => {
+    const { revision } = await client.txn({ success: [put('w/a', '1')] })
+    await client.txn({ success: [put('w/a', '2'), put('w/b', '3')] })
+    await client.txn({ success: [put('other')] })
+    const ending = new AbortController()
+    const { signal } = ending
+    const watch = client.watch({ ...under('w/'), startRevision: revision, prevKv: true, signal })
+    const collecting = collect(watch, ending, (batches) => keysOf(batches).length === 4)
+    await pause(100)
+    await client.txn({ success: [{ type: 'delete', key: bytes('w/a') }] })
+    const batches = await collecting
+    assertOrdered(batches)
+    assert.deepEqual(
+      batches.flatMap((batch) =>
+        batch.events.map(({ type, kv, prevKv }) => [
+          type,
+          kv.key.toString(),
+          kv.value.toString(),
+          prevKv?.value.toString(),
+          kv.modRevision - revision,
+        ]),
+      ),
+      [
+        ['put', 'w/a', '1', undefined, 0],
+        ['put', 'w/a', '2', '1', 1],
+        ['put', 'w/b', '3', undefined, 1],
+        ['delete', 'w/a', '', '2', 3],
+      ],
+    )
+  })
+
+  test('watch: answers larger than etcd sends at once still come in whole revisions', async () => {
+    const value = 'x'.repeat(60_000)
+    let first = 0
+    for (let round = 0; round < 6; round++) {
+      const success = Array.from({ length: 20 }, (_, index) => put(`big/${index}`, value))
+      const { revision } = await client.txn({ success })
+      first ||= revision
+    }
+    const ending = new AbortController()
+    const watch = client.watch({
+      ...under('big/'),
+      startRevision: first,
+      prevKv: true,
+      signal: ending.signal,
+    })
+    const batches = await collect(watch, ending, (all) => keysOf(all).length >= 120)
+    assertOrdered(batches)
+    assert.equal(keysOf(batches).length, 120)
+    const sizes = new Map<number, number>()
+    for (const { kv } of batches.flatMap((batch) => batch.events)) {
+      sizes.set(kv.modRevision, (sizes.get(kv.modRevision) ?? 0) + 1)
+    }
+    assert.deepEqual([...sizes.values()], [20, 20, 20, 20, 20, 20])
+  })
+
+  test('watch: progress is answered when asked for, though nothing under the prefix happens', async () => {
+    const ending = new AbortController()
+    const { revision } = await client.txn({ success: [put('elsewhere')] })
+    const watch = client.watch({
+      ...under('quiet/'),
+      startRevision: revision,
+      signal: ending.signal,
+    })
+    const begun = performance.now()
+    setTimeout(() => watch.requestProgress(), 50)
+    const reached = (all: readonly WatchBatch[]) => (all.at(-1)?.revision ?? 0) >= revision
+    const batches = await collect(watch, ending, reached)
+    assert.deepEqual(keysOf(batches), [])
+    // Left alone it would ask by itself only after a second.
+    assert.ok(performance.now() - begun < 800, 'it was not the question that was answered')
+  })
+
+  test('watch: history that is gone is reported, with the oldest revision there is', async () => {
+    const { revision } = await client.txn({ success: [put('gone/1')] })
+    await client.txn({ success: [put('gone/2')] })
+    await client.compact(revision + 1)
+    const { signal } = new AbortController()
+    await assert.rejects(
+      async () => {
+        for await (const batch of client.watch({
+          ...under('gone/'),
+          startRevision: revision,
+          signal,
+        })) {
+          assert.fail(`delivered ${batch.events.length} events`)
+        }
+      },
+      (error) =>
+        error instanceof EtcdError &&
+        error.kind === 'compacted' &&
+        error.compactRevision === revision + 1,
+    )
+  })
+
+  test('watch: its signal ends it without an error, at any moment', async () => {
+    const before = new AbortController()
+    before.abort()
+    const never = client.watch({ ...under('e/'), startRevision: 1, signal: before.signal })
+    for await (const batch of never) assert.fail(`delivered ${batch.revision}`)
+    const { revision } = await client.txn({ success: [put('e/1')] })
+    const ending = new AbortController()
+    const watch = client.watch({ ...under('e/'), startRevision: revision, signal: ending.signal })
+    let count = 0
+    for await (const batch of watch) {
+      count += batch.events.length
+      ending.abort()
+    }
+    assert.equal(count, 1)
+  })
+
+  test('watch: a consumer that does not read bounds what is held, and misses nothing', async () => {
+    await using proxy = await FaultProxy.start(etcd.endpoints[0] ?? '')
+    const slow = new EtcdClient({ endpoints: [proxy.address], defaultTimeoutMs: 5_000 })
+    try {
+      const value = 'x'.repeat(200_000)
+      const { revision } = await client.txn({ success: [put('slow/first')] })
+      const ending = new AbortController()
+      const watch = slow.watch({
+        ...under('slow/'),
+        startRevision: revision,
+        signal: ending.signal,
+      })
+      const batches: WatchBatch[] = []
+      for await (const batch of watch) {
+        batches.push(batch)
+        if (batches.length === 1) {
+          const before = proxy.bytesToClient
+          for (let index = 0; index < 250; index++) {
+            await client.txn({ success: [put(`slow/${index % 10}`, value)] })
+          }
+          // 50 MB were written; what crossed is the window and the few messages gRPC reads ahead.
+          const crossed = proxy.bytesToClient - before
+          assert.ok(crossed < 20_000_000, `${crossed} bytes crossed while nobody read`)
+        }
+        if (keysOf(batches).length === 251) ending.abort()
+      }
+      assertOrdered(batches)
+      assert.equal(keysOf(batches).length, 251)
+    } finally {
+      slow.close()
+    }
+  })
+
+  test('watch: a connection that is cut costs and repeats nothing', async () => {
+    await using proxy = await FaultProxy.start(etcd.endpoints[0] ?? '')
+    const cutOff = new EtcdClient({ endpoints: [proxy.address], defaultTimeoutMs: 5_000 })
+    try {
+      const { revision } = await client.txn({ success: [put('cut/start')] })
+      const ending = new AbortController()
+      const watch = cutOff.watch({
+        ...under('cut/'),
+        startRevision: revision,
+        signal: ending.signal,
+      })
+      const collecting = collect(watch, ending, (all) => keysOf(all).includes('cut/59'))
+      const wanted = ['cut/start']
+      for (let index = 0; index < 60; index++) {
+        await client.txn({ success: [put(`cut/${index}`)] })
+        wanted.push(`cut/${index}`)
+        if (index % 15 === 7) proxy.cut()
+        await pause(10)
+      }
+      const batches = await collecting
+      assertOrdered(batches)
+      assert.deepEqual(keysOf(batches), wanted)
+    } finally {
+      cutOff.close()
+    }
+  })
+
+  test('watch: a member that falls silent is left for another within seconds', async () => {
+    await using proxy = await FaultProxy.start(etcd.endpoints[0] ?? '')
+    const endpoints = [proxy.address, etcd.endpoints[0] ?? '']
+    const moving = new EtcdClient({ endpoints, defaultTimeoutMs: 5_000 })
+    try {
+      // The first of the two, so that the watch begins there.
+      while (proxy.connections < 2) await pause(10)
+      await pause(200)
+      const { revision } = await client.txn({ success: [put('silent/1')] })
+      const ending = new AbortController()
+      const watch = moving.watch({
+        ...under('silent/'),
+        startRevision: revision,
+        signal: ending.signal,
+      })
+      const throughProxy = proxy.bytesToClient
+      const collecting = collect(watch, ending, (all) => keysOf(all).length === 2)
+      await pause(300)
+      assert.ok(proxy.bytesToClient > throughProxy, 'the watch is not where the fault will be')
+      proxy.set('blackhole')
+      const begun = performance.now()
+      await client.txn({ success: [put('silent/2')] })
+      assert.deepEqual(keysOf(await collecting), ['silent/1', 'silent/2'])
+      const tookMs = performance.now() - begun
+      assert.ok(tookMs > 1_000 && tookMs < 5_000, `moved after ${tookMs} ms`)
+    } finally {
+      moving.close()
+    }
+  })
+})
+
+test('watch: goes on through kills and pauses of members while a writer runs', async () => {
+  await using etcd = await startEtcdCluster(3)
+  const writer = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 3_000 })
+  const reader = new EtcdClient({
+    endpoints: [...etcd.endpoints].reverse(),
+    defaultTimeoutMs: 3_000,
+  })
+  try {
+    const { revision } = await writer.txn({ success: [put('t/start')] })
+    const ending = new AbortController()
+    const watch = reader.watch({ ...under('t/'), startRevision: revision, signal: ending.signal })
+    const batches: WatchBatch[] = []
+    const watching = (async () => {
+      for await (const batch of watch) {
+        batches.push(batch)
+        if (keysOf([batch]).includes('t/end')) ending.abort()
+      }
+    })()
+
+    let isWriting = true
+    const acknowledged: string[] = ['t/start']
+    const writing = (async () => {
+      for (let index = 0; isWriting; index++) {
+        const key = `t/${index}`
+        try {
+          await writer.txn({ success: [put(key)] })
+          acknowledged.push(key)
+        } catch (error) {
+          assert.ok(error instanceof EtcdError, String(error))
+        }
+        await pause(10)
+      }
+    })()
+
+    for (const index of [2, 1, 0]) {
+      await pause(500)
+      await etcd.member(index).kill()
+      await pause(1_000)
+      await etcd.member(index).start({ waitForQuorum: true })
+    }
+    await pause(500)
+    etcd.member(2).pause()
+    await pause(4_000)
+    etcd.member(2).resume()
+    isWriting = false
+    await writing
+    await writer.txn({ success: [put('t/end')] }, { timeoutMs: 10_000 })
+    const timer = setTimeout(() => ending.abort(), 15_000)
+    await watching
+    clearTimeout(timer)
+
+    assertOrdered(batches)
+    const delivered = keysOf(batches)
+    assert.equal(new Set(delivered).size, delivered.length, 'something came twice')
+    const seen = new Set(delivered)
+    assert.deepEqual(
+      acknowledged.filter((key) => !seen.has(key)),
+      [],
+      'acknowledged writes are missing',
+    )
+    assert.ok(seen.has('t/end'))
+    // Every change etcd has is there, and nothing else.
+    const { kvs } = await writer.range(under('t/'))
+    assert.deepEqual(new Set(kvs.map((kv) => kv.key.toString())), seen)
+    assert.ok(
+      kvs.every((kv) => kv.version === 1),
+      'a write was applied twice',
+    )
+    // Most of the time some member is down, and the machine may be busy: enough to mean something.
+    assert.ok(acknowledged.length > 50, `only ${acknowledged.length} writes`)
+  } finally {
+    writer.close()
+    reader.close()
+  }
+})

@@ -1,0 +1,43 @@
+/** Runs every stage in order, stops at the first that fails, and sums up what the tests said. */
+import { spawn } from 'node:child_process'
+import { once } from 'node:events'
+
+const STAGES = ['types', 'lint', 'unit', 'test:integration', 'test:e2e'] as const
+const totals = { pass: 0, fail: 0, skipped: 0 }
+const times: string[] = []
+
+for (const stage of STAGES) {
+  process.stdout.write(`\n== ${stage}\n`)
+  const startedAt = performance.now()
+  const code = await run(stage)
+  times.push(`${stage} ${((performance.now() - startedAt) / 1000).toFixed(0)} s`)
+  if (code !== 0) {
+    process.stdout.write(`\n${stage} failed\n`)
+    break
+  }
+  if (stage === STAGES.at(-1)) process.stdout.write('\nall stages passed\n')
+}
+process.stdout.write(`${times.join(', ')}\n`)
+process.stdout.write(`${totals.pass} passed, ${totals.fail} failed, ${totals.skipped} skipped\n`)
+process.exitCode = times.length === STAGES.length && totals.fail === 0 ? process.exitCode : 1
+
+async function run(script: string): Promise<number> {
+  const child = spawn('npm', ['run', '--silent', script], { stdio: ['ignore', 'pipe', 'inherit'] })
+  child.stdout.setEncoding('utf8')
+  let rest = ''
+  child.stdout.on('data', (chunk: string) => {
+    process.stdout.write(chunk)
+    const lines = (rest + chunk).split('\n')
+    rest = lines.pop() ?? ''
+    for (const line of lines) count(line)
+  })
+  const [code] = await once(child, 'close')
+  if (code !== 0) process.exitCode = 1
+  return code
+}
+
+/** The closing lines of Node's test runner, such as `ℹ pass 12`. */
+function count(line: string): void {
+  const [, what, number] = /^(?:ℹ|#) (pass|fail|skipped) (\d+)$/.exec(line) ?? []
+  if (what === 'pass' || what === 'fail' || what === 'skipped') totals[what] += Number(number)
+}
