@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { EtcdClient } from '../etcd/client.ts'
 import type { Log } from '../lib/log.ts'
+import { isGoodEtcdVersion } from './etcd-version.ts'
 import { EventFollower } from './event-follower.ts'
 
 export interface DatastoreOptions {
@@ -16,8 +17,6 @@ export interface DatastoreOptions {
 /** A health question must be answered, not only asked, within the time the operator gave it. */
 const ANSWER_MARGIN_MS = 50
 const CALL_TIMEOUT_MS = 10_000
-/** Older releases answer reads with stale data after a pause and lose progress of watches. */
-const ETCD_VERSION_MIN = [3, 5, 28] as const
 
 /**
  * The server's tie to its etcd: credentials, the client, and the follower that keeps up with
@@ -82,7 +81,7 @@ export class Datastore {
   async #follow(client: EtcdClient, follower: EventFollower): Promise<void> {
     const following = follower.run(this.#end.signal)
     await follower.synced
-    await this.#inspect(client)
+    if (!this.#end.signal.aborted) await this.#inspect(client)
     await following
   }
 
@@ -94,7 +93,7 @@ export class Datastore {
       servers.map(async (endpoint) => {
         try {
           const { version, dbBytes } = await client.status(endpoint, { signal })
-          if (isOlder(version)) {
+          if (!isGoodEtcdVersion(version)) {
             log.warn('This etcd has known consistency bugs; 3.5.28 or newer is needed', {
               endpoint,
               version,
@@ -123,13 +122,4 @@ export class Datastore {
 
 async function readIfNamed(path: string | undefined): Promise<Buffer | undefined> {
   return path === undefined ? undefined : readFile(path)
-}
-
-function isOlder(version: string): boolean {
-  const parts = version.split('.').map(Number)
-  for (const [index, wanted] of ETCD_VERSION_MIN.entries()) {
-    const part = parts[index] ?? 0
-    if (part !== wanted) return part < wanted
-  }
-  return false
 }
