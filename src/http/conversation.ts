@@ -197,7 +197,7 @@ export class Conversation implements Request {
     clearTimeout(this.#deadline)
     // HTTP/2 also counts an answer as finished when it was the client that ended the stream.
     if (!this.#isFinished || !this.#wire.output.writableFinished) {
-      this.#abort(new ExchangeError('gone', 'the client is gone'))
+      this.#abort(GONE)
     }
     this.#context.ordinary.delete(this)
     this.#context.longRunning.delete(this)
@@ -216,6 +216,9 @@ export class Conversation implements Request {
     this.#controller?.abort(reason)
   }
 }
+
+/** Made once: clients may leave by the thousand, and the stack trace of that is worth nothing. */
+const GONE = new ExchangeError('gone', 'the client is gone')
 
 const INTERNAL_ERROR: Response = {
   status: 500,

@@ -73,6 +73,8 @@ export class Listener {
   readonly #sessions: Sessions
   readonly #sockets = new Set<Socket>()
   readonly #peers = new WeakMap<object, Peer>()
+  /** Requests under way on an HTTP/1.1 connection: more than one if the client does not wait. */
+  readonly #underWay = new WeakMap<Socket, number>()
   readonly #context: ConversationContext
   #sweeper: NodeJS.Timeout | undefined
 
@@ -124,7 +126,8 @@ export class Listener {
 
   /**
    * Takes no new connections and lets clients know, with GOAWAY or `Connection: close`, that
-   * these are about to go. Requests that arrive all the same are served.
+   * these are about to go. Requests that arrive all the same are served on HTTP/1.1; on HTTP/2
+   * they are left to be sent elsewhere, which GOAWAY tells the client.
    */
   stopAccepting(): void {
     // The close() of the http classes would also drop connections at once; only the listening
@@ -190,7 +193,14 @@ export class Listener {
       streamResetBurst: limits.resetBurst,
       streamResetRate: limits.resetsPerSecond,
     })
-    server.on('session', (session) => this.#sessions.add(session))
+    // Ahead of Node's own listener, which makes the session and reports it before it returns.
+    let arriving: TLSSocket | undefined
+    server.prependListener('secureConnection', (socket) => {
+      arriving = socket
+    })
+    server.on('session', (session) => {
+      if (arriving !== undefined) this.#sessions.add(session, arriving)
+    })
     this.#acceptHttp1(server)
     // Listening for HTTP/1.1 requests brings along Node's imitation of them on HTTP/2, which
     // costs more than the streams themselves.
@@ -208,6 +218,7 @@ export class Listener {
 
   #acceptHttp1(server: Http2SecureServer | http.Server): void {
     const accept = (request: IncomingMessage, response: ServerResponse): void => {
+      if (!this.#hasRoom(request.socket, response)) return
       this.#converse(http1Wire(request, response, this.#peer(request.socket, request.socket)))
     }
     const http1 = server as http.Server
@@ -216,10 +227,26 @@ export class Listener {
     http1.on('checkContinue', accept)
   }
 
+  /** Node starts requests that are sent ahead all at once, without a limit of its own. */
+  #hasRoom(socket: Socket, response: ServerResponse): boolean {
+    const underWay = this.#underWay.get(socket) ?? 0
+    if (underWay >= this.#options.limits.streamsMax) {
+      socket.destroy()
+      return false
+    }
+    this.#underWay.set(socket, underWay + 1)
+    response.once('close', () => {
+      this.#underWay.set(socket, (this.#underWay.get(socket) ?? 1) - 1)
+    })
+    return true
+  }
+
   #acceptHttp2(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
     const { session } = stream
     // A stream that fails is a client that is gone, which its 'close' tells us.
     stream.on('error', (error) => stream.destroy(error))
+    // Node keeps a stream that was reset for as long as part of its body is unread.
+    stream.once('aborted', () => process.nextTick(() => stream.destroy()))
     if (session === undefined) return
     this.#sessions.streamOpened(session)
     stream.once('close', () => this.#sessions.streamClosed(session))

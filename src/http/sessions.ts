@@ -3,16 +3,19 @@ import { constants } from 'node:http2'
 import type { Clock } from '../lib/clock.ts'
 import type { HttpLimits } from './limits.ts'
 
-/** The highest stream id there can be: a GOAWAY with it announces the end without refusing anyone. */
-const LAST_STREAM_ID_MAX = 2 ** 31 - 1
 const CONTROL_WINDOW_MS = 10_000
+/** How long a client may take to close its side after we have closed ours. */
+const FAREWELL_MS = 500
 
 interface SessionState {
+  readonly socket: { destroy(): unknown }
   openStreams: number
   hasServed: boolean
   idleSince: number
   controlFrames: number
   controlWindowEndsAt: number
+  /** Set once we have taken our leave of a connection without requests. */
+  cutAt: number | undefined
 }
 
 /**
@@ -23,6 +26,7 @@ export class Sessions {
   readonly #states = new Map<Http2Session, SessionState>()
   readonly #limits: HttpLimits
   readonly #clock: Clock
+  #isEnding = false
 
   constructor(limits: HttpLimits, clock: Clock) {
     this.#limits = limits
@@ -33,14 +37,17 @@ export class Sessions {
     return this.#states.size
   }
 
-  add(session: Http2Session): void {
+  /** The socket is asked for apart: the session hides its own, and gives it up too early. */
+  add(session: Http2Session, socket: SessionState['socket']): void {
     const now = this.#clock.now()
     const state: SessionState = {
+      socket,
       openStreams: 0,
       hasServed: false,
       idleSince: now,
       controlFrames: 0,
       controlWindowEndsAt: now + CONTROL_WINDOW_MS,
+      cutAt: undefined,
     }
     this.#states.set(session, state)
     session.setLocalWindowSize(this.#limits.connectionWindowBytes)
@@ -49,6 +56,8 @@ export class Sessions {
     session.on('error', () => session.destroy())
     session.on('ping', () => this.#countControlFrame(session, state))
     session.on('remoteSettings', () => this.#countControlFrame(session, state))
+    // Its handshake was still under way when the others were told.
+    if (this.#isEnding) session.close()
   }
 
   streamOpened(session: Http2Session): void {
@@ -68,25 +77,35 @@ export class Sessions {
   /**
    * Ends connections without a request. A new one has as long as headers may take, so that a
    * header block that never ends is cut as it is on HTTP/1.1; afterwards the idle limit counts.
+   * Closing a session is a request to the other side, which may ignore it, and does nothing while
+   * a header block is unfinished: hence the cut.
    */
   sweep(): void {
     const now = this.#clock.now()
     for (const [session, state] of this.#states) {
-      if (state.openStreams > 0) continue
+      if (state.cutAt !== undefined && now >= state.cutAt) state.socket.destroy()
+      if (state.cutAt !== undefined || state.openStreams > 0) continue
       const limit = state.hasServed ? this.#limits.idleTimeoutMs : this.#limits.headersTimeoutMs
-      if (now - state.idleSince >= limit) session.close()
+      if (now - state.idleSince < limit) continue
+      session.close()
+      state.cutAt = now + FAREWELL_MS
     }
   }
 
-  /** Asks clients to open no new streams, while those already on their way are still served. */
+  /**
+   * Tells clients to open no new streams, and which was the last to be served. One that crosses
+   * this message on its way is not served, and its client knows from the message that it can
+   * safely ask elsewhere. To announce the end without naming a last stream, as other servers do,
+   * would be a promise Node cannot keep: after any GOAWAY it drops new streams without a word.
+   */
   announceEnd(): void {
-    for (const session of this.#states.keys()) {
-      session.goaway(constants.NGHTTP2_NO_ERROR, LAST_STREAM_ID_MAX)
-    }
+    this.#isEnding = true
+    for (const session of this.#states.keys()) session.goaway(constants.NGHTTP2_NO_ERROR)
   }
 
   /** Refuses new streams; a connection goes when its last stream has ended. */
   close(): void {
+    this.#isEnding = true
     for (const session of this.#states.keys()) session.close()
   }
 
@@ -98,7 +117,9 @@ export class Sessions {
     }
     state.controlFrames += 1
     if (state.controlFrames > this.#limits.controlFramesPerTenSeconds) {
-      session.destroy(undefined, constants.NGHTTP2_ENHANCE_YOUR_CALM)
+      // Without an error Node would not look at the code.
+      session.destroy(new Error('too many control frames'), constants.NGHTTP2_ENHANCE_YOUR_CALM)
+      state.cutAt ??= now + FAREWELL_MS
     }
   }
 }

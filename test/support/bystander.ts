@@ -1,0 +1,43 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { openClient, PROTOCOLS } from './http-client.ts'
+
+/** What became of a well-behaved client while others misbehaved. */
+export interface BystanderReport {
+  readonly answers: number
+  readonly failures: readonly unknown[]
+  readonly slowestMs: number
+}
+
+const PAUSE_MS = 20
+
+/** Asks on, one connection of each protocol, until told to stop. */
+export async function startBystander(port: number): Promise<{ stop(): Promise<BystanderReport> }> {
+  const clients = await Promise.all(PROTOCOLS.map((protocol) => openClient(protocol, port)))
+  const failures: unknown[] = []
+  let answers = 0
+  let slowestMs = 0
+  let isStopped = false
+  const loops = clients.map(async (client) => {
+    while (!isStopped) {
+      const startedAt = performance.now()
+      try {
+        const { status } = await client.request({ path: '/bystander' })
+        if (status !== 200) failures.push(status)
+        answers += 1
+      } catch (error) {
+        failures.push(error)
+        return
+      }
+      slowestMs = Math.max(slowestMs, performance.now() - startedAt)
+      await sleep(PAUSE_MS)
+    }
+  })
+  return {
+    stop: async () => {
+      isStopped = true
+      await Promise.all(loops)
+      for (const client of clients) client[Symbol.dispose]()
+      return { answers, failures, slowestMs: Math.round(slowestMs) }
+    },
+  }
+}

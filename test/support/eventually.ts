@@ -1,0 +1,16 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+
+const POLL_MS = 10
+
+/** Waits until something holds; fails with `what` when it does not come true in time. */
+export async function eventually(
+  what: string,
+  holds: () => boolean | Promise<boolean>,
+  waitMsMax = 5000,
+): Promise<void> {
+  const deadline = Date.now() + waitMsMax
+  while (!(await holds())) {
+    if (Date.now() > deadline) throw new Error(`not within ${waitMsMax} ms: ${what}`)
+    await sleep(POLL_MS)
+  }
+}

@@ -1,0 +1,79 @@
+import type { AddressInfo } from 'node:net'
+import type { Handler, Request, Response } from '../../src/http/exchange.ts'
+import type { HttpLimits } from '../../src/http/limits.ts'
+import { DEFAULT_LIMITS } from '../../src/http/limits.ts'
+import type { ServingCertificate, TlsSettings } from '../../src/http/listener.ts'
+import { Listener } from '../../src/http/listener.ts'
+import { makeSelfSigned } from '../../src/http/self-signed.ts'
+import { monotonicClock } from '../../src/lib/clock.ts'
+
+/** A listener of its own on a port of the kernel's choice, gone at the end of the scope. */
+export interface TestListener extends AsyncDisposable {
+  readonly listener: Listener
+  readonly port: number
+  /** What clients trust. */
+  readonly ca: string
+  /** Everything reported through `onBug`, in order. */
+  readonly bugs: readonly unknown[]
+}
+
+export interface TestListenerOptions {
+  readonly limits?: Partial<HttpLimits>
+  readonly tls?: Partial<TlsSettings>
+  readonly lateResponse?: (request: Request) => Response
+}
+
+export async function startListener(
+  handler: Handler,
+  options: TestListenerOptions = {},
+): Promise<TestListener> {
+  const certificate = options.tls?.certificate ?? (await servingCertificate())
+  return start(handler, options, { minVersion: 'TLSv1.2', ...options.tls, certificate })
+}
+
+/** The same without TLS, which means HTTP/1.1 only. */
+export function startPlainListener(
+  handler: Handler,
+  options: Omit<TestListenerOptions, 'tls'> = {},
+): Promise<TestListener> {
+  return start(handler, options, undefined)
+}
+
+/** Made once per process: a key costs more than most of the tests that need one. */
+export function servingCertificate(): Promise<ServingCertificate> {
+  shared ??= makeSelfSigned(['localhost', '127.0.0.1'])
+  return shared
+}
+
+let shared: Promise<ServingCertificate> | undefined
+
+async function start(
+  handler: Handler,
+  options: TestListenerOptions,
+  tls: TlsSettings | undefined,
+): Promise<TestListener> {
+  const bugs: unknown[] = []
+  const listener = new Listener({
+    host: '127.0.0.1',
+    port: 0,
+    tls,
+    limits: { ...DEFAULT_LIMITS, ...options.limits },
+    clock: monotonicClock,
+    handler,
+    lateResponse: options.lateResponse ?? (() => text(504, 'too late')),
+    onBug: (error) => bugs.push(error),
+  })
+  const { port }: AddressInfo = await listener.listen()
+  return {
+    listener,
+    port,
+    ca: tls?.certificate.cert ?? '',
+    bugs,
+    [Symbol.asyncDispose]: () => listener.close(),
+  }
+}
+
+/** A plain answer. */
+export function text(status: number, body: string): Response {
+  return { status, headers: { 'content-type': 'text/plain' }, body }
+}
