@@ -11,8 +11,8 @@ import type { Log } from './lib/log.ts'
  *   |  ShutdownInitiated           readyz fails from here on; everything is served as before
  *   |    ... --shutdown-delay-duration: load balancers notice and look elsewhere ...
  *   |  AfterShutdownDelayDuration
- *   |  NotAcceptingNewRequest      the listening socket is closed; clients hear GOAWAY or
- *   |                              `Connection: close`, and what they had already sent is served
+ *   |  NotAcceptingNewRequest      the listening socket is closed; clients hear GOAWAY, with the
+ *   |                              last request that is served, or `Connection: close`
  *   |    ... one second, then idle connections are closed ...
  *   |    ... requests under way finish, for at most --request-timeout ...
  *   |  InFlightRequestsDrained

@@ -15,13 +15,18 @@ const EXIT_USAGE = 2
 const EXIT_BUG = 70
 
 const NODE_MAJOR_MIN = 24
+/** Supervisors signal a process and then its group: both together are one wish, not two. */
+const SAME_SIGNAL_MS = 500
 
 const writer = new LogWriter()
 const args = process.argv.slice(2)
 const terminal = { columns: process.stdout.columns }
 
 if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
-  end(EXIT_FAILURE, `Error: tidings needs Node ${NODE_MAJOR_MIN}; this is ${process.version}\n`)
+  end(
+    EXIT_FAILURE,
+    `Error: tidings needs Node ${NODE_MAJOR_MIN}; this is ${process.version}. "npm ci" installs the right one: start it as node_modules/.bin/node\n`,
+  )
 }
 if (args[0] === 'dev') await dev(parseFlags(devCommand, args.slice(1), terminal))
 else await serve(parseFlags(serverCommand, args, terminal))
@@ -63,10 +68,14 @@ async function run(
   onStarted: (addresses: Awaited<ReturnType<Server['start']>>) => void = () => {},
 ): Promise<void> {
   const { promise: stopped, resolve, reject } = Promise.withResolvers<void>()
-  let signals = 0
+  let signalledAt: number | undefined
   const onSignal = (signal: string): void => {
-    signals += 1
-    if (signals > 1) end(EXIT_FAILURE, `${signal} again: ending at once\n`)
+    if (signalledAt !== undefined) {
+      if (performance.now() - signalledAt < SAME_SIGNAL_MS) return
+      log.warn('Second signal, ending at once', { signal })
+      end(EXIT_FAILURE)
+    }
+    signalledAt = performance.now()
     log.info('Signal received', { signal })
     server.stop().then(resolve, reject)
   }

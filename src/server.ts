@@ -94,16 +94,21 @@ export class Server {
   async start(onFatal: (error: unknown) => void): Promise<Addresses> {
     const { bindAddress, securePort, insecurePort } = this.#options
     const paths = await this.#certificatePaths()
-    const certificate = await loadCertificate(paths)
+    const certificate = await about(
+      '--tls-cert-file, --tls-private-key-file',
+      loadCertificate(paths),
+    )
     const tls: TlsSettings = {
       certificate,
       minVersion: this.#options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
     }
     const secureListener = this.#listener(bindAddress, securePort, tls)
-    const secure = await secureListener.listen()
+    const secure = await about('--bind-address, --secure-port', secureListener.listen())
     this.#log.info('Serving securely', { address: addressText(secure) })
     const insecure =
-      insecurePort === 0 ? undefined : await this.#listener(LOOPBACK, insecurePort).listen()
+      insecurePort === 0
+        ? undefined
+        : await about('--insecure-port', this.#listener(LOOPBACK, insecurePort).listen())
     if (insecure !== undefined) {
       this.#log.info('Serving plain HTTP to this host', { address: addressText(insecure) })
     }
@@ -201,13 +206,24 @@ export class Server {
       return { certFile: tlsCertFile, keyFile: tlsPrivateKeyFile }
     }
     try {
-      return await ensureSelfSigned(certDir, bindAddress)
+      const { isNew, ...paths } = await ensureSelfSigned(certDir, bindAddress)
+      if (isNew) this.#log.info('Made a self-signed certificate', { certFile: paths.certFile })
+      return paths
     } catch (cause) {
       throw new Error(
         `cannot keep a certificate in ${certDir}: give --tls-cert-file and --tls-private-key-file, or a --cert-dir that can be written`,
         { cause },
       )
     }
+  }
+}
+
+/** Names the flags to look at when something the operator set does not work. */
+async function about<T>(flags: string, work: Promise<T>): Promise<T> {
+  try {
+    return await work
+  } catch (cause) {
+    throw new Error(`${flags}: it does not work as given`, { cause })
   }
 }
 

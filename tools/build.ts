@@ -1,12 +1,13 @@
 /** Builds `dist/`: compiles the sources and notes which commit they are. */
 import { execFileSync } from 'node:child_process'
-import { rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 
 const root = new URL('..', import.meta.url)
 const dist = new URL('dist/', root)
 
 rmSync(dist, { recursive: true, force: true })
 execFileSync('tsc', ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
+chmodSync(new URL('main.js', dist), 0o755)
 writeFileSync(
   new URL('build.json', dist),
   `${JSON.stringify(

@@ -30,7 +30,7 @@ function flagsPage(): string {
   const lines = [
     '# Flags',
     '',
-    '<!-- Made by tools/gen-docs.ts from src/options.ts; edit those, then run it. -->',
+    '<!-- Made by tools/gen-docs.ts from src/options/options.ts; edit those, then run it. -->',
     '',
     'Flags are written `--name=value` or `--name value`; flags without a value are turned on with',
     '`--name` and off with `--name=false`. Underscores count as hyphens. Lists take commas or the flag',
@@ -45,8 +45,10 @@ function flagsPage(): string {
   }
   lines.push('', `## \`${devCommand.name}\``, '', devCommand.summary)
   lines.push(...leftOut(devCommand))
-  const known = new Set(names(serverCommand))
-  const own = [...flagsByTopic(devCommand).values()].flat().filter((flag) => !known.has(flag.name))
+  const known = new Map(all(serverCommand).map((flag) => [flag.name, flag.default]))
+  const own = all(devCommand).filter(
+    (flag) => !known.has(flag.name) || known.get(flag.name) !== flag.default,
+  )
   lines.push('', ...table(own))
   return `${lines.join('\n')}\n`
 }
@@ -54,11 +56,11 @@ function flagsPage(): string {
 function leftOut<O>(command: Command<O>): string[] {
   const keys = Object.keys(command.decided) as (keyof O)[]
   const list = keys.map((key) => `\`--${command.flags[key].name}\``).join(', ')
-  return [`Takes every flag above but ${list}, and:`]
+  return [`Takes every flag above but ${list}. These are its own, or have another default:`]
 }
 
-function names<O>(command: Command<O>): string[] {
-  return [...flagsByTopic(command).values()].flat().map((flag) => flag.name)
+function all<O>(command: Command<O>): readonly ShownFlag[] {
+  return [...flagsByTopic(command).values()].flat()
 }
 
 /** Columns are padded the way the formatter pads them, or it would call the page unformatted. */

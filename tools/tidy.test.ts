@@ -18,6 +18,7 @@ const RULES: Readonly<Record<string, { rooms: readonly string[]; packages: reado
   http: { rooms: ['lib'], packages: ['@peculiar/x509', 'reflect-metadata'] },
   etcd: { rooms: ['lib'], packages: ['@grpc/grpc-js', '@bufbuild/protobuf'] },
   storage: { rooms: ['etcd', 'api', 'lib'], packages: [] },
+  retention: { rooms: ['storage', 'cache', 'etcd', 'api', 'lib'], packages: [] },
   gate: { rooms: ['http/exchange.ts', 'api', 'lib'], packages: [] },
   health: { rooms: ['http/exchange.ts', 'lib'], packages: ['@prometheus-io/client'] },
   endpoints: { rooms: ['gate', 'http/exchange.ts', 'api', 'lib'], packages: [] },
@@ -26,7 +27,7 @@ const RULES: Readonly<Record<string, { rooms: readonly string[]; packages: reado
 }
 
 const FILE_LINES_MAX = 400
-const VAGUE_NAMES = /^(utils?|helpers?|common|types|index|manager|impl|misc)\b/
+const VAGUE_NAMES = /^(utils?|helpers?|common|types|index|manager|impl|misc)\./
 
 const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
   cwd: root,
@@ -35,6 +36,7 @@ const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclud
   .split('\n')
   .filter((file) => file !== '' && existsSync(join(root, file)))
 const sources = files.filter((file) => file.startsWith('src/') && file.endsWith('.ts'))
+const isTestSuite = (file: string): boolean => /(\.test|-contract)\.ts$/.test(file)
 const isGenerated = (file: string): boolean => file.endsWith('_pb.ts')
 
 test('rooms: each imports only what it may', () => {
@@ -71,7 +73,7 @@ test('rooms: nobody imports the wiring', () => {
 
 test(`files: none longer than ${FILE_LINES_MAX} lines`, () => {
   const long = files
-    .filter((file) => file.endsWith('.ts') && !isGenerated(file) && !file.endsWith('.test.ts'))
+    .filter((file) => file.endsWith('.ts') && !isGenerated(file) && !isTestSuite(file))
     .map((file) => ({ file, lines: read(file).split('\n').length }))
     .filter(({ lines }) => lines > FILE_LINES_MAX)
   assert.deepEqual(long, [])
@@ -105,11 +107,25 @@ test('documents: links lead somewhere', () => {
 test('documents: paths of sources and tests they name exist', () => {
   const broken: string[] = []
   for (const file of files.filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md')) {
-    for (const [, path = ''] of read(file).matchAll(/`((?:src|test|tools|bench)\/[\w./-]+)`/g)) {
+    for (const [, path = ''] of read(file).matchAll(
+      /[` ]((?:src|test|tools|bench)\/[\w./-]+\w)/g,
+    )) {
       if (!existsSync(join(root, path))) broken.push(`${file} names ${path}`)
     }
   }
   assert.deepEqual(broken, [])
+})
+
+test('lock file: every package that a package names is there', () => {
+  const { packages } = JSON.parse(read('package-lock.json'))
+  const known = new Set(Object.keys(packages).map((path) => path.replace(/^.*node_modules\//, '')))
+  const missing = Object.values<Record<string, object>>(packages)
+    .flatMap((entry) => [
+      ...Object.keys(entry['dependencies'] ?? {}),
+      ...Object.keys(entry['optionalDependencies'] ?? {}),
+    ])
+    .filter((name) => !known.has(name))
+  assert.deepEqual(missing, [])
 })
 
 /** `src/http/peer.ts` is in room `http`; files directly under `src` are in none. */

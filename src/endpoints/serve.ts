@@ -12,6 +12,8 @@ const AUDIT_ID_MAX = 128
 /** While start-up finishes or shutdown begins, another replica is better placed. */
 const RETRY_AFTER_SECONDS = 5
 const RETRY_LATE_READ_SECONDS = 1
+/** `-v` from which every request is logged. */
+const REQUEST_LOG_LEVEL = 3
 
 export interface ServeOptions {
   readonly services: Services
@@ -30,6 +32,7 @@ export function serve(options: ServeOptions): Handler {
   const { services, gate, log } = options
   return async (request) => {
     const auditId = auditIdOf(request)
+    const startedAt = log.enabled(REQUEST_LOG_LEVEL) ? performance.now() : 0
     let response: Response
     try {
       if (options.isTurningAway() && !isProbe(request.path)) response = turnedAway()
@@ -40,6 +43,16 @@ export function serve(options: ServeOptions): Handler {
       }
     } catch (error) {
       response = errorResponse(request, error, log.child({ auditId }))
+    }
+    if (log.enabled(REQUEST_LOG_LEVEL)) {
+      log.v(REQUEST_LOG_LEVEL, 'HTTP', {
+        method: request.method,
+        path: request.path,
+        status: response.status,
+        ms: Math.round((performance.now() - startedAt) * 1000) / 1000,
+        peer: request.peer.address,
+        auditId,
+      })
     }
     return withStandardHeaders(response, auditId)
   }

@@ -75,12 +75,19 @@ export function errorFromStatus(failed: FailedStatus): EtcdError {
   const known = answers.get(failed.details)
   return new EtcdError({
     kind: known?.kind ?? kindOfCode(failed.code, failed.details),
-    message: failed.details === '' ? `gRPC status ${failed.code}` : failed.details,
+    message: failed.details === '' ? `gRPC status ${failed.code}` : plainWords(failed.details),
     grpcCode: failed.code,
     endpoint: failed.endpoint,
     maybeApplied: failed.write && !(known?.neverApplied ?? isRefusal(failed)),
     cause: failed.cause,
   })
+}
+
+/** Takes off what gRPC wraps around the system's own words when it cannot connect. */
+function plainWords(details: string): string {
+  return details
+    .replace(/^No connection established\. Last error: (?:Error: )?/, 'cannot connect: ')
+    .replace(/\.? Resolution note: ?$/, '')
 }
 
 /** Whether another member, or the same one a little later, may well do better. */

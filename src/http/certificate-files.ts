@@ -37,19 +37,23 @@ export async function loadCertificate(paths: CertificatePaths): Promise<ServingC
 }
 
 /**
- * Makes sure `dir` holds a certificate of our own for this host, and says where. One that is
- * there already is kept, so that clients who were given it need not be given another.
+ * Makes sure `dir` holds a certificate of our own for this host, and says where, and whether it
+ * is a new one. One that is there already is kept, so that clients who were given it need not be
+ * given another.
  */
-export async function ensureSelfSigned(dir: string, address: string): Promise<CertificatePaths> {
+export async function ensureSelfSigned(
+  dir: string,
+  address: string,
+): Promise<CertificatePaths & { readonly isNew: boolean }> {
   const paths = { certFile: join(dir, 'tidings.crt'), keyFile: join(dir, 'tidings.key') }
   const hosts = hostNames(address)
-  if (await isStillGood(paths, hosts)) return paths
+  if (await isStillGood(paths, hosts)) return { ...paths, isNew: false }
 
   const { cert, key } = await makeSelfSigned(hosts)
   await mkdir(dir, { recursive: true })
   await replaceFile(paths.keyFile, key, 0o600)
   await replaceFile(paths.certFile, cert, 0o644)
-  return paths
+  return { ...paths, isNew: true }
 }
 
 /**

@@ -1,4 +1,5 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { validateHeaderValue } from 'node:http'
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { constants } from 'node:http2'
 import type { Readable, Writable } from 'node:stream'
@@ -80,6 +81,8 @@ export function http2Wire(
     output: stream,
     begin: (status, answerHeaders, connection) => {
       if (!isOpen() || stream.headersSent) return
+      // HTTP/1.1 refuses a line break in a header by itself; HTTP/2 would send it on.
+      for (const [name, value] of Object.entries(answerHeaders)) validateHeaderValue(name, value)
       if (connection === 'close') stream.session?.close()
       stream.respond({ ':status': status, ...answerHeaders })
     },

@@ -103,6 +103,27 @@ export function duration(limit: { readonly positive: boolean }): Kind<number> {
   }
 }
 
+// What is due is looked for once a second.
+const lifetimeMsMin = 1_000
+
+/** How long something is kept, in milliseconds; `never` for what is not to go by itself. */
+export const lifetime: Kind<number | 'never'> = {
+  placeholder: 'duration|never',
+  bare: false,
+  parse: (value) => {
+    if (value === 'never') return 'never'
+    const ms = parseDuration(value)
+    if (ms === 0) {
+      throw new Mistake(
+        `${value} would keep everything until the store is full: write a duration such as 1h, or never if that is what you want`,
+      )
+    }
+    if (ms < lifetimeMsMin) throw new Mistake(`${value} is too short: write 1s or more, or never`)
+    return ms
+  },
+  print: (value) => (value === 'never' ? value : formatDuration(value)),
+}
+
 const booleans = new Map([
   ...['1', 't', 'T', 'true', 'TRUE', 'True'].map((word) => [word, true] as const),
   ...['0', 'f', 'F', 'false', 'FALSE', 'False'].map((word) => [word, false] as const),

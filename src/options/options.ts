@@ -5,6 +5,7 @@ import {
   duration,
   integer,
   ipAddress,
+  lifetime,
   list,
   optionalPath,
   port,
@@ -35,6 +36,10 @@ export interface Options {
   /** Starts with a slash and does not end with one. */
   readonly etcdPrefix: string
   readonly etcdHealthcheckTimeoutMs: number
+  /** 0 means never. */
+  readonly etcdCompactionIntervalMs: number
+  /** Counted from the last change of an event. */
+  readonly eventTtlMs: number | 'never'
 
   readonly eventsGroup: string
 
@@ -61,7 +66,7 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Serving',
     kind: ipAddress,
     default: '0.0.0.0',
-    help: 'IP address on which --secure-port listens. 0.0.0.0 and :: mean every interface.',
+    help: 'IP address on which --secure-port listens. 0.0.0.0 means every IPv4 address, :: every address of both kinds.',
   },
   securePort: {
     name: 'secure-port',
@@ -134,7 +139,7 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: "PEM file with the authorities that may vouch for etcd's certificate. Without it, those the system trusts.",
+    help: "PEM file with the authorities that may vouch for etcd's certificate. Without it, the public authorities that Node knows.",
   },
   etcdCertFile: {
     name: 'etcd-certfile',
@@ -163,6 +168,20 @@ export const serverFlags: FlagTable<Options> = {
     kind: duration({ positive: true }),
     default: 2000,
     help: 'How long etcd may take to answer a health check before it counts as failed.',
+  },
+  etcdCompactionIntervalMs: {
+    name: 'etcd-compaction-interval',
+    topic: 'Storage',
+    kind: duration({ positive: false }),
+    default: 300_000,
+    help: "How often one of the replicas makes etcd forget its history, all but the last interval's. 0 leaves that to somebody else.",
+  },
+  eventTtlMs: {
+    name: 'event-ttl',
+    topic: 'Storage',
+    kind: lifetime,
+    default: 3_600_000,
+    help: 'How long an event is kept after its last change. With never, nothing is deleted by itself and etcd fills up.',
   },
   eventsGroup: {
     name: 'events-group',
@@ -205,6 +224,6 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Logging',
     kind: integer({ min: 0, max: 10, noun: 'level' }),
     default: 0,
-    help: 'How much to log, from 0 (what an operator must know) to 10 (everything).',
+    help: 'How much to log: 0 is what an operator must know, 3 adds a line for each request, up to 10.',
   },
 }

@@ -28,6 +28,8 @@ const defaults: Options = {
   etcdKeyFile: undefined,
   etcdPrefix: '/registry',
   etcdHealthcheckTimeoutMs: 2000,
+  etcdCompactionIntervalMs: 300_000,
+  eventTtlMs: 3_600_000,
   eventsGroup: 'events.k8s.io',
   livezGracePeriodMs: 0,
   shutdownDelayMs: 0,
@@ -61,6 +63,11 @@ const understood: readonly (readonly [readonly string[], Partial<Options>])[] = 
   [['--http2-max-streams-per-connection=250'], { http2MaxStreamsPerConnection: 250 }],
   [['--livez-grace-period=1h30m'], { livezGracePeriodMs: 5_400_000 }],
   [['--shutdown-delay-duration', '500ms'], { shutdownDelayMs: 500 }],
+  [['--event-ttl=90m'], { eventTtlMs: 5_400_000 }],
+  [['--event-ttl=2160h'], { eventTtlMs: 7_776_000_000 }],
+  [['--event-ttl=never'], { eventTtlMs: 'never' }],
+  [['--etcd-compaction-interval=0'], { etcdCompactionIntervalMs: 0 }],
+  [['--etcd-compaction-interval=90s'], { etcdCompactionIntervalMs: 90_000 }],
   [['--tls-min-version=VersionTLS13'], { tlsMinVersion: 'VersionTLS13' }],
   [['--logging-format=json'], { loggingFormat: 'json' }],
   [['--events-group=events.example.com'], { eventsGroup: 'events.example.com' }],
@@ -164,6 +171,21 @@ const refused: readonly (readonly [readonly string[], ...string[]])[] = [
   [
     ['--livez-grace-period=1000h'],
     '--livez-grace-period: 1000h is too long: write at most 596h31m23.647s',
+  ],
+  [
+    ['--event-ttl=0'],
+    '--event-ttl: 0 would keep everything until the store is full: write a duration such as 1h, or never if that is what you want',
+  ],
+  [
+    ['--event-ttl=0s'],
+    '--event-ttl: 0s would keep everything until the store is full: write a duration such as 1h, or never if that is what you want',
+  ],
+  [['--event-ttl=500ms'], '--event-ttl: 500ms is too short: write 1s or more, or never'],
+  [['--event-ttl=-1h'], '--event-ttl: -1h is too short: write 1s or more, or never'],
+  [['--event-ttl=1d'], '--event-ttl: "1d" counts in days: write hours, such as 24h'],
+  [
+    ['--etcd-compaction-interval=-5m'],
+    '--etcd-compaction-interval: -5m is negative: write a duration of 0s or more',
   ],
   [
     ['--tls-min-version=VersionTLS11'],

@@ -35,8 +35,10 @@ function brokenEndpoint(item: string): string {
 
 /** What is wrong with a value of `--etcd-prefix`. */
 export function etcdPrefixMistake(value: string): string | undefined {
-  if (!value.startsWith('/'))
-    return `${quote(value)} does not start with a slash: write ${quote(`/${value}`)}`
+  if (!value.startsWith('/')) {
+    const mended = `/${value.replace(/\/+$/, '')}`
+    return `${quote(value)} does not start with a slash: write ${quote(mended)}`
+  }
   if (value.endsWith('/')) {
     const bare = value.replace(/\/+$/, '')
     return `${quote(value)} ends with a slash: write ${bare === '' ? 'a name, such as /registry' : quote(bare)}`

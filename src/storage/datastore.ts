@@ -3,6 +3,7 @@ import { EtcdClient } from '../etcd/client.ts'
 import type { Log } from '../lib/log.ts'
 import { isGoodEtcdVersion } from './etcd-version.ts'
 import { EventFollower } from './event-follower.ts'
+import { logMembers } from './member-log.ts'
 
 export interface DatastoreOptions {
   readonly servers: readonly string[]
@@ -42,6 +43,7 @@ export class Datastore {
       defaultTimeoutMs: CALL_TIMEOUT_MS,
     })
     this.#client = client
+    logMembers(client, log, this.#end.signal)
     this.#follower = new EventFollower({ client, prefix, log })
     this.#following = this.#follow(client, this.#follower)
   }
@@ -55,6 +57,11 @@ export class Datastore {
   async ask(): Promise<void> {
     if (this.#client === undefined) throw new Error('etcd client connection not yet established')
     const { prefix, healthTimeoutMs } = this.#options
+    const members = this.#client.endpoints()
+    // Nobody to ask is an answer, and there is no need to wait for it.
+    if (members.every(({ state }) => state === 'failing')) {
+      throw new Error(`error getting data from etcd: ${members[0]?.lastError?.message}`)
+    }
     const timeoutMs = Math.max(healthTimeoutMs - ANSWER_MARGIN_MS, healthTimeoutMs / 2)
     try {
       await this.#client.range(
@@ -111,7 +118,11 @@ export class Datastore {
   async #credentials(): Promise<{ ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined> {
     const { caFile, certFile, keyFile, servers } = this.#options
     if (!servers.some((server) => server.startsWith('https:'))) return undefined
-    const [ca, cert, key] = await Promise.all([caFile, certFile, keyFile].map(readIfNamed))
+    const [ca, cert, key] = await Promise.all([
+      readIfNamed(caFile, '--etcd-cafile'),
+      readIfNamed(certFile, '--etcd-certfile'),
+      readIfNamed(keyFile, '--etcd-keyfile'),
+    ])
     return {
       ...(ca === undefined ? {} : { ca }),
       ...(cert === undefined ? {} : { cert }),
@@ -120,6 +131,11 @@ export class Datastore {
   }
 }
 
-async function readIfNamed(path: string | undefined): Promise<Buffer | undefined> {
-  return path === undefined ? undefined : readFile(path)
+async function readIfNamed(path: string | undefined, flag: string): Promise<Buffer | undefined> {
+  if (path === undefined) return undefined
+  try {
+    return await readFile(path)
+  } catch (cause) {
+    throw new Error(`${flag}: cannot be read`, { cause })
+  }
 }

@@ -82,6 +82,9 @@ describe('shutdown', () => {
     ])
     server.kill('SIGTERM')
     await server.logged('Shutdown event')
+    server.kill('SIGINT') // A supervisor that also signals the group: still the same wish.
+    await sleep(700)
+    assert.equal((await server.ask('/livez')).status, 200)
     const again = performance.now()
     server.kill('SIGTERM')
     assert.deepEqual(await server.ended, { code: 1, signal: null })
