@@ -18,7 +18,6 @@ const RULES: Readonly<Record<string, { rooms: readonly string[]; packages: reado
   http: { rooms: ['lib'], packages: ['@peculiar/x509', 'reflect-metadata'] },
   etcd: { rooms: ['lib'], packages: ['@grpc/grpc-js', '@bufbuild/protobuf'] },
   storage: { rooms: ['etcd', 'api', 'lib'], packages: [] },
-  retention: { rooms: ['storage', 'cache', 'etcd', 'api', 'lib'], packages: [] },
   gate: { rooms: ['http/exchange.ts', 'api', 'lib'], packages: [] },
   health: { rooms: ['http/exchange.ts', 'lib'], packages: ['@prometheus-io/client'] },
   endpoints: { rooms: ['gate', 'http/exchange.ts', 'api', 'lib'], packages: [] },
