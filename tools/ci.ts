@@ -2,7 +2,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
-const STAGES = ['types', 'lint', 'unit', 'test:integration', 'test:e2e'] as const
+const STAGES = ['types', 'lint', 'unit', 'test:contract', 'test:integration', 'test:e2e'] as const
 const totals = { pass: 0, fail: 0, skipped: 0 }
 const times: string[] = []
 

@@ -1,0 +1,61 @@
+import type { Version } from './resource-version.ts'
+import type { EventKey, StoredEvent } from './storage.ts'
+
+/** What went wrong, in the words callers decide by. */
+export type StorageErrorKind =
+  | 'missing'
+  /** The key is taken; see `current`. */
+  | 'exists'
+  /** Others kept changing the event for as long as we tried. Nothing was written. */
+  | 'conflict'
+  /** The history asked for is gone; see `version` for the oldest that is left, when known. */
+  | 'compacted'
+  /** The version asked for has not come to be; see `version` for the newest there is. */
+  | 'future'
+  /** The store cannot be reached or cannot serve. Of a write: it has not happened and will not. */
+  | 'unavailable'
+  /** No answer in time. Of a write: it may have happened, may happen yet, or not at all. */
+  | 'timeout'
+  /** Too much is waiting already. Nothing was written; `retryAfterMs` says when to come back. */
+  | 'overloaded'
+  | 'too-large'
+  /** What is stored there is not an event as we store them. */
+  | 'corrupt'
+
+export interface StorageErrorDetails {
+  readonly kind: StorageErrorKind
+  readonly message: string
+  readonly key?: EventKey | undefined
+  readonly version?: Version | undefined
+  readonly current?: StoredEvent | undefined
+  readonly retryAfterMs?: number | undefined
+  readonly cause?: unknown
+}
+
+/** The one family of errors that leaves this room. */
+export class StorageError extends Error {
+  override readonly name = 'StorageError'
+  readonly kind: StorageErrorKind
+  readonly key: EventKey | undefined
+  readonly version: Version | undefined
+  /** With `exists`: the event that has the key. */
+  readonly current: StoredEvent | undefined
+  readonly retryAfterMs: number | undefined
+
+  constructor(details: StorageErrorDetails) {
+    super(details.message, details.cause === undefined ? undefined : { cause: details.cause })
+    this.kind = details.kind
+    this.key = details.key
+    this.version = details.version
+    this.current = details.current
+    this.retryAfterMs = details.retryAfterMs
+  }
+}
+
+export function missing(key: EventKey): StorageError {
+  return new StorageError({
+    kind: 'missing',
+    message: `there is no event ${key.namespace}/${key.name}`,
+    key,
+  })
+}

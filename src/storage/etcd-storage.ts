@@ -1,0 +1,244 @@
+import type { EtcdClient, KeyValue, RangeRequest, RangeResult } from '../etcd/client.ts'
+import { missing, StorageError } from './errors.ts'
+import { storageErrorOfRead } from './etcd-errors.ts'
+import {
+  EtcdWatch,
+  type EtcdWatchOptions,
+  type FollowItem,
+  toFollowItem,
+  toWatchItem,
+} from './etcd-watch.ts'
+import { decodeEvent, found } from './event-decoding.ts'
+import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
+import { EventKeys } from './keys.ts'
+import {
+  firstRevisionAfter,
+  formatVersion,
+  isAfter,
+  revisionOf,
+  type Version,
+  versionOfState,
+} from './resource-version.ts'
+import { Rewriter } from './rewriter.ts'
+import type {
+  Change,
+  EventKey,
+  EventPage,
+  EventScope,
+  EventStorage,
+  EventWatch,
+  Guard,
+  ListOptions,
+  ReadOptions,
+  StoredEvent,
+} from './storage.ts'
+import { bodyOf, prepareValue, StoredBody } from './stored-form.ts'
+
+/** Keys asked for at once: some 2 MB, decoded in a few milliseconds. */
+const rangeKeysMax = 2_000
+
+export interface EtcdStorageOptions {
+  readonly client: Pick<EtcdClient, 'range' | 'txn' | 'watch'>
+  /** Keys are `<prefix>/events/<namespace>/<name>`. */
+  readonly prefix: string
+  /** Default true. False for comparison only: every write in a transaction of its own. */
+  readonly groupCommit?: boolean | undefined
+  /**
+   * What somebody who follows etcd believes is there: saves updates and deletes their read. It may
+   * be out of date; it is never relied on for an answer.
+   */
+  readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
+  /** Told of keys that lists and watches leave out: what is there is not an event of ours. */
+  readonly onCorrupt: (etcdKey: Buffer) => void
+  readonly now?: GroupCommitOptions['now']
+  readonly onCommit?: GroupCommitOptions['onCommit']
+}
+
+/** The promise kept with etcd alone: every read asks it, every write goes through group commit. */
+export class EtcdStorage implements EventStorage {
+  readonly #options: EtcdStorageOptions
+  readonly #keys: EventKeys
+  readonly #writes: GroupCommit
+  readonly #rewriter: Rewriter
+
+  constructor(options: EtcdStorageOptions) {
+    const { client, now, onCommit } = options
+    this.#options = options
+    this.#keys = new EventKeys(options.prefix)
+    this.#writes = new GroupCommit({
+      txn: (txn, callOptions) => client.txn(txn, callOptions),
+      grouped: options.groupCommit,
+      now,
+      onCommit,
+    })
+    this.#rewriter = new Rewriter({
+      keys: this.#keys,
+      writes: this.#writes,
+      read: (key) => this.#read(key),
+      recall: options.recall ?? (() => undefined),
+    })
+  }
+
+  /** What waits to be written, for metrics. */
+  get waiting(): GroupCommit['waiting'] {
+    return this.#writes.waiting
+  }
+
+  /** Takes no more writes; resolves when those under way have ended. The client stays open. */
+  close(): Promise<void> {
+    return this.#writes.close()
+  }
+
+  async get(key: EventKey, options: ReadOptions): Promise<StoredEvent> {
+    const stored = await this.#read(key, options)
+    if (stored === undefined) throw missing(key)
+    return stored
+  }
+
+  async list(scope: EventScope, options: ListOptions): Promise<EventPage> {
+    const { selector, limit, signal } = options
+    if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`not a limit: ${limit}`)
+    const items: StoredEvent[] = []
+    const range = this.#keys.range(scope, options.after)
+    let key = range.key
+    let revision = options.at === undefined ? undefined : askableRevision(options.at)
+    for (;;) {
+      const pageMax = selector === undefined ? limit - items.length : rangeKeysMax
+      const answer = await this.#range(
+        { key, rangeEnd: range.rangeEnd, revision, limit: Math.min(pageMax, rangeKeysMax) },
+        { signal, notOlderThan: options.notOlderThan },
+      )
+      revision ??= answer.revision
+      const taken = this.#fill(items, answer.kvs, options)
+      const remaining = answer.count - taken
+      const last = answer.kvs[taken - 1]
+      if (items.length === limit || remaining <= 0 || last === undefined) {
+        return {
+          items,
+          version: versionOfState(revision),
+          more: remaining > 0,
+          remaining: selector === undefined ? remaining : undefined,
+        }
+      }
+      key = Buffer.concat([last.key, Buffer.of(0)])
+    }
+  }
+
+  async create(key: EventKey, body: Buffer): Promise<StoredEvent> {
+    const value = prepareValue(body)
+    const outcome = await this.#writes.submit({ key: this.#keys.format(key), expected: 0, value })
+    if (outcome.applied) {
+      const { version, writtenAtMs } = outcome
+      const { versionOffset } = value
+      return new StoredBody({ key, body: bodyOf(value), versionOffset, version, writtenAtMs })
+    }
+    throw new StorageError({
+      kind: 'exists',
+      message: `there is an event ${key.namespace}/${key.name} already`,
+      key,
+      current: outcome.current && decodeEvent(outcome.current, this.#keys),
+    })
+  }
+
+  update(key: EventKey, change: Change): Promise<StoredEvent> {
+    return this.#rewriter.rewrite(key, (current) => {
+      const body = change(current)
+      return body === undefined || body === current?.body ? 'keep' : body
+    })
+  }
+
+  delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {
+    return this.#rewriter.rewrite(key, (current) => {
+      if (current === undefined) return 'keep'
+      guard?.(current)
+      return 'delete'
+    })
+  }
+
+  watch(
+    scope: EventScope,
+    options: { readonly from: Version; readonly signal: AbortSignal },
+  ): EventWatch {
+    return this.#watch({ ...options, toItem: toWatchItem, namespace: scope.namespace }, true)
+  }
+
+  /**
+   * Like `watch` for all events, without the states before: half the traffic, for somebody who
+   * keeps those states.
+   */
+  follow(options: {
+    readonly from: Version
+    readonly signal: AbortSignal
+  }): EventWatch<FollowItem> {
+    return this.#watch({ ...options, toItem: toFollowItem, namespace: undefined }, false)
+  }
+
+  async currentVersion(options: { readonly signal: AbortSignal }): Promise<Version> {
+    const { key } = this.#keys.range({ namespace: undefined })
+    const { revision } = await this.#range({ key, keysOnly: true }, options)
+    return versionOfState(revision)
+  }
+
+  /** Takes from `kvs` until there are enough items; says how many it looked at. */
+  #fill(items: StoredEvent[], kvs: readonly KeyValue[], options: ListOptions): number {
+    const { selector, limit } = options
+    let taken = 0
+    for (const kv of kvs) {
+      if (items.length === limit) break
+      taken++
+      const stored = decodeEvent(kv, this.#keys)
+      if (stored === undefined) this.#options.onCorrupt(kv.key)
+      else if (selector === undefined || selector.matches(stored)) items.push(stored)
+    }
+    return taken
+  }
+
+  #watch<Item>(
+    options: Pick<EtcdWatchOptions<Item>, 'from' | 'namespace' | 'toItem'> & {
+      readonly signal: AbortSignal
+    },
+    prevKv: boolean,
+  ): EtcdWatch<Item> {
+    const { from, signal, namespace, toItem } = options
+    const watch = this.#options.client.watch({
+      ...this.#keys.range({ namespace: undefined }),
+      startRevision: firstRevisionAfter(from),
+      prevKv,
+      signal,
+    })
+    const { onCorrupt } = this.#options
+    return new EtcdWatch({ watch, keys: this.#keys, namespace, from, toItem, onCorrupt })
+  }
+
+  async #read(key: EventKey, options?: ReadOptions): Promise<StoredEvent | undefined> {
+    const { kvs } = await this.#range({ key: Buffer.from(this.#keys.format(key)) }, options)
+    return found(kvs[0], { key, keys: this.#keys })
+  }
+
+  async #range(request: RangeRequest, options?: ReadOptions): Promise<RangeResult> {
+    const answer = await this.#ask(request, options?.signal)
+    const wanted = options?.notOlderThan
+    const version = versionOfState(answer.revision)
+    if (wanted === undefined || !isAfter(wanted, version)) return answer
+    throw new StorageError({
+      kind: 'future',
+      message: `version ${formatVersion(wanted)} has not come to be`,
+      version,
+    })
+  }
+
+  async #ask(request: RangeRequest, signal: AbortSignal | undefined): Promise<RangeResult> {
+    try {
+      return await this.#options.client.range(request, { signal })
+    } catch (error) {
+      throw storageErrorOfRead(error)
+    }
+  }
+}
+
+/** etcd takes 0 for "now"; the state before everything is one that it does not have. */
+function askableRevision(at: Version): number {
+  const revision = revisionOf(at)
+  if (revision > 0) return revision
+  throw new StorageError({ kind: 'compacted', message: `no state is left at version ${at}` })
+}

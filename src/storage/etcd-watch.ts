@@ -1,0 +1,133 @@
+/**
+ * What etcd's watch delivers, as changes of events with their versions.
+ *
+ * It always watches all events and leaves out what is not in scope: the version of a delete depends
+ * on the changes before it in the same transaction, whatever their namespace, and must be the same
+ * for every watcher.
+ */
+import type { WatchBatch as EtcdBatch, Watch, WatchEvent } from '../etcd/client.ts'
+import { EtcdError } from '../etcd/errors.ts'
+import { StorageError } from './errors.ts'
+import { storageErrorOfRead } from './etcd-errors.ts'
+import { decodeEvent, storedAs } from './event-decoding.ts'
+import type { EventKeys } from './keys.ts'
+import { ChangeNumbering, isAfter, type Version, versionOfState } from './resource-version.ts'
+import type { EventKey, EventWatch, StoredEvent, WatchBatch, WatchItem } from './storage.ts'
+import { type OpenedValue, openValue, withVersion } from './stored-form.ts'
+
+/** A change for somebody who knows the state before it, and so need not be told. */
+export type FollowItem =
+  | { readonly type: 'put'; readonly stored: StoredEvent }
+  | { readonly type: 'delete'; readonly key: EventKey; readonly version: Version }
+
+/** One change with its number; `value` is undefined for a delete. */
+interface NumberedChange {
+  readonly key: EventKey
+  readonly version: Version
+  readonly value: OpenedValue | undefined
+  readonly event: WatchEvent
+}
+
+export interface EtcdWatchOptions<Item> {
+  /** Of all events, from `firstRevisionAfter(from)`. */
+  readonly watch: Watch
+  readonly keys: EventKeys
+  /** Undefined: all of them. */
+  readonly namespace: string | undefined
+  readonly from: Version
+  readonly toItem: (change: NumberedChange, keys: EventKeys) => Item | undefined
+  /** Told of keys that are left out because what is there is not an event as we store them. */
+  readonly onCorrupt: (etcdKey: Buffer) => void
+}
+
+export class EtcdWatch<Item> implements EventWatch<Item> {
+  readonly #options: EtcdWatchOptions<Item>
+  readonly #numbering = new ChangeNumbering()
+
+  constructor(options: EtcdWatchOptions<Item>) {
+    this.#options = options
+  }
+
+  requestProgress(): void {
+    this.#options.watch.requestProgress()
+  }
+
+  async *[Symbol.asyncIterator](): AsyncGenerator<WatchBatch<Item>, void, undefined> {
+    try {
+      for await (const batch of this.#options.watch) yield this.#translate(batch)
+    } catch (error) {
+      if (error instanceof EtcdError && error.kind === 'cancelled') {
+        throw new StorageError({ kind: 'unavailable', message: error.message, cause: error })
+      }
+      throw storageErrorOfRead(error)
+    }
+  }
+
+  #translate(batch: EtcdBatch): WatchBatch<Item> {
+    const items: Item[] = []
+    for (const event of batch.events) {
+      const change = this.#number(event)
+      if (change === undefined || !this.#isWanted(change)) continue
+      const item = this.#options.toItem(change, this.#options.keys)
+      if (item !== undefined) items.push(item)
+    }
+    return { items, version: versionOfState(batch.revision) }
+  }
+
+  #number(event: WatchEvent): NumberedChange | undefined {
+    const { keys, onCorrupt } = this.#options
+    const { kv } = event
+    const key = keys.parse(kv.key)
+    if (event.type === 'delete') {
+      const version = this.#numbering.delete(kv.modRevision)
+      return key === undefined ? undefined : { key, version, value: undefined, event }
+    }
+    const value = openValue(kv.value)
+    const version =
+      value === undefined ? undefined : this.#numbering.put(kv.modRevision, value.index)
+    if (key === undefined || version === undefined) {
+      onCorrupt(kv.key)
+      return undefined
+    }
+    return { key, version, value, event }
+  }
+
+  #isWanted(change: NumberedChange): boolean {
+    const { namespace, from } = this.#options
+    const isInScope = namespace === undefined || namespace === change.key.namespace
+    return isInScope && isAfter(change.version, from)
+  }
+}
+
+/** With the state before each change. */
+export function toWatchItem(change: NumberedChange, keys: EventKeys): WatchItem | undefined {
+  const { event, version } = change
+  const previous = previousState(event, keys)
+  const stored = storedOf(change)
+  if (stored !== undefined) return { type: 'put', stored, previous }
+  // What was there could not be read as an event, so nobody has been told of it.
+  if (previous === undefined) return undefined
+  return { type: 'delete', stored: withVersion(previous, version) }
+}
+
+export function toFollowItem(change: NumberedChange): FollowItem {
+  const stored = storedOf(change)
+  if (stored !== undefined) return { type: 'put', stored }
+  return { type: 'delete', key: change.key, version: change.version }
+}
+
+function storedOf(change: NumberedChange): StoredEvent | undefined {
+  if (change.value === undefined) return undefined
+  return storedAs(change.key, change.version, change.value)
+}
+
+/** etcd leaves it out when that part of the history was compacted before it was sent. */
+function previousState(event: WatchEvent, keys: EventKeys): StoredEvent | undefined {
+  const { kv, prevKv } = event
+  if (prevKv !== undefined) return decodeEvent(prevKv, keys)
+  if (event.type === 'put' && kv.version === 1) return undefined
+  throw new StorageError({
+    kind: 'compacted',
+    message: `the state before revision ${kv.modRevision} is gone`,
+  })
+}

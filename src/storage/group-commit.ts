@@ -1,0 +1,288 @@
+/**
+ * Writes that arrive together share one etcd transaction.
+ *
+ * A transaction costs etcd and us about the same whether it carries one write or a hundred, so while
+ * the transactions under way are being answered, further writes gather, and the next free place
+ * takes what has gathered. Nothing waits on a timer: a write that comes alone goes alone, at the
+ * end of the turn of the event loop in which it came.
+ *
+ * A key is in at most one transaction under way, and what waits for it goes in the order it came.
+ *
+ * Every operation ends in exactly one of: applied; refused, with what is there instead; or a
+ * StorageError. Of those, `timeout` alone leaves open whether it happened. An operation is sent
+ * again only when it is certain that the transaction it was in did not happen.
+ */
+import type { CallOptions, Txn, TxnResult } from '../etcd/client.ts'
+import { EtcdError } from '../etcd/errors.ts'
+import { type Clock, monotonicClock } from '../lib/clock.ts'
+import {
+  composeTxn,
+  type Operation,
+  type Outcome,
+  operationBytes,
+  readOutcomes,
+} from './batch-txn.ts'
+import { StorageError } from './errors.ts'
+import { storageErrorOfWrite } from './etcd-errors.ts'
+
+/** etcd takes 128 operations and 1.5 MiB by default; the rest is room for framing. */
+const batchOperationsMax = 100
+const batchBytesMax = 1024 * 1024
+/** One is being answered while the next is on its way; more would only make batches smaller. */
+const batchesUnderWayMax = 2
+/** For comparison: without grouping, as many single writes under way as etcd can make use of. */
+const singlesUnderWayMax = 256
+/** Half a second of the most that one etcd takes. */
+const waitingOperationsMax = 10_000
+const waitingBytesMax = 64 * 1024 * 1024
+/** etcd itself answers a write that it forwarded to a leader which died only after some 7 s. */
+const txnTimeoutMs = 3_000
+/** How long after it came an operation may still be sent. */
+const sendWithinMs = 5_000
+const retryAfterMs = 1_000
+
+export interface GroupCommitOptions {
+  txn(txn: Txn, options: CallOptions): Promise<TxnResult>
+  /** Default true. False sends every operation in a transaction of its own. */
+  readonly grouped?: boolean | undefined
+  readonly waitingOperationsMax?: number | undefined
+  readonly waitingBytesMax?: number | undefined
+  /** Wall time in ms, for the headers of what is written. */
+  readonly now?: (() => number) | undefined
+  /** For deadlines. */
+  readonly clock?: Clock | undefined
+  /** Told of each transaction that was answered, for metrics. */
+  readonly onCommit?: ((operations: number) => void) | undefined
+}
+
+/** An operation from its arrival to its end; linked, so that queues cost nothing. */
+interface Waiting extends Operation {
+  readonly bytes: number
+  readonly sendBefore: number
+  readonly resolve: (outcome: Outcome) => void
+  readonly reject: (error: StorageError) => void
+  /** etcd would not take the transaction it was in for its size: try it by itself. */
+  alone: boolean
+  /** The one behind it among those that may go. */
+  next: Waiting | undefined
+  /** The one that waits for the same key. */
+  nextOnKey: Waiting | undefined
+}
+
+export class GroupCommit {
+  readonly #options: GroupCommitOptions
+  readonly #clock: Clock
+  readonly #now: () => number
+  readonly #operationsMax: number
+  readonly #underWayMax: number
+  /** Those that may go: no two on the same key, none on a key that is under way. */
+  #first: Waiting | undefined
+  #last: Waiting | undefined
+  /** By key: the last one that came, of those waiting and under way. */
+  readonly #lastOnKey = new Map<string, Waiting>()
+  #waitingOperations = 0
+  #waitingBytes = 0
+  #underWay = 0
+  #isScheduled = false
+  /** etcd takes no puts for want of space; a delete in the same transaction would go under too. */
+  #isFull = false
+  #closing: PromiseWithResolvers<void> | undefined
+
+  constructor(options: GroupCommitOptions) {
+    this.#options = options
+    this.#clock = options.clock ?? monotonicClock
+    this.#now = options.now ?? Date.now
+    const grouped = options.grouped ?? true
+    this.#operationsMax = grouped ? batchOperationsMax : 1
+    this.#underWayMax = grouped ? batchesUnderWayMax : singlesUnderWayMax
+  }
+
+  get waiting(): { readonly operations: number; readonly bytes: number } {
+    return { operations: this.#waitingOperations, bytes: this.#waitingBytes }
+  }
+
+  submit(operation: Operation): Promise<Outcome> {
+    const bytes = operationBytes(operation)
+    const refusal = this.#refuse(bytes)
+    if (refusal !== undefined) return Promise.reject(refusal)
+    return new Promise((resolve, reject) => {
+      const waiting: Waiting = {
+        key: operation.key,
+        expected: operation.expected,
+        value: operation.value,
+        bytes,
+        sendBefore: this.#clock.now() + sendWithinMs,
+        resolve,
+        reject,
+        alone: false,
+        next: undefined,
+        nextOnKey: undefined,
+      }
+      this.#waitingOperations++
+      this.#waitingBytes += bytes
+      const before = this.#lastOnKey.get(operation.key)
+      this.#lastOnKey.set(operation.key, waiting)
+      if (before === undefined) this.#append(waiting)
+      else before.nextOnKey = waiting
+    })
+  }
+
+  /** Takes nothing more; resolves when everything that was taken has ended. */
+  close(): Promise<void> {
+    this.#closing ??= Promise.withResolvers()
+    this.#schedule()
+    return this.#closing.promise
+  }
+
+  #refuse(bytes: number): StorageError | undefined {
+    if (this.#closing !== undefined) {
+      return new StorageError({ kind: 'unavailable', message: 'this replica is shutting down' })
+    }
+    const operationsMax = this.#options.waitingOperationsMax ?? waitingOperationsMax
+    const bytesMax = this.#options.waitingBytesMax ?? waitingBytesMax
+    const isRoom = this.#waitingOperations < operationsMax && this.#waitingBytes + bytes <= bytesMax
+    if (isRoom) return undefined
+    return new StorageError({
+      kind: 'overloaded',
+      message: `${this.#waitingOperations} writes wait for etcd already`,
+      retryAfterMs,
+    })
+  }
+
+  #append(waiting: Waiting): void {
+    if (this.#last === undefined) this.#first = waiting
+    else this.#last.next = waiting
+    this.#last = waiting
+    this.#schedule()
+  }
+
+  /** To the front, in their order. */
+  #putBack(batch: readonly Waiting[]): void {
+    for (const waiting of batch.toReversed()) {
+      waiting.next = this.#first
+      this.#first = waiting
+      this.#last ??= waiting
+      this.#waitingOperations++
+      this.#waitingBytes += waiting.bytes
+    }
+  }
+
+  /** What comes in one turn of the event loop goes together. */
+  #schedule(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(() => {
+      this.#isScheduled = false
+      this.#sendWaiting()
+    })
+  }
+
+  #sendWaiting(): void {
+    while (this.#underWay < this.#underWayMax && this.#first !== undefined) {
+      const batch = this.#take()
+      if (batch.length > 0) void this.#send(batch)
+    }
+    if (this.#underWay === 0 && this.#first === undefined) this.#closing?.resolve()
+  }
+
+  #take(): readonly Waiting[] {
+    const batch: Waiting[] = []
+    const now = this.#clock.now()
+    let bytes = 0
+    while (batch.length < this.#operationsMax) {
+      const waiting = this.#first
+      if (waiting === undefined) break
+      const isLate = now > waiting.sendBefore
+      if (!isLate && !this.#fits(waiting, batch, bytes)) break
+      this.#first = waiting.next
+      if (this.#first === undefined) this.#last = undefined
+      waiting.next = undefined
+      this.#waitingOperations--
+      this.#waitingBytes -= waiting.bytes
+      if (isLate) {
+        waiting.reject(tooLate())
+        this.#leave(waiting)
+        continue
+      }
+      batch.push(waiting)
+      bytes += waiting.bytes
+    }
+    return batch
+  }
+
+  #fits(waiting: Waiting, batch: readonly Waiting[], bytes: number): boolean {
+    const [first] = batch
+    if (first === undefined) return true
+    if (first.alone || waiting.alone || bytes + waiting.bytes > batchBytesMax) return false
+    return !this.#isFull || (first.value === undefined) === (waiting.value === undefined)
+  }
+
+  async #send(batch: readonly Waiting[]): Promise<void> {
+    this.#underWay++
+    const writtenAtMs = this.#now()
+    let outcomes: readonly Outcome[] | undefined
+    let failure: unknown
+    try {
+      const txn = composeTxn(batch, writtenAtMs)
+      const result = await this.#options.txn(txn, { timeoutMs: txnTimeoutMs })
+      outcomes = readOutcomes(batch, result, writtenAtMs)
+    } catch (error) {
+      failure = error
+    }
+    this.#underWay--
+    if (outcomes === undefined) this.#failed(batch, failure)
+    else this.#answered(batch, outcomes)
+    this.#schedule()
+  }
+
+  #answered(batch: readonly Waiting[], outcomes: readonly Outcome[]): void {
+    for (const [index, waiting] of batch.entries()) {
+      const outcome = outcomes[index]
+      if (outcome !== undefined) waiting.resolve(outcome)
+      if (waiting.value !== undefined) this.#isFull = false
+      this.#leave(waiting)
+    }
+    this.#options.onCommit?.(batch.length)
+  }
+
+  /** The transaction as a whole failed. */
+  #failed(batch: readonly Waiting[], error: unknown): void {
+    if (error instanceof EtcdError) {
+      if (error.kind === 'no-space') this.#isFull = true
+      if (!error.maybeApplied && isWorthSendingAgain(error, batch.length)) {
+        for (const waiting of batch) waiting.alone ||= error.kind !== 'unavailable'
+        this.#putBack(batch)
+        return
+      }
+    }
+    const failure = storageErrorOfWrite(error)
+    for (const waiting of batch) {
+      waiting.reject(failure)
+      this.#leave(waiting)
+    }
+  }
+
+  /** The operation has ended: the next one on its key may go. */
+  #leave(waiting: Waiting): void {
+    const { nextOnKey } = waiting
+    if (nextOnKey === undefined) this.#lastOnKey.delete(waiting.key)
+    else this.#append(nextOnKey)
+  }
+}
+
+/**
+ * Of an error that says the transaction did not happen. Those for its size or for the number of
+ * its operations may be the fault of the company an operation was in.
+ */
+function isWorthSendingAgain(error: EtcdError, operations: number): boolean {
+  if (error.kind === 'unavailable') return true
+  return operations > 1 && (error.kind === 'too-large' || error.kind === 'invalid')
+}
+
+function tooLate(): StorageError {
+  return new StorageError({
+    kind: 'unavailable',
+    message: `etcd took no writes for ${sendWithinMs / 1000} s`,
+    retryAfterMs,
+  })
+}

@@ -1,0 +1,146 @@
+import { type Clock, monotonicClock } from '../lib/clock.ts'
+import { missing, StorageError } from './errors.ts'
+import { found } from './event-decoding.ts'
+import type { GroupCommit } from './group-commit.ts'
+import { KeyTurns } from './key-turns.ts'
+import type { EventKeys } from './keys.ts'
+import { revisionOf } from './resource-version.ts'
+import type { EventKey, StoredEvent } from './storage.ts'
+import { bodyOf, prepareValue, StoredBody, withVersion } from './stored-form.ts'
+
+/**
+ * How long a change may wait for its turn and start over because others were faster. Others can be
+ * faster for as long as they have more to write to the same event: nobody yields here.
+ */
+const changeWithinMs = 30_000
+const waitingMax = 10_000
+const retryAfterMs = 1_000
+
+/** What is to become of an event: other bytes, nothing at all, or what it is. */
+export type Intent = Buffer | 'delete' | 'keep'
+
+/** Pure: it runs once per attempt. What it throws is the answer. */
+export type Decide = (current: StoredEvent | undefined) => Intent
+
+export interface RewriterOptions {
+  readonly keys: EventKeys
+  readonly writes: Pick<GroupCommit, 'submit'>
+  /** What is there now, by a linearizable read. */
+  readonly read: (key: EventKey) => Promise<StoredEvent | undefined>
+  /** What is believed to be there; undefined when nothing is known. */
+  readonly recall: (key: EventKey) => StoredEvent | undefined
+  readonly clock?: Clock | undefined
+}
+
+/** A state to decide on. `isSure`: it was there at some moment since the call was made. */
+interface Seen {
+  readonly stored: StoredEvent | undefined
+  readonly isSure: boolean
+}
+
+/** How an attempt ended: with an answer and what it left, or with what was there instead. */
+type Attempt = { readonly answer: StoredEvent; readonly left: StoredEvent | undefined } | Seen
+
+/**
+ * Changes events that are there: look, decide, write if nobody wrote in between, and again from what
+ * the refusal found.
+ *
+ * The first look is saved where a guess is at hand: what the change before on the same key left, or
+ * what the memory holds. A guess may be old. That does no harm to a write, which etcd refuses then,
+ * but it must not be what an answer rests on: when the decision is to throw or to write nothing, it
+ * is made again on what is really there.
+ */
+export class Rewriter {
+  readonly #options: RewriterOptions
+  readonly #turns = new KeyTurns<Seen>()
+
+  constructor(options: RewriterOptions) {
+    this.#options = options
+  }
+
+  async rewrite(key: EventKey, decide: Decide): Promise<StoredEvent> {
+    if (this.#turns.waiting >= waitingMax) throw overloaded()
+    const clock = this.#options.clock ?? monotonicClock
+    const line = this.#options.keys.format(key)
+    const turn = this.#turns.enter(line)
+    const giveUpAt = clock.now() + changeWithinMs
+    let left: Seen | undefined
+    try {
+      const guess = turn === undefined ? undefined : await turn
+      if (clock.now() > giveUpAt) throw overloaded()
+      let seen = guess ?? this.#recall(key) ?? (await this.#look(key))
+      while (clock.now() <= giveUpAt) {
+        const intent = decideOn(seen, decide)
+        if (intent === undefined) {
+          seen = await this.#look(key)
+          continue
+        }
+        const ended = await this.#attempt(key, seen, intent)
+        if ('answer' in ended) {
+          left = { stored: ended.left, isSure: false }
+          return ended.answer
+        }
+        seen = ended
+      }
+      throw new StorageError({
+        kind: 'conflict',
+        message: `event ${key.namespace}/${key.name} kept changing`,
+        key,
+      })
+    } finally {
+      this.#turns.leave(line, left)
+    }
+  }
+
+  async #attempt(key: EventKey, seen: Seen, intent: Intent): Promise<Attempt> {
+    const { keys, writes } = this.#options
+    const { stored } = seen
+    if (intent === 'keep') {
+      if (stored === undefined) throw missing(key)
+      return { answer: stored, left: stored }
+    }
+    const expected = stored === undefined ? 0 : revisionOf(stored.version)
+    const value = intent === 'delete' ? undefined : prepareValue(intent)
+    const outcome = await writes.submit({ key: keys.format(key), expected, value })
+    if (!outcome.applied) {
+      return { stored: found(outcome.current, { key, keys }), isSure: true }
+    }
+    const { version, writtenAtMs } = outcome
+    if (value === undefined) {
+      if (stored === undefined) throw missing(key)
+      return { answer: withVersion(stored, version), left: undefined }
+    }
+    const { versionOffset } = value
+    const written = { key, body: bodyOf(value), versionOffset, version, writtenAtMs }
+    const answer = new StoredBody(written)
+    return { answer, left: answer }
+  }
+
+  #recall(key: EventKey): Seen | undefined {
+    const stored = this.#options.recall(key)
+    return stored && { stored, isSure: false }
+  }
+
+  async #look(key: EventKey): Promise<Seen> {
+    return { stored: await this.#options.read(key), isSure: true }
+  }
+}
+
+/** Undefined when the decision calls for being sure. */
+function decideOn(seen: Seen, decide: Decide): Intent | undefined {
+  try {
+    const intent = decide(seen.stored)
+    return intent === 'keep' && !seen.isSure ? undefined : intent
+  } catch (error) {
+    if (seen.isSure) throw error
+    return undefined
+  }
+}
+
+function overloaded(): StorageError {
+  return new StorageError({
+    kind: 'overloaded',
+    message: 'too many changes wait for others on the same events',
+    retryAfterMs,
+  })
+}

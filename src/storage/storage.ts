@@ -1,0 +1,172 @@
+import type { Version } from './resource-version.ts'
+
+export interface EventKey {
+  readonly namespace: string
+  readonly name: string
+}
+
+/** An event as one change left it. */
+export interface StoredEvent {
+  readonly key: EventKey
+  /**
+   * The events.k8s.io/v1 object as JSON, without its resourceVersion. Often a view into a larger
+   * message: whoever keeps it copies it.
+   */
+  readonly body: Buffer
+  /** Where in `body` the resourceVersion goes; see `served` in stored-form.ts. */
+  readonly versionOffset: number
+  /** Of the change that left it so. */
+  readonly version: Version
+  /** When that was, by the clock of the replica that wrote it. Lifetimes count from here. */
+  readonly writtenAtMs: number
+  /** Read out of `body` when first asked for. Throws `corrupt` when that is not the JSON it should be. */
+  readonly fields: EventFields
+}
+
+/** What selectors and indexes look at. Absent strings are empty, as selectors see them. */
+export interface EventFields {
+  readonly uid: string
+  readonly labels: Readonly<Record<string, string>>
+  readonly reason: string
+  readonly type: string
+  readonly reportingController: string
+  /** `deprecatedSource.component`, which the core/v1 view selects by. */
+  readonly sourceComponent: string
+  readonly regarding: Readonly<
+    Record<
+      'kind' | 'namespace' | 'name' | 'uid' | 'apiVersion' | 'resourceVersion' | 'fieldPath',
+      string
+    >
+  >
+}
+
+/** Which events a list or a watch is about; `namespace` undefined means all of them. */
+export interface EventScope {
+  readonly namespace: string | undefined
+}
+
+/** A choice among events. */
+export interface EventSelector {
+  matches(stored: StoredEvent): boolean
+  /**
+   * Values that every match has, for implementations that keep indexes. Leaving some out, or all,
+   * is never wrong; `matches` decides.
+   */
+  readonly requires?: {
+    readonly regardingUid?: string | undefined
+    readonly regarding?:
+      | { readonly kind: string; readonly namespace: string; readonly name: string }
+      | undefined
+    readonly reason?: string | undefined
+    readonly type?: string | undefined
+    readonly reportingController?: string | undefined
+  }
+}
+
+export interface ReadOptions {
+  /**
+   * A state with this version in it is fresh enough: `future` when there is none yet. With
+   * `beginning` whatever is at hand will do. Undefined: the newest state, with every write in it
+   * that had been answered when the call was made.
+   */
+  readonly notOlderThan?: Version | undefined
+  readonly signal: AbortSignal
+}
+
+export interface ListOptions extends ReadOptions {
+  /**
+   * The state at this version and no other. Versions inside a transaction share the state after
+   * the whole of it; the page says so by its own version.
+   */
+  readonly at?: Version | undefined
+  /** Begin after this key. It need not exist. */
+  readonly after?: EventKey | undefined
+  /** At least 1. Whoever wants everything reads page after page at the version of the first. */
+  readonly limit: number
+  readonly selector?: EventSelector | undefined
+}
+
+export interface EventPage {
+  /** In the order of the bytes of `namespace/name`. Fewer than the limit only at the end. */
+  readonly items: readonly StoredEvent[]
+  /** Of the state this page was read from; the next page must be read `at` it. */
+  readonly version: Version
+  /** Whether the scope goes on after the last item. With a selector, what follows may not match. */
+  readonly more: boolean
+  /** How many events follow the last item; undefined with a selector. */
+  readonly remaining: number | undefined
+}
+
+/** One change. `stored.version` is that of the change, for a delete too. */
+export type WatchItem =
+  | {
+      readonly type: 'put'
+      readonly stored: StoredEvent
+      readonly previous: StoredEvent | undefined
+    }
+  /** `stored` is the last state under the version of the delete. */
+  | { readonly type: 'delete'; readonly stored: StoredEvent }
+
+/** Whole transactions, in order, each change once. No items: only progress was made. */
+export interface WatchBatch<Item = WatchItem> {
+  readonly items: readonly Item[]
+  /** Nothing up to here is owed any more: a watch may be resumed from it. Never goes back. */
+  readonly version: Version
+}
+
+/** Begins when it is iterated, and can be iterated once. */
+export interface EventWatch<Item = WatchItem> extends AsyncIterable<WatchBatch<Item>> {
+  /**
+   * Asks for a batch, possibly without items, that says how far the watch has come. None need come
+   * while there is nothing after `from`.
+   */
+  requestProgress(): void
+}
+
+/**
+ * What an update makes of an event; `current` is undefined when there is none. Must be pure: it
+ * runs once per attempt. Returning undefined, or `current.body` itself, means that nothing is to be
+ * written; what it throws comes out unchanged.
+ */
+export type Change = (current: StoredEvent | undefined) => Buffer | undefined
+
+/** Sees the event about to go and throws to keep it. Must be pure as well. */
+export type Guard = (current: StoredEvent) => void
+
+/**
+ * Where events live. Every implementation is held to this by the tests in test/contract. All
+ * methods fail with a StorageError, or with what a `Change`, `Guard` or selector threw; none of them
+ * knows of HTTP.
+ *
+ * Reads and watches end with their signal. Writes have none: once begun they run to their end,
+ * which comes soon enough, and a caller who has gone away changes nothing about that.
+ */
+export interface EventStorage {
+  /** Fails with `missing`. */
+  get(key: EventKey, options: ReadOptions): Promise<StoredEvent>
+  list(scope: EventScope, options: ListOptions): Promise<EventPage>
+
+  /** Fails with `exists` when the key is taken; the error has the event that took it. */
+  create(key: EventKey, body: Buffer): Promise<StoredEvent>
+
+  /**
+   * Reads, changes, writes if nobody wrote in between, else starts over from what is there now.
+   * Where there is no event, a `change` that wants nothing written fails with `missing`.
+   */
+  update(key: EventKey, change: Change): Promise<StoredEvent>
+
+  /** Fails with `missing`. Answers the last state, under the version of the delete. */
+  delete(key: EventKey, guard?: Guard): Promise<StoredEvent>
+
+  /**
+   * Every change after `from`, in order, once, until the signal aborts; then it ends without an
+   * error. A version of the future is waited for. Fails with `compacted` when what is owed is gone.
+   */
+  watch(
+    scope: EventScope,
+    options: { readonly from: Version; readonly signal: AbortSignal },
+  ): EventWatch
+
+  /** Of the newest state: every write answered before the call is in it. */
+  currentVersion(options: { readonly signal: AbortSignal }): Promise<Version>
+}
