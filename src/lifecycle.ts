@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Listener } from './http/listener.ts'
+import { within } from './lib/abort.ts'
 import { Latch } from './lib/latch.ts'
 import type { Log } from './lib/log.ts'
 
@@ -42,16 +43,14 @@ export class Lifecycle {
     await sleep(timing.delayMs)
     this.#reach('AfterShutdownDelayDuration')
 
+    this.#reach('NotAcceptingNewRequest')
+    const { requestTimeoutMs } = timing
     if (timing.sendRetryAfter) {
-      this.#reach('NotAcceptingNewRequest')
       this.notAcceptingNewRequest.open()
-      await drain(listeners, timing)
-      await sendAway(listeners)
-    } else {
-      this.#reach('NotAcceptingNewRequest')
-      await sendAway(listeners)
-      await drain(listeners, timing)
+      await within(requestTimeoutMs, quiet(listeners))
     }
+    await sendAway(listeners)
+    await within(requestTimeoutMs, quiet(listeners))
     this.#reach('InFlightRequestsDrained')
 
     await Promise.all(listeners.map((listener) => listener.endLongRequests(LONG_REQUESTS_MS)))
@@ -81,12 +80,6 @@ async function sendAway(listeners: readonly Listener[]): Promise<void> {
   for (const listener of listeners) listener.closeIdle()
 }
 
-async function drain(listeners: readonly Listener[], timing: ShutdownTiming): Promise<void> {
-  const quiet = Promise.all(listeners.map((listener) => listener.quiet()))
-  const bound = new AbortController()
-  await Promise.race([
-    quiet,
-    sleep(timing.requestTimeoutMs, undefined, { signal: bound.signal }).catch(() => {}),
-  ])
-  bound.abort()
+async function quiet(listeners: readonly Listener[]): Promise<void> {
+  await Promise.all(listeners.map((listener) => listener.quiet()))
 }

@@ -36,14 +36,15 @@ async function serve(parsed: ParseResult<Options>): Promise<void> {
   const options = optionsOrEnd(parsed, 'tidings')
   const log = startLog(options)
   await run(new Server(options, log, writer), log)
-  await writer.close()
-  process.exit(EXIT_OK)
+  end(EXIT_OK)
 }
 
 /** `tidings dev`: the same with an etcd of its own, which goes when the server goes. */
 async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
   const asked = optionsOrEnd(parsed, 'tidings dev')
   const log = startLog(asked)
+  // Until the server is there, a signal simply ends us, and what `exit` cleans up is cleaned up.
+  for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => end(EXIT_FAILURE))
   try {
     // biome-ignore lint/style/noProcessEnv: PATH is how programs are found, not a setting of ours.
     const etcd = await DevEtcd.start(asked.etcdBinary, process.env['PATH'] ?? '')
@@ -57,8 +58,7 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
   } catch (error) {
     endWithError(log, error)
   }
-  await writer.close()
-  process.exit(EXIT_OK)
+  end(EXIT_OK)
 }
 
 /** Starts the server and stops it at the first signal; a second one does not wait. */
@@ -67,6 +67,8 @@ async function run(
   log: Log,
   onStarted: (addresses: Awaited<ReturnType<Server['start']>>) => void = () => {},
 ): Promise<void> {
+  process.removeAllListeners('SIGTERM')
+  process.removeAllListeners('SIGINT')
   const { promise: stopped, resolve, reject } = Promise.withResolvers<void>()
   let signalledAt: number | undefined
   const onSignal = (signal: string): void => {
@@ -127,5 +129,9 @@ function endWithError(log: Log, err: unknown): never {
 function end(code: number, message = ''): never {
   writer.write(message)
   writer.flushSync()
+  // Ending waits for file reads under way, and one on a dead mount may never return: a signal
+  // must then end the process without us.
+  process.removeAllListeners('SIGTERM')
+  process.removeAllListeners('SIGINT')
   process.exit(code)
 }

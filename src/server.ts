@@ -1,8 +1,10 @@
 import type { AddressInfo } from 'node:net'
+import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
 import { buildInfo } from './build-info.ts'
 import { lateResponse, serve } from './endpoints/serve.ts'
 import { metricsService, versionService } from './endpoints/server-info.ts'
 import { Services } from './endpoints/services.ts'
+import { Engine } from './engine.ts'
 import { hostGate } from './gate/gate.ts'
 import {
   conditionCheck,
@@ -26,9 +28,9 @@ import type { Log } from './lib/log.ts'
 import { Lifecycle } from './lifecycle.ts'
 import type { Options } from './options/options.ts'
 import { Startup } from './startup.ts'
-import { Datastore } from './storage/datastore.ts'
 
 const LOOPBACK = '127.0.0.1'
+const METRICS_PATH = '/metrics'
 const SLIS_PATH = '/metrics/slis'
 
 /** Where a server can be reached, once it listens. */
@@ -49,9 +51,10 @@ export class Server {
   readonly #clock: Clock = monotonicClock
   readonly #startedAt: number = this.#clock.now()
   readonly #lifecycle: Lifecycle
-  readonly #datastore: Datastore
+  readonly #metrics = new Registry()
+  readonly #engine: Engine
   readonly #startup: Startup
-  readonly #services = new Services(['health', 'version', SLIS_PATH])
+  readonly #services = new Services(['health', 'version', METRICS_PATH, SLIS_PATH])
   readonly #healthMetrics = new HealthMetrics()
   readonly #listeners: Listener[] = []
   #certificateFollower: { stop(): void } | undefined
@@ -60,18 +63,10 @@ export class Server {
     this.#options = options
     this.#log = log
     this.#lifecycle = new Lifecycle(log)
-    this.#datastore = new Datastore({
-      servers: options.etcdServers,
-      caFile: options.etcdCaFile,
-      certFile: options.etcdCertFile,
-      keyFile: options.etcdKeyFile,
-      prefix: options.etcdPrefix,
-      healthTimeoutMs: options.etcdHealthcheckTimeoutMs,
-      log: log.child({ logger: 'storage' }),
-    })
+    this.#engine = new Engine(options, log, this.#metrics)
     this.#startup = new Startup(
       [
-        { name: 'generic-apiserver-start-informers', run: () => this.#datastore.open() },
+        { name: 'generic-apiserver-start-informers', run: () => this.#engine.open() },
         { name: 'apiservice-registration-controller', run: async () => this.#installServices() },
       ],
       log,
@@ -83,6 +78,7 @@ export class Server {
         probes: this.#probes(writer),
         metrics: this.#healthMetrics,
         log: log.child({ logger: 'health' }),
+        clock: this.#clock,
       }),
     })
   }
@@ -133,18 +129,18 @@ export class Server {
       sendRetryAfter: shutdownSendRetryAfter,
     })
     this.#certificateFollower?.stop()
-    await this.#datastore.close()
+    await this.#engine.close()
   }
 
   /** The checks of each endpoint, in the order they are reported. */
   #probes(writer: { lastFlushedAt(): number }): readonly Probe[] {
     const clock = this.#clock
     const first = [ping, logCheck(writer, clock)]
-    const answers = datastoreCheck(() => this.#datastore.ask(), clock)
-    const isClientAlive = datastoreClientCheck(() => this.#datastore.overdueMs())
+    const answers = datastoreCheck(() => this.#engine.ask(), clock)
+    const isClientAlive = datastoreClientCheck(() => this.#engine.overdueMs())
     const informerSync = conditionCheck(
       'informer-sync',
-      () => this.#datastore.hasSynced,
+      () => this.#engine.hasSynced,
       () => '1 informers not started yet: [events]',
     )
     const startup: readonly HealthCheck[] = [
@@ -170,7 +166,9 @@ export class Server {
   }
 
   #installServices(): void {
+    collectDefaultMetrics({ register: this.#metrics })
     this.#services.install(versionService(buildInfo()))
+    this.#services.install(metricsService(METRICS_PATH, this.#metrics))
     this.#services.install(metricsService(SLIS_PATH, this.#healthMetrics.registry))
   }
 

@@ -13,7 +13,7 @@ writeFileSync(
   `${JSON.stringify(
     {
       gitCommit: git('rev-parse', 'HEAD'),
-      gitTreeState: git('status', '--porcelain') === '' ? 'clean' : 'dirty',
+      gitTreeState: treeState(),
       // The commit's own date, so that two builds of one commit are the same.
       buildDate: new Date(git('log', '-1', '--format=%cI') || 0).toISOString(),
     },
@@ -21,6 +21,11 @@ writeFileSync(
     2,
   )}\n`,
 )
+
+function treeState(): string {
+  if (git('rev-parse', 'HEAD') === '') return 'archive'
+  return git('status', '--porcelain') === '' ? 'clean' : 'dirty'
+}
 
 /** Empty outside a checkout: a build from an archive knows no commit. */
 function git(...args: readonly string[]): string {

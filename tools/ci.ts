@@ -3,6 +3,8 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
 const STAGES = ['types', 'lint', 'unit', 'test:contract', 'test:integration', 'test:e2e'] as const
+/** Nothing takes this long unless it hangs. */
+const STAGE_MS_MAX = 10 * 60 * 1000
 const totals = { pass: 0, fail: 0, skipped: 0 }
 const times: string[] = []
 
@@ -21,7 +23,7 @@ process.stdout.write(`${times.join(', ')}\n`)
 process.stdout.write(`${totals.pass} passed, ${totals.fail} failed, ${totals.skipped} skipped\n`)
 process.exitCode = times.length === STAGES.length && totals.fail === 0 ? process.exitCode : 1
 
-async function run(script: string): Promise<number> {
+async function run(script: string): Promise<number | null> {
   const child = spawn('npm', ['run', '--silent', script], { stdio: ['ignore', 'pipe', 'inherit'] })
   child.stdout.setEncoding('utf8')
   let rest = ''
@@ -31,7 +33,9 @@ async function run(script: string): Promise<number> {
     rest = lines.pop() ?? ''
     for (const line of lines) count(line)
   })
+  const late = setTimeout(() => child.kill('SIGKILL'), STAGE_MS_MAX)
   const [code] = await once(child, 'close')
+  clearTimeout(late)
   if (code !== 0) process.exitCode = 1
   return code
 }

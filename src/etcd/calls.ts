@@ -16,7 +16,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError, isWorthAnotherTry } from './errors.ts'
 import { type Method, reconnectFirstMs, reconnectMostMs, startCall } from './grpc.ts'
-import type { CallOptions } from './protocol.ts'
+import type { CallObserver, CallOptions } from './protocol.ts'
 
 /** A member that has not answered after this long is doubted; never more than a third of the time. */
 const doubtAfterMs = 1_000
@@ -55,6 +55,7 @@ export class Calls {
   readonly #endpoints: EndpointSet
   readonly #clock: Clock
   readonly #defaultTimeoutMs: number
+  readonly #onCall: CallObserver | undefined
   readonly #open = new Set<Scope>()
   readonly #closing: AbortSignal
 
@@ -64,7 +65,9 @@ export class Calls {
     readonly closing: AbortSignal
     readonly clock: Clock
     readonly defaultTimeoutMs: number
+    readonly onCall?: CallObserver | undefined
   }) {
+    this.#onCall = options.onCall
     this.#endpoints = options.endpoints
     this.#closing = options.closing
     this.#clock = options.clock
@@ -77,13 +80,13 @@ export class Calls {
     options: CallOptions | undefined,
     among?: readonly Endpoint[],
   ): Promise<Answer> {
-    return this.#within(options, (scope) =>
+    return this.#within(request, options, (scope) =>
       this.#read(request, scope, among ?? this.#endpoints.all),
     )
   }
 
   write<Answer>(request: Request<Answer>, options: CallOptions | undefined): Promise<Answer> {
-    return this.#within(options, (scope) => this.#write(request, scope))
+    return this.#within(request, options, (scope) => this.#write(request, scope))
   }
 
   /** How far the most overdue call is past its deadline: anything but 0 means that we are stuck. */
@@ -94,7 +97,27 @@ export class Calls {
     return most
   }
 
+  /** Makes the call and tells the observer, if there is one, how it went. */
   async #within<Answer>(
+    request: Request<Answer>,
+    options: CallOptions | undefined,
+    run: (scope: Scope) => Promise<Answer>,
+  ): Promise<Answer> {
+    const observe = this.#onCall
+    if (observe === undefined) return this.#bounded(options, run)
+    const startedAt = this.#clock.now()
+    const { path } = request.method
+    try {
+      const answer = await this.#bounded(options, run)
+      observe({ path, ms: this.#clock.now() - startedAt, hasFailed: false })
+      return answer
+    } catch (error) {
+      observe({ path, ms: this.#clock.now() - startedAt, hasFailed: true })
+      throw error
+    }
+  }
+
+  async #bounded<Answer>(
     options: CallOptions | undefined,
     run: (scope: Scope) => Promise<Answer>,
   ): Promise<Answer> {

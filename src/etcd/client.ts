@@ -10,6 +10,7 @@ import { encodeRange, encodeTxn } from './hot-messages.ts'
 import type {
   Alarm,
   Bytes,
+  CallObserver,
   CallOptions,
   EndpointStatus,
   LeaseGrant,
@@ -44,6 +45,7 @@ export interface EtcdClientOptions {
   /** The deadline of calls that name none. */
   readonly defaultTimeoutMs: number
   readonly clock?: Clock | undefined
+  readonly onCall?: CallObserver | undefined
 }
 
 /**
@@ -71,6 +73,7 @@ export class EtcdClient {
       closing: this.#closing.signal,
       clock,
       defaultTimeoutMs: options.defaultTimeoutMs,
+      onCall: options.onCall,
     })
   }
 

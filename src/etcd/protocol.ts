@@ -169,3 +169,10 @@ export interface EndpointStatus {
   readonly state: 'idle' | 'connecting' | 'ready' | 'failing'
   readonly lastError: EtcdError | undefined
 }
+
+/** Told of every call that has ended, its retries included; `path` is the gRPC method's. */
+export type CallObserver = (call: {
+  readonly path: string
+  readonly ms: number
+  readonly hasFailed: boolean
+}) => void

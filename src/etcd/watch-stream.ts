@@ -104,6 +104,8 @@ export class WatchStream implements Watch {
     const session = new Session(endpoint, this.#request, this.#revisions.delivered + 1)
     const stop = () => session.stop()
     ending.addEventListener('abort', stop)
+    // It may have come while a member was looked for, when nobody was listening.
+    if (ending.aborted) stop()
     this.#session = session
     if (this.#isAsked) session.ask()
     try {
@@ -113,9 +115,10 @@ export class WatchStream implements Watch {
         if (message.created) continue
         this.#patienceMs = patienceFirstMs
         this.#backoff.reset()
-        if (message.events.length === 0) this.#isAsked = false
         const batch = this.#revisions.take(message)
-        if (batch !== undefined) yield batch
+        if (batch === undefined) continue
+        if (message.events.length === 0) this.#isAsked = false
+        yield batch
       }
     } finally {
       this.#session = undefined

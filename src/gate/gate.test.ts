@@ -35,7 +35,14 @@ describe('hostGate', () => {
   })
 
   test('takes nothing that came through a proxy for local', async () => {
-    for (const name of ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via']) {
+    for (const name of [
+      'forwarded',
+      'x-forwarded-for',
+      'x-forwarded-host',
+      'x-remote-user',
+      'x-real-ip',
+      'via',
+    ]) {
       await assert.rejects(gate.authenticate(request(true, { [name]: '' }), open), unauthorized)
     }
   })

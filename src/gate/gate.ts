@@ -23,7 +23,7 @@ export interface Gate {
 const HOST: User = { name: 'system:host', groups: ['system:unauthenticated'] }
 
 /** A proxy on this host speaks for others: whatever carries one of these is not local. */
-const FORWARDING_HEADERS = ['forwarded', 'x-forwarded-for', 'x-real-ip', 'via'] as const
+const FORWARDING_HEADERS = /^(forwarded|via|x-real-ip|true-client-ip|x-forwarded-.*|x-remote-.*)$/
 
 /**
  * Knows one kind of caller, the host itself, and lets it read what is open to it. Credentials
@@ -42,7 +42,7 @@ export function hostGate(): Gate {
 function isFromHost(request: Request): boolean {
   return (
     request.peer.isLoopback &&
-    FORWARDING_HEADERS.every((name) => request.headers[name] === undefined)
+    !Object.keys(request.headers).some((name) => FORWARDING_HEADERS.test(name))
   )
 }
 

@@ -1,4 +1,5 @@
 import type { Handler, Request, Response } from '../http/exchange.ts'
+import type { Clock } from '../lib/clock.ts'
 import { goQuote } from '../lib/go-quote.ts'
 import type { Log } from '../lib/log.ts'
 import type { HealthMetrics } from './metrics.ts'
@@ -18,6 +19,7 @@ export interface HealthOptions {
   readonly probes: readonly Probe[]
   readonly metrics: HealthMetrics
   readonly log: Log
+  readonly clock: Clock
 }
 
 /**
@@ -38,8 +40,8 @@ export function healthPaths(options: HealthOptions): (path: string) => Handler |
   }
 }
 
-function aggregate(probe: Probe, { metrics, log }: HealthOptions): Handler {
-  const logFailures = failureLog(probe.name, log)
+function aggregate(probe: Probe, { metrics, log, clock }: HealthOptions): Handler {
+  const logFailures = failureLog(probe.name, log, clock)
   return async (request: Request) => {
     const excluded = request.query.getAll('exclude')
     const report = await probe.run(excluded, request.signal)
@@ -83,21 +85,25 @@ function line(outcome: CheckOutcome): string {
   }
 }
 
-/** The reasons go to the log when they change, and again once in a while as long as they last. */
-function failureLog(endpoint: string, log: Log): (report: ProbeReport) => void {
+/**
+ * The reasons go to the log when the set of failing checks changes, and again once in a while as
+ * long as it lasts. The names decide, not the reasons: those may tell how long something takes.
+ */
+function failureLog(endpoint: string, log: Log, clock: Clock): (report: ProbeReport) => void {
   let logged = ''
   let loggedAt = 0
   return (report) => {
-    const failed = report.outcomes
-      .filter((outcome) => outcome.result === 'failed')
-      .map((outcome) => `${outcome.name}: ${reasonText(outcome.reason)}`)
-      .join('; ')
-    const isOld = performance.now() - loggedAt >= REPEAT_LOG_MS
-    if (failed === logged && (failed === '' || !isOld)) return
-    logged = failed
-    loggedAt = performance.now()
-    if (failed === '') log.info('Health checks pass again', { endpoint })
-    else log.warn('Health check failed', { endpoint, failed })
+    const failed = report.outcomes.filter((outcome) => outcome.result === 'failed')
+    const names = failed.map(({ name }) => name).join(' ')
+    const isOld = clock.now() - loggedAt >= REPEAT_LOG_MS
+    if (names === logged && (names === '' || !isOld)) return
+    logged = names
+    loggedAt = clock.now()
+    if (names === '') log.info('Health checks pass again', { endpoint })
+    else {
+      const reasons = failed.map(({ name, reason }) => `${name}: ${reasonText(reason)}`)
+      log.warn('Health check failed', { endpoint, failed: reasons.join('; ') })
+    }
   }
 }
 

@@ -1,4 +1,4 @@
-import { createPrivateKey, X509Certificate } from 'node:crypto'
+import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
@@ -46,8 +46,10 @@ export async function ensureSelfSigned(
   address: string,
 ): Promise<CertificatePaths & { readonly isNew: boolean }> {
   const paths = { certFile: join(dir, 'tidings.crt'), keyFile: join(dir, 'tidings.key') }
-  const hosts = hostNames(address)
-  if (await isStillGood(paths, hosts)) return { ...paths, isNew: false }
+  // Addresses come and go with interfaces; a certificate is not replaced for that.
+  const lasting = ['localhost', '127.0.0.1', '::1', hostname()]
+  const hosts = hostNames(address, lasting)
+  if (await isStillGood(paths, lasting)) return { ...paths, isNew: false }
 
   const { cert, key } = await makeSelfSigned(hosts)
   await mkdir(dir, { recursive: true })
@@ -109,8 +111,8 @@ async function isStillGood(paths: CertificatePaths, hosts: readonly string[]): P
 }
 
 /** Every name and address under which a client may reach this host. */
-function hostNames(address: string): readonly string[] {
-  const names = new Set(['localhost', '127.0.0.1', '::1', hostname()])
+function hostNames(address: string, lasting: readonly string[]): readonly string[] {
+  const names = new Set(lasting)
   if (address !== '0.0.0.0' && address !== '::') names.add(address)
   else for (const list of Object.values(networkInterfaces())) addAddresses(names, list)
   return [...names]
@@ -126,8 +128,8 @@ function addAddresses(
 
 /** Readers see the old file or the new one, never half of one. */
 async function replaceFile(path: string, content: string, mode: number): Promise<void> {
-  const temporary = `${path}.${process.pid}.new`
-  await writeFile(temporary, content, { mode })
+  const temporary = `${path}.${randomUUID()}.new`
+  await writeFile(temporary, content, { mode, flag: 'wx' })
   await rename(temporary, path)
 }
 

@@ -3,7 +3,7 @@ import { Latch } from '../lib/latch.ts'
 import { readBody } from './body.ts'
 import type { Chunk, Handler, Peer, Request, RequestHeaders, Response } from './exchange.ts'
 import { ExchangeError } from './exchange.ts'
-import type { HttpLimits } from './limits.ts'
+import { type HttpLimits, QUERY_BYTES_MAX, QUERY_PAIRS_MAX } from './limits.ts'
 import type { ConnectionFate, Wire } from './wire.ts'
 
 /** What all conversations of a listener share. */
@@ -46,7 +46,11 @@ export class Conversation implements Request {
   static start(wire: Wire, context: ConversationContext): Conversation | undefined {
     const target = splitTarget(wire.target)
     if (target === undefined) {
-      refuse(wire, 'the request target is not a valid path\n')
+      refuse(wire, 400, 'the request target is not a valid path\n')
+      return undefined
+    }
+    if (isTooMuch(target.search)) {
+      refuse(wire, 414, 'the query is longer than any that could be meant\n')
       return undefined
     }
     const conversation = new Conversation(wire, context, target)
@@ -258,9 +262,17 @@ function splitTarget(target: string): Target | undefined {
   }
 }
 
-function refuse(wire: Wire, message: string): void {
+/** Parsing a query takes more than its share of time as it grows, and strangers may send one. */
+function isTooMuch(search: string): boolean {
+  if (search.length > QUERY_BYTES_MAX) return true
+  let pairs = 1
+  for (let at = search.indexOf('&'); at !== -1; at = search.indexOf('&', at + 1)) pairs += 1
+  return pairs > QUERY_PAIRS_MAX
+}
+
+function refuse(wire: Wire, status: number, message: string): void {
   wire.begin(
-    400,
+    status,
     { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
     'close',
   )

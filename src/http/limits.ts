@@ -54,3 +54,7 @@ export const DEFAULT_LIMITS: HttpLimits = {
 /** What is read of a body nobody wanted, so that the answer is not lost to a reset connection. */
 export const LINGER_BYTES_MAX: number = 256 * 1024
 export const LINGER_MS: number = 500
+
+/** Room for long selectors and continue tokens, and for a parameter given hundreds of times. */
+export const QUERY_BYTES_MAX: number = 64 * 1024
+export const QUERY_PAIRS_MAX = 1000

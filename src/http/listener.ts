@@ -7,6 +7,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { SecureContextOptions, TLSSocket } from 'node:tls'
+import { within } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ConversationContext } from './conversation.ts'
 import { Conversation } from './conversation.ts'
@@ -143,9 +144,11 @@ export class Listener {
     this.#sessions.close()
   }
 
-  /** Resolves when every request now under way has ended, long ones not counted. */
+  /** Resolves when no request is under way, long ones not counted. */
   async quiet(): Promise<void> {
-    await Promise.all([...this.#context.ordinary].map((conversation) => conversation.left))
+    while (this.#context.ordinary.size > 0) {
+      await Promise.all([...this.#context.ordinary].map((conversation) => conversation.left))
+    }
   }
 
   /** Ends long requests a slice at a time and waits, within bounds, for their answers to end. */
@@ -155,12 +158,7 @@ export class Listener {
       for (const conversation of all.slice(start, start + END_SLICE)) conversation.end()
       await sleep(END_SLICE_INTERVAL_MS)
     }
-    const bound = new AbortController()
-    await Promise.race([
-      Promise.all(all.map((conversation) => conversation.closed)),
-      sleep(waitMsMax, undefined, { signal: bound.signal }).catch(() => {}),
-    ])
-    bound.abort()
+    await within(waitMsMax, Promise.all(all.map((conversation) => conversation.closed)))
   }
 
   /** Ends whatever is left. */

@@ -8,7 +8,8 @@ export function peerOf(socket: Socket): Peer {
   const certificate = verifiedCertificate(socket)
   return {
     address,
-    isLoopback: isLoopbackAddress(address),
+    // Both ends: a sidecar may connect from a loopback address to this host's own, for others.
+    isLoopback: isLoopbackAddress(address) && isLoopbackAddress(socket.localAddress ?? ''),
     clientCertificate: () => certificate,
   }
 }

@@ -14,3 +14,10 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
     signal?.addEventListener('abort', end)
   })
 }
+
+/** Waits for `work`, but no longer than this; what becomes of it afterwards is not looked at. */
+export async function within(msMax: number, work: Promise<unknown>): Promise<void> {
+  const bound = new AbortController()
+  await Promise.race([work, pause(msMax, bound.signal)])
+  bound.abort()
+}

@@ -97,7 +97,8 @@ export function duration(limit: { readonly positive: boolean }): Kind<number> {
       if (ms > durationMsMax) {
         throw new Mistake(`${value} is too long: write at most ${formatDuration(durationMsMax)}`)
       }
-      return ms
+      // Timers count whole milliseconds.
+      return Math.ceil(ms)
     },
     print: formatDuration,
   }

@@ -36,6 +36,7 @@ export interface Options {
   /** Starts with a slash and does not end with one. */
   readonly etcdPrefix: string
   readonly etcdHealthcheckTimeoutMs: number
+  readonly groupCommit: boolean
   /** 0 means never. */
   readonly etcdCompactionIntervalMs: number
   /** Counted from the last change of an event. */
@@ -182,6 +183,13 @@ export const serverFlags: FlagTable<Options> = {
     kind: lifetime,
     default: 3_600_000,
     help: 'How long an event is kept after its last change. With never, nothing is deleted by itself and etcd fills up.',
+  },
+  groupCommit: {
+    name: 'group-commit',
+    topic: 'Storage',
+    kind: boolean,
+    default: true,
+    help: 'Let writes that arrive together share one transaction of etcd. Off only to compare.',
   },
   eventsGroup: {
     name: 'events-group',

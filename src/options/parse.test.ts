@@ -28,6 +28,7 @@ const defaults: Options = {
   etcdKeyFile: undefined,
   etcdPrefix: '/registry',
   etcdHealthcheckTimeoutMs: 2000,
+  groupCommit: true,
   etcdCompactionIntervalMs: 300_000,
   eventTtlMs: 3_600_000,
   eventsGroup: 'events.k8s.io',

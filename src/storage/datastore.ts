@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { EtcdClient } from '../etcd/client.ts'
+import type { CallObserver } from '../etcd/protocol.ts'
 import type { Log } from '../lib/log.ts'
 import { isGoodEtcdVersion } from './etcd-version.ts'
-import { EventFollower } from './event-follower.ts'
 import { logMembers } from './member-log.ts'
 
 export interface DatastoreOptions {
@@ -13,6 +13,7 @@ export interface DatastoreOptions {
   readonly prefix: string
   readonly healthTimeoutMs: number
   readonly log: Log
+  readonly onCall?: CallObserver | undefined
 }
 
 /** A health question must be answered, not only asked, within the time the operator gave it. */
@@ -20,37 +21,32 @@ const ANSWER_MARGIN_MS = 50
 const CALL_TIMEOUT_MS = 10_000
 
 /**
- * The server's tie to its etcd: credentials, the client, and the follower that keeps up with
- * what is stored. Opening does not wait for etcd to be there; everything heals by itself.
+ * The server's tie to its etcd: credentials, the client, and what the probes ask of it. Opening
+ * does not wait for etcd to be there; everything heals by itself.
  */
 export class Datastore {
   readonly #options: DatastoreOptions
   readonly #end = new AbortController()
   #client: EtcdClient | undefined
-  #follower: EventFollower | undefined
-  #following: Promise<void> = Promise.resolve()
 
   constructor(options: DatastoreOptions) {
     this.#options = options
   }
 
   /** Rejects when a credentials file cannot be read. */
-  async open(): Promise<void> {
-    const { servers, log, prefix } = this.#options
+  async open(): Promise<EtcdClient> {
+    const { servers, log, onCall } = this.#options
+    const tls = await this.#credentials()
+    this.#end.signal.throwIfAborted()
     const client = new EtcdClient({
       endpoints: servers,
-      tls: await this.#credentials(),
+      tls,
       defaultTimeoutMs: CALL_TIMEOUT_MS,
+      onCall,
     })
     this.#client = client
     logMembers(client, log, this.#end.signal)
-    this.#follower = new EventFollower({ client, prefix, log })
-    this.#following = this.#follow(client, this.#follower)
-  }
-
-  /** Whether what is stored has been read once and is being followed since. */
-  get hasSynced(): boolean {
-    return this.#follower?.hasSynced ?? false
+    return client
   }
 
   /** Rejects with the reason when etcd does not answer a linearizable read in time. */
@@ -79,23 +75,17 @@ export class Datastore {
     return this.#client?.overdueMs() ?? 0
   }
 
-  async close(): Promise<void> {
+  close(): void {
     this.#end.abort()
     this.#client?.close()
-    await this.#following
-  }
-
-  async #follow(client: EtcdClient, follower: EventFollower): Promise<void> {
-    const following = follower.run(this.#end.signal)
-    await follower.synced
-    if (!this.#end.signal.aborted) await this.#inspect(client)
-    await following
   }
 
   /** Tells the log what kind of etcd this is, and warns of what will hurt later. */
-  async #inspect(client: EtcdClient): Promise<void> {
+  async inspect(): Promise<void> {
     const { servers, log } = this.#options
     const { signal } = this.#end
+    const client = this.#client
+    if (client === undefined || signal.aborted) return
     await Promise.all(
       servers.map(async (endpoint) => {
         try {

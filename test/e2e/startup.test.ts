@@ -64,6 +64,21 @@ describe('start-up', () => {
     await server.until('/readyz', (answer) => answer.status === 200, 8000)
   })
 
+  test('a second signal ends a process whose read hangs', async () => {
+    const caFile = join(folder, 'never.crt')
+    execFileSync('mkfifo', [caFile])
+    await using server = await Tidings.start([
+      '--etcd-servers=https://127.0.0.1:1',
+      `--etcd-cafile=${caFile}`,
+    ])
+    server.kill('SIGTERM')
+    await server.logged('Shutdown event')
+    await sleep(1500)
+    server.kill('SIGTERM')
+    const end = await Promise.race([server.ended, sleep(3000)])
+    assert.deepEqual(end, { code: null, signal: 'SIGTERM' })
+  })
+
   test('a credentials file that is not there ends the process, with the reason', async () => {
     const { code, stderr } = await runToEnd([
       '--secure-port=0',

@@ -178,6 +178,17 @@ describe('etcd watch: one member', () => {
     assert.equal(count, 1)
   })
 
+  test('watch: its signal ends it also between the start and the first stream', async () => {
+    const { revision } = await client.txn({ success: [put('f/1')] })
+    const ending = new AbortController()
+    const watch = client.watch({ ...under('f/'), startRevision: revision, signal: ending.signal })
+    const first = watch[Symbol.asyncIterator]().next()
+    ending.abort()
+    const late = pause(3_000).then(() => 'still there')
+    const end = await Promise.race([first, late])
+    assert.deepEqual(end, { done: true, value: undefined })
+  })
+
   test('watch: a consumer that does not read bounds what is held, and misses nothing', async () => {
     await using proxy = await FaultProxy.start(etcd.endpoints[0] ?? '')
     const slow = new EtcdClient({ endpoints: [proxy.address], defaultTimeoutMs: 5_000 })

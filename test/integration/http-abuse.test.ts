@@ -256,6 +256,24 @@ describe('slow and silent clients', { concurrency: true }, () => {
 })
 
 describe('oversized and malformed requests', () => {
+  test('a query of a million bytes is refused unparsed, and holds nobody up', async () => {
+    await using server = await startListener(async (request) => text(200, `${request.query.size}`))
+    using honest = await openClient('h1', server.port)
+    for (const query of ['a&'.repeat(400_000), 'x'.repeat(70_000), 'a=1&'.repeat(1_001)]) {
+      using client = await openClient('h1', server.port)
+      const startedAt = performance.now()
+      const [answer, beside] = await Promise.all([
+        client.request({ path: `/?${query}` }),
+        honest.request({ path: '/?a=1' }),
+      ])
+      assert.equal(answer.status, 414)
+      assert.equal(beside.status, 200)
+      assert.ok(performance.now() - startedAt < 1000, `${performance.now() - startedAt} ms`)
+    }
+    const fits = await honest.request({ path: `/?${'a=1&'.repeat(999)}b=2` })
+    assert.equal(fits.body.toString(), '1000')
+  })
+
   let server: TestListener
   before(async () => {
     server = await startListener(reading)

@@ -48,6 +48,37 @@ function watch(request: Request): Response {
   }
 }
 
+test('quiet waits for requests that come on a kept connection while it waits', async () => {
+  const gates = new Map(['/a', '/b', '/c'].map((path) => [path, Promise.withResolvers<void>()]))
+  const started: string[] = []
+  await using server = await startListener(async (request) => {
+    started.push(request.path)
+    await gates.get(request.path)?.promise
+    return text(200, request.path)
+  })
+  using first = await openClient('h1', server.port)
+  using other = await openClient('h1', server.port)
+  const a = first.request({ path: '/a' })
+  const c = other.request({ path: '/c' })
+  await eventually('both are under way', () => started.length === 2)
+  let isQuiet = false
+  const quiet = server.listener.quiet().then(() => {
+    isQuiet = true
+  })
+  gates.get('/a')?.resolve()
+  await a
+  // Its headers were sent before anybody thought of stopping, so the connection was kept.
+  const b = first.request({ path: '/b' })
+  await eventually('the late one is under way', () => started.includes('/b'))
+  gates.get('/c')?.resolve()
+  await c
+  await sleep(100)
+  assert.equal(isQuiet, false, 'the late one must be waited for')
+  gates.get('/b')?.resolve()
+  assert.equal((await b).status, 200)
+  await quiet
+})
+
 for (const protocol of PROTOCOLS) {
   describe(`stopping over ${protocol}`, () => {
     test('new connections are refused and requests under way finish', async () => {

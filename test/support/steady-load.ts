@@ -24,8 +24,8 @@ interface Tally {
 /**
  * Sends requests at a fixed rate, whether or not answers come back (an open loop), as a client
  * that minds its manners: it leaves a connection when told to, and sends nothing twice but what
- * the protocol says was never looked at (REFUSED_STREAM, which Node's client also reports for
- * requests it still held when a GOAWAY came in). Being refused a new connection is the expected
+ * the protocol says was never looked at (REFUSED_STREAM, or a stream after the last one that a
+ * GOAWAY names). Being refused a new connection is the expected
  * end, not a failure.
  */
 export function steadyLoad(
@@ -37,7 +37,7 @@ export function steadyLoad(
   const send = options.protocol === 'h1' ? http1Sender(server) : http2Sender(server)
   const underWay = new Set<Promise<void>>()
   const onceMoreIfUnseen = (error: Error): Promise<number> => {
-    if (!error.message.includes('NGHTTP2_REFUSED_STREAM')) throw error
+    if (!(error instanceof UnseenError)) throw error
     return send.get(options.path)
   }
   const timer = setInterval(() => {
@@ -92,35 +92,49 @@ function http1Sender(server: Tidings): Sender {
   }
 }
 
+/** The server has told us that it did not look at this request. */
+class UnseenError extends Error {}
+
 function http2Sender(server: Tidings): Sender {
   let session: http2.ClientHttp2Session | undefined
+  const lastServed = new WeakMap<http2.ClientHttp2Session, number>()
   const connect = (): http2.ClientHttp2Session => {
     const fresh = http2.connect(`https://127.0.0.1:${server.port}`, { ca: server.ca })
     const leave = (): void => {
       if (session === fresh) session = undefined
     }
-    fresh.on('goaway', leave).on('close', leave).on('error', leave)
+    fresh.on('goaway', (_code, lastStreamId) => {
+      lastServed.set(fresh, lastStreamId)
+      leave()
+    })
+    fresh.on('close', leave).on('error', leave)
     return fresh
   }
-  return {
-    get: (path) =>
-      new Promise((resolve, reject) => {
-        session ??= connect()
-        session.once('error', reject)
-        const owner = session
-        const stream = session.request({ ':path': path })
-        let status = 0
-        stream.on('response', (headers) => {
-          status = headers[':status'] ?? 0
-        })
-        stream.on('error', reject)
-        stream.on('end', () => resolve(status))
-        stream.on('close', () => {
-          owner.off('error', reject)
-          reject(new Error('the stream was closed without an answer'))
-        })
-        stream.resume()
-      }),
-    close: () => session?.close(),
-  }
+  const get = (path: string): Promise<number> =>
+    new Promise((resolve, reject) => {
+      session ??= connect()
+      const owner = session
+      const stream = owner.request({ ':path': path })
+      const fail = (error: Error): void => {
+        const isUnseen =
+          error.message.includes('NGHTTP2_REFUSED_STREAM') ||
+          (stream.id ?? 0) > (lastServed.get(owner) ?? Number.POSITIVE_INFINITY)
+        reject(isUnseen ? new UnseenError(error.message) : error)
+      }
+      owner.once('error', fail)
+      let status = 0
+      stream.on('response', (headers) => {
+        status = headers[':status'] ?? 0
+      })
+      stream.on('error', fail)
+      stream.on('end', () => {
+        if (status !== 0) resolve(status)
+      })
+      stream.on('close', () => {
+        owner.off('error', fail)
+        fail(new Error('the stream was closed without an answer'))
+      })
+      stream.resume()
+    })
+  return { get, close: () => session?.close() }
 }

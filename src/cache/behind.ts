@@ -1,0 +1,55 @@
+import { isAfter } from '../storage/resource-version.ts'
+import type { EventStorage, WatchBatch } from '../storage/storage.ts'
+import type { BehindStep } from './cursor.ts'
+
+/** Streams to etcd opened at once by watchers that have fallen behind; the others wait. */
+const stepsMax = 16
+
+/** Reads what memory does not have any more from the history of the store, a step at a time. */
+export class Behind {
+  readonly #store: Pick<EventStorage, 'watch'>
+  readonly #waiting: (() => void)[] = []
+  #running = 0
+  #steps = 0
+
+  constructor(store: Pick<EventStorage, 'watch'>) {
+    this.#store = store
+  }
+
+  /** How often the store was asked. */
+  get steps(): number {
+    return this.#steps
+  }
+
+  /** The next changes in scope; none, with the version reached, when `until` comes before them. */
+  async read(step: BehindStep): Promise<WatchBatch | undefined> {
+    if (this.#running >= stepsMax) {
+      await new Promise<void>((resolve) => {
+        this.#waiting.push(resolve)
+      })
+    }
+    this.#running++
+    try {
+      return step.signal.aborted ? undefined : await this.#read(step)
+    } finally {
+      this.#running--
+      this.#waiting.shift()?.()
+    }
+  }
+
+  async #read(step: BehindStep): Promise<WatchBatch | undefined> {
+    const { scope, from, until, signal } = step
+    this.#steps++
+    const done = new AbortController()
+    const watch = this.#store.watch(scope, { from, signal: AbortSignal.any([signal, done.signal]) })
+    watch.requestProgress()
+    try {
+      for await (const batch of watch) {
+        if (batch.items.length > 0 || !isAfter(until, batch.version)) return batch
+      }
+      return undefined
+    } finally {
+      done.abort()
+    }
+  }
+}

@@ -1,0 +1,253 @@
+import type { Clock } from '../lib/clock.ts'
+import { monotonicClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { missing, StorageError } from '../storage/errors.ts'
+import {
+  beginning,
+  formatVersion,
+  isAfter,
+  revisionOf,
+  type Version,
+  versionOfState,
+} from '../storage/resource-version.ts'
+import type {
+  Change,
+  EventKey,
+  EventPage,
+  EventScope,
+  EventStorage,
+  EventWatch,
+  Guard,
+  ListOptions,
+  ReadOptions,
+  StoredEvent,
+} from '../storage/storage.ts'
+import { Behind } from './behind.ts'
+import { Cursor } from './cursor.ts'
+import { FanOut } from './fan-out.ts'
+import type { FollowedStorage } from './followed-storage.ts'
+import { defaultHistoryBounds, History, type HistoryBounds } from './history.ts'
+import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from './memory.ts'
+import { orderKey } from './order-key.ts'
+import { readPage } from './page.ts'
+import { Reflector } from './reflector.ts'
+import { SharedQuestion } from './shared-question.ts'
+import { throwIfAborted } from './turns.ts'
+
+/** A read that memory cannot serve by then asks the store itself. */
+const freshnessWaitMsMax = 3_000
+
+export interface CachedStorageOptions {
+  readonly inner: FollowedStorage
+  readonly log: Log
+  readonly clock?: Clock | undefined
+  readonly memoryBounds?: MemoryBounds | undefined
+  readonly historyBounds?: HistoryBounds | undefined
+  /** Told how long each consistent read waited for memory, and whether memory served it. */
+  readonly onConsistentRead?: ((waitedMs: number, isServed: boolean) => void) | undefined
+}
+
+/** For metrics. Counters count from the start. */
+export interface CacheStats {
+  readonly objects: number
+  readonly bodyBytes: number
+  readonly version: Version
+  /** Earlier states that are kept for lists under way. */
+  readonly statesKept: number
+  readonly historyChanges: number
+  readonly historyChangesMax: number
+  readonly historyBytes: number
+  readonly watchersWaiting: number
+  readonly eventsReceived: number
+  readonly eventsDispatched: number
+  readonly initializations: number
+  readonly revisionQuestions: number
+  /** Steps of watchers that have fallen off the ring. */
+  readonly stepsBehind: number
+}
+
+/**
+ * The promise kept from memory: reads are answered here, as fresh as the store's own; writes go
+ * straight through. Until `run` has read everything, and whenever it has to do so again, reads go
+ * through as well, and watches wait.
+ */
+export class CachedStorage implements EventStorage {
+  readonly #inner: FollowedStorage
+  readonly #options: CachedStorageOptions
+  readonly #clock: Clock
+  readonly #memory: EventMemory
+  readonly #history: History
+  readonly #historyBounds: HistoryBounds
+  readonly #fanOut: FanOut
+  readonly #reflector: Reflector
+  readonly #question: SharedQuestion
+  readonly #behind: Behind
+
+  constructor(options: CachedStorageOptions) {
+    const { inner, log } = options
+    this.#inner = inner
+    this.#options = options
+    this.#clock = options.clock ?? monotonicClock
+    this.#historyBounds = options.historyBounds ?? defaultHistoryBounds
+    this.#memory = new EventMemory(options.memoryBounds ?? defaultMemoryBounds, this.#clock)
+    this.#history = new History(this.#historyBounds, beginning)
+    this.#fanOut = new FanOut(this.#history)
+    this.#reflector = new Reflector({
+      source: inner,
+      memory: this.#memory,
+      history: this.#history,
+      fanOut: this.#fanOut,
+      clock: this.#clock,
+      log,
+    })
+    this.#question = new SharedQuestion(() => {
+      // Shared by many, so that nobody's signal may end it; it ends by the store's own deadline.
+      const { signal } = new AbortController()
+      return inner.currentVersion({ signal })
+    })
+    this.#behind = new Behind(inner)
+  }
+
+  /** Keeps memory up until aborted. Rejects on a bug only. */
+  run(signal: AbortSignal): Promise<void> {
+    return this.#reflector.run(signal)
+  }
+
+  /** Everything has been read and is being followed. */
+  get hasSynced(): boolean {
+    return this.#reflector.isCurrent
+  }
+
+  /** Resolves when that is so for the first time, or never will be. */
+  get synced(): Promise<void> {
+    return this.#reflector.synced
+  }
+
+  /** How long ago the store was last heard of: how old memory may be at most. */
+  get lagMs(): number {
+    return this.#reflector.silentMs
+  }
+
+  /** How many events there are. */
+  get count(): number {
+    return this.#memory.count
+  }
+
+  stats(): CacheStats {
+    return {
+      objects: this.#memory.count,
+      bodyBytes: this.#memory.table.bodyBytes,
+      version: this.#memory.version,
+      statesKept: this.#memory.statesKept,
+      historyChanges: this.#history.head - this.#history.tail,
+      historyChangesMax: this.#historyBounds.changesMax,
+      historyBytes: this.#history.bytes,
+      watchersWaiting: this.#fanOut.waitingCount,
+      eventsReceived: this.#reflector.received,
+      eventsDispatched: this.#fanOut.dispatched,
+      initializations: this.#reflector.initializations,
+      revisionQuestions: this.#question.asked,
+      stepsBehind: this.#behind.steps,
+    }
+  }
+
+  /** What is believed to be there, which may be out of date. */
+  recall(key: EventKey): StoredEvent | undefined {
+    if (!this.#reflector.isCurrent) return undefined
+    return this.#found(key)
+  }
+
+  async get(key: EventKey, options: ReadOptions): Promise<StoredEvent> {
+    const state = await this.#freshState(options)
+    if (state === undefined) return this.#inner.get(key, options)
+    const stored = this.#found(key)
+    if (stored === undefined) throw missing(key)
+    return stored
+  }
+
+  async list(scope: EventScope, options: ListOptions): Promise<EventPage> {
+    throwIfAborted(options.signal)
+    const state =
+      options.at === undefined
+        ? await this.#freshState(options)
+        : this.#stateAt(options.at, options.notOlderThan)
+    if (state === undefined) return this.#inner.list(scope, options)
+    return readPage(this.#memory, state, { ...options, scope })
+  }
+
+  create(key: EventKey, body: Buffer): Promise<StoredEvent> {
+    return this.#inner.create(key, body)
+  }
+
+  update(key: EventKey, change: Change): Promise<StoredEvent> {
+    return this.#inner.update(key, change)
+  }
+
+  delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {
+    return this.#inner.delete(key, guard)
+  }
+
+  watch(
+    scope: EventScope,
+    options: { readonly from: Version; readonly signal: AbortSignal },
+  ): EventWatch {
+    return new Cursor({
+      ...options,
+      scope,
+      history: this.#history,
+      fanOut: this.#fanOut,
+      opened: () => (this.#reflector.isCurrent ? undefined : this.#reflector.current),
+      readBehind: (step) => this.#behind.read(step),
+      askForProgress: () => this.#reflector.askForProgress(),
+    })
+  }
+
+  currentVersion(options: { readonly signal: AbortSignal }): Promise<Version> {
+    return this.#question.ask(options.signal)
+  }
+
+  #found(key: EventKey): StoredEvent | undefined {
+    const slot = this.#memory.find(orderKey(key))
+    return slot === undefined ? undefined : this.#memory.table.read(slot)
+  }
+
+  /** Undefined when memory has not, or not any more, what was asked for. */
+  #stateAt(at: Version, notOlderThan: Version | undefined): State | undefined {
+    if (notOlderThan !== undefined && isAfter(notOlderThan, at)) return undefined
+    const isPresent = versionOfState(revisionOf(at)) === this.#memory.version
+    if (isPresent && this.#reflector.isCurrent) return this.#memory.peek()
+    return this.#memory.keptAt(at)
+  }
+
+  /** The present, once it is fresh enough. Undefined when that cannot be waited for. */
+  async #freshState(options: ReadOptions): Promise<State | undefined> {
+    throwIfAborted(options.signal)
+    const beganAtMs = this.#clock.now()
+    const isFresh = this.#reflector.isCurrent && (await this.#becomesFresh(options))
+    const state = isFresh && this.#reflector.isCurrent ? this.#memory.peek() : undefined
+    if (options.notOlderThan === undefined) {
+      this.#options.onConsistentRead?.(this.#clock.now() - beganAtMs, state !== undefined)
+    }
+    return state
+  }
+
+  async #becomesFresh(options: ReadOptions): Promise<boolean> {
+    const { notOlderThan, signal } = options
+    if (notOlderThan !== undefined && this.#has(notOlderThan)) return true
+    const newest = await this.#question.ask(signal)
+    if (notOlderThan !== undefined && isAfter(notOlderThan, newest)) {
+      throw new StorageError({
+        kind: 'future',
+        message: `version ${formatVersion(notOlderThan)} has not come to be`,
+        version: newest,
+      })
+    }
+    const wanted = notOlderThan ?? newest
+    if (this.#has(wanted)) return true
+    return this.#reflector.progress.waitFor(wanted, { signal, waitMsMax: freshnessWaitMsMax })
+  }
+
+  #has(version: Version): boolean {
+    return this.#reflector.isCurrent && !isAfter(version, this.#memory.version)
+  }
+}

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { beginning, versionOfChange, versionOfState } from '../storage/resource-version.ts'
+import type { WatchItem } from '../storage/storage.ts'
+import { type FrameEncoder, frameOf, framesOf, SharedBatch } from './frames.ts'
+import { History } from './history.ts'
+import { madePut } from './made-events.test.ts'
+
+const roomy = { changesMax: 100, bytesMax: 10_000_000 }
+const names = (items: readonly WatchItem[]) => items.map(({ stored }) => stored.key.name)
+
+function filled(revisions: number, bounds = roomy): History {
+  const history = new History(bounds, beginning)
+  for (let revision = 1; revision <= revisions; revision++) {
+    const items = [madePut('a', revision, 0), madePut('b', revision, 1)]
+    history.append(items, versionOfState(revision))
+  }
+  return history
+}
+
+function until(history: History): { readonly position: number; readonly version: never } {
+  return { position: history.head, version: history.version as never }
+}
+
+function readAll(history: History, position: number, namespace?: string): readonly string[] {
+  return names(history.read(position, { namespace, enough: 1_000, until: until(history) }).items)
+}
+
+test('history: a position is found by any version, inside a transaction as well', () => {
+  const history = filled(3)
+  const after = (revision: number, index: number) =>
+    readAll(history, history.positionAfter(versionOfChange(revision, index)))
+  assert.deepEqual(after(2, 0), ['e-2-1', 'e-3-0', 'e-3-1'])
+  assert.deepEqual(after(2, 1), ['e-3-0', 'e-3-1'])
+  assert.deepEqual(after(3, 1), [])
+  assert.deepEqual(readAll(history, history.positionAfter(beginning), 'b'), [
+    'e-1-1',
+    'e-2-1',
+    'e-3-1',
+  ])
+})
+
+test('history: what is read at once ends with a transaction', () => {
+  const history = filled(3)
+  const read = history.read(0, { namespace: undefined, enough: 3, until: until(history) })
+  assert.deepEqual(names(read.items), ['e-1-0', 'e-1-1', 'e-2-0', 'e-2-1'])
+  assert.deepEqual([read.end, read.version], [4, versionOfState(2)])
+})
+
+test('history: bounded in number; the start is the last change that has left', () => {
+  const history = filled(5, { ...roomy, changesMax: 3 })
+  assert.deepEqual([history.tail, history.head], [7, 10])
+  assert.equal(history.start, versionOfChange(4, 0))
+  assert.deepEqual(readAll(history, history.positionAfter(history.start)), [
+    'e-4-1',
+    'e-5-0',
+    'e-5-1',
+  ])
+})
+
+test('history: bounded in bytes, frames included', () => {
+  const bytesMax = 100_000
+  const history = filled(20, { changesMax: 1_000, bytesMax })
+  assert.equal(history.head - history.tail, 40)
+  const encoder: FrameEncoder = { encode: () => Buffer.alloc(10_000) }
+  const { items } = history.read(0, { namespace: undefined, enough: 1_000, until: until(history) })
+  for (const item of items) frameOf(item, encoder)
+  assert.ok(history.bytes <= bytesMax, String(history.bytes))
+  assert.ok(history.tail > 30, String(history.tail))
+})
+
+test('history: beginning anew makes all positions that were given out invalid', () => {
+  const history = filled(3)
+  const { head } = history
+  history.restart(versionOfState(9))
+  assert.ok(history.tail > head)
+  assert.deepEqual([history.start, history.version], [versionOfState(9), versionOfState(9)])
+})
+
+test('frames: made once for each encoder, however many ask', () => {
+  const history = filled(2)
+  const { items } = history.read(0, { namespace: undefined, enough: 1_000, until: until(history) })
+  let made = 0
+  const encoder: FrameEncoder = {
+    encode: ({ stored }) => {
+      made++
+      return Buffer.from(stored.key.name)
+    },
+  }
+  const batch = new SharedBatch(items, history.version)
+  const [first, second] = [framesOf(batch, encoder), framesOf(batch, encoder)]
+  assert.equal(first, second, 'the same bytes for all who are due the same')
+  const other = framesOf({ items, version: history.version }, encoder)
+  assert.deepEqual(other, first)
+  assert.equal(other.toString(), 'e-1-0e-1-1e-2-0e-2-1')
+  assert.equal(made, 4)
+})
+
+test('frames: of a change that has left the ring are not kept', () => {
+  const history = filled(3, { ...roomy, changesMax: 2 })
+  const [item] = history.read(4, { namespace: undefined, enough: 1, until: until(history) }).items
+  const encoder: FrameEncoder = { encode: () => Buffer.alloc(10) }
+  history.append([madePut('a', 4, 0), madePut('a', 4, 1)], versionOfState(4))
+  const { bytes } = history
+  assert.ok(item)
+  frameOf(item, encoder)
+  assert.equal(history.bytes, bytes)
+})

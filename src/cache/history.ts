@@ -1,0 +1,170 @@
+/**
+ * A ring of the most recent changes, bounded in number and in bytes. Changes are counted from the
+ * start of the process; a position is such a count, and stays what it is when changes before it
+ * leave the ring.
+ */
+import { isAfter, revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
+import type { WatchItem } from '../storage/storage.ts'
+import { type FramedItem, Frames } from './frames.ts'
+
+export interface HistoryBounds {
+  readonly changesMax: number
+  readonly bytesMax: number
+}
+
+/** Some minutes of a busy cluster. Who is further behind reads etcd's history. */
+export const defaultHistoryBounds: HistoryBounds = {
+  changesMax: 50_000,
+  bytesMax: 96 * 1024 * 1024,
+}
+
+/** What a change takes besides its bodies: its objects and the fields read out of it. */
+const changeOverheadBytes = 1_024
+
+/** Changes from one position to another; `version` is that of the state after them. */
+export interface Stretch {
+  readonly items: readonly WatchItem[]
+  readonly end: number
+  readonly version: Version
+}
+
+export class History {
+  readonly #bounds: HistoryBounds
+  readonly #ring: (FramedItem | undefined)[]
+  readonly #onFrame = (bytes: number): void => {
+    this.#bytes += bytes
+    this.#evict()
+  }
+  #tail = 0
+  #head = 0
+  #bytes = 0
+  #beats = 0
+  #start: Version
+  #version: Version
+
+  /** Empty; begins with what comes after `version`. */
+  constructor(bounds: HistoryBounds, version: Version) {
+    this.#bounds = bounds
+    this.#ring = new Array<FramedItem | undefined>(bounds.changesMax).fill(undefined)
+    this.#start = version
+    this.#version = version
+  }
+
+  /** Where the oldest change is. */
+  get tail(): number {
+    return this.#tail
+  }
+
+  /** Where the next change will be. */
+  get head(): number {
+    return this.#head
+  }
+
+  /** All changes after this version are here. */
+  get start(): Version {
+    return this.#start
+  }
+
+  /** All changes up to this version have been here. */
+  get version(): Version {
+    return this.#version
+  }
+
+  /** Counts what has come, news of progress included. */
+  get beats(): number {
+    return this.#beats
+  }
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Whole transactions; afterwards everything up to `version` has been here. */
+  append(items: readonly WatchItem[], version: Version): void {
+    for (const item of items) this.#push(item)
+    this.#version = version
+    this.#beats++
+    this.#evict()
+  }
+
+  /** What was missed is not known: begins anew with what comes after `version`. */
+  restart(version: Version): void {
+    while (this.#tail < this.#head) this.#drop()
+    // Positions given out so far are none any more, not even the last.
+    this.#head++
+    this.#tail = this.#head
+    this.#beats++
+    this.#start = version
+    this.#version = version
+  }
+
+  /** Where the first change after the version is; it must not be before `start`. */
+  positionAfter(version: Version): number {
+    let low = this.#tail
+    let high = this.#head
+    while (low < high) {
+      const middle = Math.floor((low + high) / 2)
+      if (isAfter(this.#at(middle).stored.version, version)) high = middle
+      else low = middle + 1
+    }
+    return low
+  }
+
+  /**
+   * What is between two positions, of which the first must be here and the second must be the end
+   * of a transaction, at `until.version`: whole transactions, until there are `enough` items.
+   */
+  read(
+    position: number,
+    options: {
+      readonly until: { readonly position: number; readonly version: Version }
+      readonly namespace: string | undefined
+      readonly enough: number
+    },
+  ): Stretch {
+    const { namespace, enough, until } = options
+    const items: WatchItem[] = []
+    let revision = 0
+    for (let end = position; end < until.position; end++) {
+      const item = this.#at(end)
+      const { stored } = item
+      if (items.length >= enough && revisionOf(stored.version) !== revision) {
+        return { items, end, version: versionOfState(revision) }
+      }
+      revision = revisionOf(stored.version)
+      if (namespace === undefined || stored.key.namespace === namespace) items.push(item)
+    }
+    return { items, end: Math.max(position, until.position), version: until.version }
+  }
+
+  #push(item: WatchItem): void {
+    if (this.#head - this.#tail === this.#bounds.changesMax) this.#drop()
+    const frames = new Frames(this.#onFrame)
+    this.#ring[this.#head % this.#bounds.changesMax] = { ...item, frames }
+    this.#head++
+    this.#bytes += bytesOf(item)
+  }
+
+  #evict(): void {
+    while (this.#bytes > this.#bounds.bytesMax && this.#tail < this.#head) this.#drop()
+  }
+
+  #drop(): void {
+    const item = this.#at(this.#tail)
+    this.#ring[this.#tail % this.#bounds.changesMax] = undefined
+    this.#tail++
+    this.#start = item.stored.version
+    this.#bytes -= bytesOf(item) + item.frames.end()
+  }
+
+  #at(position: number): FramedItem {
+    const item = this.#ring[position % this.#bounds.changesMax]
+    if (item === undefined) throw new RangeError(`no change is kept at ${position}`)
+    return item
+  }
+}
+
+function bytesOf(item: WatchItem): number {
+  const previous = item.type === 'put' ? (item.previous?.body.length ?? 0) : 0
+  return changeOverheadBytes + item.stored.body.length + previous
+}

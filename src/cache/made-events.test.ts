@@ -1,0 +1,48 @@
+/** Events for the tests of this room, without a store. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Version } from '../storage/resource-version.ts'
+import { versionOfChange } from '../storage/resource-version.ts'
+import type { EventKey, StoredEvent, WatchItem } from '../storage/storage.ts'
+import { openValue, prepareValue, StoredBody, sealValue } from '../storage/stored-form.ts'
+
+/** What the interesting fields of a made event are; the rest is empty. */
+export interface MadeFields {
+  readonly note?: string
+  readonly reason?: string
+  readonly type?: string
+  readonly controller?: string
+  readonly uid?: string
+  readonly object?: string
+}
+
+/** An event as storage hands it out, without a store. */
+export function madeEvent(key: EventKey, version: Version, fields: MadeFields = {}): StoredEvent {
+  const { note = '', reason = '', type = '', controller = '', uid = '', object = '' } = fields
+  const body = JSON.stringify({
+    metadata: { name: key.name, namespace: key.namespace },
+    reason,
+    type,
+    reportingController: controller,
+    regarding: { kind: 'Pod', namespace: key.namespace, name: object, uid },
+    note,
+  })
+  const opened = openValue(sealValue(prepareValue(Buffer.from(body)), 1_700_000_000_000, 0))
+  if (opened === undefined) throw new Error('cannot be')
+  const { versionOffset, writtenAtMs } = opened
+  return new StoredBody({ key, body: opened.body, versionOffset, version, writtenAtMs })
+}
+
+/** A put of `namespace/e-<n>` as change `index` of revision `revision`. */
+export function madePut(namespace: string, revision: number, index = 0): WatchItem {
+  const key = { namespace, name: `e-${revision}-${index}` }
+  const stored = madeEvent(key, versionOfChange(revision, index))
+  return { type: 'put', stored, previous: undefined }
+}
+
+test('made events: their fields are those they were made with', () => {
+  const fields = { reason: 'Pulled', type: 'Normal', controller: 'kubelet', uid: 'u1', object: 'p' }
+  const stored = madeEvent({ namespace: 'a', name: 'b' }, versionOfChange(1, 0), fields)
+  assert.equal(stored.fields.reason, 'Pulled')
+  assert.equal(stored.fields.regarding.uid, 'u1')
+})

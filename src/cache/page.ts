@@ -1,0 +1,93 @@
+import type { EventPage, EventScope, ListOptions, StoredEvent } from '../storage/storage.ts'
+import { type Requirement, requirementsOf } from './index-hashes.ts'
+import { compareText, type EventMemory, type State } from './memory.ts'
+import { type OrderRange, orderRange } from './order-key.ts'
+import type { TreeView } from './slot-tree.ts'
+import { Turns, throwIfAborted } from './turns.ts'
+
+/** Events in the order of their keys, among which all matches are. */
+interface Candidates {
+  readonly view: TreeView
+  readonly from: number
+  readonly to: number
+}
+
+/**
+ * A page out of a state of `memory`, which may be the present. A long search lets others take their
+ * turn, and keeps the state for as long as it takes. A state with more pages in it is kept for the
+ * next one.
+ */
+export async function readPage(
+  memory: EventMemory,
+  state: State,
+  query: { readonly scope: EventScope } & ListOptions,
+): Promise<EventPage> {
+  const { selector, limit, signal } = query
+  const requirements = requirementsOf(selector)
+  const range = orderRange(query.scope, query.after)
+  const candidates = chooseCandidates(memory, state, { range, requirements })
+  const items: StoredEvent[] = []
+  const takes = (slot: number) => {
+    if (!hasAll(memory, slot, requirements)) return
+    const stored = memory.table.read(slot)
+    if (selector === undefined || selector.matches(stored)) items.push(stored)
+  }
+  using turns = new Turns(() => memory.pin(state))
+  const { view, to } = candidates
+  let index = candidates.from
+  while (index < to && items.length < limit) {
+    const { slots, offset } = view.runAt(index)
+    const end = Math.min(slots.length, offset + to - index)
+    let at = offset
+    while (at < end && items.length < limit) takes(slots[at++] ?? 0)
+    index += at - offset
+    if (!turns.isOver()) continue
+    await turns.yield()
+    throwIfAborted(signal)
+  }
+  // A key to begin after may lie behind all of the scope.
+  const remaining = Math.max(0, to - index)
+  if (remaining > 0 && memory.version === state.version) memory.keep()
+  return {
+    items,
+    version: state.version,
+    more: remaining > 0,
+    remaining: selector === undefined ? remaining : undefined,
+  }
+}
+
+/** The shortest of the lists that have all matches: those of the indexes, or all in scope. */
+function chooseCandidates(
+  memory: EventMemory,
+  state: State,
+  query: { readonly range: OrderRange; readonly requirements: readonly Requirement[] },
+): Candidates {
+  const { range, requirements } = query
+  const { table } = memory
+  const byKey = (key: string) => (slot: number) => compareText(table.keys[slot] ?? '', key)
+  let best: Candidates = {
+    view: state.byKey,
+    from: state.byKey.rank(byKey(range.start)),
+    to: range.end === undefined ? state.byKey.size : state.byKey.rank(byKey(range.end)),
+  }
+  for (const { field, hash } of requirements) {
+    const view = state.byField[field]
+    if (view === undefined) continue
+    const rank = (key: string | undefined) =>
+      view.rank((slot) => {
+        const difference = table.hashOf(slot, field) - hash
+        if (difference !== 0) return difference
+        return key === undefined ? -1 : compareText(table.keys[slot] ?? '', key)
+      })
+    const [from, to] = [rank(range.start), rank(range.end)]
+    if (to - from < best.to - best.from) best = { view, from, to }
+  }
+  return best
+}
+
+function hasAll(memory: EventMemory, slot: number, requirements: readonly Requirement[]): boolean {
+  for (const { field, hash } of requirements) {
+    if (memory.table.hashOf(slot, field) !== hash) return false
+  }
+  return true
+}

@@ -1,0 +1,64 @@
+import { isAfter, type Version } from '../storage/resource-version.ts'
+import { throwIfAborted } from './turns.ts'
+
+interface Waiter {
+  readonly version: Version
+  end(isReached: boolean): void
+}
+
+/** How far memory has come, and who waits for it to come further. */
+export class Progress {
+  readonly #hurry: () => void
+  #waiters: Waiter[] = []
+
+  /** `hurry` asks for news of progress; called while somebody waits. */
+  constructor(hurry: () => void) {
+    this.#hurry = hurry
+  }
+
+  get waiting(): number {
+    return this.#waiters.length
+  }
+
+  /** Resolves to whether the version was reached before the time was over or all was given up. */
+  async waitFor(
+    version: Version,
+    options: { readonly signal: AbortSignal; readonly waitMsMax: number },
+  ): Promise<boolean> {
+    const { signal, waitMsMax } = options
+    throwIfAborted(signal)
+    const isReached = await new Promise<boolean>((resolve) => {
+      const end = (reached: boolean) => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', giveUp)
+        resolve(reached)
+      }
+      const waiter = { version, end }
+      const giveUp = () => {
+        this.#waiters = this.#waiters.filter((other) => other !== waiter)
+        end(false)
+      }
+      const timer = setTimeout(giveUp, waitMsMax)
+      signal.addEventListener('abort', giveUp)
+      this.#waiters.push(waiter)
+      this.#hurry()
+    })
+    throwIfAborted(signal)
+    return isReached
+  }
+
+  reached(version: Version): void {
+    if (this.#waiters.length === 0) return
+    const due = this.#waiters.filter((waiter) => !isAfter(waiter.version, version))
+    this.#waiters = this.#waiters.filter((waiter) => isAfter(waiter.version, version))
+    for (const waiter of due) waiter.end(true)
+    if (this.#waiters.length > 0) this.#hurry()
+  }
+
+  /** Nothing will be reached for some time. */
+  giveUp(): void {
+    const all = this.#waiters
+    this.#waiters = []
+    for (const waiter of all) waiter.end(false)
+  }
+}

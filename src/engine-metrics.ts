@@ -1,0 +1,132 @@
+import { Counter, Gauge, type Registry } from '@prometheus-io/client'
+import type { CachedStorage, CacheStats } from './cache/cached-storage.ts'
+import type { Retention, RetentionStatus } from './retention/retention.ts'
+import { revisionOf } from './storage/resource-version.ts'
+
+/** One figure: its name, what it means, and where it is read when somebody looks. */
+interface Figure<Source> {
+  readonly name: string
+  readonly help: string
+  readonly isCounter?: true
+  readonly read: (source: Source) => number
+}
+
+const CACHE: readonly Figure<CacheStats>[] = [
+  {
+    name: 'apiserver_watch_cache_events_received_total',
+    help: 'Changes that memory has taken in.',
+    isCounter: true,
+    read: (stats) => stats.eventsReceived,
+  },
+  {
+    name: 'apiserver_watch_cache_events_dispatched_total',
+    help: 'Changes handed to watchers.',
+    isCounter: true,
+    read: (stats) => stats.eventsDispatched,
+  },
+  {
+    name: 'apiserver_watch_cache_initializations_total',
+    help: 'How often memory was filled from nothing.',
+    isCounter: true,
+    read: (stats) => stats.initializations,
+  },
+  {
+    name: 'apiserver_watch_cache_resource_version',
+    help: 'The revision of etcd that memory has reached.',
+    read: (stats) => revisionOf(stats.version),
+  },
+  {
+    name: 'apiserver_watch_cache_capacity',
+    help: 'Changes that are kept for watchers, at most.',
+    read: (stats) => stats.historyChangesMax,
+  },
+  {
+    name: 'tidings_history_changes',
+    help: 'Changes that are kept for watchers now.',
+    read: (stats) => stats.historyChanges,
+  },
+  {
+    name: 'tidings_history_bytes',
+    help: 'Size of the changes that are kept for watchers.',
+    read: (stats) => stats.historyBytes,
+  },
+  {
+    name: 'tidings_memory_event_bytes',
+    help: 'Size of the live events in memory.',
+    read: (stats) => stats.bodyBytes,
+  },
+  {
+    name: 'tidings_watchers_waiting',
+    help: 'Watchers that have seen everything and wait for more.',
+    read: (stats) => stats.watchersWaiting,
+  },
+]
+
+const RETENTION: readonly Figure<RetentionStatus>[] = [
+  {
+    name: 'tidings_sweeper_role',
+    help: '1 on the replica that sweeps and compacts, 0 on the others.',
+    read: (status) => (status.isLeader ? 1 : 0),
+  },
+  {
+    name: 'tidings_swept_events_total',
+    help: 'Events this replica has removed because their time was up.',
+    isCounter: true,
+    read: (status) => status.sweptCount,
+  },
+  {
+    name: 'tidings_sweep_lag_seconds',
+    help: 'How long the event most overdue should have been gone.',
+    read: (status) => status.sweepLagMs / 1000,
+  },
+  {
+    name: 'tidings_compactions_total',
+    help: "How often this replica has trimmed etcd's history.",
+    isCounter: true,
+    read: (status) => status.compactionCount,
+  },
+]
+
+export function watchCache(cached: CachedStorage, registry: Registry, group: string): void {
+  for (const figure of CACHE) {
+    register(figure, () => figure.read(cached.stats()), registry, { group, resource: 'events' })
+  }
+  const lag: Figure<CachedStorage> = {
+    name: 'tidings_follower_lag_seconds',
+    help: 'How long ago etcd was last heard of: how old memory may be at most.',
+    read: ({ lagMs }) => lagMs / 1000,
+  }
+  register(lag, () => lag.read(cached), registry, {})
+}
+
+export function watchRetention(retention: Retention, registry: Registry): void {
+  for (const figure of RETENTION) {
+    register(figure, () => figure.read(retention.status), registry, {})
+  }
+}
+
+function register(
+  figure: Pick<Figure<never>, 'name' | 'help' | 'isCounter'>,
+  read: () => number,
+  registry: Registry,
+  labels: Readonly<Record<string, string>>,
+): void {
+  const { name, help } = figure
+  const common = { name, help, labelNames: Object.keys(labels), registers: [registry] }
+  if (figure.isCounter !== true) {
+    new Gauge({
+      ...common,
+      collect() {
+        this.set(labels, read())
+      },
+    })
+    return
+  }
+  new Counter({
+    ...common,
+    collect() {
+      this.reset()
+      this.inc(labels, read())
+    },
+  })
+}

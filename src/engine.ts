@@ -1,0 +1,123 @@
+import { hostname } from 'node:os'
+import type { Registry } from '@prometheus-io/client'
+import { CachedStorage } from './cache/cached-storage.ts'
+import { watchCache, watchRetention } from './engine-metrics.ts'
+import { within } from './lib/abort.ts'
+import type { Log } from './lib/log.ts'
+import type { Options } from './options/options.ts'
+import { RetentionPolicy } from './retention/policy.ts'
+import { Retention } from './retention/retention.ts'
+import { Datastore } from './storage/datastore.ts'
+import { EtcdStorage } from './storage/etcd-storage.ts'
+import { StorageMetrics } from './storage/metrics.ts'
+
+/** Time for a goodbye to an etcd that may be gone: a lease handed back, the last writes. */
+const GOODBYE_MS = 3000
+
+/** The parts that exist once the credentials have been read. */
+interface Parts {
+  readonly written: EtcdStorage
+  readonly cached: CachedStorage
+  readonly retention: Retention
+  /** Rejects on a bug only. */
+  readonly running: Promise<unknown>
+}
+
+/**
+ * Everything below HTTP, put together: the tie to etcd, the storage that writes to it, the memory
+ * that is read from, and retention. Opening waits for files only, never for etcd.
+ */
+export class Engine {
+  readonly #options: Options
+  readonly #log: Log
+  readonly #registry: Registry
+  readonly #metrics: StorageMetrics
+  readonly #datastore: Datastore
+  readonly #end = new AbortController()
+  #parts: Parts | undefined
+
+  constructor(options: Options, log: Log, registry: Registry) {
+    this.#options = options
+    this.#log = log
+    this.#registry = registry
+    this.#metrics = new StorageMetrics(registry, options.eventsGroup)
+    this.#datastore = new Datastore({
+      servers: options.etcdServers,
+      caFile: options.etcdCaFile,
+      certFile: options.etcdCertFile,
+      keyFile: options.etcdKeyFile,
+      prefix: options.etcdPrefix,
+      healthTimeoutMs: options.etcdHealthcheckTimeoutMs,
+      log: log.child({ logger: 'storage' }),
+      onCall: this.#metrics.onCall,
+    })
+  }
+
+  /** Rejects when a credentials file cannot be read. */
+  async open(): Promise<void> {
+    const client = await this.#datastore.open()
+    const { etcdPrefix: prefix, groupCommit, eventTtlMs, etcdCompactionIntervalMs } = this.#options
+    const log = this.#log.child({ logger: 'storage' })
+    const written = new EtcdStorage({
+      client,
+      prefix,
+      groupCommit,
+      recall: (key) => cached.recall(key),
+      onCorrupt: (etcdKey) =>
+        log.error('A stored value is not an event', { etcdKey: etcdKey.toString() }),
+      onCommit: this.#metrics.onCommit,
+    })
+    const cached = new CachedStorage({ inner: written, log: this.#log.child({ logger: 'cache' }) })
+    const retention = new Retention({
+      client,
+      storage: cached,
+      recall: (key) => cached.recall(key),
+      prefix,
+      replica: `${hostname()}/${process.pid}`,
+      policy: RetentionPolicy.uniform(eventTtlMs),
+      compactionIntervalMs: etcdCompactionIntervalMs,
+      log: this.#log.child({ logger: 'retention' }),
+    })
+    const { signal } = this.#end
+    const running = Promise.all([
+      cached.run(signal),
+      // What is due is learned from memory, so memory comes first.
+      cached.synced.then(() => retention.run(signal)),
+      cached.synced.then(() => this.#datastore.inspect()),
+    ])
+    this.#parts = { written, cached, retention, running }
+    this.#watch(this.#parts)
+  }
+
+  /** Whether all that is stored is in memory and being followed. */
+  get hasSynced(): boolean {
+    return this.#parts?.cached.hasSynced ?? false
+  }
+
+  /** Rejects with the reason when etcd does not answer in time. */
+  ask(): Promise<void> {
+    return this.#datastore.ask()
+  }
+
+  overdueMs(): number {
+    return this.#datastore.overdueMs()
+  }
+
+  /** Lets another replica sweep, finishes writes under way, then leaves etcd. */
+  async close(): Promise<void> {
+    this.#end.abort()
+    await within(GOODBYE_MS, Promise.all([this.#parts?.running, this.#parts?.written.close()]))
+    this.#datastore.close()
+    await this.#parts?.running
+  }
+
+  #watch({ written, cached, retention }: Parts): void {
+    const registry = this.#registry
+    this.#metrics.watch(
+      { objects: () => cached.count, waitingWrites: () => written.waiting },
+      registry,
+    )
+    watchCache(cached, registry, this.#options.eventsGroup)
+    watchRetention(retention, registry)
+  }
+}

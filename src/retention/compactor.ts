@@ -1,0 +1,137 @@
+/**
+ * Makes etcd forget its history, once per interval among all replicas.
+ *
+ * What it forgets is what was history one interval ago already, so watchers and pages of lists have
+ * at least one interval to catch up. Which revision that was, each replica knows from its own
+ * timeline; one that has not been up for an interval does not know it yet and leaves things alone.
+ *
+ * Each compaction is announced in a key before it is made. The revision of the announcement tells,
+ * against the timeline, whether an interval has passed since: no clock is compared with another's,
+ * and a change of leaders neither skips nor doubles a compaction. Should we be stopped between the
+ * two steps, the next interval makes up for it. etcd itself refuses to go back.
+ */
+import type { EtcdClient } from '../etcd/client.ts'
+import { EtcdError } from '../etcd/errors.ts'
+import { pause } from '../lib/abort.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { revisionOf } from '../storage/resource-version.ts'
+import type { Term } from './leadership.ts'
+import type { Timeline } from './timeline.ts'
+
+const looksPerInterval = 20
+const lookEveryMsMin = 100
+const lookEveryMsMax = 10_000
+
+export interface CompactorOptions {
+  readonly client: Pick<EtcdClient, 'range' | 'txn' | 'compact'>
+  /** Where compactions are announced. */
+  readonly key: string
+  /** That of the leader: announcements are made under its term only. */
+  readonly leaderKey: string
+  readonly replica: string
+  readonly intervalMs: number
+  readonly timeline: Pick<Timeline, 'versionAt'>
+  readonly clock: Clock
+  readonly log: Log
+}
+
+export class Compactor {
+  readonly #options: CompactorOptions
+  readonly #key: Buffer
+  readonly #leaderKey: Buffer
+  /** Of the last announcement anybody made, as far as we know. */
+  #announcedAt = 0
+  /** Announced by us and not made yet. */
+  #owed: number | undefined
+  #count = 0
+  #compactedRevision = 0
+
+  constructor(options: CompactorOptions) {
+    this.#options = options
+    this.#key = Buffer.from(options.key)
+    this.#leaderKey = Buffer.from(options.leaderKey)
+  }
+
+  /** How many compactions this replica has made. */
+  get count(): number {
+    return this.#count
+  }
+
+  /** The oldest revision that its last compaction left; 0 before the first. */
+  get compactedRevision(): number {
+    return this.#compactedRevision
+  }
+
+  /** Looks after the history until the term is over. Rejects on a bug only. */
+  async run(term: Term): Promise<void> {
+    const { intervalMs, log } = this.#options
+    const everyMs = Math.min(
+      lookEveryMsMax,
+      Math.max(lookEveryMsMin, intervalMs / looksPerInterval),
+    )
+    this.#owed = undefined
+    while (term.isHeld()) {
+      try {
+        await this.#look(term)
+      } catch (error) {
+        if (!(error instanceof EtcdError)) throw error
+        if (!term.signal.aborted) log.warn('Cannot compact now', { err: error })
+      }
+      await pause(everyMs, term.signal)
+    }
+  }
+
+  async #look(term: Term): Promise<void> {
+    const { timeline, clock, intervalMs } = this.#options
+    const version = timeline.versionAt(clock.now() - intervalMs)
+    const target = version === undefined ? 0 : revisionOf(version)
+    // With nothing but the announcement since, there is nothing to forget.
+    if (this.#owed === undefined && target > this.#announcedAt && (await this.#isDue(target, term)))
+      await this.#announce(target, term)
+    if (this.#owed !== undefined && term.isHeld()) await this.#compact(this.#owed, term.signal)
+  }
+
+  /** Whether nobody has announced one within the interval. */
+  async #isDue(target: number, term: Term): Promise<boolean> {
+    const { kvs } = await this.#options.client.range({ key: this.#key }, { signal: term.signal })
+    this.#announcedAt = kvs[0]?.modRevision ?? 0
+    return target > this.#announcedAt && term.isHeld()
+  }
+
+  async #announce(target: number, term: Term): Promise<void> {
+    const { client, replica } = this.#options
+    const { succeeded, revision } = await client.txn({
+      compare: [
+        { key: this.#key, target: 'modRevision', to: this.#announcedAt },
+        { key: this.#leaderKey, target: 'modRevision', to: term.revision },
+      ],
+      success: [
+        {
+          type: 'put',
+          key: this.#key,
+          value: Buffer.from(JSON.stringify({ replica, compactedRevision: target })),
+        },
+      ],
+    })
+    if (!succeeded) return
+    this.#announcedAt = revision
+    this.#owed = target
+  }
+
+  async #compact(revision: number, signal: AbortSignal): Promise<void> {
+    const { client, log } = this.#options
+    try {
+      await client.compact(revision, { signal })
+      this.#count++
+      this.#compactedRevision = revision
+      log.info('Compacted the history in etcd', { revision })
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error
+      const { kind } = error
+      // Somebody went further than we wanted to, or set the store back: either way it is done with.
+      if (kind !== 'compacted' && kind !== 'future-revision') throw error
+    }
+    this.#owed = undefined
+  }
+}

@@ -1,0 +1,186 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { silentLog } from '../lib/log.ts'
+import { StorageError } from '../storage/errors.ts'
+import type { Version } from '../storage/resource-version.ts'
+import type {
+  EventPage,
+  EventWatch,
+  ListOptions,
+  StoredEvent,
+  WatchItem,
+} from '../storage/storage.ts'
+import { StoredBody } from '../storage/stored-form.ts'
+import { StorageFeed } from './due-feed.ts'
+import { DueQueue } from './due-queue.ts'
+
+function stored(name: string, version: number, writtenAtMs: number): StoredEvent {
+  return new StoredBody({
+    key: { namespace: 'n', name },
+    body: Buffer.from('{"metadata":{}}'),
+    versionOffset: 13,
+    version: version as Version,
+    writtenAtMs,
+  })
+}
+
+const put = (event: StoredEvent, previous?: StoredEvent): WatchItem => ({
+  type: 'put',
+  stored: event,
+  previous,
+})
+
+type Batch = readonly WatchItem[] | StorageError
+
+/** Lists what it is given, then delivers batches as they are pushed. */
+class ScriptedStorage {
+  pages: (readonly StoredEvent[])[] = [[]]
+  readonly asked: ListOptions[] = []
+  readonly watchedFrom: number[] = []
+  readonly #batches: Batch[] = []
+  #wake = () => {}
+
+  push(batch: Batch): void {
+    this.#batches.push(batch)
+    this.#wake()
+  }
+
+  async list(_scope: unknown, options: ListOptions): Promise<EventPage> {
+    const at = options.at === undefined ? 0 : Number(options.after?.name.split('-')[0]) + 1
+    this.asked.push(options)
+    return {
+      items: this.pages[at] ?? [],
+      version: 77 as Version,
+      more: at + 1 < this.pages.length,
+      remaining: undefined,
+    }
+  }
+
+  watch(
+    _scope: unknown,
+    options: { readonly from: Version; readonly signal: AbortSignal },
+  ): EventWatch {
+    this.watchedFrom.push(options.from)
+    return { requestProgress: () => {}, [Symbol.asyncIterator]: () => this.#follow(options.signal) }
+  }
+
+  async *#follow(signal: AbortSignal) {
+    signal.addEventListener('abort', () => this.#wake())
+    while (!signal.aborted) {
+      const batch = this.#batches.shift()
+      if (batch instanceof StorageError) throw batch
+      if (batch !== undefined) yield { items: batch, version: 78 as Version }
+      else
+        await new Promise<void>((resolve) => {
+          this.#wake = resolve
+        })
+    }
+  }
+}
+
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+function start(storage: ScriptedStorage, options?: { isUniform?: boolean; dead?: number }) {
+  const queue = new DueQueue()
+  const ending = new AbortController()
+  const feed = new StorageFeed({
+    storage,
+    // Odd versions are kept for ever.
+    dueTime: (event) => (event.version % 2 === 1 ? 'never' : event.writtenAtMs + 100),
+    isUniform: options?.isUniform ?? true,
+    deadToleratedMin: options?.dead,
+    log: silentLog,
+  })
+  const filled = { count: 0 }
+  const running = feed.run(queue, { signal: ending.signal, onFilled: () => filled.count++ })
+  const end = async () => {
+    ending.abort()
+    await running
+  }
+  return { queue, filled, end }
+}
+
+const names = (queue: DueQueue) => queue.takeDue(10_000, 100).map((event) => event.key.name)
+
+test('feed: everything listed, page by page at one version, then what is created', async () => {
+  const storage = new ScriptedStorage()
+  storage.pages = [
+    [stored('0-a', 2, 30), stored('0-b', 4, 10)],
+    [stored('1-a', 6, 20), stored('1-never', 7, 5)],
+  ]
+  const { queue, filled, end } = start(storage)
+  await settle()
+  assert.equal(filled.count, 1)
+  storage.push([put(stored('new', 80, 15)), put(stored('never', 81, 1))])
+  await settle()
+  assert.deepEqual(names(queue), ['0-b', 'new', '1-a', '0-a'])
+  assert.deepEqual(
+    storage.asked.map(({ at, after }) => [at, after?.name]),
+    [
+      [undefined, undefined],
+      [77, '0-b'],
+    ],
+  )
+  assert.deepEqual(storage.watchedFrom, [77])
+  await end()
+})
+
+test('feed: an event has one place, however often it is changed', async () => {
+  const storage = new ScriptedStorage()
+  const { queue, end } = start(storage)
+  const first = stored('hot', 80, 10)
+  storage.push([put(first)])
+  for (let at = 0; at < 10; at++) storage.push([put(stored('hot', 82 + 2 * at, 20 + at), first)])
+  await settle()
+  const [only, ...others] = queue.takeDue(10_000, 100)
+  assert.deepEqual([only?.version, only?.dueAt, others], [80, 110, []])
+  await end()
+})
+
+test('feed: a change that brings the end nearer, or at all, gives a second place', async () => {
+  const storage = new ScriptedStorage()
+  const { queue, end } = start(storage, { isUniform: false })
+  const kept = stored('kept', 81, 10)
+  const long = stored('long', 82, 500)
+  storage.push([put(kept), put(long)])
+  storage.push([
+    put(stored('kept', 84, 20), kept),
+    put(stored('long', 86, 30), long),
+    put(stored('long', 88, 900), long),
+    put(stored('long', 89, 1), long),
+  ])
+  await settle()
+  assert.deepEqual(names(queue), ['kept', 'long', 'long'])
+  await end()
+})
+
+test('feed: starts over when the history is gone', async () => {
+  const storage = new ScriptedStorage()
+  storage.pages = [[stored('0-old', 2, 10)]]
+  const { queue, filled, end } = start(storage)
+  await settle()
+  storage.pages = [[stored('0-new', 4, 10)]]
+  storage.push(new StorageError({ kind: 'compacted', message: 'gone' }))
+  await settle()
+  await new Promise((resolve) => setTimeout(resolve, 150))
+  await settle()
+  assert.deepEqual([names(queue), filled.count], [['0-new'], 2])
+  assert.equal(storage.watchedFrom.length, 2)
+  await end()
+})
+
+test('feed: places of what others deleted do not pile up', async () => {
+  const storage = new ScriptedStorage()
+  const { queue, end } = start(storage, { dead: 100 })
+  for (let at = 0; at < 300; at++) {
+    const event = stored(`e${at}`, 80 + 2 * at, 10)
+    storage.push([put(event)])
+    storage.push([{ type: 'delete', stored: event }])
+    await settle()
+  }
+  assert.ok(queue.size <= 102, `${queue.size} dead places`)
+  assert.ok(storage.watchedFrom.length >= 2)
+  await end()
+})

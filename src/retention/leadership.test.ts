@@ -1,0 +1,359 @@
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, mock, test } from 'node:test'
+import type {
+  KeyValue,
+  LeaseGrant,
+  RangeResult,
+  Txn,
+  TxnResult,
+  Watch,
+  WatchRequest,
+} from '../etcd/client.ts'
+import { EtcdError } from '../etcd/errors.ts'
+import { silentLog } from '../lib/log.ts'
+import { Leadership, type Term } from './leadership.ts'
+
+const time = { now: 0 }
+
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 6; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** In small steps, so that what one timer leads to can set the next. */
+async function advance(ms: number): Promise<void> {
+  for (let at = 0; at < ms; at += 50) {
+    time.now += 50
+    mock.timers.tick(50)
+    await settle()
+  }
+}
+
+beforeEach(() => {
+  time.now = 1_000
+  mock.timers.enable({ apis: ['setTimeout'] })
+})
+afterEach(() => mock.timers.reset())
+
+/** One key and its leases, kept by the same clock as everybody else's. */
+class OneKeyEtcd {
+  revision = 10
+  held: { readonly lease: bigint; readonly value: string; readonly revision: number } | undefined
+  readonly leases = new Map<bigint, { endsAt: number; readonly ttlMs: number }>()
+  readonly watching = new Set<() => void>()
+  #lastLease = 0n
+
+  free(): void {
+    if (this.held === undefined) return
+    this.held = undefined
+    this.revision++
+    for (const wake of this.watching) wake()
+  }
+
+  expire(): void {
+    for (const [id, { endsAt }] of this.leases) if (endsAt <= time.now) this.end(id)
+  }
+
+  end(id: bigint): void {
+    this.leases.delete(id)
+    if (this.held?.lease === id) this.free()
+  }
+
+  grant(ttlSeconds: number): LeaseGrant {
+    const id = ++this.#lastLease
+    const ttlMs = ttlSeconds * 1000
+    this.leases.set(id, { endsAt: time.now + ttlMs, ttlMs })
+    return { id, ttlSeconds }
+  }
+}
+
+type Method = 'range' | 'txn' | 'grantLease' | 'keepLeaseAlive' | 'revokeLease'
+
+/** A replica's way to that etcd, which can be slow, or lose requests or answers. */
+class Link {
+  readonly calls: Method[] = []
+  /** Runs before the request arrives, and before the answer does. */
+  before: (method: Method) => Promise<void> = async () => {}
+  after: (method: Method) => Promise<void> = async () => {}
+  readonly #etcd: OneKeyEtcd
+
+  constructor(etcd: OneKeyEtcd) {
+    this.#etcd = etcd
+  }
+
+  range(): Promise<RangeResult> {
+    return this.#call('range', () => {
+      const { held, revision } = this.#etcd
+      const kv = held && ({ lease: held.lease, modRevision: held.revision } as KeyValue)
+      return { revision, kvs: kv === undefined ? [] : [kv], more: false, count: 0 }
+    })
+  }
+
+  txn(txn: Txn): Promise<TxnResult> {
+    return this.#call('txn', () => {
+      const [put] = txn.success ?? []
+      assert.ok(put?.type === 'put' && put.lease !== undefined)
+      const succeeded = this.#etcd.held === undefined || this.#etcd.held.lease === 0n
+      if (succeeded) {
+        const revision = ++this.#etcd.revision
+        this.#etcd.held = { lease: put.lease, value: put.value.toString(), revision }
+      }
+      return { revision: this.#etcd.revision, succeeded, results: [] }
+    })
+  }
+
+  grantLease(ttlSeconds: number): Promise<LeaseGrant> {
+    return this.#call('grantLease', () => this.#etcd.grant(ttlSeconds))
+  }
+
+  keepLeaseAlive(id: bigint): Promise<number> {
+    return this.#call('keepLeaseAlive', () => {
+      const lease = this.#etcd.leases.get(id)
+      if (lease === undefined) return 0
+      lease.endsAt = time.now + lease.ttlMs
+      return lease.ttlMs / 1000
+    })
+  }
+
+  revokeLease(id: bigint): Promise<void> {
+    return this.#call('revokeLease', () => this.#etcd.end(id))
+  }
+
+  watch(request: WatchRequest): Watch {
+    const etcd = this.#etcd
+    return {
+      requestProgress: () => {},
+      async *[Symbol.asyncIterator]() {
+        const { signal } = request
+        const woken = Promise.withResolvers<void>()
+        etcd.watching.add(woken.resolve)
+        signal.addEventListener('abort', () => woken.resolve())
+        await woken.promise
+        etcd.watching.delete(woken.resolve)
+        const kv = {} as KeyValue
+        if (!signal.aborted) yield { revision: 0, events: [{ type: 'delete', kv, prevKv: kv }] }
+      },
+    }
+  }
+
+  async #call<T>(method: Method, answer: () => T): Promise<T> {
+    this.calls.push(method)
+    await this.before(method)
+    this.#etcd.expire()
+    const result = answer()
+    await this.after(method)
+    return result
+  }
+}
+
+const lost = () => new EtcdError({ kind: 'timeout', message: 'no answer', maybeApplied: true })
+
+function start(etcd: OneKeyEtcd, replica: string, before?: Link['before']) {
+  const link = new Link(etcd)
+  link.before = before ?? link.before
+  const ending = new AbortController()
+  const leadership = new Leadership({
+    client: link as unknown as ConstructorParameters<typeof Leadership>[0]['client'],
+    key: '/t/sweeper',
+    replica,
+    clock: { now: () => time.now },
+    log: silentLog,
+    leaseTtlSeconds: 5,
+  })
+  const terms: Term[] = []
+  let finishWork = Promise.resolve()
+  const running = leadership.run(async (term) => {
+    terms.push(term)
+    if (!term.signal.aborted) {
+      await new Promise<void>((resolve) => term.signal.addEventListener('abort', () => resolve()))
+    }
+    await finishWork
+  }, ending.signal)
+  return {
+    link,
+    leadership,
+    terms,
+    /** Makes work go on past its term until the promise resolves. */
+    holdWork: (until: Promise<void>) => {
+      finishWork = until
+    },
+    end: async () => {
+      ending.abort()
+      await advance(200)
+      await running
+    },
+    stop: () => ending.abort(),
+    running,
+  }
+}
+
+/** The time of etcd goes on by itself. */
+async function advanceWith(etcd: OneKeyEtcd, ms: number): Promise<void> {
+  for (let at = 0; at < ms; at += 50) {
+    await advance(50)
+    etcd.expire()
+    await settle()
+  }
+}
+
+test('leadership: the first takes the key and keeps it, the others wait', async () => {
+  const etcd = new OneKeyEtcd()
+  const a = start(etcd, 'a')
+  await settle()
+  const b = start(etcd, 'b')
+  await advanceWith(etcd, 60_000)
+  assert.deepEqual([a.leadership.termCount, b.leadership.termCount], [1, 0])
+  assert.ok(a.leadership.term !== undefined)
+  assert.equal(etcd.held?.value, 'a')
+  assert.equal(a.terms[0]?.revision, etcd.held?.revision)
+  assert.equal(etcd.leases.size, 1, 'waiting costs no lease')
+  await Promise.all([a.end(), b.end()])
+})
+
+test('leadership: a leader that stops hands over at once, after its work has ended', async () => {
+  const etcd = new OneKeyEtcd()
+  const a = start(etcd, 'a')
+  await settle()
+  const b = start(etcd, 'b')
+  await advanceWith(etcd, 1_000)
+  const work = Promise.withResolvers<void>()
+  a.holdWork(work.promise)
+  a.stop()
+  await advanceWith(etcd, 500)
+  assert.equal(a.leadership.term, undefined)
+  assert.deepEqual([etcd.held?.value, b.leadership.termCount], ['a', 0])
+  work.resolve()
+  await advanceWith(etcd, 100)
+  assert.equal(etcd.held?.value, 'b')
+  assert.ok(b.leadership.term !== undefined)
+  await Promise.all([a.running, b.end()])
+  assert.equal(etcd.leases.size, 0)
+})
+
+test('leadership: cut off from etcd, it stops believing before the key can be another’s', async () => {
+  const etcd = new OneKeyEtcd()
+  const a = start(etcd, 'a')
+  await settle()
+  const b = start(etcd, 'b')
+  await advanceWith(etcd, 7_000)
+  a.link.before = async () => {
+    throw lost()
+  }
+  let endedAt = 0
+  let takenAt = 0
+  for (let at = 0; at < 8_000; at += 50) {
+    await advanceWith(etcd, 50)
+    if (endedAt === 0 && a.leadership.term === undefined) endedAt = time.now
+    if (takenAt === 0 && b.leadership.term !== undefined) takenAt = time.now
+    assert.ok(a.leadership.term === undefined || b.leadership.term === undefined)
+  }
+  assert.ok(endedAt < takenAt && takenAt - endedAt < 500, `${endedAt} ${takenAt}`)
+  assert.ok(a.terms[0]?.signal.aborted)
+  await Promise.all([a.end(), b.end()])
+})
+
+test('leadership: the term counts from before the question, however late the answer is', async () => {
+  const etcd = new OneKeyEtcd()
+  const a = start(etcd, 'a')
+  await settle()
+  const granted = a.leadership.term?.heldUntil
+  assert.equal(granted, 1_000 + 4_750)
+  // The renewal arrives at once; its answer takes a second.
+  const answer = Promise.withResolvers<void>()
+  let askedAt = 0
+  a.link.after = async (method) => {
+    if (method !== 'keepLeaseAlive') return
+    askedAt = time.now
+    await answer.promise
+  }
+  await advanceWith(etcd, 2_500)
+  answer.resolve()
+  await settle()
+  assert.ok(askedAt > 0 && time.now - askedAt > 500)
+  assert.equal(a.leadership.term?.heldUntil, askedAt + 4_750)
+  await a.end()
+})
+
+test('leadership: a replica that was stopped for long knows it before any of its timers', async () => {
+  const etcd = new OneKeyEtcd()
+  const a = start(etcd, 'a')
+  await advanceWith(etcd, 3_000)
+  assert.ok(a.leadership.term !== undefined)
+  time.now += 30_000
+  assert.equal(a.leadership.term, undefined)
+  assert.equal(a.terms[0]?.isHeld(), false)
+  etcd.expire()
+  const b = start(etcd, 'b')
+  await settle()
+  assert.ok(b.leadership.term !== undefined)
+  await advanceWith(etcd, 3_000)
+  assert.deepEqual([a.leadership.term, etcd.held?.value], [undefined, 'b'])
+  await Promise.all([a.end(), b.end()])
+})
+
+test('leadership: stopped between winning and hearing of it, it does not begin', async () => {
+  const etcd = new OneKeyEtcd()
+  const answer = Promise.withResolvers<void>()
+  const a = start(etcd, 'a')
+  a.link.after = async (method) => {
+    if (method === 'txn') await answer.promise
+  }
+  await settle()
+  assert.equal(etcd.held?.value, 'a')
+  time.now += 6_000
+  answer.resolve()
+  await settle()
+  assert.equal(a.leadership.term, undefined)
+  await a.end()
+})
+
+test('leadership: of a campaign whose end is not known, nothing is left behind', async () => {
+  const etcd = new OneKeyEtcd()
+  const a = start(etcd, 'a')
+  let isFirst = true
+  a.link.after = async (method) => {
+    if (method !== 'txn' || !isFirst) return
+    isFirst = false
+    throw lost()
+  }
+  await advanceWith(etcd, 1_000)
+  assert.ok(a.leadership.term !== undefined)
+  assert.deepEqual([a.leadership.termCount, etcd.leases.size], [1, 1])
+  assert.equal(a.terms[0]?.revision, etcd.held?.revision)
+  await a.end()
+})
+
+test('leadership: a key deleted by hand ends the term, one put there by hand is no obstacle', async () => {
+  const etcd = new OneKeyEtcd()
+  const a = start(etcd, 'a')
+  await advanceWith(etcd, 3_000)
+  const [first] = a.terms
+  etcd.held = { lease: 0n, value: 'somebody', revision: ++etcd.revision }
+  await advanceWith(etcd, 3_000)
+  assert.ok(first?.signal.aborted)
+  assert.equal(etcd.held?.value, 'a')
+  assert.equal(a.leadership.termCount, 2)
+  await a.end()
+})
+
+test('leadership: a key that goes unnoticed is found by looking again', async () => {
+  const etcd = new OneKeyEtcd()
+  etcd.held = { lease: 99n, value: 'gone', revision: 5 }
+  const a = start(etcd, 'a')
+  await advanceWith(etcd, 2_000)
+  etcd.held = undefined
+  assert.equal(a.leadership.termCount, 0)
+  await advanceWith(etcd, 4_000)
+  assert.equal(a.leadership.termCount, 1)
+  await a.end()
+})
+
+test('leadership: ends while etcd does not answer', async () => {
+  const etcd = new OneKeyEtcd()
+  const a = start(etcd, 'a', async () => {
+    throw lost()
+  })
+  await advanceWith(etcd, 10_000)
+  assert.equal(a.leadership.termCount, 0)
+  assert.ok(a.link.calls.length < 20, `${a.link.calls.length} calls in ten seconds`)
+  await a.end()
+})

@@ -1,0 +1,81 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StorageError } from '../storage/errors.ts'
+import type { EventFields } from '../storage/storage.ts'
+import { type Keepable, RetentionPolicy } from './policy.ts'
+
+const noFields: EventFields = {
+  uid: '',
+  labels: {},
+  reason: '',
+  type: '',
+  reportingController: '',
+  sourceComponent: '',
+  regarding: {
+    kind: '',
+    namespace: '',
+    name: '',
+    uid: '',
+    apiVersion: '',
+    resourceVersion: '',
+    fieldPath: '',
+  },
+}
+
+function event(namespace: string, fields: Partial<EventFields> = {}): Keepable {
+  return { key: { namespace, name: 'e' }, fields: { ...noFields, ...fields } }
+}
+
+const unreadable: Keepable = {
+  key: { namespace: 'prod', name: 'e' },
+  get fields(): never {
+    throw new StorageError({ kind: 'corrupt', message: 'not JSON' })
+  },
+}
+
+test('policy: one row is about every event and never looks into it', () => {
+  const policy = RetentionPolicy.uniform(5_000)
+  assert.equal(policy.lifetimeOf(unreadable), 5_000)
+  assert.deepEqual([policy.isUniform, policy.shortestMs], [true, 5_000])
+  const keepAll = RetentionPolicy.uniform('never')
+  assert.equal(keepAll.lifetimeOf(event('a')), 'never')
+  assert.equal(keepAll.shortestMs, undefined)
+})
+
+test('policy: the first row that is about an event counts, by all the values it names', () => {
+  const policy = new RetentionPolicy([
+    { selector: { namespace: 'prod', type: 'Warning' }, lifetime: 'never' },
+    { selector: { reason: 'Pulled' }, lifetime: 1_000 },
+    { selector: { reportingController: 'kubelet', type: 'Normal' }, lifetime: 2_000 },
+    { selector: { namespace: 'prod' }, lifetime: 3_000 },
+    { lifetime: 4_000 },
+  ])
+  const cases: readonly (readonly [Keepable, number | 'never'])[] = [
+    [event('prod', { type: 'Warning', reason: 'Pulled' }), 'never'],
+    [event('test', { type: 'Warning', reason: 'Pulled' }), 1_000],
+    [event('prod', { type: 'Normal', reportingController: 'kubelet' }), 2_000],
+    [event('test', { type: 'Warning', reportingController: 'kubelet' }), 4_000],
+    [event('prod'), 3_000],
+    [event('test'), 4_000],
+  ]
+  for (const [stored, lifetime] of cases) assert.equal(policy.lifetimeOf(stored), lifetime)
+  assert.deepEqual([policy.isUniform, policy.shortestMs], [false, 1_000])
+})
+
+test('policy: an event that cannot be read goes by the rows that ask for no values', () => {
+  const policy = new RetentionPolicy([
+    { selector: { type: 'Normal' }, lifetime: 'never' },
+    { selector: { namespace: 'prod' }, lifetime: 3_000 },
+    { lifetime: 4_000 },
+  ])
+  assert.equal(policy.lifetimeOf(unreadable), 3_000)
+})
+
+test('policy: a table that would keep things by mistake is refused', () => {
+  const selector = { namespace: 'a' }
+  assert.throws(() => new RetentionPolicy([]), RangeError)
+  assert.throws(() => new RetentionPolicy([{ selector, lifetime: 1 }]), RangeError)
+  for (const lifetime of [0, -1, Number.NaN]) {
+    assert.throws(() => RetentionPolicy.uniform(lifetime), RangeError)
+  }
+})

@@ -1,0 +1,30 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { EtcdClient } from '../etcd/client.ts'
+import { silentLog } from '../lib/log.ts'
+import type { EventStorage } from '../storage/storage.ts'
+import { RetentionPolicy } from './policy.ts'
+import { Retention } from './retention.ts'
+
+test('retention: where nothing ever goes, nobody is asked for anything', async () => {
+  const untouchable = new Proxy({}, { get: (_, name) => assert.fail(`${String(name)} was used`) })
+  const retention = new Retention({
+    client: untouchable as EtcdClient,
+    storage: untouchable as EventStorage,
+    prefix: '/registry',
+    replica: 'a',
+    policy: RetentionPolicy.uniform('never'),
+    compactionIntervalMs: 0,
+    log: silentLog,
+  })
+  await retention.run(new AbortController().signal)
+  assert.deepEqual(retention.status, {
+    isLeader: false,
+    termCount: 0,
+    sweptCount: 0,
+    sweepLagMs: 0,
+    waitingCount: 0,
+    compactionCount: 0,
+    compactedRevision: 0,
+  })
+})

@@ -1,0 +1,176 @@
+import type { EtcdClient } from '../etcd/client.ts'
+import { type Clock, monotonicClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import { Compactor } from './compactor.ts'
+import { dueTime, StorageFeed } from './due-feed.ts'
+import { Leadership, type Term } from './leadership.ts'
+import type { RetentionPolicy } from './policy.ts'
+import { Sweeper } from './sweeper.ts'
+import { Timeline } from './timeline.ts'
+
+/** Notes are taken so often that their distance does not matter to what they are used for. */
+const notesPerPeriod = 20
+const noteEveryMsMin = 250
+const noteEveryMsMax = 10_000
+const skewWarningEveryMs = 60_000
+
+export interface RetentionOptions {
+  readonly client: EtcdClient
+  /** Where events are deleted, and where what is due is learned: best one that reads from memory. */
+  readonly storage: EventStorage
+  /** What memory believes to be there, where there is a memory: saves some reads. */
+  readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
+  /** As for events: keys are `<prefix>/tidings/…`. */
+  readonly prefix: string
+  /** A name that tells this replica from the others to whoever looks into etcd. */
+  readonly replica: string
+  readonly policy: RetentionPolicy
+  /** 0: never. */
+  readonly compactionIntervalMs: number
+  readonly log: Log
+  readonly leaseTtlSeconds?: number | undefined
+  readonly clock?: Clock | undefined
+  readonly wallTime?: (() => number) | undefined
+}
+
+/** How retention is doing, for metrics. Counts are this replica's own, since its start. */
+export interface RetentionStatus {
+  readonly isLeader: boolean
+  /** How often it has come to lead. */
+  readonly termCount: number
+  readonly sweptCount: number
+  /** For how long the event most overdue should have been gone. 0 on replicas that do not lead. */
+  readonly sweepLagMs: number
+  readonly waitingCount: number
+  readonly compactionCount: number
+  readonly compactedRevision: number
+}
+
+/**
+ * What leaves, when, and who sees to it: every replica stands ready, one of them sweeps and
+ * compacts.
+ */
+export class Retention {
+  readonly #options: RetentionOptions
+  readonly #clock: Clock
+  readonly #timeline: Timeline
+  readonly #leadership: Leadership
+  readonly #sweeper: Sweeper
+  readonly #compactor: Compactor
+  #skewWarnedAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: RetentionOptions) {
+    const { client, storage, prefix, replica, policy, log } = options
+    this.#options = options
+    this.#clock = options.clock ?? monotonicClock
+    const clock = this.#clock
+    const leaderKey = `${prefix}/tidings/sweeper`
+    this.#timeline = new Timeline({
+      clock,
+      wallTime: options.wallTime ?? Date.now,
+      onSkew: (skewMs) => this.#warnOfSkew(skewMs),
+    })
+    const due = dueTime(policy, this.#timeline)
+    this.#leadership = new Leadership({
+      client,
+      key: leaderKey,
+      replica,
+      clock,
+      log,
+      leaseTtlSeconds: options.leaseTtlSeconds,
+    })
+    this.#sweeper = new Sweeper({
+      storage,
+      recall: options.recall,
+      feed: new StorageFeed({ storage, dueTime: due, isUniform: policy.isUniform, log }),
+      dueTime: due,
+      clock,
+      log,
+    })
+    this.#compactor = new Compactor({
+      client,
+      key: `${prefix}/tidings/compaction`,
+      leaderKey,
+      replica,
+      intervalMs: options.compactionIntervalMs,
+      timeline: this.#timeline,
+      clock,
+      log,
+    })
+  }
+
+  /** The term of this replica, if it is the one that sweeps. */
+  get term(): Term | undefined {
+    return this.#leadership.term
+  }
+
+  get isLeader(): boolean {
+    return this.term !== undefined
+  }
+
+  get status(): RetentionStatus {
+    const { isLeader } = this
+    return {
+      isLeader,
+      termCount: this.#leadership.termCount,
+      sweptCount: this.#sweeper.sweptCount,
+      sweepLagMs: isLeader ? this.#sweeper.lagMs : 0,
+      waitingCount: this.#sweeper.waitingCount,
+      compactionCount: this.#compactor.count,
+      compactedRevision: this.#compactor.compactedRevision,
+    }
+  }
+
+  /**
+   * Does its part until aborted, then ends what it is doing and lets another replica take over.
+   * Storage and client must stay open until this resolves. An etcd that is down is waited for;
+   * rejects on a bug only.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    const periods = this.#periodsMs()
+    // Nothing ever goes: there is nothing to be elected for.
+    if (periods.length === 0) return
+    const everyMs = Math.min(
+      noteEveryMsMax,
+      Math.max(noteEveryMsMin, Math.min(...periods) / notesPerPeriod),
+    )
+    const ending = new AbortController()
+    const end = () => ending.abort()
+    signal.addEventListener('abort', end)
+    if (signal.aborted) end()
+    try {
+      await Promise.all([
+        this.#timeline.run(this.#options.storage, { everyMs, signal: ending.signal }).finally(end),
+        this.#leadership.run((term) => this.#work(term), ending.signal).finally(end),
+      ])
+    } finally {
+      signal.removeEventListener('abort', end)
+    }
+  }
+
+  #periodsMs(): readonly number[] {
+    const { policy, compactionIntervalMs } = this.#options
+    const { shortestMs } = policy
+    return [
+      ...(shortestMs === undefined ? [] : [shortestMs]),
+      ...(compactionIntervalMs === 0 ? [] : [compactionIntervalMs]),
+    ]
+  }
+
+  async #work(term: Term): Promise<void> {
+    const { policy, compactionIntervalMs } = this.#options
+    await Promise.all([
+      ...(policy.shortestMs === undefined ? [] : [this.#sweeper.run(term)]),
+      ...(compactionIntervalMs === 0 ? [] : [this.#compactor.run(term)]),
+    ])
+  }
+
+  #warnOfSkew(skewMs: number): void {
+    if (this.#clock.now() < this.#skewWarnedAt + skewWarningEveryMs) return
+    this.#skewWarnedAt = this.#clock.now()
+    this.#options.log.warn('The clocks of replicas disagree: events carry times that cannot be', {
+      skewMs: Math.round(skewMs),
+    })
+  }
+}

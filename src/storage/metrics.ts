@@ -1,0 +1,88 @@
+import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
+import type { CallObserver } from '../etcd/protocol.ts'
+
+/** Kubernetes' buckets for calls to its store, so that its dashboards fit. */
+const CALL_SECONDS = [
+  0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
+  60,
+]
+const BATCH_OPERATIONS = [1, 2, 5, 10, 20, 50, 100]
+
+/** What can be read off the engine at any moment. */
+export interface StorageGauges {
+  /** Live events, as far as this replica has followed. */
+  objects(): number
+  waitingWrites(): { readonly operations: number; readonly bytes: number }
+}
+
+/** Figures of the store, under Kubernetes' names where it has them. */
+export class StorageMetrics {
+  readonly #labels: { readonly group: string; readonly resource: 'events' }
+  readonly #calls: Histogram<'operation' | 'group' | 'resource'>
+  readonly #failures: Counter<'operation' | 'group' | 'resource'>
+  readonly #batches: Histogram
+
+  constructor(registry: Registry, group: string) {
+    this.#labels = { group, resource: 'events' }
+    const registers = [registry]
+    this.#calls = new Histogram({
+      name: 'etcd_request_duration_seconds',
+      help: 'How long calls to etcd took, retries included.',
+      labelNames: ['operation', 'group', 'resource'],
+      buckets: CALL_SECONDS,
+      registers,
+    })
+    this.#failures = new Counter({
+      name: 'etcd_request_errors_total',
+      help: 'Calls to etcd that failed.',
+      labelNames: ['operation', 'group', 'resource'],
+      registers,
+    })
+    this.#batches = new Histogram({
+      name: 'tidings_commit_operations',
+      help: 'Writes that shared one transaction of etcd.',
+      buckets: BATCH_OPERATIONS,
+      registers,
+    })
+  }
+
+  /** Figures that are looked up when somebody looks. */
+  watch(gauges: StorageGauges, registry: Registry): void {
+    const registers = [registry]
+    const { group, resource } = this.#labels
+    new Gauge({
+      name: 'apiserver_storage_objects',
+      help: 'Live objects, by resource.',
+      labelNames: ['resource'],
+      registers,
+      collect() {
+        this.set({ resource: `${resource}.${group}` }, gauges.objects())
+      },
+    })
+    new Gauge({
+      name: 'tidings_waiting_writes',
+      help: 'Writes that wait for a transaction.',
+      registers,
+      collect() {
+        this.set(gauges.waitingWrites().operations)
+      },
+    })
+    new Gauge({
+      name: 'tidings_waiting_writes_bytes',
+      help: 'Size of the writes that wait for a transaction.',
+      registers,
+      collect() {
+        this.set(gauges.waitingWrites().bytes)
+      },
+    })
+  }
+
+  readonly onCall: CallObserver = ({ path, ms, hasFailed }) => {
+    // `/etcdserverpb.KV/Range` becomes `range`: a handful of methods, whatever clients send.
+    const operation = path.slice(path.lastIndexOf('/') + 1).toLowerCase()
+    this.#calls.observe({ operation, ...this.#labels }, ms / 1000)
+    if (hasFailed) this.#failures.inc({ operation, ...this.#labels })
+  }
+
+  readonly onCommit = (operations: number): void => this.#batches.observe(operations)
+}

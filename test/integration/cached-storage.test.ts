@@ -1,0 +1,266 @@
+/** Memory over a real etcd: several replicas, cuts, compaction, lost places. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached-storage.ts'
+import { EtcdClient } from '../../src/etcd/client.ts'
+import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
+import { beginning, isAfter, revisionOf, type Version } from '../../src/storage/resource-version.ts'
+import type { EventStorage, WatchItem } from '../../src/storage/storage.ts'
+import { startEtcd } from '../support/etcd.ts'
+import { eventually } from '../support/eventually.ts'
+import { FaultProxy } from '../support/fault-proxy.ts'
+import { silentLog } from '../support/silent-log.ts'
+import { eventBody, eventKey, noteOf } from '../support/stored-events.ts'
+
+const { signal } = new AbortController()
+const all = { namespace: undefined }
+
+/** One stateless server's worth of storage. */
+class Replica implements AsyncDisposable {
+  readonly client: EtcdClient
+  readonly inner: EtcdStorage
+  readonly cached: CachedStorage
+  readonly #end = new AbortController()
+  readonly #running: Promise<void>
+
+  constructor(endpoint: string, bounds?: Pick<CachedStorageOptions, 'historyBounds'>) {
+    this.client = new EtcdClient({ endpoints: [endpoint], defaultTimeoutMs: 5_000 })
+    this.inner = new EtcdStorage({
+      client: this.client,
+      prefix: '/registry',
+      onCorrupt: (key) => assert.fail(`not an event: ${key}`),
+      recall: (key) => this.cached.recall(key),
+    })
+    this.cached = new CachedStorage({ inner: this.inner, log: silentLog, ...bounds })
+    this.#running = this.cached.run(this.#end.signal)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort()
+    await this.#running
+    await this.inner.close()
+    this.client.close()
+  }
+}
+
+async function create(storage: EventStorage, name: string, note = 'x'): Promise<Version> {
+  const key = eventKey('default', name)
+  return (await storage.create(key, eventBody(key, note))).version
+}
+
+test('two replicas: what one has answered the other knows, 10,000 times', async () => {
+  await using etcd = await startEtcd()
+  const [endpoint = ''] = etcd.endpoints
+  await using one = new Replica(endpoint)
+  await using other = new Replica(endpoint)
+  await Promise.all([one.cached.synced, other.cached.synced])
+
+  const end = new AbortController()
+  const watched = new Map<string, Version>()
+  const watching = (async () => {
+    const watch = other.cached.watch(all, { from: beginning, signal: end.signal })
+    for await (const { items } of watch) {
+      for (const { stored } of items) {
+        assert.ok(!watched.has(stored.key.name), 'told once')
+        watched.set(stored.key.name, stored.version)
+      }
+    }
+  })()
+  let next = 0
+  const caller = async () => {
+    for (let n = next++; n < 10_000; n = next++) {
+      const name = `e-${String(n).padStart(5, '0')}`
+      const version = await create(one.cached, name, name)
+      const key = eventKey('default', name)
+      if (n % 2 === 0) {
+        const read = await other.cached.get(key, { signal })
+        assert.equal(noteOf(read), name)
+      } else {
+        const before = eventKey('default', `${name.slice(0, -1)}${Number(name.at(-1)) - 1}z`)
+        const page = await other.cached.list(all, { after: before, limit: 1, signal })
+        assert.equal(page.items[0]?.key.name, name)
+        assert.ok(!isAfter(version, page.version))
+      }
+    }
+  }
+  await Promise.all(Array.from({ length: 64 }, caller))
+  await eventually('all are watched', () => watched.size === 10_000)
+  const page = await other.cached.list(all, { limit: 10_000, signal })
+  assert.equal(page.items.length, 10_000)
+  for (const { key, version } of page.items) assert.equal(watched.get(key.name), version)
+  const { revisionQuestions, stepsBehind } = other.cached.stats()
+  assert.ok(revisionQuestions < 9_000, `questions are shared: ${revisionQuestions}`)
+  assert.ok(stepsBehind < 5, 'served from memory')
+  end.abort()
+  await watching
+})
+
+test('cursors: a watch resumed at any change inside a transaction goes on after it', async () => {
+  await using etcd = await startEtcd()
+  await using replica = new Replica(etcd.endpoints[0] ?? '')
+  await replica.cached.synced
+  const { cached } = replica
+  const names = Array.from({ length: 100 }, (_, n) => `e-${String(n).padStart(2, '0')}`)
+  await Promise.all(names.slice(0, 66).map((name) => create(cached, name)))
+  const { version: from } = await cached.list(all, { limit: 1, signal })
+  // While these two are under way the others gather, and go out together.
+  const ahead = ['x', 'y'].map((name) => {
+    const key = eventKey('elsewhere', name)
+    return cached.create(key, eventBody(key, 'x'))
+  })
+  const changes = await Promise.all(
+    names.map((name, n) => {
+      const key = eventKey('default', name)
+      if (n % 3 === 0 && n < 66) return cached.update(key, () => eventBody(key, 'two'))
+      return n < 66 ? cached.delete(key) : cached.create(key, eventBody(key, 'one'))
+    }),
+  )
+  await Promise.all(ahead)
+  const expected = changes.map(({ version }) => version).sort((a, b) => (isAfter(a, b) ? 1 : -1))
+  const revisions = Map.groupBy(expected, revisionOf).values()
+  const together = Math.max(...[...revisions].map(({ length }) => length))
+  assert.ok(together >= 90, `in one transaction: ${together}`)
+  assert.deepEqual(await take(cached, from, 100), expected)
+  for (const [index, version] of expected.entries()) {
+    assert.deepEqual(await take(cached, version, 99 - index), expected.slice(index + 1))
+  }
+})
+
+test('cursors: off the ring and back, nothing is lost and nothing comes twice', async () => {
+  await using etcd = await startEtcd()
+  const historyBounds = { changesMax: 50, bytesMax: 1e9 }
+  await using replica = new Replica(etcd.endpoints[0] ?? '', { historyBounds })
+  const { cached } = replica
+  await cached.synced
+  const from = await cached.currentVersion({ signal })
+  const end = new AbortController()
+  const watch = cached.watch({ namespace: 'default' }, { from, signal: end.signal })
+  const seen: Version[] = []
+  const versions: Version[] = []
+  const write = async (count: number) => {
+    const start = versions.length
+    const made = Array.from({ length: count }, (_, n) => create(cached, `e-${start + n}`))
+    versions.push(...(await Promise.all(made)))
+  }
+  await write(500)
+  for await (const { items } of watch) {
+    seen.push(...items.map(({ stored }) => stored.version))
+    if (versions.length < 2_000) await write(300)
+    if (seen.length === versions.length) break
+  }
+  assert.deepEqual(
+    seen,
+    versions.toSorted((a, b) => (isAfter(a, b) ? 1 : -1)),
+  )
+  const { stepsBehind } = cached.stats()
+  assert.ok(stepsBehind > 0, 'it was off the ring')
+  const last = take(cached, seen.at(-1) ?? beginning, 1)
+  await write(1)
+  assert.deepEqual(await last, [versions.at(-1)])
+  assert.equal(cached.stats().stepsBehind, stepsBehind, 'it was back on the ring')
+})
+
+test('compaction: a replica that missed it starts over and is right again', async () => {
+  await using etcd = await startEtcd()
+  const [endpoint = ''] = etcd.endpoints
+  await using proxy = await FaultProxy.start(endpoint)
+  await using cutOff = new Replica(`http://${proxy.address}`)
+  await using writer = new Replica(endpoint)
+  await Promise.all([cutOff.cached.synced, writer.cached.synced])
+  for (let n = 0; n < 3_000; n += 100) {
+    const names = Array.from({ length: 100 }, (_, i) => `e-${String(n + i).padStart(4, '0')}`)
+    await Promise.all(names.map((name) => create(writer.cached, name, 'old')))
+  }
+  const first = await cutOff.cached.list(all, { limit: 1_000, signal })
+  const end = new AbortController()
+  const waiting = (async () => {
+    const watch = cutOff.cached.watch(all, { from: first.version, signal: end.signal })
+    for await (const { items } of watch) assert.deepEqual(items, [])
+  })()
+  const failed = assert.rejects(waiting, { kind: 'compacted' })
+
+  proxy.set('refuse')
+  const { cached } = writer
+  const change = async (n: number) => {
+    const key = eventKey('default', `e-${String(n).padStart(4, '0')}`)
+    if (n % 3 === 0) await cached.delete(key)
+    else if (n % 3 === 1) await cached.update(key, () => eventBody(key, 'new'))
+  }
+  await Promise.all(Array.from({ length: 3_000 }, (_, n) => change(n)))
+  await Promise.all(Array.from({ length: 10 }, (_, n) => create(cached, `f-${n}`)))
+  await writer.client.compact(revisionOf(await cached.currentVersion({ signal })))
+  proxy.set('pass')
+
+  await eventually('it has started over', () => cutOff.cached.stats().initializations === 2, 20_000)
+  const pages = [await cutOff.cached.list(all, { limit: 5_000, signal })]
+  const right = await writer.inner.list(all, { limit: 5_000, signal })
+  const tell = ({ items }: (typeof pages)[number]) =>
+    items.map(({ key, version, body }) => `${key.name}@${version} ${body}`)
+  assert.deepEqual(tell(pages[0] ?? right), tell(right))
+  assert.equal(right.items.length, 2_010)
+  const uid = { matches: () => true, requires: { reason: 'Pulling' } }
+  const found = await cutOff.cached.list(all, { limit: 5_000, signal, selector: uid })
+  assert.deepEqual(tell(found), tell(right), 'by an index')
+  await failed
+  // The state of the first page was kept, and is what it was.
+  const second = await cutOff.cached.list(all, {
+    limit: 1_000,
+    signal,
+    at: first.version,
+    after: first.items.at(-1)?.key,
+  })
+  assert.deepEqual(new Set(second.items.map(noteOf)), new Set(['old']))
+  assert.equal(second.remaining, 1_000)
+  end.abort()
+})
+
+test('outage: consistent reads fail, others are served; afterwards all is as before', async () => {
+  await using etcd = await startEtcd()
+  await using proxy = await FaultProxy.start(etcd.endpoints[0] ?? '')
+  await using replica = new Replica(`http://${proxy.address}`)
+  const { cached } = replica
+  await cached.synced
+  const version = await create(cached, 'a')
+  await cached.get(eventKey('default', 'a'), { signal })
+  proxy.set('refuse')
+  const soon = AbortSignal.timeout(500)
+  await assert.rejects(cached.get(eventKey('default', 'a'), { signal: soon }), (error: object) =>
+    ['timeout', 'unavailable'].includes(String(Reflect.get(error, 'kind'))),
+  )
+  const page = await cached.list(all, { limit: 10, signal, notOlderThan: version })
+  assert.equal(page.items.length, 1)
+  assert.equal(cached.hasSynced, true)
+  proxy.set('pass')
+  await eventually(
+    'it answers again',
+    async () => {
+      const read = cached.get(eventKey('default', 'a'), { signal: AbortSignal.timeout(1_000) })
+      return read.then(
+        () => true,
+        () => false,
+      )
+    },
+    15_000,
+  )
+  await create(cached, 'b')
+  const both = await cached.list(all, { limit: 10, signal })
+  assert.equal(both.items.length, 2)
+})
+
+/** The versions of the first changes after `from`; waits for one too many when asked for none. */
+async function take(
+  storage: EventStorage,
+  from: Version,
+  count: number,
+): Promise<readonly Version[]> {
+  const end = new AbortController()
+  const items: WatchItem[] = []
+  const watch = storage.watch({ namespace: 'default' }, { from, signal: end.signal })
+  if (count === 0) watch.requestProgress()
+  for await (const batch of watch) {
+    items.push(...batch.items)
+    if (items.length >= count) break
+  }
+  end.abort()
+  return items.map(({ stored }) => stored.version)
+}
