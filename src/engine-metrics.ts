@@ -1,7 +1,34 @@
-import { Counter, Gauge, type Registry } from '@prometheus-io/client'
+import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
 import type { CachedStorage, CacheStats } from './cache/cached-storage.ts'
 import type { Retention, RetentionStatus } from './retention/retention.ts'
 import { revisionOf } from './storage/resource-version.ts'
+
+const READ_WAIT_SECONDS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 3]
+
+/** How consistent reads fare: whether memory could serve them, and how long they waited for it. */
+export function consistentReadObserver(
+  registry: Registry,
+  group: string,
+): (waitedMs: number, isServed: boolean) => void {
+  const labels = { group, resource: 'events' }
+  const waits = new Histogram({
+    name: 'apiserver_watch_cache_read_wait_seconds',
+    help: 'How long reads waited until memory was fresh enough.',
+    labelNames: ['group', 'resource'],
+    buckets: READ_WAIT_SECONDS,
+    registers: [registry],
+  })
+  const reads = new Counter({
+    name: 'apiserver_watch_cache_consistent_read_total',
+    help: 'Consistent reads, by whether memory served them or etcd had to.',
+    labelNames: ['group', 'resource', 'success'],
+    registers: [registry],
+  })
+  return (waitedMs, isServed) => {
+    waits.observe(labels, waitedMs / 1000)
+    reads.inc({ ...labels, success: String(isServed) })
+  }
+}
 
 /** One figure: its name, what it means, and where it is read when somebody looks. */
 interface Figure<Source> {

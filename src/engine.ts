@@ -1,7 +1,7 @@
 import { hostname } from 'node:os'
 import type { Registry } from '@prometheus-io/client'
 import { CachedStorage } from './cache/cached-storage.ts'
-import { watchCache, watchRetention } from './engine-metrics.ts'
+import { consistentReadObserver, watchCache, watchRetention } from './engine-metrics.ts'
 import { within } from './lib/abort.ts'
 import type { Log } from './lib/log.ts'
 import type { Options } from './options/options.ts'
@@ -67,7 +67,11 @@ export class Engine {
         log.error('A stored value is not an event', { etcdKey: etcdKey.toString() }),
       onCommit: this.#metrics.onCommit,
     })
-    const cached = new CachedStorage({ inner: written, log: this.#log.child({ logger: 'cache' }) })
+    const cached = new CachedStorage({
+      inner: written,
+      log: this.#log.child({ logger: 'cache' }),
+      onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
+    })
     const retention = new Retention({
       client,
       storage: cached,

@@ -1,0 +1,86 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { EtcdClient } from '../../src/etcd/client.ts'
+import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
+import { startEtcd } from '../support/etcd.ts'
+import { Tidings } from '../support/tidings.ts'
+
+/** The value of a series at `/metrics`; undefined when there is none. */
+async function metric(server: Tidings, series: string): Promise<number | undefined> {
+  const { body } = await server.ask('/metrics')
+  const line = body.split('\n').find((text) => text.startsWith(`${series} `))
+  return line === undefined ? undefined : Number(line.slice(series.length + 1))
+}
+
+async function until(check: () => Promise<boolean>, what: string): Promise<void> {
+  const endsAt = performance.now() + 15_000
+  while (!(await check())) {
+    if (performance.now() > endsAt) throw new Error(`not within 15 s: ${what}`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+const OBJECTS = 'apiserver_storage_objects{resource="events.events.k8s.io"}'
+
+describe('the engine of a running server', () => {
+  test('follows what is stored, through an outage too, and sweeps what is due', async () => {
+    await using etcd = await startEtcd()
+    await using server = await Tidings.start([
+      `--etcd-servers=${etcd.endpoints[0]}`,
+      '--event-ttl=12s',
+    ])
+    await server.until('/readyz', ({ status }) => status === 200, 10_000)
+    const client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 5000 })
+    const storage = new EtcdStorage({ client, prefix: '/registry', onCorrupt: () => {} })
+    const create = (name: string): Promise<unknown> =>
+      storage.create(
+        { namespace: 'default', name },
+        Buffer.from(JSON.stringify({ metadata: { name, namespace: 'default' } })),
+      )
+    try {
+      await Promise.all(Array.from({ length: 50 }, (_, index) => create(`before-${index}`)))
+      await until(async () => (await metric(server, OBJECTS)) === 50, '50 objects followed')
+
+      await etcd.member(0).kill()
+      await server.until('/readyz', ({ status }) => status === 500, 5000)
+      await etcd.member(0).start()
+      await create('after')
+      await until(async () => (await metric(server, OBJECTS)) === 51, 'the follower caught up')
+      await server.until('/readyz', ({ status }) => status === 200, 5000)
+
+      assert.equal(await metric(server, 'tidings_sweeper_role'), 1)
+      await until(async () => (await metric(server, OBJECTS)) === 0, 'all are swept')
+      assert.ok(((await metric(server, 'tidings_swept_events_total')) ?? 0) >= 50)
+      const { count } = await client.range({
+        key: Buffer.from('/registry/events/'),
+        rangeEnd: Buffer.from('/registry/events0'),
+        countOnly: true,
+      })
+      assert.equal(count, 0)
+    } finally {
+      await storage.close()
+      client.close()
+    }
+  })
+
+  test('/metrics has the series dashboards look for, a few dozen and no more', async () => {
+    await using etcd = await startEtcd()
+    await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints[0]}`])
+    await server.until('/readyz', ({ status }) => status === 200, 10_000)
+    for (const name of [
+      'etcd_request_duration_seconds_count{operation="range",group="events.k8s.io",resource="events"}',
+      OBJECTS,
+      'apiserver_watch_cache_resource_version{group="events.k8s.io",resource="events"}',
+      'apiserver_watch_cache_initializations_total{group="events.k8s.io",resource="events"}',
+      'tidings_waiting_writes',
+      'tidings_follower_lag_seconds',
+      'process_resident_memory_bytes',
+      'nodejs_eventloop_lag_seconds',
+    ]) {
+      assert.notEqual(await metric(server, name), undefined, name)
+    }
+    for (let index = 0; index < 50; index++) await server.ask(`/unknown-${index}`)
+    const { body } = await server.ask('/metrics')
+    assert.ok(body.split('\n').length < 400, 'what clients ask for must not make series')
+  })
+})
