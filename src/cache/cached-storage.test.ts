@@ -14,12 +14,13 @@ import type {
   EventPage,
   EventScope,
   EventWatch,
+  FollowItem,
   ListOptions,
   StoredEvent,
   WatchBatch,
 } from '../storage/storage.ts'
 import { CachedStorage } from './cached-storage.ts'
-import type { FollowedStorage, FollowItem } from './followed-storage.ts'
+import type { FollowedStorage } from './followed-storage.ts'
 import { madeEvent } from './made-events.test.ts'
 
 const { signal } = new AbortController()

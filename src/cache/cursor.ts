@@ -4,7 +4,7 @@
  * While what comes next is in the ring it is read from there. A consumer that stayed away for too
  * long finds its position gone, and goes on in the store behind, one step for each pull, until it
  * has caught up with the ring. Between steps nothing is held open, so a consumer that stalls costs
- * what it costs anywhere else: nothing.
+ * no more than this object.
  */
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventScope, EventWatch, WatchBatch } from '../storage/storage.ts'
@@ -21,7 +21,7 @@ export interface CursorOptions {
   readonly signal: AbortSignal
   readonly history: History
   readonly fanOut: FanOut
-  /** Undefined while there is no history to read: resolves when there is. */
+  /** Undefined when there is a history to read; else resolves when there will be. */
   readonly opened: () => Promise<void> | undefined
   /** The next batch after a version out of the store behind, or progress up to `until`. */
   readonly readBehind: (step: BehindStep) => Promise<WatchBatch | undefined>

@@ -1,10 +1,5 @@
 import type { Version } from '../storage/resource-version.ts'
-import type { EventKey, EventStorage, EventWatch, StoredEvent } from '../storage/storage.ts'
-
-/** A change without the state before it, which memory has. */
-export type FollowItem =
-  | { readonly type: 'put'; readonly stored: StoredEvent }
-  | { readonly type: 'delete'; readonly key: EventKey; readonly version: Version }
+import type { EventStorage, EventWatch, FollowItem } from '../storage/storage.ts'
 
 /** A storage that memory can be kept of. */
 export interface FollowedStorage extends EventStorage {

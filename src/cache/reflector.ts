@@ -14,10 +14,16 @@ import { Latch } from '../lib/latch.ts'
 import type { Log } from '../lib/log.ts'
 import { StorageError } from '../storage/errors.ts'
 import { revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
-import type { EventPage, EventWatch, StoredEvent, WatchItem } from '../storage/storage.ts'
+import type {
+  EventPage,
+  EventWatch,
+  FollowItem,
+  StoredEvent,
+  WatchItem,
+} from '../storage/storage.ts'
 import { StoredBody, withVersion } from '../storage/stored-form.ts'
 import type { FanOut } from './fan-out.ts'
-import type { FollowedStorage, FollowItem } from './followed-storage.ts'
+import type { FollowedStorage } from './followed-storage.ts'
 import type { History } from './history.ts'
 import { compareText, type EventMemory } from './memory.ts'
 import { orderKey } from './order-key.ts'

@@ -1,13 +1,7 @@
 import type { EtcdClient, KeyValue, RangeRequest, RangeResult } from '../etcd/client.ts'
 import { missing, StorageError } from './errors.ts'
 import { storageErrorOfRead } from './etcd-errors.ts'
-import {
-  EtcdWatch,
-  type EtcdWatchOptions,
-  type FollowItem,
-  toFollowItem,
-  toWatchItem,
-} from './etcd-watch.ts'
+import { EtcdWatch, type EtcdWatchOptions, toFollowItem, toWatchItem } from './etcd-watch.ts'
 import { decodeEvent, found } from './event-decoding.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { EventKeys } from './keys.ts'
@@ -27,6 +21,7 @@ import type {
   EventScope,
   EventStorage,
   EventWatch,
+  FollowItem,
   Guard,
   ListOptions,
   ReadOptions,

@@ -12,13 +12,15 @@ import { storageErrorOfRead } from './etcd-errors.ts'
 import { decodeEvent, storedAs } from './event-decoding.ts'
 import type { EventKeys } from './keys.ts'
 import { ChangeNumbering, isAfter, type Version, versionOfState } from './resource-version.ts'
-import type { EventKey, EventWatch, StoredEvent, WatchBatch, WatchItem } from './storage.ts'
+import type {
+  EventKey,
+  EventWatch,
+  FollowItem,
+  StoredEvent,
+  WatchBatch,
+  WatchItem,
+} from './storage.ts'
 import { type OpenedValue, openValue, withVersion } from './stored-form.ts'
-
-/** A change for somebody who knows the state before it, and so need not be told. */
-export type FollowItem =
-  | { readonly type: 'put'; readonly stored: StoredEvent }
-  | { readonly type: 'delete'; readonly key: EventKey; readonly version: Version }
 
 /** One change with its number; `value` is undefined for a delete. */
 interface NumberedChange {
@@ -85,11 +87,11 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
     const value = openValue(kv.value)
     const version =
       value === undefined ? undefined : this.#numbering.put(kv.modRevision, value.index)
-    if (key === undefined || version === undefined) {
-      onCorrupt(kv.key)
-      return undefined
-    }
-    return { key, version, value, event }
+    if (key !== undefined && version !== undefined) return { key, version, value, event }
+    onCorrupt(kv.key)
+    if (key === undefined) return undefined
+    // Whoever knew an event by this key must hear that it is there no more.
+    return { key, version: this.#numbering.delete(kv.modRevision), value: undefined, event }
   }
 
   #isWanted(change: NumberedChange): boolean {

@@ -107,6 +107,11 @@ export type WatchItem =
   /** `stored` is the last state under the version of the delete. */
   | { readonly type: 'delete'; readonly stored: StoredEvent }
 
+/** A change for somebody who knows the state before it, and so need not be told. */
+export type FollowItem =
+  | { readonly type: 'put'; readonly stored: StoredEvent }
+  | { readonly type: 'delete'; readonly key: EventKey; readonly version: Version }
+
 /** Whole transactions, in order, each change once. No items: only progress was made. */
 export interface WatchBatch<Item = WatchItem> {
   readonly items: readonly Item[]

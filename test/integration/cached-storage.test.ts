@@ -5,7 +5,7 @@ import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached
 import { EtcdClient } from '../../src/etcd/client.ts'
 import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
 import { beginning, isAfter, revisionOf, type Version } from '../../src/storage/resource-version.ts'
-import type { EventStorage, WatchItem } from '../../src/storage/storage.ts'
+import type { EventStorage, StoredEvent, WatchItem } from '../../src/storage/storage.ts'
 import { startEtcd } from '../support/etcd.ts'
 import { eventually } from '../support/eventually.ts'
 import { FaultProxy } from '../support/fault-proxy.ts'
@@ -23,12 +23,15 @@ class Replica implements AsyncDisposable {
   readonly #end = new AbortController()
   readonly #running: Promise<void>
 
+  /** Keys that hold what is not an event. */
+  readonly corrupt: string[] = []
+
   constructor(endpoint: string, bounds?: Pick<CachedStorageOptions, 'historyBounds'>) {
     this.client = new EtcdClient({ endpoints: [endpoint], defaultTimeoutMs: 5_000 })
     this.inner = new EtcdStorage({
       client: this.client,
       prefix: '/registry',
-      onCorrupt: (key) => assert.fail(`not an event: ${key}`),
+      onCorrupt: (key) => this.corrupt.push(key.toString()),
       recall: (key) => this.cached.recall(key),
     })
     this.cached = new CachedStorage({ inner: this.inner, log: silentLog, ...bounds })
@@ -93,6 +96,43 @@ test('two replicas: what one has answered the other knows, 10,000 times', async 
   assert.ok(stepsBehind < 5, 'served from memory')
   end.abort()
   await watching
+})
+
+test('lists: pages of one version are what etcd says it was, while writers go on', async () => {
+  await using etcd = await startEtcd()
+  await using replica = new Replica(etcd.endpoints[0] ?? '')
+  const { cached, inner } = replica
+  await cached.synced
+  const names = Array.from({ length: 400 }, (_, n) => `e-${String(n).padStart(3, '0')}`)
+  await Promise.all(names.map((name) => create(cached, name)))
+  let isOver = false
+  const writer = async (seed: number) => {
+    for (let n = seed; !isOver; n += 7919) {
+      const key = eventKey('default', names[n % names.length] ?? '')
+      if (n % 3 === 0) await cached.delete(key).catch(() => {})
+      else await cached.update(key, () => eventBody(key, String(n)))
+    }
+  }
+  const writers = Array.from({ length: 16 }, (_, n) => writer(n))
+  const tell = (items: readonly StoredEvent[]) =>
+    items.map(({ key, version, body }) => `${key.name}@${version} ${body}`)
+  const pages = async () => {
+    let page = await cached.list(all, { limit: 37, signal })
+    const items = [...page.items]
+    while (page.more) {
+      const after = items.at(-1)?.key
+      page = await cached.list(all, { limit: 37, signal, at: page.version, after })
+      items.push(...page.items)
+      await new Promise((resolve) => setTimeout(resolve, 1))
+    }
+    const right = await inner.list(all, { limit: 1_000, signal, at: page.version })
+    assert.deepEqual(tell(items), tell(right.items))
+  }
+  for (let round = 0; round < 10; round++) {
+    await Promise.all(Array.from({ length: 5 }, pages))
+  }
+  isOver = true
+  await Promise.all(writers)
 })
 
 test('cursors: a watch resumed at any change inside a transaction goes on after it', async () => {
@@ -264,3 +304,26 @@ async function take(
   end.abort()
   return items.map(({ stored }) => stored.version)
 }
+
+test('a key overwritten by somebody else is no event any more, in memory as in etcd', async () => {
+  await using etcd = await startEtcd()
+  await using replica = new Replica(etcd.endpoints[0] ?? '')
+  await replica.cached.synced
+  const from = await create(replica.cached, 'mine')
+  const end = new AbortController()
+  const seen: WatchItem[] = []
+  const watching = (async () => {
+    for await (const { items } of replica.cached.watch(all, { from, signal: end.signal })) {
+      seen.push(...items)
+    }
+  })()
+  const key = Buffer.from('/registry/events/default/mine')
+  await replica.client.txn({ success: [{ type: 'put', key, value: Buffer.from('not ours') }] })
+  const page = await replica.cached.list(all, { limit: 10, signal })
+  assert.deepEqual(page.items, [])
+  await eventually('the watcher hears of it', () => seen.length === 1)
+  assert.equal(seen[0]?.type, 'delete')
+  assert.deepEqual(new Set(replica.corrupt), new Set([key.toString()]))
+  end.abort()
+  await watching
+})

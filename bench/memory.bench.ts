@@ -1,0 +1,85 @@
+/**
+ * A million events in one replica's memory: what they take, how long until they are there, how fast
+ * they are read, and ten thousand watchers beside them. Loads them into a real etcd first, then
+ * measures in a process of its own.
+ *
+ *   npm run bench:memory            1,000,000 events
+ *   node bench/memory.bench.ts 100000
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EtcdClient } from '../src/etcd/client.ts'
+import { EtcdStorage } from '../src/storage/etcd-storage.ts'
+import { startEtcd } from '../test/support/etcd.ts'
+import { benchEvent } from './memory/events.ts'
+import type { Order, Told } from './memory/orders.ts'
+
+const count = Number(process.argv[2] ?? 1_000_000)
+const writersAtOnce = 1_000
+
+await using etcd = await startEtcd({
+  args: [`--quota-backend-bytes=${8 * 1024 ** 3}`, '--snapshot-count=100000'],
+})
+const endpoint = etcd.endpoints[0] ?? ''
+using client = closing(new EtcdClient({ ...etcd, defaultTimeoutMs: 10_000 }))
+const storage = new EtcdStorage({
+  client: client.value,
+  prefix: '/registry',
+  onCorrupt: (key) => say(`not an event: ${key}`),
+})
+
+await load()
+const measuring = fork(new URL('./memory/measure.ts', import.meta.url), [endpoint, String(count)])
+measuring.on('message', (order: Order) => {
+  void carryOut(order)
+})
+const [code] = await once(measuring, 'exit')
+process.exitCode = code ?? 1
+
+async function load(): Promise<void> {
+  const began = performance.now()
+  let next = 0
+  const writer = async () => {
+    while (next < count) {
+      const { key, body } = benchEvent(next++)
+      await storage.create(key, body)
+    }
+  }
+  await Promise.all(Array.from({ length: writersAtOnce }, writer))
+  const seconds = (performance.now() - began) / 1000
+  say(
+    `loaded ${count} events of ${benchEvent(0).body.length} bytes in ${seconds.toFixed(1)} s, ` +
+      `${Math.round(count / seconds)}/s`,
+  )
+}
+
+/** What the measured process asks for: changes, made by somebody else. */
+async function carryOut(order: Order): Promise<void> {
+  if (order.type === 'update') {
+    const paceMs = 1000 / order.perSecond
+    const began = performance.now()
+    for (let made = 0; made < order.changes; made++) {
+      const { key, body } = benchEvent(Math.floor((made * 7919) % count))
+      storage.update(key, () => body).catch(() => {})
+      const aheadMs = began + made * paceMs - performance.now()
+      if (aheadMs > 0) await sleep(aheadMs)
+    }
+  } else {
+    const doomed = Array.from({ length: order.changes }, (_, n) => benchEvent(n * 3).key)
+    for (let at = 0; at < doomed.length; at += writersAtOnce) {
+      await Promise.all(doomed.slice(at, at + writersAtOnce).map((key) => storage.delete(key)))
+    }
+  }
+  const version = await storage.currentVersion({ signal: new AbortController().signal })
+  const told: Told = { type: 'done', version }
+  measuring.send(told)
+}
+
+function closing<T extends { close(): void }>(value: T): Disposable & { readonly value: T } {
+  return { value, [Symbol.dispose]: () => value.close() }
+}
+
+function say(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

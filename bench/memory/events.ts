@@ -1,0 +1,65 @@
+import type { EventKey } from '../../src/storage/storage.ts'
+
+const namespaces = 500
+/** Each object has this many events. */
+export const eventsPerObject = 10
+const reasons = ['Pulled', 'Created', 'Started', 'Scheduled', 'Killing', 'BackOff', 'Unhealthy']
+const controllers = ['kubelet', 'default-scheduler', 'replicaset-controller', 'job-controller']
+/** As many events have it as an object has events. */
+export const rareReason = 'NodeHasDiskPressure'
+
+/** The object that event `n` is about. */
+export function objectOf(n: number): {
+  readonly kind: string
+  readonly namespace: string
+  readonly name: string
+  readonly uid: string
+} {
+  const object = Math.floor(n / eventsPerObject)
+  const digits = (object * 2654435761) % 2 ** 32
+  const hex = digits.toString(16).padStart(8, '0')
+  return {
+    kind: 'Pod',
+    namespace: `team-${object % namespaces}-production`,
+    name: `payment-gateway-${hex}-${(object % 46656).toString(36).padStart(3, '0')}`,
+    uid: `${hex}-6f0b-4e0e-9d3c-${object.toString(16).padStart(12, '0')}`,
+  }
+}
+
+/** An event as clusters are full of them, about 900 bytes. */
+export function benchEvent(n: number): { readonly key: EventKey; readonly body: Buffer } {
+  const object = objectOf(n)
+  const { kind, namespace } = object
+  const name = `${object.name}.${(0x17f3a6b2c4d5 + n).toString(16)}`
+  const isRare = n % 100 === 0 && n < eventsPerObject * 100
+  const body = JSON.stringify({
+    kind: 'Event',
+    apiVersion: 'events.k8s.io/v1',
+    metadata: {
+      name,
+      namespace,
+      uid: `${object.uid.slice(0, 24)}${n.toString(16).padStart(12, '0')}`,
+      creationTimestamp: '2026-01-01T00:00:00Z',
+    },
+    eventTime: '2026-01-01T00:00:00.000000Z',
+    reportingController: controllers[n % controllers.length],
+    reportingInstance: `node-${n % 5000}.eu-central-1.compute.internal`,
+    action: 'Pulling',
+    reason: isRare ? rareReason : reasons[n % reasons.length],
+    regarding: {
+      kind,
+      namespace,
+      name: object.name,
+      uid: object.uid,
+      apiVersion: 'v1',
+      resourceVersion: String(1_000_000 + n),
+      fieldPath: 'spec.containers{payment-gateway}',
+    },
+    note: `Successfully pulled image "registry.example.internal/payments/gateway:v1.${n % 977}.3" in 1.${n % 1000}s`,
+    type: n % 20 === 0 ? 'Warning' : 'Normal',
+    deprecatedSource: { component: 'kubelet', host: `node-${n % 5000}.eu-central-1` },
+    deprecatedLastTimestamp: '2026-01-01T00:00:00Z',
+    deprecatedCount: 1,
+  })
+  return { key: { namespace, name }, body: Buffer.from(body) }
+}

@@ -1,0 +1,39 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { versionOfState } from '../storage/resource-version.ts'
+import { Progress } from './progress.ts'
+
+const patient = { signal: new AbortController().signal, waitMsMax: 10_000 }
+
+test('progress: those whose version is reached go on, the others hurry it on', async () => {
+  let hurried = 0
+  const progress = new Progress(() => hurried++)
+  const early = progress.waitFor(versionOfState(5), patient)
+  const late = progress.waitFor(versionOfState(9), patient)
+  assert.equal(hurried, 2)
+  progress.reached(versionOfState(7))
+  assert.equal(await early, true)
+  assert.deepEqual([progress.waiting, hurried], [1, 3])
+  progress.reached(versionOfState(9))
+  assert.equal(await late, true)
+  assert.deepEqual([progress.waiting, hurried], [0, 3])
+})
+
+test('progress: who waits too long, or for nothing, is told so', async () => {
+  const progress = new Progress(() => {})
+  const brief = progress.waitFor(versionOfState(5), { ...patient, waitMsMax: 1 })
+  assert.equal(await brief, false)
+  const vain = progress.waitFor(versionOfState(5), patient)
+  progress.giveUp()
+  assert.equal(await vain, false)
+  assert.equal(progress.waiting, 0)
+})
+
+test('progress: an aborted signal ends the wait with timeout', async () => {
+  const progress = new Progress(() => {})
+  const end = new AbortController()
+  const waiting = progress.waitFor(versionOfState(5), { signal: end.signal, waitMsMax: 10_000 })
+  end.abort()
+  await assert.rejects(waiting, { kind: 'timeout' })
+  assert.equal(progress.waiting, 0)
+})
