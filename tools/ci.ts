@@ -2,7 +2,15 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 
-const STAGES = ['types', 'lint', 'unit', 'test:contract', 'test:integration', 'test:e2e'] as const
+const STAGES = [
+  'types',
+  'lint',
+  'unit',
+  'test:contract',
+  'test:integration',
+  'test:e2e',
+  'test:chaos:short',
+] as const
 /** Nothing takes this long unless it hangs. */
 const STAGE_MS_MAX = 10 * 60 * 1000
 const totals = { pass: 0, fail: 0, skipped: 0 }

@@ -3,8 +3,8 @@
  *
  * It is always in one of three states: looking for a member, opening (the create request is sent,
  * the confirmation is awaited), or following. Whatever goes wrong while opening or following leads
- * back to looking, from the revision after the last one delivered; only lost history, a refusal and
- * the end of the client are reported.
+ * back to looking, from the last revision delivered; only lost history, a refusal and the end of the
+ * client are reported.
  *
  * Silence is the difficult failure: a paused member keeps its connection. So after a second without
  * a message etcd is asked for progress, again and again until it answers, and a member that says
@@ -48,6 +48,8 @@ export class WatchStream implements Watch {
   /** Somebody waits for progress; stays so when the watch has to move. */
   #isAsked = false
   #started = false
+  /** The last revision delivered, if etcd was found to have it no more. */
+  #compactedAt: number | undefined
 
   constructor(options: {
     readonly request: WatchRequest
@@ -101,7 +103,7 @@ export class WatchStream implements Watch {
     ending: AbortSignal,
   ): AsyncGenerator<WatchBatch, never, undefined> {
     this.#revisions.startOver()
-    const session = new Session(endpoint, this.#request, this.#revisions.delivered + 1)
+    const session = new Session(endpoint, this.#request, this.#startRevision())
     const stop = () => session.stop()
     ending.addEventListener('abort', stop)
     // It may have come while a member was looked for, when nobody was listening.
@@ -127,9 +129,24 @@ export class WatchStream implements Watch {
     }
   }
 
+  /**
+   * The last revision delivered, once more: etcd answers no question about progress on a watch that
+   * starts in the future, and the one after the last is just that while nobody writes. What is
+   * delivered already is dropped. Only where that revision is compacted the next one has to do.
+   */
+  #startRevision(): number {
+    const { delivered } = this.#revisions
+    return delivered < 1 || delivered === this.#compactedAt ? delivered + 1 : delivered
+  }
+
   /** Throws what the consumer must know; returns when the watch can go on elsewhere. */
   #judge(error: unknown): void {
     if (!(error instanceof EtcdError)) throw error
+    const { delivered } = this.#revisions
+    if (error.compactRevision === delivered + 1 && this.#compactedAt !== delivered) {
+      this.#compactedAt = delivered
+      return
+    }
     if (error instanceof SilentMember) {
       this.#patienceMs = Math.min(patienceMostMs, this.#patienceMs * 2)
       return

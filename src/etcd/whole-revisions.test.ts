@@ -71,9 +71,24 @@ test('whole revisions: progress moves on without events and never goes back', ()
 
 test('whole revisions: an event that was delivered before, or is out of order, is an error', () => {
   const isInternal = (error: unknown) => error instanceof EtcdError && error.kind === 'internal'
-  assert.throws(() => new WholeRevisions(4).take(message([4])), isInternal)
+  const moving = new WholeRevisions(4)
+  moving.take(message([5]))
+  assert.throws(() => moving.take(message([5])), isInternal)
   assert.throws(() => new WholeRevisions(4).take(message([6, 5])), isInternal)
   const held = new WholeRevisions(4)
   held.take(message([5, 7], { fragment: true }))
   assert.throws(() => held.take(message([6])), isInternal)
 })
+
+test('whole revisions: what a new stream repeats of the delivered is dropped, at its start only', () => {
+  const revisions = new WholeRevisions(4)
+  assert.equal(revisions.take(message([3, 4, 4])), undefined)
+  assert.deepEqual(revisions.take(message([4, 5]))?.events.map(revisionOf), [5])
+  revisions.startOver()
+  assert.deepEqual(revisions.take(message([5, 6, 6]))?.events.map(revisionOf), [6, 6])
+  assert.equal(revisions.delivered, 6)
+})
+
+function revisionOf(event: WatchEvent): number {
+  return event.kv.modRevision
+}

@@ -13,6 +13,7 @@ import type { WatchBatch, WatchEvent } from './protocol.ts'
 export class WholeRevisions {
   #delivered: number
   #held: WatchEvent[] = []
+  #isNewStream = true
 
   /** Nothing up to `delivered` is owed any more. */
   constructor(delivered: number) {
@@ -24,16 +25,19 @@ export class WholeRevisions {
     return this.#delivered
   }
 
-  /** A new stream begins after `delivered`: what is held of the old one will come again. */
+  /** A new stream begins: what is held of the old one will come again. */
   startOver(): void {
     this.#held = []
+    this.#isNewStream = true
   }
 
   /** What can be handed on now; undefined when that is nothing. */
   take(message: WatchMessage): WatchBatch | undefined {
     if (message.events.length === 0) return this.#progress(message)
-    this.#check(message.events)
-    const events = this.#held.length === 0 ? message.events : [...this.#held, ...message.events]
+    const owed = this.#owed(message.events)
+    if (owed.length === 0) return undefined
+    this.#check(owed)
+    const events = this.#held.length === 0 ? owed : [...this.#held, ...owed]
     const whole = message.fragment ? lastRevisionStart(events) : events.length
     this.#held = events.slice(whole)
     if (whole === 0) return undefined
@@ -42,6 +46,14 @@ export class WholeRevisions {
       revision: this.#delivered,
       events: whole === events.length ? events : events.slice(0, whole),
     }
+  }
+
+  /** A stream may begin a little before what is owed, but never goes back there. */
+  #owed(events: readonly WatchEvent[]): readonly WatchEvent[] {
+    if (!this.#isNewStream) return events
+    const owed = events.filter((event) => event.kv.modRevision > this.#delivered)
+    this.#isNewStream = owed.length === 0
+    return owed
   }
 
   /** A member that lags behind the one before may report less than we have: that is no news. */

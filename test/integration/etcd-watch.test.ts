@@ -189,6 +189,48 @@ describe('etcd watch: one member', () => {
     assert.deepEqual(end, { done: true, value: undefined })
   })
 
+  test('watch: progress is answered where nothing happens', async () => {
+    const { revision } = await client.txn({ success: [put('quiet/1')] })
+    const ending = new AbortController()
+    const watch = client.watch({
+      ...under('quiet/'),
+      startRevision: revision + 1,
+      signal: ending.signal,
+    })
+    const seen: number[] = []
+    const watching = (async () => {
+      for await (const batch of watch) {
+        assert.equal(batch.events.length, 0, 'nothing that was not asked for')
+        seen.push(batch.revision)
+        if (seen.length === 3) ending.abort()
+      }
+    })()
+    const asking = setInterval(() => watch.requestProgress(), 200)
+    await Promise.race([watching, pause(5_000)])
+    clearInterval(asking)
+    ending.abort()
+    assert.deepEqual(seen, [revision, revision, revision])
+  })
+
+  test('watch: goes on from the oldest revision that is left', async () => {
+    const first = await client.txn({ success: [put('left/1')] })
+    const second = await client.txn({ success: [put('left/2')] })
+    await client.compact(second.revision)
+    const ending = new AbortController()
+    const watch = client.watch({
+      ...under('left/'),
+      startRevision: second.revision,
+      signal: ending.signal,
+    })
+    const keys: string[] = []
+    for await (const batch of watch) {
+      keys.push(...keysOf([batch]))
+      if (keys.length > 0) ending.abort()
+    }
+    assert.deepEqual(keys, ['left/2'])
+    assert.equal(second.revision, first.revision + 1)
+  })
+
   test('watch: a consumer that does not read bounds what is held, and misses nothing', async () => {
     await using proxy = await FaultProxy.start(etcd.endpoints[0] ?? '')
     const slow = new EtcdClient({ endpoints: [proxy.address], defaultTimeoutMs: 5_000 })

@@ -1,0 +1,75 @@
+import { CachedStorage, type CachedStorageOptions } from '../../../src/cache/cached-storage.ts'
+import { EtcdClient } from '../../../src/etcd/client.ts'
+import { silentLog } from '../../../src/lib/log.ts'
+import { EtcdStorage } from '../../../src/storage/etcd-storage.ts'
+import type { EventKey } from '../../../src/storage/storage.ts'
+import { type Lie, lies, lying } from './lying-storages.ts'
+import type { MakeStorage, StorageInstance } from './storage-instance.ts'
+
+/** Under which all keys are; the history is read back from here. */
+export const prefix = '/registry'
+
+const callTimeoutMs = 5_000
+
+/** What a run can be made with: what we have, and what must be found out. */
+export const storages: Readonly<Record<string, MakeStorage>> = {
+  etcd: (endpoints) => Promise.resolve(makeEtcdStorage(endpoints, true)),
+  'etcd-ungrouped': (endpoints) => Promise.resolve(makeEtcdStorage(endpoints, false)),
+  cached: (endpoints) => makeCachedStorage(endpoints),
+  'cached-small': (endpoints) => makeCachedStorage(endpoints, forgetful),
+  ...Object.fromEntries(Object.entries(lies).map(([name, lie]) => [name, makeLying(lie)])),
+}
+
+function makeLying(lie: Lie): MakeStorage {
+  return (endpoints) => Promise.resolve(lying(makeEtcdStorage(endpoints, true), lie))
+}
+
+function makeEtcdStorage(endpoints: readonly string[], groupCommit: boolean): StorageInstance {
+  const client = new EtcdClient({ endpoints, defaultTimeoutMs: callTimeoutMs })
+  const storage = new EtcdStorage({ client, prefix, groupCommit, onCorrupt: failOnCorrupt })
+  return {
+    storage,
+    crash: () => client.close(),
+    close: async () => {
+      await storage.close()
+      client.close()
+    },
+  }
+}
+
+/** So little is kept that watches and lists have to go to etcd for the rest all the time. */
+const forgetful = {
+  historyBounds: { changesMax: 20, bytesMax: 1024 * 1024 },
+  memoryBounds: { statesMax: 2, stateAgeMsMax: 1_000, stateBytesMax: 64 * 1024 },
+} as const
+
+async function makeCachedStorage(
+  endpoints: readonly string[],
+  bounds?: Pick<CachedStorageOptions, 'historyBounds' | 'memoryBounds'>,
+): Promise<StorageInstance> {
+  const client = new EtcdClient({ endpoints, defaultTimeoutMs: callTimeoutMs })
+  const recall = (key: EventKey) => cached.recall(key)
+  const inner = new EtcdStorage({ client, prefix, recall, onCorrupt: failOnCorrupt })
+  const cached = new CachedStorage({ inner, log: silentLog, ...bounds })
+  const stop = new AbortController()
+  const running = cached.run(stop.signal)
+  await cached.synced
+  return {
+    storage: cached,
+    crash: () => {
+      client.close()
+      stop.abort()
+    },
+    close: async () => {
+      await inner.close()
+      stop.abort()
+      await running
+      client.close()
+    },
+  }
+}
+
+/** Nobody else writes here, so everything must be readable. */
+function failOnCorrupt(key: Buffer): never {
+  throw new Error(`not an event as we store them: ${key.toString()}`)
+}
