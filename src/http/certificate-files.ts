@@ -46,9 +46,10 @@ export async function ensureSelfSigned(
   address: string,
 ): Promise<CertificatePaths & { readonly isNew: boolean }> {
   const paths = { certFile: join(dir, 'tidings.crt'), keyFile: join(dir, 'tidings.key') }
+  const isEvery = address === '0.0.0.0' || address === '::'
+  const lasting = ['localhost', '127.0.0.1', '::1', hostname(), ...(isEvery ? [] : [address])]
   // Addresses come and go with interfaces; a certificate is not replaced for that.
-  const lasting = ['localhost', '127.0.0.1', '::1', hostname()]
-  const hosts = hostNames(address, lasting)
+  const hosts = isEvery ? [...new Set([...lasting, ...interfaceAddresses()])] : lasting
   if (await isStillGood(paths, lasting)) return { ...paths, isNew: false }
 
   const { cert, key } = await makeSelfSigned(hosts)
@@ -110,20 +111,12 @@ async function isStillGood(paths: CertificatePaths, hosts: readonly string[]): P
   }
 }
 
-/** Every name and address under which a client may reach this host. */
-function hostNames(address: string, lasting: readonly string[]): readonly string[] {
-  const names = new Set(lasting)
-  if (address !== '0.0.0.0' && address !== '::') names.add(address)
-  else for (const list of Object.values(networkInterfaces())) addAddresses(names, list)
-  return [...names]
-}
-
-function addAddresses(
-  names: Set<string>,
-  list: ReturnType<typeof networkInterfaces>[string],
-): void {
-  // Link-local addresses only mean something together with an interface, which no URL carries.
-  for (const { address } of list ?? []) if (!address.startsWith('fe80:')) names.add(address)
+/** Link-local ones only mean something together with an interface, which no URL carries. */
+function interfaceAddresses(): readonly string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((list) => list ?? [])
+    .map(({ address }) => address)
+    .filter((address) => !address.startsWith('fe80:'))
 }
 
 /** Readers see the old file or the new one, never half of one. */
