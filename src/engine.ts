@@ -53,8 +53,11 @@ export class Engine {
     })
   }
 
-  /** Rejects when a credentials file cannot be read. */
-  async open(): Promise<void> {
+  /**
+   * Rejects when a credentials file cannot be read. `onFatal` hears of what can only be mended by
+   * starting again.
+   */
+  async open(onFatal: (error: unknown) => void): Promise<void> {
     const client = await this.#datastore.open()
     const { etcdPrefix: prefix, groupCommit, eventTtlMs, etcdCompactionIntervalMs } = this.#options
     const log = this.#log.child({ logger: 'storage' })
@@ -89,6 +92,7 @@ export class Engine {
       cached.synced.then(() => retention.run(signal)),
       cached.synced.then(() => this.#datastore.inspect()),
     ])
+    running.catch(onFatal)
     this.#parts = { written, cached, retention, running }
     this.#watch(this.#parts)
   }
@@ -110,8 +114,11 @@ export class Engine {
   /** Lets another replica sweep, finishes writes under way, then leaves etcd. */
   async close(): Promise<void> {
     this.#end.abort()
-    await within(GOODBYE_MS, Promise.all([this.#parts?.running, this.#parts?.written.close()]))
-    this.#datastore.close()
+    try {
+      await within(GOODBYE_MS, Promise.all([this.#parts?.running, this.#parts?.written.close()]))
+    } finally {
+      this.#datastore.close()
+    }
     await this.#parts?.running
   }
 

@@ -58,6 +58,7 @@ export class Server {
   readonly #healthMetrics = new HealthMetrics()
   readonly #listeners: Listener[] = []
   #certificateFollower: { stop(): void } | undefined
+  #onFatal: (error: unknown) => void = () => {}
 
   constructor(options: Options, log: Log, writer: { lastFlushedAt(): number }) {
     this.#options = options
@@ -66,7 +67,10 @@ export class Server {
     this.#engine = new Engine(options, log, this.#metrics)
     this.#startup = new Startup(
       [
-        { name: 'generic-apiserver-start-informers', run: () => this.#engine.open() },
+        {
+          name: 'generic-apiserver-start-informers',
+          run: () => this.#engine.open((error) => this.#onFatal(error)),
+        },
         { name: 'apiservice-registration-controller', run: async () => this.#installServices() },
       ],
       log,
@@ -85,7 +89,7 @@ export class Server {
 
   /**
    * Listens, then starts up in the background: probes are answered from the first moment.
-   * `onFatal` hears of a start-up that failed for good.
+   * `onFatal` hears of what only another start can mend.
    */
   async start(onFatal: (error: unknown) => void): Promise<Addresses> {
     const { bindAddress, securePort, insecurePort } = this.#options
@@ -116,6 +120,7 @@ export class Server {
       },
       onProblem: (err) => this.#log.warn('Serving certificate not reloaded', { err }),
     })
+    this.#onFatal = onFatal
     this.#startup.run().catch(onFatal)
     return { secure, insecure, certFile: paths.certFile }
   }

@@ -317,3 +317,30 @@ async function until(holds: () => boolean): Promise<void> {
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
 }
+
+test('lists: a page is of one state, whatever arrives while it is being asked for', async () => {
+  // A batch may be taken in between any two steps of a list: every step gets its turn.
+  for (let steps = 0; steps < 60; steps++) {
+    const store = new HandMadeStore()
+    const cached = await synced(store)
+    for (let n = 0; n < 40; n++) store.tell(store.put('a', `${n}`))
+    for (let step = 0; step < steps; step++) await Promise.resolve()
+    const page = await cached.list(all, { limit: 10, signal, notOlderThan: beginning })
+    for (const { version } of page.items) {
+      assert.ok(version <= page.version, `after ${steps} steps: ${version} in ${page.version}`)
+    }
+  }
+})
+
+test('a store that goes back in time ends the following, as nothing remembered holds', async () => {
+  const store = new HandMadeStore()
+  for (let n = 0; n < 10; n++) store.put(`e-${n}`)
+  const cached = new CachedStorage({ inner: store, log })
+  const running = cached.run(signal)
+  const ended = assert.rejects(running, /went back from revision 11 to 3: was it restored/)
+  await cached.synced
+  const reading = cached.get(keyOf('e-1'), { signal })
+  store.questions[0]?.resolve(versionOfState(3))
+  await reading
+  await ended
+})

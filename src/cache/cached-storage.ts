@@ -82,6 +82,7 @@ export class CachedStorage implements EventStorage {
   readonly #reflector: Reflector
   readonly #question: SharedQuestion
   readonly #behind: Behind
+  readonly #setBack = Promise.withResolvers<never>()
 
   constructor(options: CachedStorageOptions) {
     const { inner, log } = options
@@ -100,17 +101,26 @@ export class CachedStorage implements EventStorage {
       clock: this.#clock,
       log,
     })
-    this.#question = new SharedQuestion(() => {
+    this.#question = new SharedQuestion(async () => {
+      const known = this.#memory.version
       // Shared by many, so that nobody's signal may end it; it ends by the store's own deadline.
       const { signal } = new AbortController()
-      return inner.currentVersion({ signal })
+      const newest = await inner.currentVersion({ signal })
+      if (isAfter(known, newest)) this.#setBack.reject(wentBack(known, newest))
+      return newest
     })
     this.#behind = new Behind(inner)
+    // Heard by whoever runs it; nobody may be there yet.
+    this.#setBack.promise.catch(() => {})
   }
 
-  /** Keeps memory up until aborted. Rejects on a bug only. */
-  run(signal: AbortSignal): Promise<void> {
-    return this.#reflector.run(signal)
+  /**
+   * Keeps memory up until aborted. Rejects on a bug, and when the store has been set back to an
+   * earlier state: versions will then be given out a second time, and nothing that is remembered
+   * here, or by any client, can be trusted any more.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    await Promise.race([this.#reflector.run(signal), this.#setBack.promise])
   }
 
   /** Everything has been read and is being followed. */
@@ -123,7 +133,7 @@ export class CachedStorage implements EventStorage {
     return this.#reflector.synced
   }
 
-  /** How long ago the store was last heard of: how old memory may be at most. */
+  /** How long ago the follower last heard of the store. */
   get lagMs(): number {
     return this.#reflector.silentMs
   }
@@ -158,8 +168,7 @@ export class CachedStorage implements EventStorage {
   }
 
   async get(key: EventKey, options: ReadOptions): Promise<StoredEvent> {
-    const state = await this.#freshState(options)
-    if (state === undefined) return this.#inner.get(key, options)
+    if (!(await this.#isFresh(options))) return this.#inner.get(key, options)
     const stored = this.#found(key)
     if (stored === undefined) throw missing(key)
     return stored
@@ -167,10 +176,9 @@ export class CachedStorage implements EventStorage {
 
   async list(scope: EventScope, options: ListOptions): Promise<EventPage> {
     throwIfAborted(options.signal)
-    const state =
-      options.at === undefined
-        ? await this.#freshState(options)
-        : this.#stateAt(options.at, options.notOlderThan)
+    const isPresent = options.at === undefined && (await this.#isFresh(options))
+    // Looked at in the same breath as it is read: the present is good until the next change.
+    const state = isPresent ? this.#memory.peek() : this.#stateAt(options)
     if (state === undefined) return this.#inner.list(scope, options)
     return readPage(this.#memory, state, { ...options, scope })
   }
@@ -212,23 +220,24 @@ export class CachedStorage implements EventStorage {
   }
 
   /** Undefined when memory has not, or not any more, what was asked for. */
-  #stateAt(at: Version, notOlderThan: Version | undefined): State | undefined {
+  #stateAt({ at, notOlderThan }: ListOptions): State | undefined {
+    if (at === undefined) return undefined
     if (notOlderThan !== undefined && isAfter(notOlderThan, at)) return undefined
     const isPresent = versionOfState(revisionOf(at)) === this.#memory.version
     if (isPresent && this.#reflector.isCurrent) return this.#memory.peek()
     return this.#memory.keptAt(at)
   }
 
-  /** The present, once it is fresh enough. Undefined when that cannot be waited for. */
-  async #freshState(options: ReadOptions): Promise<State | undefined> {
+  /** Whether the present is fresh enough, now or soon. */
+  async #isFresh(options: ReadOptions): Promise<boolean> {
     throwIfAborted(options.signal)
     const beganAtMs = this.#clock.now()
-    const isFresh = this.#reflector.isCurrent && (await this.#becomesFresh(options))
-    const state = isFresh && this.#reflector.isCurrent ? this.#memory.peek() : undefined
+    const isFresh =
+      this.#reflector.isCurrent && (await this.#becomesFresh(options)) && this.#reflector.isCurrent
     if (options.notOlderThan === undefined) {
-      this.#options.onConsistentRead?.(this.#clock.now() - beganAtMs, state !== undefined)
+      this.#options.onConsistentRead?.(this.#clock.now() - beganAtMs, isFresh)
     }
-    return state
+    return isFresh
   }
 
   async #becomesFresh(options: ReadOptions): Promise<boolean> {
@@ -250,4 +259,10 @@ export class CachedStorage implements EventStorage {
   #has(version: Version): boolean {
     return this.#reflector.isCurrent && !isAfter(version, this.#memory.version)
   }
+}
+
+function wentBack(known: Version, newest: Version): Error {
+  return new Error(
+    `the store went back from revision ${revisionOf(known)} to ${revisionOf(newest)}: was it restored from a snapshot?`,
+  )
 }

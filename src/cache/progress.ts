@@ -9,7 +9,7 @@ interface Waiter {
 /** How far memory has come, and who waits for it to come further. */
 export class Progress {
   readonly #hurry: () => void
-  #waiters: Waiter[] = []
+  #waiters = new Set<Waiter>()
 
   /** `hurry` asks for news of progress; called while somebody waits. */
   constructor(hurry: () => void) {
@@ -17,7 +17,7 @@ export class Progress {
   }
 
   get waiting(): number {
-    return this.#waiters.length
+    return this.#waiters.size
   }
 
   /** Resolves to whether the version was reached before the time was over or all was given up. */
@@ -35,12 +35,12 @@ export class Progress {
       }
       const waiter = { version, end }
       const giveUp = () => {
-        this.#waiters = this.#waiters.filter((other) => other !== waiter)
+        this.#waiters.delete(waiter)
         end(false)
       }
       const timer = setTimeout(giveUp, waitMsMax)
       signal.addEventListener('abort', giveUp)
-      this.#waiters.push(waiter)
+      this.#waiters.add(waiter)
       this.#hurry()
     })
     throwIfAborted(signal)
@@ -48,17 +48,18 @@ export class Progress {
   }
 
   reached(version: Version): void {
-    if (this.#waiters.length === 0) return
-    const due = this.#waiters.filter((waiter) => !isAfter(waiter.version, version))
-    this.#waiters = this.#waiters.filter((waiter) => isAfter(waiter.version, version))
-    for (const waiter of due) waiter.end(true)
-    if (this.#waiters.length > 0) this.#hurry()
+    for (const waiter of this.#waiters) {
+      if (isAfter(waiter.version, version)) continue
+      this.#waiters.delete(waiter)
+      waiter.end(true)
+    }
+    if (this.#waiters.size > 0) this.#hurry()
   }
 
   /** Nothing will be reached for some time. */
   giveUp(): void {
     const all = this.#waiters
-    this.#waiters = []
+    this.#waiters = new Set()
     for (const waiter of all) waiter.end(false)
   }
 }

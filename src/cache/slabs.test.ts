@@ -59,3 +59,17 @@ test('slabs: a view outlives the body it was of', () => {
   for (let slot = 2; slot < 2_000; slot++) places.set(slot, slabs.put(slot, Buffer.alloc(1_000, 9)))
   assert.ok(view.every((byte) => byte === 7))
 })
+
+test('slabs: what is dead before its slab is full is not kept either', () => {
+  const places = new Map<number, number>()
+  const slabs = new Slabs({
+    placeOf: (slot) => places.get(slot) ?? -1,
+    moved: (slot, place) => places.set(slot, place),
+  })
+  const body = Buffer.alloc(900)
+  for (let round = 0; round < 10_000; round++) {
+    const place = slabs.put(1, body)
+    slabs.free(place, body.length)
+  }
+  assert.ok(slabs.bytesHeld <= 2 * 256 * 1024, `${slabs.bytesHeld} bytes held for nothing`)
+})

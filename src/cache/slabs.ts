@@ -49,8 +49,15 @@ export class Slabs {
     const need = headerBytes + body.length
     // What would take a slab for itself gets one, of its own size.
     if (need > slabBytes / 2) return this.#append(this.#open(need), slot, body)
-    if (this.#current.used + need > slabBytes) this.#current = this.#open(slabBytes)
+    while (this.#current.used + need > slabBytes) this.#seal()
     return this.#append(this.#current, slot, body)
+  }
+
+  /** What died while the slab was being filled has not been looked at; nobody else will. */
+  #seal(): void {
+    const sealed = this.#current
+    this.#current = this.#open(slabBytes)
+    if (sealed.alive < sealed.used * aliveMin) this.#giveUp(sealed)
   }
 
   view(place: number, length: number): Buffer {

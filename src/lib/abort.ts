@@ -18,6 +18,9 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
 /** Waits for `work`, but no longer than this; what becomes of it afterwards is not looked at. */
 export async function within(msMax: number, work: Promise<unknown>): Promise<void> {
   const bound = new AbortController()
-  await Promise.race([work, pause(msMax, bound.signal)])
-  bound.abort()
+  try {
+    await Promise.race([work, pause(msMax, bound.signal)])
+  } finally {
+    bound.abort()
+  }
 }

@@ -2,6 +2,8 @@ import type { Command, FlagTable, Rule } from './flag.ts'
 import { optionalPath } from './kinds.ts'
 import { type Options, serverFlags } from './options.ts'
 
+const compactionIntervalMsMin = 60_000
+
 const rules: readonly Rule<Options>[] = [
   {
     about: ['etcdServers'],
@@ -18,6 +20,13 @@ const rules: readonly Rule<Options>[] = [
         ? undefined
         : `--etcd-servers mixes ${[...schemes].join(' and ')}: use one scheme for all of them`
     },
+  },
+  {
+    about: ['etcdCompactionIntervalMs'],
+    check: ({ etcdCompactionIntervalMs }) =>
+      etcdCompactionIntervalMs === 0 || etcdCompactionIntervalMs >= compactionIntervalMsMin
+        ? undefined
+        : '--etcd-compaction-interval is shorter than 1m: a replica that starts could not read everything before its history is gone. Write 1m or more, or 0 for never',
   },
   together('tlsCertFile', 'tlsPrivateKeyFile'),
   together('etcdCertFile', 'etcdKeyFile'),

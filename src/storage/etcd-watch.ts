@@ -81,7 +81,7 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
     const { kv } = event
     const key = keys.parse(kv.key)
     if (event.type === 'delete') {
-      const version = this.#numbering.delete(kv.modRevision)
+      const version = this.#goneAt(kv.modRevision)
       return key === undefined ? undefined : { key, version, value: undefined, event }
     }
     const value = openValue(kv.value)
@@ -91,7 +91,20 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
     onCorrupt(kv.key)
     if (key === undefined) return undefined
     // Whoever knew an event by this key must hear that it is there no more.
-    return { key, version: this.#numbering.delete(kv.modRevision), value: undefined, event }
+    return { key, version: this.#goneAt(kv.modRevision), value: undefined, event }
+  }
+
+  /**
+   * Somebody who deletes thousands of events at once, past us, leaves a revision whose changes have
+   * no versions to be told apart by. Whoever watches over it has to list anew.
+   */
+  #goneAt(revision: number): Version {
+    const version = this.#numbering.delete(revision)
+    if (version !== undefined) return version
+    throw new StorageError({
+      kind: 'compacted',
+      message: `revision ${revision} has too many changes to be told one by one`,
+    })
   }
 
   #isWanted(change: NumberedChange): boolean {

@@ -136,7 +136,11 @@ export class GroupCommit {
 
   #refuse(bytes: number): StorageError | undefined {
     if (this.#closing !== undefined) {
-      return new StorageError({ kind: 'unavailable', message: 'this replica is shutting down' })
+      return new StorageError({
+        kind: 'unavailable',
+        message: 'this replica is shutting down',
+        retryAfterMs,
+      })
     }
     const operationsMax = this.#options.waitingOperationsMax ?? waitingOperationsMax
     const bytesMax = this.#options.waitingBytesMax ?? waitingBytesMax

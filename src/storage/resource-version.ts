@@ -120,8 +120,10 @@ export class ChangeNumbering {
     return versionOfChange(revision, index)
   }
 
-  delete(revision: number): Version {
+  /** Undefined when the revision has more changes than there are numbers: it was not ours. */
+  delete(revision: number): Version | undefined {
     this.#enter(revision)
+    if (this.#last >= changeIndexMax) return undefined
     this.#last += 1
     return versionOfChange(revision, this.#last)
   }

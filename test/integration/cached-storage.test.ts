@@ -327,3 +327,50 @@ test('a key overwritten by somebody else is no event any more, in memory as in e
   end.abort()
   await watching
 })
+
+for (const count of [999, 1_000, 1_100]) {
+  test(`${count} events deleted past us in one revision: memory follows, who watched lists anew`, async () => {
+    await using etcd = await startEtcd()
+    await using replica = new Replica(etcd.endpoints[0] ?? '')
+    await replica.cached.synced
+    const from = await create(replica.cached, 'first')
+    const others = Array.from({ length: count - 1 }, (_, n) => create(replica.cached, `e-${n}`))
+    await Promise.all(others)
+    const end = new AbortController()
+    const seen: WatchItem[] = []
+    const watching = (async () => {
+      for await (const { items } of replica.cached.watch(all, { from, signal: end.signal })) {
+        seen.push(...items)
+      }
+    })()
+    const ending = watching.then(
+      () => 'the signal',
+      (error: { readonly kind?: string }) => error.kind,
+    )
+    await eventually('the watcher has seen them come', () => seen.length >= count - 1)
+    await replica.client.txn({
+      success: [
+        {
+          type: 'delete',
+          key: Buffer.from('/registry/events/'),
+          rangeEnd: Buffer.from('/registry/events0'),
+        },
+      ],
+    })
+    const page = await replica.cached.list(all, { limit: 10, signal })
+    assert.deepEqual(page.items, [])
+    if (count <= 999) {
+      await eventually('each delete is told', () => seen.length === 2 * count - 1)
+      end.abort()
+      assert.equal(await ending, 'the signal')
+    } else {
+      assert.equal(await ending, 'compacted')
+    }
+    await create(replica.cached, 'after')
+    const again = await replica.cached.list(all, { limit: 10, signal })
+    assert.deepEqual(
+      again.items.map(({ key }) => key.name),
+      ['after'],
+    )
+  })
+}
