@@ -1,7 +1,7 @@
 /** Orders of events that a real etcd cannot be made to show, with a store that is moved by hand. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Log } from '../lib/log.ts'
+import { silentLog as log } from '../lib/log.ts'
 import { StorageError } from '../storage/errors.ts'
 import {
   beginning,
@@ -26,14 +26,6 @@ import { madeEvent } from './made-events.test.ts'
 const { signal } = new AbortController()
 const all = { namespace: undefined }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
-const log: Log = {
-  info: () => {},
-  warn: () => {},
-  error: () => {},
-  v: () => {},
-  enabled: () => false,
-  child: () => log,
-}
 
 type Outcome = { readonly batch: WatchBatch<FollowItem> } | { readonly error: Error }
 

@@ -1,9 +1,9 @@
 import { CachedStorage } from '../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../src/etcd/client.ts'
+import { silentLog } from '../../src/lib/log.ts'
 import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
 import { revisionOf } from '../../src/storage/resource-version.ts'
 import { startEtcdCluster } from '../support/etcd.ts'
-import { silentLog } from '../support/silent-log.ts'
 import { eventBody, eventKey } from '../support/stored-events.ts'
 import { type StorageUnderTest, storageContract } from './storage-contract.ts'
 
