@@ -17,7 +17,7 @@ export interface DatastoreOptions {
 }
 
 /** A health question must be answered, not only asked, within the time the operator gave it. */
-const ANSWER_MARGIN_MS = 50
+const ASKING_SHARE = 0.9
 const CALL_TIMEOUT_MS = 10_000
 
 /**
@@ -58,7 +58,7 @@ export class Datastore {
     if (members.every(({ state }) => state === 'failing')) {
       throw new Error(`error getting data from etcd: ${members[0]?.lastError?.message}`)
     }
-    const timeoutMs = Math.max(healthTimeoutMs - ANSWER_MARGIN_MS, healthTimeoutMs / 2)
+    const timeoutMs = Math.ceil(healthTimeoutMs * ASKING_SHARE)
     try {
       await this.#client.range(
         { key: Buffer.from(`${prefix}/health`), keysOnly: true },

@@ -15,7 +15,12 @@ function watchStatus(server: Tidings, path: string): { stop(): Promise<number[]>
   let isOver = false
   const loop = (async () => {
     while (!isOver) {
-      seen.push((await server.ask(path)).status)
+      // No answer at all is seen too, as a status nobody has.
+      const status = await server.ask(path).then(
+        (answer) => answer.status,
+        () => 0,
+      )
+      seen.push(status)
       await sleep(50)
     }
   })()
