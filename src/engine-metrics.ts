@@ -79,7 +79,7 @@ const CACHE: readonly Figure<CacheStats>[] = [
   },
   {
     name: 'tidings_memory_event_bytes',
-    help: 'Size of the live events in memory.',
+    help: 'Size of the buffers that hold the live events, free room included.',
     read: (stats) => stats.bodyBytes,
   },
   {

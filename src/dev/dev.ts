@@ -53,13 +53,18 @@ export function devBanner(
   const curl = `curl --cacert ${server.certFile}`
   const base = `https://localhost:${server.secure.port}`
   return `
-tidings is up at ${base}, in front of a private etcd at ${etcd.endpoint}.
+tidings is up, in front of a private etcd:
+
+  ${base}
+  ${etcd.endpoint}
+
 In another terminal:
 
   ${curl} '${base}/readyz?verbose'
   ${curl} '${base}/livez'
   ${curl} '${base}/readyz/datastore'
   ${curl} '${base}/version'
+  ${curl} '${base}/metrics'
 
 Everything is kept in ${etcd.folder} and removed at the end.
 Press Ctrl-C to stop.

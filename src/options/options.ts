@@ -175,14 +175,14 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: duration({ positive: false }),
     default: 300_000,
-    help: "How often one of the replicas makes etcd forget its history, all but the last interval's. 0 leaves that to somebody else.",
+    help: "How often one of the replicas makes etcd forget its history, all but the last interval's: of the whole etcd, whatever the prefix. At least 1m; 0 leaves that to somebody else.",
   },
   eventTtlMs: {
     name: 'event-ttl',
     topic: 'Storage',
     kind: lifetime,
     default: 3_600_000,
-    help: 'How long an event is kept after its last change. With never, nothing is deleted by itself and etcd fills up.',
+    help: 'How long an event is kept after its last change. With never, nothing is deleted by itself and etcd fills up. At least 1s.',
   },
   groupCommit: {
     name: 'group-commit',
