@@ -42,20 +42,16 @@ export class Conversation implements Request {
   #isClosed = false
   #waiters: Waiters | undefined
 
-  /** Undefined when the target cannot be a path; the client has then been told so. */
-  static start(wire: Wire, context: ConversationContext): Conversation | undefined {
+  /** A target that cannot be a path, or a query beyond all measure, is refused here and now. */
+  static start(wire: Wire, context: ConversationContext): void {
     const target = splitTarget(wire.target)
     if (target === undefined) {
       refuse(wire, 400, 'the request target is not a valid path\n')
-      return undefined
-    }
-    if (isTooMuch(target.search)) {
+    } else if (isTooMuch(target.search)) {
       refuse(wire, 414, 'the query is longer than any that could be meant\n')
-      return undefined
+    } else {
+      void new Conversation(wire, context, target).#run()
     }
-    const conversation = new Conversation(wire, context, target)
-    void conversation.#run()
-    return conversation
   }
 
   private constructor(wire: Wire, context: ConversationContext, target: Target) {

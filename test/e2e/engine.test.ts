@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { EtcdClient } from '../../src/etcd/client.ts'
 import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
 import { startEtcd } from '../support/etcd.ts'
+import { eventually } from '../support/eventually.ts'
 import { Tidings } from '../support/tidings.ts'
 
 /** The value of a series at `/metrics`; undefined when there is none. */
@@ -12,14 +13,7 @@ async function metric(server: Tidings, series: string): Promise<number | undefin
   return line === undefined ? undefined : Number(line.slice(series.length + 1))
 }
 
-async function until(check: () => Promise<boolean>, what: string): Promise<void> {
-  const endsAt = performance.now() + 15_000
-  while (!(await check())) {
-    if (performance.now() > endsAt) throw new Error(`not within 15 s: ${what}`)
-    await new Promise((resolve) => setTimeout(resolve, 50))
-  }
-}
-
+const PATIENCE_MS = 15_000
 const OBJECTS = 'apiserver_storage_objects{resource="events.events.k8s.io"}'
 
 describe('the engine of a running server', () => {
@@ -39,17 +33,29 @@ describe('the engine of a running server', () => {
       )
     try {
       await Promise.all(Array.from({ length: 50 }, (_, index) => create(`before-${index}`)))
-      await until(async () => (await metric(server, OBJECTS)) === 50, '50 objects followed')
+      await eventually(
+        '50 objects followed',
+        async () => (await metric(server, OBJECTS)) === 50,
+        PATIENCE_MS,
+      )
 
       await etcd.member(0).kill()
       await server.until('/readyz', ({ status }) => status === 500, 5000)
       await etcd.member(0).start()
       await create('after')
-      await until(async () => (await metric(server, OBJECTS)) === 51, 'the follower caught up')
+      await eventually(
+        'the follower caught up',
+        async () => (await metric(server, OBJECTS)) === 51,
+        PATIENCE_MS,
+      )
       await server.until('/readyz', ({ status }) => status === 200, 5000)
 
       assert.equal(await metric(server, 'tidings_sweeper_role'), 1)
-      await until(async () => (await metric(server, OBJECTS)) === 0, 'all are swept')
+      await eventually(
+        'all are swept',
+        async () => (await metric(server, OBJECTS)) === 0,
+        PATIENCE_MS,
+      )
       assert.ok(((await metric(server, 'tidings_swept_events_total')) ?? 0) >= 50)
       const { count } = await client.range({
         key: Buffer.from('/registry/events/'),
