@@ -12,7 +12,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { ConversationContext } from './conversation.ts'
 import { Conversation } from './conversation.ts'
 import type { Handler, Peer, Request, Response } from './exchange.ts'
-import type { HttpLimits } from './limits.ts'
+import { type HttpLimits, LINGER_MS } from './limits.ts'
 import { peerOf } from './peer.ts'
 import { Sessions } from './sessions.ts'
 import type { Wire } from './wire.ts'
@@ -223,6 +223,17 @@ export class Listener {
     http1.maxHeadersCount = this.#options.limits.headerCountMax
     http1.on('request', accept)
     http1.on('checkContinue', accept)
+    const refused = new WeakSet<object>()
+    http1.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
+      // The rest of what it sends is no better, and comes here piece by piece.
+      if (refused.has(socket)) return
+      refused.add(socket)
+      // Errors of the connection itself come here too, and cannot be answered.
+      const isHttp = /^(HPE_|ERR_HTTP_)/.test(error.code ?? '')
+      const isBusy = (this.#underWay.get(socket) ?? 0) > 0
+      if (isHttp && socket.writable && !isBusy) refuseConnection(socket, error.code)
+      else socket.destroy()
+    })
   }
 
   /** Node starts requests that are sent ahead all at once, without a limit of its own. */
@@ -264,6 +275,24 @@ export class Listener {
     return peer
   }
 }
+
+/**
+ * Answers what could not be read as a request. Node does the same but closes at once, and what the
+ * client is still sending then resets the connection, often before the answer is read.
+ */
+function refuseConnection(socket: Socket, code: string | undefined): void {
+  const status = UNREADABLE.get(code ?? '') ?? '400 Bad Request'
+  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`)
+  socket.resume()
+  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
+  socket.once('close', () => clearTimeout(timer))
+}
+
+const UNREADABLE: ReadonlyMap<string, string> = new Map([
+  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
+  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', '413 Payload Too Large'],
+  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
+])
 
 function secureContext(tls: TlsSettings): SecureContextOptions {
   return {
