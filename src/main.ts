@@ -1,5 +1,6 @@
 #!/usr/bin/env node
 import { versionLine } from './build-info.ts'
+import { DevAccess } from './dev/access.ts'
 import { DevEtcd, devBanner } from './dev/dev.ts'
 import { createLog, type Log } from './lib/log.ts'
 import { LogWriter } from './lib/log-writer.ts'
@@ -48,10 +49,21 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
   try {
     // biome-ignore lint/style/noProcessEnv: PATH is how programs are found, not a setting of ours.
     const etcd = await DevEtcd.start(asked.etcdBinary, process.env['PATH'] ?? '')
-    const options = { ...asked, etcdServers: [etcd.endpoint], certDir: etcd.certDir }
-    const server = new Server(options, log, writer)
-    await run(server, log, (addresses) => {
-      process.stdout.write(devBanner(addresses, etcd))
+    const access = await DevAccess.create(etcd.folder)
+    const options: Options = {
+      ...asked,
+      etcdServers: [etcd.endpoint],
+      certDir: etcd.certDir,
+      tokenAuthFile: access.tokenFile,
+    }
+    await run(new Server(options, log, writer), log, async ({ secure, certFile }) => {
+      const server = {
+        url: `https://localhost:${secure.port}`,
+        certFile,
+        group: options.eventsGroup,
+      }
+      await access.writeKubeconfig(server.url, certFile)
+      process.stdout.write(devBanner({ server, etcd, access }))
       etcd.onUnexpectedEnd(() => endWithError(log, new Error('the private etcd has ended')))
     })
     await etcd.stop()
@@ -65,7 +77,7 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
 async function run(
   server: Server,
   log: Log,
-  onStarted: (addresses: Awaited<ReturnType<Server['start']>>) => void = () => {},
+  onStarted: (addresses: Awaited<ReturnType<Server['start']>>) => Promise<void> = async () => {},
 ): Promise<void> {
   process.removeAllListeners('SIGTERM')
   process.removeAllListeners('SIGINT')
@@ -84,7 +96,7 @@ async function run(
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
   try {
-    onStarted(await server.start((error) => endWithError(log, error)))
+    await onStarted(await server.start((error) => endWithError(log, error)))
     await stopped
   } catch (error) {
     endWithError(log, error)

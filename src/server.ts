@@ -1,11 +1,14 @@
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
 import { buildInfo } from './build-info.ts'
+import { discoveryService } from './endpoints/discovery.ts'
+import { eventsService, eventsServiceName } from './endpoints/events-service.ts'
 import { lateResponse, serve } from './endpoints/serve.ts'
 import { metricsService, versionService } from './endpoints/server-info.ts'
 import { Services } from './endpoints/services.ts'
 import { Engine } from './engine.ts'
-import { hostGate } from './gate/gate.ts'
+import { FileTokens, noTokens } from './gate/bearer-token.ts'
+import { createGate, type Gate, type TokenUsers } from './gate/gate.ts'
 import {
   conditionCheck,
   datastoreCheck,
@@ -32,6 +35,7 @@ import { Startup } from './startup.ts'
 const LOOPBACK = '127.0.0.1'
 const METRICS_PATH = '/metrics'
 const SLIS_PATH = '/metrics/slis'
+const OPEN_PATHS = ['/healthz', '/livez', '/readyz', '/version', METRICS_PATH, SLIS_PATH]
 
 /** Where a server can be reached, once it listens. */
 export interface Addresses {
@@ -54,10 +58,11 @@ export class Server {
   readonly #metrics = new Registry()
   readonly #engine: Engine
   readonly #startup: Startup
-  readonly #services = new Services(['health', 'version', METRICS_PATH, SLIS_PATH])
+  readonly #services: Services
   readonly #healthMetrics = new HealthMetrics()
   readonly #listeners: Listener[] = []
-  #certificateFollower: { stop(): void } | undefined
+  /** What looks at files for as long as we run. */
+  readonly #followers: { stop(): void }[] = []
   #onFatal: (error: unknown) => void = () => {}
 
   constructor(options: Options, log: Log, writer: { lastFlushedAt(): number }) {
@@ -69,12 +74,20 @@ export class Server {
       [
         {
           name: 'generic-apiserver-start-informers',
-          run: () => this.#engine.open((error) => this.#onFatal(error)),
+          run: () => this.#openEngine(),
         },
         { name: 'apiservice-registration-controller', run: async () => this.#installServices() },
       ],
       log,
     )
+    this.#services = new Services([
+      'health',
+      'version',
+      METRICS_PATH,
+      SLIS_PATH,
+      'discovery',
+      eventsServiceName(options.eventsGroup),
+    ])
     this.#services.install({
       name: 'health',
       isOpenToHost: true,
@@ -102,24 +115,27 @@ export class Server {
       certificate,
       minVersion: this.#options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
     }
-    const secureListener = this.#listener(bindAddress, securePort, tls)
+    const gate = createGate(await this.#tokens())
+    const secureListener = this.#listener(gate, bindAddress, securePort, tls)
     const secure = await about('--bind-address, --secure-port', secureListener.listen())
     this.#log.info('Serving securely', { address: addressText(secure) })
     const insecure =
       insecurePort === 0
         ? undefined
-        : await about('--insecure-port', this.#listener(LOOPBACK, insecurePort).listen())
+        : await about('--insecure-port', this.#listener(gate, LOOPBACK, insecurePort).listen())
     if (insecure !== undefined) {
       this.#log.info('Serving plain HTTP to this host', { address: addressText(insecure) })
     }
 
-    this.#certificateFollower = followCertificate(paths, certificate, {
-      onChange: (renewed) => {
-        secureListener.renewCertificate(renewed)
-        this.#log.info('Serving certificate reloaded', { certFile: paths.certFile })
-      },
-      onProblem: (err) => this.#log.warn('Serving certificate not reloaded', { err }),
-    })
+    this.#followers.push(
+      followCertificate(paths, certificate, {
+        onChange: (renewed) => {
+          secureListener.renewCertificate(renewed)
+          this.#log.info('Serving certificate reloaded', { certFile: paths.certFile })
+        },
+        onProblem: (err) => this.#log.warn('Serving certificate not reloaded', { err }),
+      }),
+    )
     this.#onFatal = onFatal
     this.#startup.run().catch(onFatal)
     return { secure, insecure, certFile: paths.certFile }
@@ -133,7 +149,7 @@ export class Server {
       requestTimeoutMs,
       sendRetryAfter: shutdownSendRetryAfter,
     })
-    this.#certificateFollower?.stop()
+    for (const follower of this.#followers) follower.stop()
     await this.#engine.close()
   }
 
@@ -170,14 +186,33 @@ export class Server {
     ]
   }
 
+  /** Events are served as soon as there is an engine to ask, which may itself be waiting for etcd. */
+  async #openEngine(): Promise<void> {
+    await this.#engine.open((error) => this.#onFatal(error))
+    const { storage } = this.#engine
+    this.#services.install(eventsService({ storage, group: this.#options.eventsGroup }))
+  }
+
   #installServices(): void {
     collectDefaultMetrics({ register: this.#metrics })
     this.#services.install(versionService(buildInfo()))
     this.#services.install(metricsService(METRICS_PATH, this.#metrics))
     this.#services.install(metricsService(SLIS_PATH, this.#healthMetrics.registry))
+    this.#services.install(
+      discoveryService({ group: this.#options.eventsGroup, otherPaths: OPEN_PATHS }),
+    )
   }
 
-  #listener(host: string, port: number, tls?: TlsSettings): Listener {
+  async #tokens(): Promise<TokenUsers> {
+    const { tokenAuthFile } = this.#options
+    if (tokenAuthFile === undefined) return noTokens
+    const log = this.#log.child({ logger: 'gate' })
+    const tokens = await about('--token-auth-file', FileTokens.open(tokenAuthFile, log))
+    this.#followers.push(tokens)
+    return tokens
+  }
+
+  #listener(gate: Gate, host: string, port: number, tls?: TlsSettings): Listener {
     const log = this.#log.child({ logger: 'http' })
     const listener = new Listener({
       host,
@@ -191,7 +226,7 @@ export class Server {
       },
       handler: serve({
         services: this.#services,
-        gate: hostGate(),
+        gate,
         log,
         isTurningAway: () => this.#lifecycle.notAcceptingNewRequest.isOpen,
       }),

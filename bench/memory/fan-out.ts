@@ -1,6 +1,6 @@
 import { createHistogram } from 'node:perf_hooks'
 import type { CachedStorage } from '../../src/cache/cached-storage.ts'
-import { type FrameEncoder, framesOf } from '../../src/cache/frames.ts'
+import { type FrameEncoder, framesOf } from '../../src/storage/frames.ts'
 import { served } from '../../src/storage/stored-form.ts'
 import { objectOf } from './events.ts'
 import type { Figures } from './figures.ts'

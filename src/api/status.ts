@@ -1,24 +1,33 @@
-/** Why a request failed, in the words Kubernetes clients branch on. */
-export type StatusReason =
-  | 'BadRequest'
-  | 'Unauthorized'
-  | 'RequestEntityTooLarge'
-  | 'TooManyRequests'
-  | 'InternalError'
-  | 'ServiceUnavailable'
-  | 'Timeout'
+import { type FieldError, fieldErrorsText } from './field-error.ts'
 
-const CODES: Readonly<Record<StatusReason, number>> = {
+/** Why a request failed, in the words Kubernetes clients branch on. */
+export type StatusReason = keyof typeof CODES
+
+const CODES = {
   BadRequest: 400,
   Unauthorized: 401,
+  Forbidden: 403,
+  NotFound: 404,
+  MethodNotAllowed: 405,
+  NotAcceptable: 406,
+  AlreadyExists: 409,
+  Conflict: 409,
+  Expired: 410,
   RequestEntityTooLarge: 413,
+  UnsupportedMediaType: 415,
+  Invalid: 422,
   TooManyRequests: 429,
   InternalError: 500,
   ServiceUnavailable: 503,
   Timeout: 504,
-}
+} as const
 
+/** Members are declared in the order in which they are printed. */
 export interface StatusDetails {
+  readonly name?: string
+  readonly group?: string
+  readonly kind?: string
+  readonly uid?: string
   readonly causes?: readonly StatusCause[]
   readonly retryAfterSeconds?: number
 }
@@ -33,7 +42,7 @@ export interface StatusCause {
 export interface Status {
   readonly kind: 'Status'
   readonly apiVersion: 'v1'
-  readonly metadata: Readonly<Record<string, never>>
+  readonly metadata: { readonly continue?: string }
   readonly status: 'Failure'
   readonly message: string
   readonly reason: StatusReason
@@ -41,21 +50,27 @@ export interface Status {
   readonly code: number
 }
 
+interface StatusExtra {
+  readonly details?: StatusDetails
+  /** With `Expired`: where an interrupted list can go on. */
+  readonly continueToken?: string
+  /** For the log only. */
+  readonly cause?: unknown
+}
+
 /** Thrown anywhere above storage to end a request with exactly this answer. */
 export class StatusError extends Error {
   override readonly name = 'StatusError'
   readonly reason: StatusReason
   readonly details: StatusDetails | undefined
+  readonly #continueToken: string | undefined
 
   /** `cause` is for the log; the client sees `message` and `details` only. */
-  constructor(
-    reason: StatusReason,
-    message: string,
-    extra: { readonly details?: StatusDetails; readonly cause?: unknown } = {},
-  ) {
+  constructor(reason: StatusReason, message: string, extra: StatusExtra = {}) {
     super(message, { cause: extra.cause })
     this.reason = reason
     this.details = extra.details
+    this.#continueToken = extra.continueToken
   }
 
   get code(): number {
@@ -66,7 +81,7 @@ export class StatusError extends Error {
     return {
       kind: 'Status',
       apiVersion: 'v1',
-      metadata: {},
+      metadata: this.#continueToken === undefined ? {} : { continue: this.#continueToken },
       status: 'Failure',
       message: this.message,
       reason: this.reason,
@@ -74,6 +89,46 @@ export class StatusError extends Error {
       code: this.code,
     }
   }
+}
+
+export function badRequest(message: string, cause?: unknown): StatusError {
+  return new StatusError('BadRequest', message, { cause })
+}
+
+/** What the object or the options break, field by field. */
+export function invalid(
+  subject: { readonly kind: string; readonly group?: string; readonly name: string },
+  errors: readonly FieldError[],
+): StatusError {
+  const { kind, group, name } = subject
+  const qualified = group === undefined ? kind : `${kind}.${group}`
+  return new StatusError(
+    'Invalid',
+    `${qualified} "${name}" is invalid: ${fieldErrorsText(errors)}`,
+    {
+      details: {
+        ...(name === '' ? {} : { name }),
+        ...(group === undefined ? {} : { group }),
+        kind,
+        causes: errors.map(({ cause, body, field }) => ({ reason: cause, message: body, field })),
+      },
+    },
+  )
+}
+
+/** A path that nobody serves, inside a family of paths that is served. */
+export function unknownPath(): StatusError {
+  return new StatusError('NotFound', 'the server could not find the requested resource', {
+    details: {},
+  })
+}
+
+export function methodNotAllowed(): StatusError {
+  return new StatusError(
+    'MethodNotAllowed',
+    'the server does not allow this method on the requested resource',
+    { details: {} },
+  )
 }
 
 export function unauthorized(): StatusError {
@@ -98,8 +153,21 @@ export function timedOut(extra: {
   )
 }
 
-export function unavailable(message: string, retryAfterSeconds: number): StatusError {
-  return new StatusError('ServiceUnavailable', message, { details: { retryAfterSeconds } })
+export function unavailable(
+  message: string,
+  retryAfterSeconds: number,
+  cause?: unknown,
+): StatusError {
+  return new StatusError('ServiceUnavailable', message, { details: { retryAfterSeconds }, cause })
+}
+
+/** Nothing was done, and the same request may well succeed later. */
+export function tooManyRequests(
+  message: string,
+  retryAfterSeconds: number,
+  cause?: unknown,
+): StatusError {
+  return new StatusError('TooManyRequests', message, { details: { retryAfterSeconds }, cause })
 }
 
 /** A bug: what happened goes to the log, and the client learns where to point us. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StorageError } from '../storage/errors.ts'
+import { SharedBatch } from '../storage/frames.ts'
 import {
   beginning,
   isAfter,
@@ -11,7 +12,6 @@ import {
 import type { WatchBatch, WatchItem } from '../storage/storage.ts'
 import { type BehindStep, Cursor } from './cursor.ts'
 import { FanOut } from './fan-out.ts'
-import { SharedBatch } from './frames.ts'
 import { History } from './history.ts'
 import { madePut } from './made-events.test.ts'
 

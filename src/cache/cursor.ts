@@ -6,10 +6,11 @@
  * has caught up with the ring. Between steps nothing is held open, so a consumer that stalls costs
  * no more than this object.
  */
+
+import type { SharedBatch } from '../storage/frames.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventScope, EventWatch, WatchBatch } from '../storage/storage.ts'
 import type { FanOut, Seen, Waiting } from './fan-out.ts'
-import type { SharedBatch } from './frames.ts'
 import type { History } from './history.ts'
 
 /** Changes handed over at once, when transactions allow. */

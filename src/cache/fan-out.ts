@@ -7,9 +7,10 @@
  * position, the next what came meanwhile, so the busier we are, the larger the batches. A large
  * crowd is told in several turns.
  */
+
+import { SharedBatch } from '../storage/frames.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { WatchItem } from '../storage/storage.ts'
-import { SharedBatch } from './frames.ts'
 import type { History } from './history.ts'
 
 /** Watchers told in one turn: what each then does takes 10 to 50 microseconds. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { type FrameEncoder, frameOf, framesOf, SharedBatch } from '../storage/frames.ts'
 import { beginning, versionOfChange, versionOfState } from '../storage/resource-version.ts'
 import type { WatchItem } from '../storage/storage.ts'
-import { type FrameEncoder, frameOf, framesOf, SharedBatch } from './frames.ts'
 import { History } from './history.ts'
 import { madePut } from './made-events.test.ts'
 

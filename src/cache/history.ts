@@ -3,9 +3,10 @@
  * start of the process; a position is such a count, and stays what it is when changes before it
  * leave the ring.
  */
+
+import { type FramedItem, Frames } from '../storage/frames.ts'
 import { isAfter, revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
 import type { WatchItem } from '../storage/storage.ts'
-import { type FramedItem, Frames } from './frames.ts'
 
 export interface HistoryBounds {
   readonly changesMax: number

@@ -5,7 +5,7 @@
  */
 import type { EventFields, EventSelector } from '../storage/storage.ts'
 
-type Requires = NonNullable<EventSelector['requires']>
+type Requires = Omit<NonNullable<EventSelector['requires']>, 'name'>
 
 /**
  * The order is that of the numbers in `hashesOf`. Those with a tree find their events at once. The
@@ -22,9 +22,6 @@ export const hashedFields: readonly { readonly name: keyof Requires; readonly ha
   ]
 
 export type Hashes = readonly [number, number, number, number, number]
-
-/** Of an event whose body cannot be read. */
-export const noHashes: Hashes = [0, 0, 0, 0, 0]
 
 export function hashesOf(fields: EventFields): Hashes {
   const { regarding } = fields

@@ -17,7 +17,7 @@ import {
 } from '../storage/resource-version.ts'
 import type { EventKey, StoredEvent } from '../storage/storage.ts'
 import { EventTable } from './event-table.ts'
-import { type Hashes, hashedFields, hashesOf, noHashes } from './index-hashes.ts'
+import { hashedFields, hashesOf } from './index-hashes.ts'
 import { orderKey } from './order-key.ts'
 import { SlotTree, type TreeView } from './slot-tree.ts'
 
@@ -94,7 +94,7 @@ export class EventMemory {
   put(stored: StoredEvent): StoredEvent | undefined {
     const key = orderKey(stored.key)
     const old = this.find(key)
-    const slot = this.table.add(key, stored, hashesOfStored(stored))
+    const slot = this.table.add(key, stored, hashesOf(stored.fields))
     if (old === undefined) {
       this.#byKey.insert(slot)
       for (const tree of this.#byField) tree?.insert(slot)
@@ -264,13 +264,4 @@ export class EventMemory {
 export function compareText(text: string, other: string): number {
   if (text === other) return 0
   return text < other ? -1 : 1
-}
-
-/** An event that cannot be read is still an event, to be found by its key. */
-function hashesOfStored(stored: StoredEvent): Hashes {
-  try {
-    return hashesOf(stored.fields)
-  } catch {
-    return noHashes
-  }
 }

@@ -1,7 +1,7 @@
 import type { EventPage, EventScope, ListOptions, StoredEvent } from '../storage/storage.ts'
 import { type Requirement, requirementsOf } from './index-hashes.ts'
 import { compareText, type EventMemory, type State } from './memory.ts'
-import { type OrderRange, orderRange } from './order-key.ts'
+import { type OrderRange, orderKey, orderRange } from './order-key.ts'
 import type { TreeView } from './slot-tree.ts'
 import { Turns, throwIfAborted } from './turns.ts'
 
@@ -24,7 +24,7 @@ export async function readPage(
 ): Promise<EventPage> {
   const { selector, limit, signal } = query
   const requirements = requirementsOf(selector)
-  const range = orderRange(query.scope, query.after)
+  const range = narrowed(orderRange(query.scope, query.after), query)
   const candidates = chooseCandidates(memory, state, { range, requirements })
   const items: StoredEvent[] = []
   const takes = (slot: number) => {
@@ -54,6 +54,19 @@ export async function readPage(
     more: remaining > 0,
     remaining: selector === undefined ? remaining : undefined,
   }
+}
+
+/** One key alone when the name is known. */
+function narrowed(
+  range: OrderRange,
+  query: { readonly scope: EventScope } & ListOptions,
+): OrderRange {
+  const { namespace } = query.scope
+  const name = query.selector?.requires?.name
+  if (name === undefined || namespace === undefined) return range
+  const key = orderKey({ namespace, name })
+  const isInside = key >= range.start
+  return { start: isInside ? key : range.start, end: isInside ? `${key}\0` : range.start }
 }
 
 /** The shortest of the lists that have all matches: those of the indexes, or all in scope. */

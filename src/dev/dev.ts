@@ -1,6 +1,5 @@
 import { rmSync } from 'node:fs'
 import { access, constants, mkdtemp } from 'node:fs/promises'
-import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { EtcdProcess } from './etcd-process.ts'
@@ -8,7 +7,7 @@ import { EtcdProcess } from './etcd-process.ts'
 /** An etcd for trying things out: in a folder of its own, which goes with it. */
 export class DevEtcd {
   readonly endpoint: string
-  /** Where everything is kept: etcd's data and the server's certificate. */
+  /** Where everything is kept: etcd's data, the server's certificate, what lets clients in. */
   readonly folder: string
   readonly #process: EtcdProcess
   #isStopping = false
@@ -46,12 +45,14 @@ export class DevEtcd {
 }
 
 /** What a person needs to go on: where the server is, and lines to paste into another terminal. */
-export function devBanner(
-  server: { readonly secure: AddressInfo; readonly certFile: string },
-  etcd: { readonly endpoint: string; readonly folder: string },
-): string {
+export function devBanner(parts: {
+  readonly server: { readonly url: string; readonly certFile: string; readonly group: string }
+  readonly etcd: { readonly endpoint: string; readonly folder: string }
+  readonly access: { readonly token: string; readonly kubeconfig: string }
+}): string {
+  const { server, etcd, access } = parts
   const curl = `curl --cacert ${server.certFile}`
-  const base = `https://localhost:${server.secure.port}`
+  const base = server.url
   return `
 tidings is up, in front of a private etcd:
 
@@ -59,6 +60,11 @@ tidings is up, in front of a private etcd:
   ${etcd.endpoint}
 
 In another terminal:
+
+  kubectl --kubeconfig ${access.kubeconfig} get events
+  ${curl} -H 'Authorization: Bearer ${access.token}' '${base}/apis/${server.group}/v1/events'
+
+Health, version and metrics need no token on this host:
 
   ${curl} '${base}/readyz?verbose'
   ${curl} '${base}/livez'

@@ -1,22 +1,46 @@
-import type { Status, StatusError } from '../api/status.ts'
+import type { StatusDetails, StatusError } from '../api/status.ts'
+import { type DocumentForm, documentText } from '../codec/document.ts'
 import type { Request, Response } from '../http/exchange.ts'
+import { errorForm } from './negotiate.ts'
 
 /** A Status as the body of an answer, with `Retry-After` when it says when to come back. */
 export function statusResponse(request: Request, error: StatusError): Response {
-  const headers: Record<string, string> = { 'content-type': 'application/json' }
+  const response = documentResponse(error.code, errorForm(request), error.status())
   const retryAfter = error.details?.retryAfterSeconds
-  if (retryAfter !== undefined) headers['retry-after'] = String(retryAfter)
   return {
-    status: error.code,
-    headers,
-    body: jsonText(request, error.status()),
+    ...response,
+    headers:
+      retryAfter === undefined
+        ? response.headers
+        : { ...response.headers, 'retry-after': String(retryAfter) },
     closeConnection: error.reason === 'Unauthorized',
   }
 }
 
-/** Indented for people (`?pretty=true`, curl, browsers), compact and ended by a newline for the rest. */
-export function jsonText(request: Request, value: Status | object): string {
-  return wantsPretty(request) ? JSON.stringify(value, undefined, 2) : `${JSON.stringify(value)}\n`
+/** That something was done, when there is nothing to show. */
+export function successResponse(
+  form: DocumentForm,
+  status: {
+    readonly metadata?: { readonly continue?: string; readonly remainingItemCount?: number }
+    readonly details: StatusDetails
+  },
+): Response {
+  return documentResponse(200, form, {
+    kind: 'Status',
+    apiVersion: 'v1',
+    metadata: status.metadata ?? {},
+    status: 'Success',
+    details: status.details,
+  })
+}
+
+/** A document that is not an event. */
+export function documentResponse(status: number, form: DocumentForm, document: object): Response {
+  return {
+    status,
+    headers: { 'content-type': form.mediaType },
+    body: documentText(form, document),
+  }
 }
 
 /** Plain text that a browser must not take for anything else. */
@@ -29,10 +53,4 @@ export function textResponse(status: number, body: string): Response {
     },
     body,
   }
-}
-
-function wantsPretty(request: Request): boolean {
-  const asked = request.query.get('pretty') ?? ''
-  if (asked !== '') return /^(1|t|true)$/i.test(asked)
-  return /^(curl|Wget|Mozilla\/5\.0)/.test(request.headers['user-agent'] ?? '')
 }

@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { StatusError } from '../api/status.ts'
-import { hostGate } from '../gate/gate.ts'
+import { noTokens } from '../gate/bearer-token.ts'
+import { createGate } from '../gate/gate.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import { silentLog } from '../lib/log.ts'
@@ -35,7 +36,7 @@ function serving(
   })
   return serve({
     services,
-    gate: hostGate(),
+    gate: createGate(noTokens),
     log: silentLog,
     isTurningAway: () => options.turnedAway === true,
   })

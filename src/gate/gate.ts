@@ -4,6 +4,7 @@ import type { Request } from '../http/exchange.ts'
 /** Who a request comes from. */
 export interface User {
   readonly name: string
+  readonly uid?: string
   readonly groups: readonly string[]
 }
 
@@ -19,6 +20,12 @@ export interface Gate {
   authenticate(request: Request, access: Access): Promise<User>
 }
 
+/** Knows whose a bearer token is. */
+export interface TokenUsers {
+  /** Undefined when it is nobody's. */
+  userOf(token: string): User | undefined
+}
+
 /** A process on this host that showed no credentials. */
 const HOST: User = { name: 'system:host', groups: ['system:unauthenticated'] }
 
@@ -26,17 +33,28 @@ const HOST: User = { name: 'system:host', groups: ['system:unauthenticated'] }
 const FORWARDING_HEADERS = /^(forwarded|via|x-real-ip|true-client-ip|x-forwarded-.*|x-remote-.*)$/
 
 /**
- * Knows one kind of caller, the host itself, and lets it read what is open to it. Credentials
- * that nobody here can check are refused rather than overlooked: a client that sends a wrong
- * token must hear of it.
+ * Knows two kinds of callers: those with a token, wherever they are, and the host itself, for what
+ * is open to it. A token that nobody knows is refused rather than overlooked: a client that sends a
+ * wrong one must hear of it.
  */
-export function hostGate(): Gate {
+export function createGate(tokens: TokenUsers): Gate {
   return {
     authenticate: async (request, access) => {
-      if (access.isOpenToHost && isFromHost(request) && !hasCredentials(request)) return HOST
-      throw unauthorized()
+      const token = bearerToken(request)
+      const user = token === undefined ? hostUser(request, access) : tokens.userOf(token)
+      if (user === undefined) throw unauthorized()
+      return user
     },
   }
+}
+
+/** Any case of the scheme, any text after the token; other schemes are no credentials here. */
+function bearerToken(request: Request): string | undefined {
+  return /^bearer\s+(\S+)/i.exec(request.headers['authorization'] ?? '')?.[1]
+}
+
+function hostUser(request: Request, access: Access): User | undefined {
+  return access.isOpenToHost && isFromHost(request) ? HOST : undefined
 }
 
 function isFromHost(request: Request): boolean {
@@ -44,8 +62,4 @@ function isFromHost(request: Request): boolean {
     request.peer.isLoopback &&
     !Object.keys(request.headers).some((name) => FORWARDING_HEADERS.test(name))
   )
-}
-
-function hasCredentials(request: Request): boolean {
-  return /^bearer\s+\S/i.test(request.headers['authorization'] ?? '')
 }

@@ -2,6 +2,7 @@ import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import { type Followed, follow } from '../lib/follow.ts'
 import type { ServingCertificate } from './listener.ts'
 import { makeSelfSigned } from './self-signed.ts'
 
@@ -11,7 +12,6 @@ export interface CertificatePaths {
   readonly keyFile: string
 }
 
-const POLL_INTERVAL_MS = 1000
 const DAY_MS = 24 * 60 * 60 * 1000
 /** A certificate we made ourselves is made anew at start when this little of its time is left. */
 const RENEW_BEFORE_MS = 30 * DAY_MS
@@ -60,43 +60,22 @@ export async function ensureSelfSigned(
 }
 
 /**
- * Looks at the files once a second and reports a pair that is not the one in use. Looking beats
- * being notified: mounted secrets are swapped by symbolic link, on which notifications of the
- * system go quiet. While the two files do not fit together (one is written before the other) the
- * old pair stays, and the problem is reported once.
+ * Reports a pair that is not the one in use. While the two files do not fit together (one is
+ * written before the other) the old pair stays, and the problem is reported once.
  */
 export function followCertificate(
   paths: CertificatePaths,
   inUse: ServingCertificate,
-  callbacks: {
-    readonly onChange: (certificate: ServingCertificate) => void
-    readonly onProblem: (problem: unknown) => void
-  },
+  callbacks: Pick<Followed<ServingCertificate>, 'onChange' | 'onProblem'>,
 ): { stop(): void } {
-  let current = inUse
-  let reported = ''
-  let isBusy = false
-  const look = async (): Promise<void> => {
-    try {
+  return follow({
+    inUse,
+    load: async (current) => {
       const found = await loadCertificate(paths)
-      reported = ''
-      if (found.cert === current.cert && found.key === current.key) return
-      current = found
-      callbacks.onChange(found)
-    } catch (problem) {
-      if (String(problem) !== reported) callbacks.onProblem(problem)
-      reported = String(problem)
-    }
-  }
-  const timer = setInterval(() => {
-    if (isBusy) return
-    isBusy = true
-    void look().finally(() => {
-      isBusy = false
-    })
-  }, POLL_INTERVAL_MS)
-  timer.unref()
-  return { stop: () => clearInterval(timer) }
+      return found.cert === current.cert && found.key === current.key ? current : found
+    },
+    ...callbacks,
+  })
 }
 
 async function isStillGood(paths: CertificatePaths, hosts: readonly string[]): Promise<boolean> {

@@ -49,6 +49,8 @@ export function http1Wire(request: IncomingMessage, response: ServerResponse, pe
       hasUnread = !request.complete && announcesBody(headers)
       if (connection !== 'keep' || hasUnread) answerHeaders['connection'] = 'close'
       response.writeHead(status, answerHeaders)
+      // A stream may be long in coming; whoever watches wants to know that it has begun.
+      if (answerHeaders['content-length'] === undefined) response.flushHeaders()
     },
     finish: (last) => {
       if (!hasUnread) {

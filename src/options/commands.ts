@@ -85,6 +85,7 @@ export const devCommand: Command<DevOptions> = {
     etcdCertFile: ownEtcd,
     etcdKeyFile: ownEtcd,
     certDir: 'tidings dev keeps its certificate in a temporary folder: leave the flag out',
+    tokenAuthFile: 'tidings dev makes a token of its own and prints it: leave the flag out',
   },
 }
 

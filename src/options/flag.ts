@@ -3,6 +3,7 @@ import type { Kind } from './kinds.ts'
 /** The sections of the help text, in the order they are printed. */
 export const topics = [
   'Serving',
+  'Access',
   'Storage',
   'API',
   'Health and shutdown',

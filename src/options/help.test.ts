@@ -17,6 +17,7 @@ test('help: opens with both usages, then one section a topic', () => {
     lines.filter((line) => line.endsWith(' flags:')),
     [
       'Serving flags:',
+      'Access flags:',
       'Storage flags:',
       'API flags:',
       'Health and shutdown flags:',

@@ -28,6 +28,8 @@ export interface Options {
   readonly http2MaxStreamsPerConnection: number
   readonly requestTimeoutMs: number
 
+  readonly tokenAuthFile: string | undefined
+
   /** At least one, all of one scheme: http or https. No trailing slash. */
   readonly etcdServers: readonly string[]
   readonly etcdCaFile: string | undefined
@@ -127,6 +129,13 @@ export const serverFlags: FlagTable<Options> = {
     kind: duration({ positive: true }),
     default: 60_000,
     help: 'How long a request may take before it is answered with a timeout. Watches are not bound by it.',
+  },
+  tokenAuthFile: {
+    name: 'token-auth-file',
+    topic: 'Access',
+    kind: optionalPath,
+    default: undefined,
+    help: 'CSV file with a bearer token on each line: token, user, uid and, in quotes, groups with commas between them. Looked at once a second. Without it nobody has a token.',
   },
   etcdServers: {
     name: 'etcd-servers',

@@ -22,6 +22,7 @@ const defaults: Options = {
   tlsMinVersion: 'VersionTLS12',
   http2MaxStreamsPerConnection: 100,
   requestTimeoutMs: 60_000,
+  tokenAuthFile: undefined,
   etcdServers: ['http://127.0.0.1:2379'],
   etcdCaFile: undefined,
   etcdCertFile: undefined,

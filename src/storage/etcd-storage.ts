@@ -4,7 +4,7 @@ import { storageErrorOfRead } from './etcd-errors.ts'
 import { EtcdWatch, type EtcdWatchOptions, toFollowItem, toWatchItem } from './etcd-watch.ts'
 import { decodeEvent, found } from './event-decoding.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
-import { EventKeys } from './keys.ts'
+import { EventKeys, isPart, type KeyRange } from './keys.ts'
 import {
   firstRevisionAfter,
   formatVersion,
@@ -94,7 +94,7 @@ export class EtcdStorage implements EventStorage {
     const { selector, limit, signal } = options
     if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`not a limit: ${limit}`)
     const items: StoredEvent[] = []
-    const range = this.#keys.range(scope, options.after)
+    const range = this.#rangeOf(scope, options)
     let key = range.key
     let revision = options.at === undefined ? undefined : askableRevision(options.at)
     for (;;) {
@@ -137,8 +137,9 @@ export class EtcdStorage implements EventStorage {
 
   update(key: EventKey, change: Change): Promise<StoredEvent> {
     return this.#rewriter.rewrite(key, (current) => {
-      const body = change(current)
-      return body === undefined || body === current?.body ? 'keep' : body
+      const wanted = change(current)
+      if (wanted === 'remove') return current === undefined ? 'keep' : 'delete'
+      return wanted === undefined || wanted === current?.body ? 'keep' : wanted
     })
   }
 
@@ -172,6 +173,16 @@ export class EtcdStorage implements EventStorage {
     const { key } = this.#keys.range({ namespace: undefined })
     const { revision } = await this.#range({ key, keysOnly: true }, options)
     return versionOfState(revision)
+  }
+
+  /** The keys to look through: one alone when the name is known. */
+  #rangeOf(scope: EventScope, options: ListOptions): KeyRange {
+    const range = this.#keys.range(scope, options.after)
+    const name = options.selector?.requires?.name
+    if (name === undefined || scope.namespace === undefined || !isPart(name)) return range
+    const key = Buffer.from(this.#keys.format({ namespace: scope.namespace, name }))
+    const rangeEnd = Buffer.concat([key, Buffer.of(0)])
+    return Buffer.compare(key, range.key) < 0 ? { key: rangeEnd, rangeEnd } : { key, rangeEnd }
   }
 
   /** Takes from `kvs` until there are enough items; says how many it looked at. */
@@ -231,9 +242,7 @@ export class EtcdStorage implements EventStorage {
   }
 }
 
-/** etcd takes 0 for "now"; the state before everything is one that it does not have. */
+/** etcd takes 0 for "now". Nothing can have been there before its first revision, nor at it. */
 function askableRevision(at: Version): number {
-  const revision = revisionOf(at)
-  if (revision > 0) return revision
-  throw new StorageError({ kind: 'compacted', message: `no state is left at version ${at}` })
+  return Math.max(1, revisionOf(at))
 }

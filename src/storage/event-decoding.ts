@@ -30,6 +30,6 @@ export function found(
 }
 
 export function storedAs(key: EventKey, version: Version, value: OpenedValue): StoredEvent {
-  const { body, versionOffset, writtenAtMs } = value
-  return new StoredBody({ key, body, versionOffset, version, writtenAtMs })
+  const { body, versionOffset, writtenAtMs, fields } = value
+  return new StoredBody({ key, body, versionOffset, version, writtenAtMs, fields })
 }

@@ -49,6 +49,7 @@ export class EventKeys {
   }
 }
 
-function isPart(text: string): boolean {
+/** Whether this can be a namespace or a name in a key. */
+export function isPart(text: string): boolean {
   return text !== '' && !text.includes('/')
 }

@@ -53,6 +53,8 @@ export interface EventSelector {
    * is never wrong; `matches` decides.
    */
   readonly requires?: {
+    /** Of the event itself; finds it at once within one namespace. */
+    readonly name?: string | undefined
     readonly regardingUid?: string | undefined
     readonly regarding?:
       | { readonly kind: string; readonly namespace: string; readonly name: string }
@@ -131,9 +133,9 @@ export interface EventWatch<Item = WatchItem> extends AsyncIterable<WatchBatch<I
 /**
  * What an update makes of an event; `current` is undefined when there is none. Must be pure: it
  * runs once per attempt. Returning undefined, or `current.body` itself, means that nothing is to be
- * written; what it throws comes out unchanged.
+ * written, `remove` that the event is to go; what it throws comes out unchanged.
  */
-export type Change = (current: StoredEvent | undefined) => Buffer | undefined
+export type Change = (current: StoredEvent | undefined) => Buffer | 'remove' | undefined
 
 /** Sees the event about to go and throws to keep it. Must be pure as well. */
 export type Guard = (current: StoredEvent) => void
@@ -156,7 +158,8 @@ export interface EventStorage {
 
   /**
    * Reads, changes, writes if nobody wrote in between, else starts over from what is there now.
-   * Where there is no event, a `change` that wants nothing written fails with `missing`.
+   * Where there is no event, a `change` that wants nothing written fails with `missing`. Answers
+   * what it left; of an event that it removed, the last state under the version of the delete.
    */
   update(key: EventKey, change: Change): Promise<StoredEvent>
 

@@ -48,10 +48,26 @@ describe('stored form', () => {
         const prepared = prepareValue(body)
         assert.deepEqual(bodyOf(prepared), body)
         const opened = openValue(sealValue(prepared, writtenAtMs, index))
+        assert.ok(opened)
+        const { fields: _, ...read } = opened
         const { versionOffset } = prepared
-        assert.deepEqual(opened, { writtenAtMs, index, body, versionOffset })
+        assert.deepEqual(read, { writtenAtMs, index, body, versionOffset })
       }),
     )
+  })
+
+  test('a body that is not JSON to its end does not open', () => {
+    const opens = (body: string): boolean =>
+      openValue(bytes(`{"w":1,"i":0}\n${body}`)) !== undefined
+    assert.ok(opens('{"metadata":{"name":"a"},"reason":"x"}'))
+    for (const body of [
+      '{"metadata":{"name":"a"},"reason":}',
+      '{"metadata":{"name":"a"},"reason":"x"}}',
+      '{"metadata":{"name":"a"}"reason":"x"}',
+      '{"metadata":{"name":a}}',
+    ]) {
+      assert.ok(!opens(body), body)
+    }
   })
 
   test('served: the version is in the metadata, whatever is around it', () => {

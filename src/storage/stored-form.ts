@@ -32,8 +32,7 @@ export interface PreparedValue {
 
 /** Throws when `body` is not an object with metadata: that is a mistake in our own code. */
 export function prepareValue(body: Buffer): PreparedValue {
-  const versionOffset = findVersionOffset(body)
-  if (versionOffset === undefined) throw new TypeError('the body is not an object with metadata')
+  const versionOffset = offsetIn(body)
   const bytes = Buffer.allocUnsafe(headerRoom + body.length)
   body.copy(bytes, headerRoom)
   return { bytes, versionOffset }
@@ -51,15 +50,18 @@ export function bodyOf(prepared: PreparedValue): Buffer {
   return prepared.bytes.subarray(headerRoom)
 }
 
-/** What a value says without being parsed as JSON. */
 export interface OpenedValue {
   readonly writtenAtMs: number
   readonly index: number
   readonly body: Buffer
   readonly versionOffset: number
+  readonly fields: EventFields
 }
 
-/** Undefined when this is not a value of ours. */
+/**
+ * Undefined when this is not a value of ours. The whole of it is looked at, once, on its way in:
+ * what is served later is served as it is.
+ */
 export function openValue(value: Buffer): OpenedValue | undefined {
   if (!hasAt(value, 0, beforeTime)) return undefined
   const time = readDigits(value, beforeTime.length)
@@ -69,7 +71,9 @@ export function openValue(value: Buffer): OpenedValue | undefined {
   const body = value.subarray(index.end + afterIndex.length)
   const versionOffset = findVersionOffset(body)
   if (versionOffset === undefined) return undefined
-  return { writtenAtMs: time.number, index: index.number, body, versionOffset }
+  const fields = readFields(body)
+  if (fields === undefined) return undefined
+  return { writtenAtMs: time.number, index: index.number, body, versionOffset, fields }
 }
 
 /** The event whole: as clients get it, with its version. */
@@ -93,18 +97,28 @@ export class StoredBody implements StoredEvent {
   readonly writtenAtMs: number
   #fields: EventFields | undefined
 
-  constructor(event: Omit<StoredEvent, 'fields'>) {
+  constructor(event: Omit<StoredEvent, 'fields'> & { readonly fields?: EventFields }) {
     this.key = event.key
     this.body = event.body
     this.versionOffset = event.versionOffset
     this.version = event.version
     this.writtenAtMs = event.writtenAtMs
+    this.#fields = event.fields
   }
 
   get fields(): EventFields {
-    this.#fields ??= readFields(this)
+    this.#fields ??= readFields(this.body) ?? unreadable(this.key)
     return this.#fields
   }
+}
+
+/** An event as it would be stored, or would have been; `version` is undefined if it never was. */
+export function unwritten(
+  key: EventKey,
+  body: Buffer,
+  version: Version | undefined,
+): Pick<StoredEvent, 'key' | 'body' | 'versionOffset'> & { readonly version: Version | undefined } {
+  return { key, body, versionOffset: offsetIn(body), version }
 }
 
 /** The same state under another version: what a delete leaves behind. */
@@ -113,17 +127,22 @@ export function withVersion(stored: StoredEvent, version: Version): StoredEvent 
   return new StoredBody({ key, body, versionOffset, writtenAtMs, version })
 }
 
-function readFields(stored: Omit<StoredEvent, 'fields'>): EventFields {
+function unreadable(key: EventKey): never {
+  throw new StorageError({
+    kind: 'corrupt',
+    message: `what is stored as event ${key.namespace}/${key.name} is not JSON`,
+    key,
+  })
+}
+
+/** Undefined when this is not JSON. */
+function readFields(body: Buffer): EventFields | undefined {
   let event: unknown
   try {
-    event = JSON.parse(stored.body.toString())
-  } catch (cause) {
-    throw new StorageError({
-      kind: 'corrupt',
-      message: `what is stored as event ${stored.key.namespace}/${stored.key.name} is not JSON`,
-      key: stored.key,
-      cause,
-    })
+    event = JSON.parse(body.toString())
+  } catch {
+    // Said by the answer.
+    return undefined
   }
   const metadata = member(event, 'metadata')
   const regarding = member(event, 'regarding')
@@ -155,6 +174,12 @@ function member(object: unknown, name: string): unknown {
 function text(object: unknown, name: string): string {
   const value = member(object, name)
   return typeof value === 'string' ? value : ''
+}
+
+function offsetIn(body: Buffer): number {
+  const offset = findVersionOffset(body)
+  if (offset === undefined) throw new TypeError('the body is not an object with metadata')
+  return offset
 }
 
 /** Where the first member of `metadata` begins, or its closing brace when it has none. */

@@ -55,6 +55,25 @@ export function lists(storage: () => EventStorage): void {
     assert.deepEqual([names(rest), rest.more], [['b.1'], false])
   })
 
+  test('list: a name that is required finds one event, or none', async () => {
+    const named = (name: string) => ({
+      matches: (stored: StoredEvent) => stored.key.name === name,
+      requires: { name },
+    })
+    const page = await all({ selector: named('b.1'), limit: 1 })
+    assert.deepEqual([names(page), page.more], [['b.1'], false])
+    for (const name of ['b.', 'zzz', 'a/b', '']) {
+      assert.deepEqual(names(await all({ selector: named(name) })), [])
+    }
+    const after = eventKey('list', 'b.1')
+    assert.deepEqual(names(await all({ selector: named('b.1'), after })), [])
+    const everywhere = await storage().list(
+      { namespace: undefined },
+      { selector: named('b.1'), limit: 100, signal },
+    )
+    assert.deepEqual(names(everywhere), ['b.1'])
+  })
+
   test('list: all namespaces, in the order of the bytes of namespace/name', async () => {
     for (const namespace of ['zz', 'zz-b', 'zz.c']) {
       const key = eventKey(namespace, 'x')

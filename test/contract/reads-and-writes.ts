@@ -102,6 +102,19 @@ export function readsAndWrites(storage: () => EventStorage): void {
     assert.equal((await storage().get(key, { signal })).version, created.version)
   })
 
+  test('update: a change may remove the event instead', async () => {
+    const key = eventKey('update', 'removed')
+    const created = await storage().create(key, eventBody(key, 'one'))
+    const removed = await storage().update(key, () => 'remove')
+    assert.ok(isAfter(removed.version, created.version))
+    assert.equal(noteOf(removed), 'one')
+    await failed('missing', storage().get(key, { signal }))
+    await failed(
+      'missing',
+      storage().update(key, () => 'remove'),
+    )
+  })
+
   test('update: of many at once none is lost', async () => {
     const key = eventKey('update', 'many')
     await storage().create(key, eventBody(key, '0'))

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import net from 'node:net'
-import { join } from 'node:path'
-import { describe, test } from 'node:test'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
 import { startEtcd } from '../support/etcd.ts'
 import { NeighbourHost } from '../support/netns.ts'
 import { type Answer, Tidings } from '../support/tidings.ts'
@@ -33,6 +35,29 @@ const ASK = `
 `
 
 describe('who may ask', () => {
+  let tokenFile: string
+
+  before(async () => {
+    tokenFile = join(await mkdtemp(join(tmpdir(), 'tidings-access-')), 'tokens.csv')
+  })
+  after(() => rm(dirname(tokenFile), { recursive: true }))
+
+  /** Swapped in whole, as a careful operator would. */
+  async function writeTokens(text: string): Promise<void> {
+    await writeFile(`${tokenFile}.new`, text)
+    await rename(`${tokenFile}.new`, tokenFile)
+  }
+
+  async function startWithTokens(text: string): Promise<Tidings> {
+    await writeTokens(text)
+    const server = await Tidings.start([
+      '--etcd-servers=http://127.0.0.1:1',
+      `--token-auth-file=${tokenFile}`,
+    ])
+    await server.until('/version', ({ status }) => status === 200, 10_000)
+    return server
+  }
+
   test('from another host: 401 without credentials, on every path; from this host: 200', async () => {
     using neighbour = new NeighbourHost()
     await using etcd = await startEtcd()
@@ -94,6 +119,62 @@ describe('who may ask', () => {
     for (const authorization of ['Bearer wrong', 'bearer  wrong']) {
       assert.equal((await server.ask('/livez', { headers: { authorization } })).status, 401)
     }
+  })
+
+  test('a token from the file opens everything; without one, discovery stays shut here too', async () => {
+    await using server = await startWithTokens('good,ada,7,"ops,dev"\n,nobody,0\n')
+    const remark = await server.logged('Line of the token file not used as it stands')
+    assert.equal(remark['line'], 2)
+    for (const protocol of ['h1', 'h2'] as const) {
+      for (const path of ['/', '/api', '/apis', '/apis/events.k8s.io/', '/apis/events.k8s.io/v1']) {
+        const ask = (headers: Record<string, string>): Promise<Answer> =>
+          server.ask(path, { protocol, headers })
+        assert.equal((await ask({ authorization: 'bearer good and more' })).status, 200, path)
+        for (const headers of [{}, { authorization: 'Basic YTpi' }, { authorization: 'Bearer' }]) {
+          const answer = await ask(headers)
+          assert.equal(answer.status, 401, path)
+          assert.deepEqual(JSON.parse(answer.body), UNAUTHORIZED)
+        }
+      }
+      for (const path of ['/livez', '/version', '/metrics', '/nope', '/apis/events.k8s.io/v2']) {
+        const headers = { authorization: 'Bearer wrong' }
+        assert.equal((await server.ask(path, { protocol, headers })).status, 401, path)
+      }
+    }
+    const headers = { authorization: 'Bearer good', 'x-forwarded-for': '198.51.100.7' }
+    assert.equal((await server.ask('/livez', { headers })).status, 200)
+    assert.equal((await server.ask('/nope', { headers })).status, 404)
+  })
+
+  test('a new token file counts within moments, a broken one leaves the old', async () => {
+    await using server = await startWithTokens('first-token,ada,1\n')
+    const statusWith = async (token: string): Promise<number> =>
+      (await server.ask('/apis', { headers: { authorization: `Bearer ${token}` } })).status
+
+    await writeTokens('second-token,bob,2\nthird-token')
+    const problem = await server.logged('Token file not reloaded')
+    assert.match(String(problem['err']), /tokens\.csv, line 2: 1 columns/)
+    assert.deepEqual(
+      [await statusWith('first-token'), await statusWith('second-token')],
+      [200, 401],
+    )
+
+    await writeTokens('second-token,bob,2\n')
+    assert.equal((await server.logged('Token file reloaded'))['count'], 1)
+    assert.deepEqual(
+      [await statusWith('first-token'), await statusWith('second-token')],
+      [401, 200],
+    )
+    assert.doesNotMatch(JSON.stringify(server.log), /(first|second|third)-token/)
+  })
+
+  test('a token file that cannot be used is told at start, with file and line', async () => {
+    await assert.rejects(
+      startWithTokens('fine-token,ada,1\nbroken-token,"ada,1\n'),
+      (error) =>
+        /--token-auth-file.*tokens\.csv, line 2: a quote is opened/.test(String(error)) &&
+        !String(error).includes('-token,'),
+    )
   })
 
   test('unknown paths are not found from this host; /version tells the build', async () => {

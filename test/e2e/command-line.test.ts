@@ -70,6 +70,7 @@ describe('tidings dev', () => {
       ['/livez', /^ok$/],
       ['/readyz/datastore', /^ok$/],
       ['/version', /"gitVersion"/],
+      ['/events', /"kind": "EventList"/],
     ] as const) {
       const line = dev.lines.find((text) => text.includes(`${path}'`))
       assert.ok(line, `a line for ${path}`)

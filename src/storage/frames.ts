@@ -3,7 +3,7 @@
  * object that lives as long as the program: one for each media type and each way of telling a
  * change.
  */
-import type { WatchBatch, WatchItem } from '../storage/storage.ts'
+import type { WatchBatch, WatchItem } from './storage.ts'
 
 export interface FrameEncoder {
   encode(item: WatchItem): Buffer

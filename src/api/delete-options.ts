@@ -1,0 +1,14 @@
+/** What the body of a delete says. Each member is undefined when it is not there. */
+export interface DecodedDeleteOptions {
+  readonly gracePeriodSeconds?: number | undefined
+  readonly preconditions?: DeletePreconditions | undefined
+  readonly orphanDependents?: boolean | undefined
+  readonly propagationPolicy?: string | undefined
+  readonly dryRun?: readonly string[] | undefined
+}
+
+/** What the event must be for it to go. */
+export interface DeletePreconditions {
+  readonly uid?: string | undefined
+  readonly resourceVersion?: string | undefined
+}

@@ -1,0 +1,108 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { coreFieldNames, parseFieldSelector } from './field-selector.ts'
+import { StatusError } from './status.ts'
+
+// Every code unit there is. (fast-check's own takes a second to set up.)
+const anyText = fc
+  .array(fc.oneof(fc.constantFrom(0x2c, 0x3d, 0x5c), fc.integer({ min: 0, max: 0xffff })))
+  .map((codes) => String.fromCharCode(...codes))
+
+const printed = (text: string): string[] =>
+  parseFieldSelector(text).map(({ field, operator, value }) => `${field} ${operator} ${value}`)
+
+const read: readonly (readonly [string, readonly string[]])[] = [
+  ['', []],
+  [',', []],
+  ['=', []],
+  ['!=', []],
+  ['==', []],
+  ['metadata.name=e1', ['metadata.name = e1']],
+  ['metadata.name==e1', ['metadata.name = e1']],
+  ['metadata.name!=e1', ['metadata.name != e1']],
+  ['reason=Odd,', ['reason = Odd']],
+  ['type=Warning,reason=Odd', ['reason = Odd', 'type = Warning']],
+  ['regarding.resourceVersion=', ['regarding.resourceVersion = ']],
+  ['reason=a\\,b', ['reason = a,b']],
+  ['reason=a\\=b\\\\', ['reason = a=b\\']],
+  ['reason= a ', ['reason =  a ']],
+  ...['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath'].map(
+    (name) => [`regarding.${name}=x`, [`regarding.${name} = x`]] as const,
+  ),
+  ['reportingController=ctl-b', ['reportingController = ctl-b']],
+  ['metadata.namespace=ns', ['metadata.namespace = ns']],
+]
+
+const unsupported = [
+  ...['reportingComponent', 'involvedObject.kind', 'involvedObject.name', 'source', 'action'],
+  ...['deprecatedSource', 'note', 'metadata.uid', 'series.count', 'metadata.labels.x', 'bogus'],
+  ...['constructor', '__proto__', ' reason', ''],
+]
+
+const refusals: readonly (readonly [string, string])[] = [
+  ...unsupported.map((name) => [`${name}=x`, `field label not supported: ${name}`] as const),
+  ['reason', "invalid selector: 'reason'; can't understand 'reason'"],
+  ['type=a,reason', "invalid selector: 'type=a,reason'; can't understand 'reason'"],
+  ['reason=a\\qb', 'invalid field selector: invalid escape sequence: \\q'],
+  ['reason=a\\', 'invalid field selector: invalid escape sequence: \\'],
+  ['reason=a=b', 'invalid field selector: unescaped character in value: 61'],
+  ['reason===b', 'invalid field selector: unescaped character in value: 61'],
+  ['z=1,b=1', 'field label not supported: b'],
+]
+
+describe('parseFieldSelector', () => {
+  test('fields, operators and values are read', () => {
+    for (const [text, requirements] of read) assert.deepEqual(printed(text), requirements, text)
+  })
+
+  test('a refusal says which part is no good', () => {
+    for (const [text, message] of refusals) {
+      assert.throws(
+        () => parseFieldSelector(text),
+        { name: 'StatusError', code: 400, message },
+        text,
+      )
+    }
+  })
+
+  test('the core/v1 names are those of the core/v1 object', () => {
+    const fields = (text: string) =>
+      parseFieldSelector(text, coreFieldNames).map(({ field }) => field)
+    assert.deepEqual(fields('involvedObject.name=web-0'), ['regarding.name'])
+    assert.deepEqual(fields('reportingComponent=a,source=b'), ['reportingController', 'source'])
+    assert.throws(() => fields('regarding.name=web-0'), {
+      code: 400,
+      message: 'field label not supported: regarding.name',
+    })
+  })
+
+  test('a selector with too many requirements is refused', () => {
+    assert.equal(parseFieldSelector('reason=a,'.repeat(1000)).length, 1000)
+    assert.throws(() => parseFieldSelector('reason=a,'.repeat(1001)), { code: 400 })
+  })
+
+  test('every value can be asked for, escaped', () => {
+    fc.assert(
+      fc.property(anyText, (value) => {
+        const escaped = value.replace(/[\\,=]/g, '\\$&')
+        assert.deepEqual(parseFieldSelector(`reason=${escaped}`), [
+          { field: 'reason', operator: '=', value },
+        ])
+      }),
+    )
+  })
+
+  test('any text is either read or refused with a 400', () => {
+    const piece = fc.constantFrom('reason', 'x', '=', '!', ',', '\\', ' ', '\ud800', '\0', '😀')
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+        try {
+          parseFieldSelector(pieces.join(''))
+        } catch (error) {
+          assert.ok(error instanceof StatusError && error.code === 400, String(error))
+        }
+      }),
+    )
+  })
+})

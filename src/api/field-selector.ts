@@ -1,0 +1,129 @@
+/**
+ * The language of `fieldSelector`: `a=b`, `a==b`, `a!=b`, joined by commas that mean "and". In a value
+ * `\`, `,` and `=` have a backslash before them. Empty terms count for nothing.
+ */
+import { badRequest, type StatusError } from './status.ts'
+
+/** Fields that events are chosen by, as events.k8s.io names them; `source` is in core/v1 only. */
+export type SelectableField =
+  | 'metadata.name'
+  | 'metadata.namespace'
+  | 'reason'
+  | 'type'
+  | 'reportingController'
+  | 'source'
+  | `regarding.${RegardingField}`
+
+type RegardingField = (typeof regardingFields)[number]
+
+const regardingFields = [
+  'kind',
+  'namespace',
+  'name',
+  'uid',
+  'apiVersion',
+  'resourceVersion',
+  'fieldPath',
+] as const
+
+export interface FieldRequirement {
+  readonly field: SelectableField
+  readonly operator: '=' | '!='
+  readonly value: string
+}
+
+/** What the callers of a group version call the fields. */
+export type FieldNames = ReadonlyMap<string, SelectableField>
+
+const alike = ['metadata.name', 'metadata.namespace', 'reason', 'type'] as const
+
+export const eventFieldNames: FieldNames = new Map<string, SelectableField>([
+  ...alike.map((name) => [name, name] as const),
+  ...regardingFields.map((name) => [`regarding.${name}`, `regarding.${name}`] as const),
+  ['reportingController', 'reportingController'],
+])
+
+export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
+  ...alike.map((name) => [name, name] as const),
+  ...regardingFields.map((name) => [`involvedObject.${name}`, `regarding.${name}`] as const),
+  ['reportingComponent', 'reportingController'],
+  ['source', 'source'],
+])
+
+/** Far more than anybody asks for; each of them is looked at for each event. */
+const requirementsMax = 1000
+/** Enough to recognise a text by. */
+const shownMax = 256
+
+/** Reads a selector; throws the 400 that says which part of it is no good. */
+export function parseFieldSelector(
+  text: string,
+  names: FieldNames = eventFieldNames,
+): readonly FieldRequirement[] {
+  if (text === '') return []
+  const terms = splitTerms(text)
+  if (terms.length > requirementsMax) {
+    throw badRequest(`a field selector has at most ${requirementsMax} requirements`)
+  }
+  return terms
+    .map((term) => splitTerm(term, text))
+    .filter(({ name, value }) => name !== '' || value !== '')
+    .map(({ name, operator, value }) => {
+      const field = names.get(name)
+      if (field === undefined) throw badRequest(`field label not supported: ${shown(name)}`)
+      return { field, operator, value }
+    })
+}
+
+/** Sorted, so that of several mistakes it is always the same one that is told. */
+function splitTerms(text: string): readonly string[] {
+  const terms: string[] = []
+  let start = 0
+  for (let index = 0; index <= text.length; index++) {
+    if (text[index] === '\\') index++
+    else if (index === text.length || text[index] === ',') {
+      if (index > start) terms.push(text.slice(start, index))
+      start = index + 1
+    }
+  }
+  if (start < text.length) terms.push(text.slice(start))
+  return terms.sort()
+}
+
+interface Term {
+  readonly name: string
+  readonly operator: '=' | '!='
+  readonly value: string
+}
+
+function splitTerm(term: string, whole: string): Term {
+  const match = /!=|==?/.exec(term)
+  if (match === null) {
+    throw badRequest(`invalid selector: '${shown(whole)}'; can't understand '${shown(term)}'`)
+  }
+  return {
+    name: term.slice(0, match.index),
+    operator: match[0] === '!=' ? '!=' : '=',
+    value: unescaped(term.slice(match.index + match[0].length)),
+  }
+}
+
+function unescaped(value: string): string {
+  if (!/[\\=]/.test(value)) return value
+  return value.replace(/\\(.?)|=/gsu, (sequence, character: string | undefined) => {
+    if (character === undefined) throw unfit(`unescaped character in value: ${equalsSign}`)
+    if (!['\\', ',', '='].includes(character)) throw unfit(`invalid escape sequence: ${sequence}`)
+    return character
+  })
+}
+
+/** The recorded server prints the number of the character. */
+const equalsSign = '='.charCodeAt(0)
+
+function unfit(problem: string): StatusError {
+  return badRequest(`invalid field selector: ${problem}`)
+}
+
+function shown(text: string): string {
+  return text.slice(0, shownMax)
+}

@@ -1,0 +1,55 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { requiredField } from './field-error.ts'
+import { cutText, Problems, shownJson } from './problems.ts'
+
+test('Problems: none found are none', () => {
+  const problems = new Problems()
+  assert.deepEqual(problems.list(), [])
+  assert.equal(problems.full, false)
+})
+
+test('Problems: keeps their order, and those that are told twice', () => {
+  const problems = new Problems()
+  problems.add(requiredField('b'))
+  problems.addAll([requiredField('a'), requiredField('b')])
+  problems.addInvalid('c', 'x"', ['one', 'two'])
+  assert.deepEqual(
+    problems.list().map(({ field, body }) => `${field}: ${body}`),
+    [
+      'b: Required value',
+      'a: Required value',
+      'b: Required value',
+      'c: Invalid value: "x\\"": one',
+      'c: Invalid value: "x\\"": two',
+    ],
+  )
+})
+
+test('Problems: take no more than a hundred', () => {
+  const problems = new Problems()
+  for (let at = 0; at < 99; at++) problems.add(requiredField(`field${at}`))
+  assert.equal(problems.full, false)
+  problems.addAll([requiredField('last'), requiredField('one too many')])
+  assert.equal(problems.full, true)
+  assert.equal(problems.list().length, 100)
+  assert.equal(problems.list().at(-1)?.field, 'last')
+})
+
+test('Problems: take fewer when they are long', () => {
+  const problems = new Problems()
+  for (let at = 0; at < 100; at++) problems.addInvalid('field', 'x'.repeat(5000), ['is long'])
+  assert.equal(problems.list().length, 16)
+})
+
+test('shownJson: escapes what clients never see plain', () => {
+  assert.equal(shownJson({ a: '<&>\u2028"' }), '{"a":"\\u003c\\u0026\\u003e\\u2028\\""}')
+  assert.equal(shownJson(null), 'null')
+  assert.equal(shownJson('2026-01-02T03:04:05Z'), '"2026-01-02T03:04:05Z"')
+})
+
+test('cutText: leaves 4096 characters', () => {
+  assert.equal(cutText('x'.repeat(4096)), 'x'.repeat(4096))
+  assert.equal(cutText('x'.repeat(4097)), `${'x'.repeat(4096)}...`)
+  assert.equal(shownJson('x'.repeat(9000)), `"${'x'.repeat(4095)}...`)
+})

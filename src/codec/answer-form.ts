@@ -1,0 +1,84 @@
+/** How answers that are not watches are written: one event, or a list piece by piece. */
+import type { JsonObject } from '../lib/json.ts'
+import type { ShownEvent } from './event-bytes.ts'
+import type { EventShape, ListMeta } from './event-shapes.ts'
+import { indentJson } from './json-form.ts'
+import type { Representation } from './representation.ts'
+import { yamlOf } from './yaml.ts'
+
+/** Lives as long as the program. */
+export interface AnswerForm {
+  readonly contentType: string
+  one(event: ShownEvent): Buffer | string
+  /** What comes before the entries of a list. */
+  listHead(meta: ListMeta): string
+  /** Some entries, at least one. `index` is that of the first of them in the whole list. */
+  listEntries(events: readonly ShownEvent[], index: number): Buffer | string
+  /** What comes after `count` entries in all. */
+  listTail(meta: ListMeta, count: number): string
+}
+
+export function answerForm(shape: EventShape, wanted: Representation): AnswerForm {
+  if (wanted.mediaType === 'application/yaml') return yamlForm(shape)
+  return wanted.isPretty ? prettyForm(shape) : compactForm(shape)
+}
+
+function compactForm(shape: EventShape): AnswerForm {
+  return {
+    contentType: 'application/json',
+    one: shape.writer({ before: '', after: '\n' }),
+    listHead: (meta) => shape.listStart(meta),
+    listEntries: (events, index) => shape.entries(events, index === 0 ? '[' : ','),
+    listTail: (_meta, count) => (count === 0 ? `${shape.emptyList}}\n` : ']}\n'),
+  }
+}
+
+/** Indented as a whole would be: entries of a list are two levels down. */
+function prettyForm(shape: EventShape): AnswerForm {
+  const write = shape.writer()
+  const emptyEnd = `${shape.emptyList}\n}`
+  return {
+    contentType: 'application/json',
+    one: (event) => indentJson(write(event).toString()),
+    listHead: (meta) =>
+      indentJson(`${shape.listStart(meta)}${shape.emptyList}}`).slice(0, -emptyEnd.length),
+    listEntries: (events, index) =>
+      events
+        .map((event, offset) => {
+          const entry = indentJson(shape.entries([event], '').toString())
+          const start = index + offset === 0 ? '[' : ','
+          return `${start}\n    ${entry.replaceAll('\n', '\n    ')}`
+        })
+        .join(''),
+    listTail: (_meta, count) => (count === 0 ? emptyEnd : '\n  ]\n}'),
+  }
+}
+
+/** Members of an object go in the order of their names, so a list's own stand on both sides of its entries. */
+function yamlForm(shape: EventShape): AnswerForm {
+  const { listName, emptyList } = shape
+  const write = shape.writer()
+  return {
+    contentType: 'application/yaml',
+    one: (event) => yamlOf(JSON.parse(write(event).toString())),
+    listHead: (meta) => yamlMembers(listTree(shape, meta), (name) => name < listName),
+    listEntries: (events, index) => {
+      const entries = yamlOf(JSON.parse(`[${shape.entries(events, '')}]`))
+      return index === 0 ? `${listName}:\n${entries}` : entries
+    },
+    listTail: (meta, count) => {
+      const rest = yamlMembers(listTree(shape, meta), (name) => name > listName)
+      return count === 0 ? `${listName}: ${emptyList}\n${rest}` : rest
+    },
+  }
+}
+
+/** A list without entries. */
+function listTree(shape: EventShape, meta: ListMeta): JsonObject {
+  return JSON.parse(`${shape.listStart(meta)}null}`)
+}
+
+function yamlMembers(tree: JsonObject, isWanted: (name: string) => boolean): string {
+  const members = Object.entries(tree).filter(([name]) => isWanted(name))
+  return members.length === 0 ? '' : yamlOf(Object.fromEntries(members))
+}

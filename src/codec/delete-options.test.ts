@@ -1,0 +1,58 @@
+import { deepEqual, equal, ok } from 'node:assert/strict'
+import { test } from 'node:test'
+import { StatusError } from '../api/status.ts'
+import { decodeDeleteOptions } from './delete-options.ts'
+
+function refusal(body: string, mediaType: 'json' | 'yaml' = 'json'): string {
+  try {
+    decodeDeleteOptions(Buffer.from(body), mediaType)
+  } catch (error) {
+    ok(error instanceof StatusError)
+    equal(error.code, 400)
+    return error.message
+  }
+  throw new Error('was read')
+}
+
+test('decodeDeleteOptions reads options of any API version', () => {
+  const body = {
+    kind: 'DeleteOptions',
+    apiVersion: 'x/y',
+    gracePeriodSeconds: 0,
+    preconditions: { uid: 'u', resourceVersion: '1' },
+    orphanDependents: false,
+    propagationPolicy: 'Background',
+    dryRun: ['All'],
+    unknown: 1,
+  }
+  deepEqual(decodeDeleteOptions(Buffer.from(JSON.stringify(body)), 'json'), {
+    gracePeriodSeconds: 0,
+    preconditions: { uid: 'u', resourceVersion: '1' },
+    orphanDependents: false,
+    propagationPolicy: 'Background',
+    dryRun: ['All'],
+  })
+})
+
+test('decodeDeleteOptions reads YAML, and nothing as no options', () => {
+  deepEqual(
+    decodeDeleteOptions(Buffer.from('dryRun: [All]\npreconditions:\n  uid: "5"\n'), 'yaml'),
+    {
+      dryRun: ['All'],
+      preconditions: { uid: '5' },
+    },
+  )
+  deepEqual(decodeDeleteOptions(Buffer.from('{}'), 'json'), {})
+  deepEqual(decodeDeleteOptions(Buffer.from('null'), 'json'), {})
+})
+
+test('decodeDeleteOptions refuses what are no options', () => {
+  equal(refusal('{'), "couldn't get version/kind; json parse error: unexpected end of JSON input")
+  ok(refusal('{"kind":"Pod"}').startsWith('no kind "Pod" is registered'))
+  ok(refusal('[]').includes('cannot unmarshal array'))
+  ok(refusal('a: [', 'yaml').startsWith('yaml: line 1: '))
+  equal(
+    refusal('{"dryRun":"All"}'),
+    'json: cannot unmarshal string into Go struct field DeleteOptions.dryRun of type []string',
+  )
+})

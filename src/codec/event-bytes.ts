@@ -1,0 +1,68 @@
+/**
+ * Taking an event's JSON out of storage: stretches of its bytes are copied, its version is put in on
+ * the way, and nothing is parsed.
+ */
+import { skipValue } from '../storage/json-scan.ts'
+import { formatVersion, type Version } from '../storage/resource-version.ts'
+
+/** As much of an event as it takes to show it; a StoredEvent is one. */
+export interface ShownEvent {
+  /** Compact JSON without kind and apiVersion, its metadata first. */
+  readonly body: Buffer
+  /** Where the resourceVersion goes: right behind the opening brace of the metadata. */
+  readonly versionOffset: number
+  /** Undefined when there is none to show: a dry run stores nothing. */
+  readonly version: Version | undefined
+}
+
+/** Bytes `from` to `to` of the body, between two texts in ASCII. */
+export interface Cut {
+  readonly before: string
+  readonly from: number
+  readonly to: number
+  readonly after: string
+}
+
+const metadataStart = '{"metadata":{'.length
+const braceClose = 0x7d
+/** With the longest version there is: those are safe integers. */
+const versionMemberMax = '"resourceVersion":"9007199254740991",'.length
+
+/** An event that is not, or not yet, what is stored. */
+export function unstoredEvent(body: Buffer, version?: Version): ShownEvent {
+  return { body, versionOffset: metadataStart, version }
+}
+
+/** Where the metadata object ends; it begins one byte before the place of the version. */
+export function metadataEnd(event: ShownEvent): number {
+  return skipValue(event.body, event.versionOffset - 1)
+}
+
+/** The most that `writeCut` can write. */
+export function cutLengthMax(cut: Cut): number {
+  return cut.before.length + cut.to - cut.from + versionMemberMax + cut.after.length
+}
+
+/** The stretch, which has the metadata in it, with the version in place. Answers where it ends. */
+export function writeCut(target: Buffer, start: number, event: ShownEvent, cut: Cut): number {
+  const { body, versionOffset } = event
+  let at = start
+  if (cut.before !== '') at += target.write(cut.before, at, 'latin1')
+  at += body.copy(target, at, cut.from, versionOffset)
+  at += target.write(versionMember(event), at, 'latin1')
+  at += body.copy(target, at, versionOffset, cut.to)
+  if (cut.after !== '') at += target.write(cut.after, at, 'latin1')
+  return at
+}
+
+/** The stretch in a buffer of its own. */
+export function takeCut(event: ShownEvent, cut: Cut): Buffer {
+  const room = Buffer.allocUnsafe(cutLengthMax(cut))
+  return room.subarray(0, writeCut(room, 0, event, cut))
+}
+
+function versionMember(event: ShownEvent): string {
+  if (event.version === undefined) return ''
+  const end = event.body[event.versionOffset] === braceClose ? '"' : '",'
+  return `"resourceVersion":"${formatVersion(event.version)}${end}`
+}

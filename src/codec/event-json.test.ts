@@ -1,0 +1,383 @@
+import { deepEqual, equal, ok } from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import type { Event } from '../api/event.ts'
+import { StatusError } from '../api/status.ts'
+import type { Json } from '../lib/json.ts'
+import {
+  decodeEventBody,
+  decodeEventTree,
+  encodeEvent,
+  eventTree,
+  strictDecodingError,
+} from './event-json.ts'
+
+const options = { apiVersion: 'events.k8s.io/v1' }
+
+const scheduled = {
+  apiVersion: 'events.k8s.io/v1',
+  kind: 'Event',
+  metadata: { name: 'a', namespace: 'ns' },
+  eventTime: '2026-01-02T03:04:05.678901Z',
+  action: 'Binding',
+  reason: 'Scheduled',
+  type: 'Normal',
+  reportingController: 'example.com/scheduler',
+  reportingInstance: 'scheduler-0',
+  regarding: { kind: 'Pod', namespace: 'ns', name: 'web-0' },
+  note: 'Successfully assigned web-0 to node-1',
+}
+
+function decode(body: unknown): ReturnType<typeof decodeEventBody> {
+  const text = typeof body === 'string' ? body : JSON.stringify(body)
+  return decodeEventBody(Buffer.from(text), options)
+}
+
+function refusal(body: unknown): string {
+  try {
+    decode(body)
+  } catch (error) {
+    ok(error instanceof StatusError)
+    equal(error.reason, 'BadRequest')
+    return error.message
+  }
+  throw new Error('was read')
+}
+
+const handled = 'Event in version "v1" cannot be handled as a Event: '
+const unrecognized = 'the object provided is unrecognized (must be of type Event): '
+
+test('decodeEventBody reads an event, of which kind and apiVersion are no part', () => {
+  const { apiVersion: _apiVersion, kind: _kind, ...event } = scheduled
+  deepEqual(decode(scheduled), { event, problems: [] })
+  deepEqual(decode(event), { event, problems: [] })
+})
+
+test('decodeEventBody reads nothing as an empty event', () => {
+  deepEqual(decode('{}').event, { metadata: {} })
+  deepEqual(decode('null').event, { metadata: {} })
+  const zeros = {
+    metadata: { name: '', generation: 0, labels: {}, finalizers: [], creationTimestamp: null },
+    eventTime: '0001-01-01T00:00:00.000000Z',
+    regarding: { name: '' },
+    deprecatedSource: null,
+    deprecatedCount: 0,
+    note: null,
+  }
+  deepEqual(decode(zeros).event, { metadata: {} })
+})
+
+test('decodeEventBody keeps what is empty and yet said', () => {
+  const { event } = decode({
+    metadata: {
+      deletionGracePeriodSeconds: 0,
+      ownerReferences: [{ controller: false }, null],
+      labels: { a: null, b: '' },
+      finalizers: [null],
+    },
+    series: {},
+    related: { name: '' },
+  })
+  deepEqual(event, {
+    metadata: {
+      deletionGracePeriodSeconds: 0,
+      ownerReferences: [{ controller: false }, {}],
+      labels: { a: '', b: '' },
+      finalizers: [''],
+    },
+    series: {},
+    related: {},
+  })
+})
+
+test('decodeEventBody names unknown and repeated fields in the order of the document', () => {
+  const surprising = {
+    ...scheduled,
+    metadata: { name: 'd', odd: true },
+    regarding: { what: 1 },
+    surprise: 1,
+  }
+  deepEqual(decode(surprising).problems, [
+    'unknown field "metadata.odd"',
+    'unknown field "regarding.what"',
+    'unknown field "surprise"',
+  ])
+  const twice = decode('{"metadata":{"name":"f","name":"g"},"reason":"R","Action":1,"reason":"S"}')
+  deepEqual(twice.problems, [
+    'duplicate field "metadata.name"',
+    'unknown field "Action"',
+    'duplicate field "reason"',
+  ])
+  deepEqual(twice.event, { metadata: { name: 'g' }, reason: 'S' })
+  deepEqual(decode('{"kind":"Event","kind":"Event","x":1,"x":2}').problems, [
+    'duplicate field "kind"',
+    'unknown field "x"',
+  ])
+  deepEqual(
+    decode('{"metadata":{"labels":{"a":"1","a":"2"},"ownerReferences":[{},{"foo":1}]}}').problems,
+    ['duplicate field "metadata.labels.a"', 'unknown field "metadata.ownerReferences[1].foo"'],
+  )
+})
+
+test('decodeEventBody names inherited names like any other', () => {
+  const body = `{"metadata":{"name":"p","__proto__":{"x":1},"constructor":{"prototype":{"y":1}}},"__proto__":{"z":1}}`
+  const { event, problems } = decode(body)
+  deepEqual(problems, [
+    'unknown field "metadata.__proto__"',
+    'unknown field "metadata.constructor"',
+    'unknown field "__proto__"',
+  ])
+  deepEqual(event, { metadata: { name: 'p' } })
+})
+
+test('A label called __proto__ neither vanishes nor does harm', () => {
+  const { event } = decode('{"metadata":{"labels":{"__proto__":"x","constructor":"y"}}}')
+  deepEqual(Object.entries(event.metadata.labels ?? {}), [
+    ['__proto__', 'x'],
+    ['constructor', 'y'],
+  ])
+  ok(encodeEvent(event).includes('"labels":{"__proto__":"x","constructor":"y"}'))
+  const withNull = decode('{"metadata":{"labels":{"__proto__":null}}}').event
+  ok(encodeEvent(withNull).includes('"labels":{"__proto__":""}'))
+})
+
+test('decodeEventBody tells at most 100 problems, and no long names', () => {
+  const many = Object.fromEntries(Array.from({ length: 500 }, (_, index) => [`x${index}`, 1]))
+  equal(decode(many).problems.length, 100)
+  const [problem = ''] = decode({ ['x'.repeat(100_000)]: 1 }).problems
+  ok(problem.length < 300)
+})
+
+test('decodeEventBody says which value has the wrong type', () => {
+  const messages: readonly (readonly [object, string])[] = [
+    [
+      { eventTime: 5 },
+      'json: cannot unmarshal number into Go struct field Event.eventTime of type string',
+    ],
+    [{ note: 7 }, 'json: cannot unmarshal number into Go struct field Event.note of type string'],
+    [{ note: true }, 'json: cannot unmarshal bool into Go struct field Event.note of type string'],
+    [
+      { series: { count: 2147483648 } },
+      'json: cannot unmarshal number 2147483648 into Go struct field EventSeries.series.count of type int32',
+    ],
+    [
+      { series: { count: 2.5 } },
+      'json: cannot unmarshal number 2.5 into Go struct field EventSeries.series.count of type int32',
+    ],
+    [
+      { series: { count: 'two' } },
+      'json: cannot unmarshal string into Go struct field EventSeries.series.count of type int32',
+    ],
+    [
+      { regarding: 'pod' },
+      'json: cannot unmarshal string into Go struct field Event.regarding of type v1.ObjectReference',
+    ],
+    [
+      { metadata: { labels: { k: 5 } } },
+      'json: cannot unmarshal number into Go struct field ObjectMeta.metadata.labels of type string',
+    ],
+    [
+      { metadata: { labels: ['k'] } },
+      'json: cannot unmarshal array into Go struct field ObjectMeta.metadata.labels of type map[string]string',
+    ],
+    [
+      { metadata: { ownerReferences: [{ name: {} }] } },
+      'json: cannot unmarshal object into Go struct field OwnerReference.metadata.ownerReferences.name of type string',
+    ],
+    [
+      { metadata: { ownerReferences: ['x'] } },
+      'json: cannot unmarshal string into Go struct field ObjectMeta.metadata.ownerReferences of type v1.OwnerReference',
+    ],
+    [
+      { metadata: { finalizers: {} } },
+      'json: cannot unmarshal object into Go struct field ObjectMeta.metadata.finalizers of type []string',
+    ],
+    [
+      { metadata: { generation: 1e300 } },
+      'json: cannot unmarshal number 1e+300 into Go struct field ObjectMeta.metadata.generation of type int64',
+    ],
+    [
+      { eventTime: '2026-02-30T03:04:05.000001Z' },
+      'parsing time "2026-02-30T03:04:05.000001Z": day out of range',
+    ],
+  ]
+  for (const [body, message] of messages) equal(refusal(body), handled + message)
+})
+
+test('decodeEventBody refuses another kind and another version', () => {
+  equal(
+    refusal({ ...scheduled, apiVersion: 'v1' }),
+    'the API version in the data (v1) does not match the expected API version (events.k8s.io/v1)',
+  )
+  equal(
+    refusal({ ...scheduled, kind: 'Pod' }),
+    'Pod in version "v1" cannot be handled as a Event: no kind "Pod" is registered for version "events.k8s.io/v1"',
+  )
+  equal(
+    refusal({ ...scheduled, apiVersion: 'a/b/c' }),
+    `${unrecognized}unexpected GroupVersion string: a/b/c ({"apiVersion":"a/b/c","kind":" ...)`,
+  )
+  ok(refusal({ kind: 5 }).startsWith(unrecognized))
+})
+
+test('decodeEventBody shows how a body begins that is no object', () => {
+  const parse = `${unrecognized}couldn't get version/kind; json parse error: `
+  equal(refusal(''), `${parse}unexpected end of JSON input (<empty>)`)
+  equal(refusal('{"kind":"Event",'), `${parse}unexpected end of JSON input ({"kind":"Event",)`)
+  equal(
+    refusal('{"apiVersion":"events.k8s.io/v1","kind":"Event"} trailing'),
+    `${parse}invalid character 't' after top-level value ({"apiVersion":"events.k8s.io/v ...)`,
+  )
+  equal(
+    refusal('\0\x01'),
+    `${parse}invalid character '\\x00' looking for beginning of value (0001)`,
+  )
+  ok(refusal('[]').endsWith(' (5b5d)'))
+  ok(refusal('"text"').endsWith(' (227465787422)'))
+})
+
+test('decodeEventBody answers hostile bodies with a 400', () => {
+  const bodies = [
+    '{"a":'.repeat(600_000),
+    '['.repeat(200_000),
+    `{"note":1e400}`,
+    `{"note":${'9'.repeat(1000)}}`,
+    '\ufeff{}',
+    '{"note":"\0"}',
+    `{"metadata":{"labels":${'{"a":'.repeat(300)}`,
+  ]
+  for (const body of bodies) ok(refusal(body).length < 1000)
+  const invalidUtf8 = Buffer.concat([
+    Buffer.from('{"note":"a'),
+    Buffer.from([0xff, 0xc0]),
+    Buffer.from('"}'),
+  ])
+  equal(decodeEventBody(invalidUtf8, options).event.note, 'a\ufffd\ufffd')
+})
+
+test('decodeEventTree refuses what is no event', () => {
+  for (const tree of [[], 'x', 5, true, { kind: 'Pod' }] as Json[]) {
+    let refused: unknown
+    try {
+      decodeEventTree(tree, options)
+    } catch (error) {
+      refused = error
+    }
+    ok(refused instanceof StatusError && refused.code === 400)
+  }
+})
+
+test('strictDecodingError lists all problems', () => {
+  const error = strictDecodingError(
+    ['unknown field "a"', 'duplicate field "b"'],
+    'events.example.com/v1',
+  )
+  equal(error.message, `${handled}strict decoding error: unknown field "a", duplicate field "b"`)
+})
+
+test('encodeEvent prints fields in their order, and those that are always there', () => {
+  equal(
+    encodeEvent(decode({ ...scheduled, series: {}, related: {} }).event).toString(),
+    '{"metadata":{"name":"a","namespace":"ns"},"eventTime":"2026-01-02T03:04:05.678901Z","series":{"count":0,"lastObservedTime":null},"reportingController":"example.com/scheduler","reportingInstance":"scheduler-0","action":"Binding","reason":"Scheduled","regarding":{"kind":"Pod","namespace":"ns","name":"web-0"},"related":{},"note":"Successfully assigned web-0 to node-1","type":"Normal","deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}',
+  )
+  equal(
+    encodeEvent({
+      metadata: { labels: { b: '2', a: '1' }, ownerReferences: [{ uid: 'u' }] },
+    }).toString(),
+    '{"metadata":{"labels":{"a":"1","b":"2"},"ownerReferences":[{"apiVersion":"","kind":"","name":"","uid":"u"}]},"eventTime":null,"regarding":{},"deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}',
+  )
+})
+
+test('eventTree is the event as a client sees it, in a tree of its own', () => {
+  const event: Event = { metadata: { name: 'a', labels: { x: '1' } } }
+  const tree = eventTree(event, options)
+  deepEqual(tree, {
+    kind: 'Event',
+    apiVersion: 'events.k8s.io/v1',
+    metadata: { name: 'a', labels: { x: '1' } },
+    eventTime: null,
+    regarding: {},
+    deprecatedSource: {},
+    deprecatedFirstTimestamp: null,
+    deprecatedLastTimestamp: null,
+  })
+  deepEqual(decodeEventTree(tree, options).event, event)
+})
+
+const text = fc.string({ minLength: 1, maxLength: 12, unit: 'grapheme' })
+const time = fc.constantFrom('2026-01-02T03:04:05Z', '1999-12-31T23:59:59Z')
+const microTime = fc.constantFrom('2026-01-02T03:04:05.000001Z', '2024-02-29T00:00:00.120000Z')
+const stringMap = fc.dictionary(fc.string({ maxLength: 8 }), text, {
+  minKeys: 1,
+  maxKeys: 4,
+  noNullPrototype: true,
+})
+const reference = {
+  kind: text,
+  namespace: text,
+  name: text,
+  uid: text,
+  apiVersion: text,
+  fieldPath: text,
+}
+const anyEvent = fc.record(
+  {
+    metadata: fc.record(
+      {
+        name: text,
+        resourceVersion: text,
+        generation: fc.integer({ min: 1 }),
+        creationTimestamp: time,
+        deletionGracePeriodSeconds: fc.nat(),
+        labels: stringMap,
+        annotations: stringMap,
+        ownerReferences: fc.array(
+          fc.record({ uid: text, controller: fc.boolean() }, { requiredKeys: [] }),
+          {
+            minLength: 1,
+            maxLength: 3,
+          },
+        ),
+        finalizers: fc.array(text, { minLength: 1, maxLength: 3 }),
+        managedFields: fc.array(
+          fc.record(
+            {
+              manager: text,
+              time,
+              fieldsV1: fc.dictionary(text, fc.constant({}), { noNullPrototype: true }),
+            },
+            { requiredKeys: [] },
+          ),
+          { minLength: 1, maxLength: 2 },
+        ),
+      },
+      { requiredKeys: [], noNullPrototype: true },
+    ),
+    eventTime: microTime,
+    series: fc.record(
+      { count: fc.integer({ min: 1, max: 2147483647 }), lastObservedTime: microTime },
+      { requiredKeys: [] },
+    ),
+    reason: text,
+    note: text,
+    regarding: fc.record({ ...reference }, { requiredKeys: ['kind'] }),
+    related: fc.record({ ...reference }, { requiredKeys: [] }),
+    deprecatedLastTimestamp: time,
+    deprecatedCount: fc
+      .integer({ min: -2147483648, max: 2147483647 })
+      .filter((count) => count !== 0),
+  },
+  { requiredKeys: ['metadata'], noNullPrototype: true },
+)
+
+test('decodeEventBody reads what encodeEvent wrote as the same event, and so does JSON.parse', () => {
+  fc.assert(
+    fc.property(anyEvent, (generated) => {
+      const event: Event = JSON.parse(JSON.stringify(generated))
+      const encoded = encodeEvent(event)
+      deepEqual(decodeEventBody(encoded, options), { event, problems: [] })
+      deepEqual(decodeEventTree(JSON.parse(encoded.toString()), options), { event, problems: [] })
+      deepEqual(encodeEvent(decodeEventBody(encoded, options).event), encoded)
+    }),
+  )
+})

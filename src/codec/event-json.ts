@@ -1,0 +1,176 @@
+import type { Event } from '../api/event.ts'
+import { eventType } from '../api/schema.ts'
+import { badRequest, type StatusError } from '../api/status.ts'
+import { TimeSyntaxError } from '../api/time.ts'
+import { goQuote } from '../lib/go-quote.ts'
+import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
+import { JsonSyntaxError, type ParsedJson, parseJson } from './json-text.ts'
+import { jsonKind, StructDecoder, TypeMismatch } from './struct-decoding.ts'
+import { StructEncoder } from './struct-encoding.ts'
+
+export interface DecodedEvent {
+  readonly event: Event
+  /** `unknown field "metadata.foo"`, `duplicate field "reason"`: in document order, at most 100. */
+  readonly problems: readonly string[]
+}
+
+/** What was sent does not tell what it is. */
+export class UnrecognizedBody extends Error {
+  override readonly name = 'UnrecognizedBody'
+}
+
+/** What a body may say about itself without having to. */
+const TYPE_NAMES: ReadonlySet<string> = new Set(['kind', 'apiVersion'])
+
+/** Names and values in an event: a hundred times what large ones have. */
+const VALUES_MAX = 20_000
+
+/** As much of a body as an error shows. */
+const SUMMARY_LENGTH = 30
+
+/** As much of a kind or an apiVersion as is looked at: longer than any, and short enough to show. */
+const TYPE_LENGTH_MAX = 512
+
+/** An event as a client sent it, in JSON; fails with a StatusError 400. */
+export function decodeEventBody(
+  body: Buffer,
+  options: { readonly apiVersion: string },
+): DecodedEvent {
+  return decodeSent(body, options, readJson)
+}
+
+/**
+ * An event as a client sent it, in a format that `read` makes a tree of. What `read` cannot read it
+ * throws as an UnrecognizedBody.
+ */
+export function decodeSent(
+  body: Buffer,
+  options: { readonly apiVersion: string },
+  read: (text: string) => ParsedJson,
+): DecodedEvent {
+  try {
+    const { value, duplicates } = read(body.toString('utf8'))
+    return decoded(value, { apiVersion: options.apiVersion, duplicates })
+  } catch (error) {
+    throw asBadRequest(error, options.apiVersion, ` (${summaryOf(body)})`)
+  }
+}
+
+/**
+ * An event out of a tree, such as a patched one; fails with a StatusError 400. The event shares
+ * parts with the tree, which must not change any more.
+ */
+export function decodeEventTree(
+  tree: Json,
+  options: { readonly apiVersion: string; readonly duplicates?: ParsedJson['duplicates'] },
+): DecodedEvent {
+  try {
+    return decoded(tree, options)
+  } catch (error) {
+    throw asBadRequest(error, options.apiVersion, '')
+  }
+}
+
+/** The answer to an event with problems, for callers who asked for strictness. */
+export function strictDecodingError(problems: readonly string[], apiVersion: string): StatusError {
+  return cannotBeHandled(`strict decoding error: ${problems.join(', ')}`, apiVersion)
+}
+
+/** Compact JSON without kind and apiVersion: the form of an item in a list, and of what is stored. */
+export function encodeEvent(event: Event): Buffer {
+  return Buffer.from(eventText(event), 'utf8')
+}
+
+/** The event as a tree of its own, with everything that is printed. */
+export function eventTree(event: Event, options: { readonly apiVersion: string }): JsonObject {
+  const type = `"kind":"Event","apiVersion":${JSON.stringify(options.apiVersion)}`
+  return JSON.parse(`{${type},${eventText(event).slice(1)}`)
+}
+
+const encoder = new StructEncoder(eventType)
+
+/** There is always a member: eventTime, if only as null. */
+function eventText(event: Event): string {
+  return encoder.text(event as unknown as JsonObject)
+}
+
+function readJson(text: string): ParsedJson {
+  try {
+    return parseJson(text, VALUES_MAX)
+  } catch (error) {
+    if (!(error instanceof JsonSyntaxError)) throw error
+    throw new UnrecognizedBody(`couldn't get version/kind; json parse error: ${error.message}`)
+  }
+}
+
+function decoded(
+  value: Json,
+  options: { readonly apiVersion: string; readonly duplicates?: ParsedJson['duplicates'] },
+): DecodedEvent {
+  if (value !== null && !isObject(value)) throw new UnrecognizedBody(notAnObject(value))
+  const tree = value ?? {}
+  checkType(tree, options.apiVersion)
+  const decoder = new StructDecoder(TYPE_NAMES, options.duplicates)
+  const event = decoder.struct(eventType, tree, '')
+  event['metadata'] ??= {}
+  return { event: event as unknown as Event, problems: decoder.problems }
+}
+
+/** Nobody has to say what a body is; whoever does must say what the endpoint takes. */
+function checkType(tree: JsonObject, expected: string): void {
+  const apiVersion = typeName(tree, 'apiVersion') || expected
+  const kind = typeName(tree, 'kind') || 'Event'
+  if (apiVersion === expected && kind === 'Event') return
+  if (apiVersion.split('/', 3).length === 3) {
+    throw new UnrecognizedBody(`unexpected GroupVersion string: ${apiVersion}`)
+  }
+  if (kind !== 'Event') {
+    const version = goQuote(versionOf(apiVersion))
+    throw badRequest(
+      `${kind} in version ${version} cannot be handled as a Event: no kind ${goQuote(kind)} is registered for version ${goQuote(apiVersion)}`,
+    )
+  }
+  throw badRequest(
+    `the API version in the data (${apiVersion}) does not match the expected API version (${expected})`,
+  )
+}
+
+function typeName(tree: JsonObject, name: string): string {
+  const value = memberOf(tree, name) ?? ''
+  if (typeof value === 'string') return value.slice(0, TYPE_LENGTH_MAX)
+  throw new UnrecognizedBody(
+    `couldn't get version/kind; json parse error: json: cannot unmarshal ${jsonKind(value)} into Go struct field .${name} of type string`,
+  )
+}
+
+function versionOf(apiVersion: string): string {
+  return apiVersion.slice(apiVersion.indexOf('/') + 1)
+}
+
+function notAnObject(value: Json): string {
+  return `couldn't get version/kind; json parse error: json: cannot unmarshal ${jsonKind(value)} into Go value of type Event`
+}
+
+function asBadRequest(error: unknown, apiVersion: string, summary: string): unknown {
+  if (error instanceof UnrecognizedBody) {
+    const what = 'the object provided is unrecognized (must be of type Event)'
+    return badRequest(`${what}: ${error.message}${summary}`, error)
+  }
+  if (error instanceof TypeMismatch || error instanceof TimeSyntaxError) {
+    return cannotBeHandled(error.message, apiVersion)
+  }
+  return error
+}
+
+function cannotBeHandled(why: string, apiVersion: string): StatusError {
+  const version = goQuote(versionOf(apiVersion))
+  return badRequest(`Event in version ${version} cannot be handled as a Event: ${why}`)
+}
+
+/** The beginning of a body: as text if it may be JSON, else in hexadecimal. */
+function summaryOf(body: Buffer): string {
+  if (body.length === 0) return '<empty>'
+  const start = body.subarray(0, SUMMARY_LENGTH)
+  const shown = start[0] === 0x7b ? start.toString('utf8') : start.toString('hex')
+  return body.length > SUMMARY_LENGTH ? `${shown} ...` : shown
+}

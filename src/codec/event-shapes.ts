@@ -1,0 +1,149 @@
+/**
+ * What an event is made into before it is printed: itself, or its metadata alone. (The third shape,
+ * the table, is in table-shape.ts.) Shapes speak compact JSON; answer-form.ts lays it out.
+ */
+import {
+  type Cut,
+  cutLengthMax,
+  metadataEnd,
+  type ShownEvent,
+  takeCut,
+  writeCut,
+} from './event-bytes.ts'
+import type { MetaVersion } from './representation.ts'
+
+/** One of the groups in which events are served: the names their fields go by there. */
+export interface EventView {
+  readonly apiVersion: string
+  /** The body in this group's names. Its metadata stays where it is, byte for byte. */
+  body(body: Buffer): Buffer
+}
+
+/** Events as they are stored. */
+export const eventsView: EventView = { apiVersion: 'events.k8s.io/v1', body: (body) => body }
+
+/** What a list says of itself. */
+export interface ListMeta {
+  readonly resourceVersion?: string | undefined
+  /** Where the next page begins; undefined on the last one. */
+  readonly continue?: string | undefined
+  readonly remainingItemCount?: number | undefined
+}
+
+/** The metadata of a list as JSON. */
+export function listMetaText(meta: ListMeta): string {
+  const { resourceVersion, continue: next, remainingItemCount } = meta
+  return JSON.stringify({ resourceVersion, continue: next, remainingItemCount })
+}
+
+export interface EventShape {
+  /** The member of a list in which its entries are. */
+  readonly listName: 'items' | 'rows'
+  /** What that member is when there are none. */
+  readonly emptyList: '[]' | 'null'
+  /** A list up to, and without, the value of that member, which is its last. */
+  listStart(meta: ListMeta): string
+  /** Entries of a list, with commas in between, and a text in ASCII before them. */
+  entries(events: readonly ShownEvent[], before: string): Buffer
+  /** Makes objects that stand on their own, each between the two texts. */
+  writer(around?: Around): EventWriter
+}
+
+/** Made once and kept: what can be prepared is. */
+export type EventWriter = (event: ShownEvent) => Buffer
+
+/** Texts in ASCII. */
+export interface Around {
+  readonly before: string
+  readonly after: string
+}
+
+const nothing: Around = { before: '', after: '' }
+const commaBefore: Around = { before: ',', after: '' }
+
+export class WholeShape implements EventShape {
+  readonly listName = 'items'
+  readonly emptyList = '[]'
+  readonly #view: EventView
+  readonly #kind: string
+
+  constructor(view: EventView) {
+    this.#view = view
+    this.#kind = `{"kind":"Event","apiVersion":"${view.apiVersion}",`
+  }
+
+  listStart(meta: ListMeta): string {
+    const { apiVersion } = this.#view
+    return `{"kind":"EventList","apiVersion":"${apiVersion}","metadata":${listMetaText(meta)},"items":`
+  }
+
+  entries(events: readonly ShownEvent[], before: string): Buffer {
+    const shown = events.map((event) => this.#shown(event))
+    return joinCuts(shown, ({ body }, index) => {
+      return { before: index === 0 ? before : ',', from: 0, to: body.length, after: '' }
+    })
+  }
+
+  writer(around: Around = nothing): EventWriter {
+    const { after } = around
+    const before = around.before + this.#kind
+    return (event) => {
+      const shown = this.#shown(event)
+      return takeCut(shown, { before, from: 1, to: shown.body.length, after })
+    }
+  }
+
+  #shown(event: ShownEvent): ShownEvent {
+    const { versionOffset, version } = event
+    const body = this.#view.body(event.body)
+    return body === event.body ? event : { body, versionOffset, version }
+  }
+}
+
+export class PartialShape implements EventShape {
+  readonly listName = 'items'
+  readonly emptyList = 'null'
+  readonly #apiVersion: string
+  readonly #start: string
+
+  constructor(metaVersion: MetaVersion) {
+    this.#apiVersion = `meta.k8s.io/${metaVersion}`
+    this.#start = `{"kind":"PartialObjectMetadata","apiVersion":"${this.#apiVersion}","metadata":`
+  }
+
+  listStart(meta: ListMeta): string {
+    return `{"kind":"PartialObjectMetadataList","apiVersion":"${this.#apiVersion}","metadata":${listMetaText(meta)},"items":`
+  }
+
+  entries(events: readonly ShownEvent[], before: string): Buffer {
+    const others = this.#cutter(commaBefore)
+    const first = this.#cutter({ before, after: '' })
+    return joinCuts(events, (event, index) => (index === 0 ? first : others)(event))
+  }
+
+  writer(around: Around = nothing): EventWriter {
+    const cut = this.#cutter(around)
+    return (event) => takeCut(event, cut(event))
+  }
+
+  #cutter(around: Around): (event: ShownEvent) => Cut {
+    const before = around.before + this.#start
+    const after = `}${around.after}`
+    return (event) => ({ before, from: event.versionOffset - 1, to: metadataEnd(event), after })
+  }
+}
+
+/** All in one buffer: a page of a list is many small objects. */
+function joinCuts(
+  events: readonly ShownEvent[],
+  cutOf: (event: ShownEvent, index: number) => Cut,
+): Buffer {
+  const cuts = events.map(cutOf)
+  const room = Buffer.allocUnsafe(cuts.reduce((sum, cut) => sum + cutLengthMax(cut), 0))
+  let at = 0
+  for (const [index, cut] of cuts.entries()) {
+    const event = events[index]
+    if (event !== undefined) at = writeCut(room, at, event, cut)
+  }
+  return room.subarray(0, at)
+}

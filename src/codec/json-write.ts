@@ -1,0 +1,60 @@
+import type { Json } from '../lib/json.ts'
+
+/** Compact JSON of a tree as Go writes it: members sorted, `<`, `>`, `&` and line separators escaped. */
+export function jsonOf(tree: Json): string {
+  if (typeof tree === 'string') return quotedJson(tree)
+  if (typeof tree !== 'object' || tree === null) return JSON.stringify(tree)
+  if (Array.isArray(tree)) return `[${tree.map(jsonOf).join(',')}]`
+  const members = sortedNames(tree).map(
+    (name) => `${quotedJson(name)}:${jsonOf(tree[name] ?? null)}`,
+  )
+  return `{${members.join(',')}}`
+}
+
+/** A string as it stands in JSON, with Go's escapes. */
+export function quotedJson(text: string): string {
+  return ESCAPED.test(text) ? escapedJson(text) : `"${text}"`
+}
+
+/** Whatever does not stand for itself, and surrogates, which may be halves. */
+const ESCAPED = /[^ !#-%'-;=?-[\]-\u2027\u202a-\ud7ff\ue000-\uffff]/
+
+/** The names of an object in the order of their UTF-8 bytes, which is how Go sorts them. */
+export function sortedNames(object: object): string[] {
+  const names = Object.keys(object).sort()
+  // Sorting by UTF-16 units, which is much quicker, makes a difference for these alone.
+  return names.some((name) => SURROGATE.test(name)) ? names.sort(compareBytes) : names
+}
+
+const SURROGATE = /[\ud800-\udfff]/
+
+function compareBytes(a: string, b: string): number {
+  const length = Math.min(a.length, b.length)
+  for (let at = 0; at < length; at++) {
+    const left = a.charCodeAt(at)
+    const right = b.charCodeAt(at)
+    if (left !== right) return rank(left) - rank(right)
+  }
+  return a.length - b.length
+}
+
+/** Surrogates stand for characters beyond all that have one unit, so they come last. */
+function rank(unit: number): number {
+  return unit >= 0xd800 && unit <= 0xdfff ? unit + 0x10000 : unit
+}
+
+/** What Go escapes beyond what JSON.stringify does. */
+const MORE_ESCAPES: ReadonlyMap<string, string> = new Map([
+  ['<', '\\u003c'],
+  ['>', '\\u003e'],
+  ['&', '\\u0026'],
+  ['\u2028', '\\u2028'],
+  ['\u2029', '\\u2029'],
+])
+
+function escapedJson(text: string): string {
+  return JSON.stringify(text.toWellFormed()).replace(
+    /[<>&\u2028\u2029]/g,
+    (character) => MORE_ESCAPES.get(character) ?? character,
+  )
+}

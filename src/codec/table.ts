@@ -1,0 +1,106 @@
+/** The columns in which clients print events, and what stands in them. */
+import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
+
+/** Members are declared in the order in which they are printed. */
+export interface ColumnDefinition {
+  readonly name: string
+  readonly type: 'string'
+  readonly format: string
+  readonly description: string
+  /** Above zero for columns that are shown only to those who want to see more. */
+  readonly priority: number
+}
+
+/** Count is called a string and is a number: clients have always got it so. */
+export const eventColumns: readonly ColumnDefinition[] = [
+  column('Last Seen', 0, 'How long ago the event was observed for the last time.'),
+  column('Type', 0, 'What kind of event it is: Normal, Warning, or a type added since.'),
+  column('Reason', 0, 'Why the action was taken, in a word made for programs.'),
+  column('Object', 0, 'What the event is about: its kind and name.'),
+  column('Subobject', 1, 'The part of that object which is meant, as a path to a field.'),
+  column('Source', 1, 'The controller that reported the event, and which instance of it.'),
+  column('Message', 0, 'What happened, in words for people.'),
+  column('First Seen', 1, 'How long ago the event was observed for the first time.'),
+  column('Count', 1, 'How many times it has been observed.'),
+  { ...column('Name', 1, 'The name of the event itself.'), format: 'name' },
+]
+
+function column(name: string, priority: number, description: string): ColumnDefinition {
+  return { name, type: 'string', format: '', description, priority }
+}
+
+/** One cell for each column. `event` is as it is stored: in the names of events.k8s.io/v1. */
+export function eventCells(event: JsonObject, nowMs: number): (string | number)[] {
+  const age = (object: JsonObject, name: string) => ageOf(textOf(object, name), nowMs)
+  const regarding = structOf(event, 'regarding')
+  const series = memberOf(event, 'series')
+  const hasFirst = textOf(event, 'deprecatedFirstTimestamp') !== ''
+  const firstSeen = age(event, hasFirst ? 'deprecatedFirstTimestamp' : 'eventTime')
+  const hasLast = textOf(event, 'deprecatedLastTimestamp') !== ''
+  const lastSeen = hasLast ? age(event, 'deprecatedLastTimestamp') : firstSeen
+  const kind = textOf(regarding, 'kind').toLowerCase()
+  const name = textOf(regarding, 'name')
+  return [
+    isObject(series) ? age(series, 'lastObservedTime') : lastSeen,
+    textOf(event, 'type'),
+    textOf(event, 'reason'),
+    name === '' ? kind : `${kind}/${name}`,
+    textOf(regarding, 'fieldPath'),
+    sourceOf(event),
+    textOf(event, 'note').trim(),
+    firstSeen,
+    isObject(series) ? countOf(series, 'count') : countOf(event, 'deprecatedCount') || 1,
+    textOf(structOf(event, 'metadata'), 'name'),
+  ]
+}
+
+/** The deprecated fields go first: whoever still sets them means them. */
+function sourceOf(event: JsonObject): string {
+  const source = structOf(event, 'deprecatedSource')
+  const component = textOf(source, 'component') || textOf(event, 'reportingController')
+  const instance = textOf(source, 'host') || textOf(event, 'reportingInstance')
+  return instance === '' ? component : `${component}, ${instance}`
+}
+
+function ageOf(time: string, nowMs: number): string {
+  const timeMs = Date.parse(time)
+  return Number.isNaN(timeMs) ? '<unknown>' : ageText(nowMs - timeMs)
+}
+
+/** Two units at most, and only one where the second would not matter. */
+export function ageText(ms: number): string {
+  const seconds = Math.trunc(ms / 1000)
+  if (seconds < -1) return '<invalid>'
+  const minutes = Math.trunc(seconds / 60)
+  const hours = Math.trunc(minutes / 60)
+  const days = Math.trunc(hours / 24)
+  const years = Math.trunc(days / 365)
+  if (minutes < 2) return `${Math.max(0, seconds)}s`
+  if (minutes < 10) return twoUnits(minutes, 'm', `${seconds % 60}s`)
+  if (hours < 3) return `${minutes}m`
+  if (hours < 8) return twoUnits(hours, 'h', `${minutes % 60}m`)
+  if (days < 2) return `${hours}h`
+  if (days < 8) return twoUnits(days, 'd', `${hours % 24}h`)
+  if (years < 2) return `${days}d`
+  if (years < 8) return twoUnits(years, 'y', `${days % 365}d`)
+  return `${years}y`
+}
+
+function twoUnits(count: number, unit: string, rest: string): string {
+  return rest.startsWith('0') ? `${count}${unit}` : `${count}${unit}${rest}`
+}
+
+function structOf(object: JsonObject, name: string): JsonObject {
+  const value = memberOf(object, name)
+  return isObject(value) ? value : {}
+}
+
+function textOf(object: JsonObject, name: string): string {
+  const value = memberOf(object, name)
+  return typeof value === 'string' ? value : ''
+}
+
+function countOf(object: JsonObject, name: string): number {
+  const value: Json | undefined = memberOf(object, name)
+  return typeof value === 'number' ? value : 0
+}

@@ -1,0 +1,129 @@
+import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type Scalar, type YAMLMap } from 'yaml'
+import { goQuote } from '../lib/go-quote.ts'
+import { type Json, type JsonObject, setMember } from '../lib/json.ts'
+import { JSON_DEPTH_MAX } from './json-text.ts'
+import { lineAt, YamlSyntaxError } from './yaml-nodes.ts'
+import { plainValue } from './yaml-plain.ts'
+
+/** Values in the tree; more than a text can have by itself, so these come from its aliases. */
+const VALUES_MAX = 20_000
+
+/** As many repeated names as are told. */
+const PROBLEMS_MAX = 100
+
+/** A name in a problem is shown up to here. */
+const SHOWN_LENGTH_MAX = 256
+
+/** Makes the tree of a YAML document out of its nodes: aliases, merges and scalars are resolved. */
+export class TreeMaker {
+  /** `line 5: key "name" already set in map`, for every name that a mapping repeats. */
+  readonly problems: string[] = []
+  readonly #text: string
+  readonly #anchors = new Map<string, ParsedNode>()
+  readonly #open = new Set<ParsedNode>()
+  #values = 0
+
+  constructor(text: string) {
+    this.#text = text
+  }
+
+  tree(node: ParsedNode): Json {
+    if (++this.#values > VALUES_MAX) {
+      throw new YamlSyntaxError('yaml: document contains excessive aliasing')
+    }
+    if (isAlias(node)) return this.tree(this.#anchored(node.source))
+    if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
+    if (isScalar(node)) return scalarValue(node)
+    return this.#within(node, () => {
+      if (isMap(node)) return this.#object(node)
+      return isSeq(node) ? node.items.map((item) => this.tree(item)) : null
+    })
+  }
+
+  #within<T>(node: ParsedNode, make: () => T): T {
+    if (this.#open.has(node)) throw new YamlSyntaxError('yaml: an anchor contains itself')
+    if (this.#open.size >= JSON_DEPTH_MAX) throw new YamlSyntaxError('yaml: exceeded max depth')
+    this.#open.add(node)
+    const made = make()
+    this.#open.delete(node)
+    return made
+  }
+
+  #anchored(name: string): ParsedNode {
+    const node = this.#anchors.get(name)
+    if (node !== undefined) return node
+    throw new YamlSyntaxError(
+      `yaml: unknown anchor '${name.slice(0, SHOWN_LENGTH_MAX)}' referenced`,
+    )
+  }
+
+  #object(node: YAMLMap.Parsed): JsonObject {
+    const object: JsonObject = {}
+    const merged: JsonObject[] = []
+    for (const { key, value } of node.items) {
+      if (isMergeKey(key)) merged.push(...this.#mergedMaps(value))
+      else {
+        const name = nameOf(this.tree(key))
+        if (Object.hasOwn(object, name)) this.#noteTwice(name, value ?? key)
+        setMember(object, name, value === null ? null : this.tree(value))
+      }
+    }
+    for (const source of merged) addMissing(object, source)
+    return object
+  }
+
+  /** What `<<` brings in: a mapping or several, the first of which wins. */
+  #mergedMaps(value: ParsedNode | null): JsonObject[] {
+    const tree = value === null ? null : this.tree(value)
+    const maps = Array.isArray(tree) ? tree : [tree]
+    return maps.map((map) => {
+      if (typeof map === 'object' && map !== null && !Array.isArray(map)) return map
+      throw new YamlSyntaxError('yaml: map merge requires map or sequence of maps as the value')
+    })
+  }
+
+  #noteTwice(name: string, node: ParsedNode): void {
+    if (this.problems.length >= PROBLEMS_MAX) return
+    const line = lineAt(this.#text, node.range[0])
+    const shown = goQuote(name.slice(0, SHOWN_LENGTH_MAX))
+    this.problems.push(`line ${line}: key ${shown} already set in map`)
+  }
+}
+
+function isMergeKey(key: ParsedNode): boolean {
+  return isScalar(key) && key.type === 'PLAIN' && key.tag === undefined && key.value === '<<'
+}
+
+function addMissing(object: JsonObject, source: JsonObject): void {
+  for (const [name, value] of Object.entries(source)) {
+    if (!Object.hasOwn(object, name)) setMember(object, name, value)
+  }
+}
+
+/** Names are texts in JSON, so numbers and booleans become texts. */
+function nameOf(key: Json): string {
+  if (typeof key === 'object') throw new YamlSyntaxError('yaml: a key must be a text')
+  return String(key)
+}
+
+const TAG_PREFIX = 'tag:yaml.org,2002:'
+
+function scalarValue(node: Scalar): Json {
+  const text = String(node.value)
+  const tag = node.tag?.startsWith(TAG_PREFIX) ? node.tag.slice(TAG_PREFIX.length) : node.tag
+  if (tag === undefined && node.type !== 'PLAIN') return text
+  if (tag === 'str' || tag === '!') return text
+  const value = plainValue(text)
+  if (Number.isNaN(value) || value === Infinity || value === -Infinity) {
+    throw new YamlSyntaxError('yaml: a number that JSON does not have')
+  }
+  if (tag === undefined || fits(tag, value)) return value === undefined ? text : value
+  throw new YamlSyntaxError(`yaml: cannot decode a scalar as !!${tag.slice(0, SHOWN_LENGTH_MAX)}`)
+}
+
+function fits(tag: string, value: null | boolean | number | undefined): boolean {
+  if (tag === 'null') return value === null
+  if (tag === 'bool') return typeof value === 'boolean'
+  if (tag === 'int') return Number.isInteger(value)
+  return tag === 'float' && typeof value === 'number'
+}

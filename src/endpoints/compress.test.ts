@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { randomBytes } from 'node:crypto'
+import { describe, it } from 'node:test'
+import { gunzipSync } from 'node:zlib'
+import type { Chunk, Request, Response } from '../http/exchange.ts'
+import { compressBytesMin, compressed } from './compress.ts'
+
+function asking(acceptEncoding: string | undefined): Request {
+  return {
+    method: 'GET',
+    path: '/',
+    query: new URLSearchParams(),
+    headers: { 'accept-encoding': acceptEncoding },
+    peer: { address: '', isLoopback: false, clientCertificate: () => undefined },
+    signal: new AbortController().signal,
+    body: async () => Buffer.alloc(0),
+  }
+}
+
+function answer(body: Response['body']): Response {
+  return { status: 200, headers: { 'content-type': 'application/json' }, body }
+}
+
+async function read(body: Response['body']): Promise<Buffer> {
+  if (typeof body === 'string' || body instanceof Uint8Array) return Buffer.from(body)
+  const chunks: Buffer[] = []
+  for await (const chunk of body) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks)
+}
+
+async function* pieces(count: number): AsyncGenerator<Chunk> {
+  for (let index = 0; index < count; index++) yield `${index} ä ${'x'.repeat(1000)}\n`
+}
+
+const gzipHeaders = {
+  'content-type': 'application/json',
+  'content-encoding': 'gzip',
+  vary: 'Accept-Encoding',
+}
+const long = 'é'.repeat(compressBytesMin / 2 + 1)
+
+describe('compressed', () => {
+  it('a long answer is gzipped for a client that takes it', async () => {
+    for (const body of [long, Buffer.from(long)]) {
+      const response = await compressed(asking('br, gzip'), answer(body))
+      assert.deepEqual(response.headers, gzipHeaders)
+      assert.equal(gunzipSync(await read(response.body)).toString(), long)
+    }
+  })
+
+  it('a client that does not take it gets the answer as it is', async () => {
+    for (const codings of [undefined, '', 'br', 'gzip;q=0']) {
+      const response = answer(long)
+      assert.equal(await compressed(asking(codings), response), response)
+    }
+  })
+
+  it('a short answer, and a watch, stay as they are', async () => {
+    const short = answer('x'.repeat(compressBytesMin))
+    assert.equal(await compressed(asking('gzip'), short), short)
+    const watch = { ...answer(pieces(1000)), longRunning: true }
+    assert.equal(await compressed(asking('gzip'), watch), watch)
+  })
+
+  it('a stream is gzipped when it turns out to be long', async () => {
+    const response = await compressed(asking('gzip'), answer(pieces(1000)))
+    assert.deepEqual(response.headers, gzipHeaders)
+    assert.deepEqual(gunzipSync(await read(response.body)), await read(pieces(1000)))
+  })
+
+  it('a stream that ends soon is sent as it is', async () => {
+    const response = await compressed(asking('gzip'), answer(pieces(100)))
+    assert.equal(response.headers['content-encoding'], undefined)
+    assert.deepEqual(await read(response.body), await read(pieces(100)))
+  })
+
+  it('a stream that fails fails for its reader, too', async () => {
+    async function* failing(): AsyncGenerator<Chunk> {
+      yield* pieces(300)
+      throw new Error('cut off')
+    }
+    const { body } = await compressed(asking('gzip'), answer(failing()))
+    await assert.rejects(read(body), /cut off/)
+    await assert.rejects(compressed(asking('gzip'), answer(failingAtOnce())), /before it began/)
+  })
+
+  // biome-ignore lint/correctness/useYield: it fails before there is anything to yield
+  async function* failingAtOnce(): AsyncGenerator<Chunk> {
+    throw new Error('before it began')
+  }
+
+  it('a reader that stops stops the stream', async () => {
+    const ended = Promise.withResolvers<void>()
+    async function* endless(): AsyncGenerator<Chunk> {
+      try {
+        for (;;) yield* pieces(100)
+      } finally {
+        ended.resolve()
+      }
+    }
+    const { body } = await compressed(asking('gzip'), answer(endless()))
+    for await (const _ of body as AsyncIterable<Chunk>) break
+    await ended.promise
+  })
+
+  it('a stream is read no faster than its reader takes it', async () => {
+    let taken = 0
+    async function* counted(): AsyncGenerator<Chunk> {
+      for (;;) {
+        taken += 1
+        yield randomBytes(64 * 1024)
+      }
+    }
+    const { body } = await compressed(asking('gzip'), answer(counted()))
+    assert.equal(taken, 3)
+    const chunks = (body as AsyncIterable<Chunk>)[Symbol.asyncIterator]()
+    await chunks.next()
+    const takenAfterOne = taken
+    for (let turn = 0; turn < 200; turn++) await new Promise(setImmediate)
+    assert.ok(taken < takenAfterOne + 10, `${taken} pieces were read ahead`)
+    await chunks.return?.()
+  })
+})

@@ -1,0 +1,22 @@
+import type { Endpoint, EventApi, EventCollection } from './event-api.ts'
+import { eventResponse } from './event-response.ts'
+import { negotiateObject } from './negotiate.ts'
+import { placedIn, readSentEvent, receiveBody } from './sent-event.ts'
+import { readCreateOptions } from './write-options.ts'
+
+/**
+ * POST …/namespaces/{namespace}/events
+ *
+ * The form of the answer is settled before the body is read: a client that asks for one we lack
+ * must get its 406 having changed nothing.
+ */
+export function createEvent({ registry, forms, apiVersion }: EventApi): Endpoint<EventCollection> {
+  return async (request, { namespace }) => {
+    const form = forms.answer(negotiateObject(request))
+    const body = await receiveBody(request)
+    const { fieldValidation, isDryRun } = readCreateOptions(request.query)
+    const { event, warnings } = readSentEvent(body, { apiVersion, fieldValidation })
+    const created = await registry.create(namespace, placedIn(namespace, event), { isDryRun })
+    return eventResponse(201, form, created, warnings)
+  }
+}

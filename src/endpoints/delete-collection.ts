@@ -1,0 +1,36 @@
+import type { Response } from '../http/exchange.ts'
+import { receiveDeleteOptions } from './delete.ts'
+import type { Endpoint, EventApi, EventCollection } from './event-api.ts'
+import { listQuery, readOptions } from './list-query.ts'
+import { negotiateList } from './negotiate.ts'
+import { successResponse } from './respond.ts'
+
+/**
+ * DELETE …/namespaces/{namespace}/events
+ *
+ * Deletes what a list with the same options would show. Not one transaction: it stops at the first
+ * event that cannot be deleted, and what was deleted before then is gone. With a limit the answer
+ * says where to go on.
+ */
+export function deleteEvents({ registry, lister }: EventApi): Endpoint<EventCollection> {
+  return async (request, path): Promise<Response> => {
+    const representation = negotiateList(request)
+    const query = listQuery(path, readOptions(request.query, path))
+    const options = await receiveDeleteOptions(request)
+    const listing = await lister.list({ ...query, signal: request.signal })
+    for await (const events of listing.pieces) {
+      await registry.deleteAll(
+        events.map(({ key }) => key),
+        options,
+      )
+    }
+    const { continueToken, remainingItemCount } = listing
+    return successResponse(representation, {
+      metadata: {
+        ...(continueToken === undefined ? {} : { continue: continueToken }),
+        ...(remainingItemCount === undefined ? {} : { remainingItemCount }),
+      },
+      details: { group: registry.names.group, kind: 'events' },
+    })
+  }
+}

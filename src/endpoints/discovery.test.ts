@@ -1,0 +1,152 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Handler, Request, Response } from '../http/exchange.ts'
+import { discoveryService } from './discovery.ts'
+
+const service = discoveryService({ group: 'events.k8s.io', otherPaths: ['/livez', '/about'] })
+
+function handlerOf(path: string): Handler {
+  const handler = service.find(path)
+  assert.ok(handler, path)
+  return handler
+}
+
+async function ask(path: string, method = 'GET', accept?: string): Promise<Response> {
+  const request: Request = {
+    method,
+    path,
+    query: new URLSearchParams(),
+    headers: { accept },
+    peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
+    signal: new AbortController().signal,
+    body: async () => Buffer.alloc(0),
+  }
+  return handlerOf(path)(request)
+}
+
+const document = async (path: string): Promise<unknown> => {
+  const { status, headers, body } = await ask(path)
+  assert.equal(status, 200)
+  assert.equal(headers['content-type'], 'application/json')
+  return JSON.parse(String(body))
+}
+
+const version = { groupVersion: 'events.k8s.io/v1', version: 'v1' }
+const group = { name: 'events.k8s.io', versions: [version], preferredVersion: version }
+
+describe('discoveryService', () => {
+  test('is open to nobody without credentials', () => {
+    assert.equal(service.isOpenToHost, false)
+  })
+
+  test('the group and its list are told, with and without a slash at the end', async () => {
+    for (const slash of ['', '/']) {
+      assert.deepEqual(await document(`/apis${slash}`), {
+        kind: 'APIGroupList',
+        apiVersion: 'v1',
+        groups: [group],
+      })
+      assert.deepEqual(await document(`/apis/events.k8s.io${slash}`), {
+        kind: 'APIGroup',
+        apiVersion: 'v1',
+        ...group,
+      })
+    }
+  })
+
+  test('the resources of the version are the recorded ones, to the letter', async () => {
+    const recorded =
+      '{"kind":"APIResourceList","apiVersion":"v1","groupVersion":"events.k8s.io/v1","resources":[{"name":"events","singularName":"event","namespaced":true,"kind":"Event","verbs":["create","delete","deletecollection","get","list","patch","update","watch"],"shortNames":["ev"],"storageVersionHash":"r2yiGXH7wu8="}]}\n'
+    assert.equal((await ask('/apis/events.k8s.io/v1')).body, recorded)
+    assert.equal((await ask('/apis/events.k8s.io/v1/')).body, recorded)
+  })
+
+  test('the group without a name has no version yet', async () => {
+    const expected = { kind: 'APIVersions', versions: [], serverAddressByClientCIDRs: [] }
+    assert.deepEqual(await document('/api'), expected)
+    assert.deepEqual(await document('/api/'), expected)
+  })
+
+  test('the root lists every path, sorted and indented', async () => {
+    const { body } = await ask('/')
+    assert.ok(String(body).startsWith('{\n  "paths": ['))
+    assert.deepEqual(JSON.parse(String(body)), {
+      paths: ['/about', '/api', '/apis', '/apis/events.k8s.io', '/apis/events.k8s.io/v1', '/livez'],
+    })
+  })
+
+  test('the lists come in the aggregated form to those who ask, both or neither', async () => {
+    const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+    for (const [path, groups] of [
+      ['/api', []],
+      ['/apis', ['events.k8s.io']],
+    ] as const) {
+      const { headers, body } = await ask(path, 'GET', accept)
+      assert.equal(headers['content-type'], accept)
+      const { items } = JSON.parse(String(body))
+      assert.deepEqual(
+        items.map((item: { metadata: { name: string } }) => item.metadata.name),
+        groups,
+      )
+    }
+  })
+
+  test('another name for the group is used throughout', async () => {
+    const renamed = discoveryService({ group: 'e.example.com', otherPaths: [] })
+    assert.ok(renamed.find('/apis/e.example.com/v1'))
+    assert.equal(renamed.find('/apis/events.k8s.io/v1'), undefined)
+  })
+
+  test('a version that is not served is a 404 with a Status', async () => {
+    for (const path of [
+      '/apis/events.k8s.io/v2/events',
+      '/apis/events.k8s.io/v1beta1',
+      '/apis/events.k8s.io//',
+      '/api/v1',
+      '/api/v1/namespaces/a/events',
+    ]) {
+      await assert.rejects(
+        ask(path),
+        {
+          code: 404,
+          reason: 'NotFound',
+          message: 'the server could not find the requested resource',
+          details: {},
+        },
+        path,
+      )
+    }
+  })
+
+  test("paths of the version's resources and of other groups are left to others", () => {
+    for (const path of [
+      '/apis/events.k8s.io/v1/events',
+      '/apis/events.k8s.io/v1/nothing',
+      '/apis/nope',
+      '/apis/nope/v1',
+      '/apis/events.k8s.iox',
+      '/apisx',
+      '/nope',
+      '//',
+      '',
+    ]) {
+      assert.equal(service.find(path), undefined, path)
+    }
+  })
+
+  test('methods: the lists answer to all, the versions to GET alone', async () => {
+    for (const method of ['POST', 'DELETE', 'HEAD']) {
+      for (const path of ['/', '/apis', '/apis/events.k8s.io']) {
+        assert.equal((await ask(path, method)).status, 200)
+      }
+      for (const path of ['/api', '/apis/events.k8s.io/v1']) {
+        await assert.rejects(ask(path, method), {
+          code: 405,
+          reason: 'MethodNotAllowed',
+          message: 'the server does not allow this method on the requested resource',
+          details: {},
+        })
+      }
+    }
+  })
+})

@@ -1,0 +1,110 @@
+/**
+ * What is served here, in the documents that clients read before anything else: `/`, `/api`,
+ * `/apis` and what is below them down to the list of resources. kubectl and client-go ask for these
+ * to find out where events are.
+ */
+import { methodNotAllowed, unknownPath } from '../api/status.ts'
+import type { Handler, Request, Response } from '../http/exchange.ts'
+import { withAggregated } from './aggregated-discovery.ts'
+import { negotiateDocument } from './negotiate.ts'
+import { documentResponse } from './respond.ts'
+import type { Service } from './services.ts'
+
+export interface DiscoveryOptions {
+  /** The API group of events. */
+  readonly group: string
+  /** Paths of other services, to be listed at `/`. */
+  readonly otherPaths: readonly string[]
+}
+
+const VERSION = 'v1'
+
+/**
+ * Answers for discovery itself, and with 404 for what is below `/api` or the group and belongs to
+ * no version served. What is below the group's version is not its business.
+ */
+export function discoveryService(options: DiscoveryOptions): Service {
+  const groupPath = `/apis/${options.group}`
+  const versionPath = `${groupPath}/${VERSION}`
+  const group = apiGroup(options.group)
+  const documents = new Map<string, Handler>([
+    ['/api', onlyGet(withAggregated(answering(API_VERSIONS), []))],
+    [
+      '/apis',
+      withAggregated(answering({ kind: 'APIGroupList', apiVersion: 'v1', groups: [group] }), [
+        { name: options.group, version: VERSION, resources: [EVENTS] },
+      ]),
+    ],
+    [groupPath, answering({ kind: 'APIGroup', apiVersion: 'v1', ...group })],
+    [versionPath, onlyGet(answering(resourceList(options.group)))],
+  ])
+  const root = rootHandler([...documents.keys(), ...options.otherPaths])
+  return {
+    name: 'discovery',
+    isOpenToHost: false,
+    find: (path) => {
+      if (path === '/') return root
+      const document = documents.get(path.endsWith('/') ? path.slice(0, -1) : path)
+      if (document !== undefined) return document
+      if (path.startsWith(`${versionPath}/`)) return undefined
+      return path.startsWith('/api/') || path.startsWith(`${groupPath}/`) ? unknown : undefined
+    },
+  }
+}
+
+/**
+ * The group without a name, which has no version here yet. client-go takes an empty list, as it
+ * takes a 404. Under which address clients come is not for us to know, so no address is named.
+ */
+const API_VERSIONS = { kind: 'APIVersions', versions: [], serverAddressByClientCIDRs: [] }
+
+const EVENTS = {
+  name: 'events',
+  singularName: 'event',
+  namespaced: true,
+  kind: 'Event',
+  verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
+  shortNames: ['ev'],
+  // Changes when stored objects must be rewritten; Kubernetes' value for events, so ours too.
+  storageVersionHash: 'r2yiGXH7wu8=',
+}
+
+function apiGroup(name: string): object {
+  const version = { groupVersion: `${name}/${VERSION}`, version: VERSION }
+  return { name, versions: [version], preferredVersion: version }
+}
+
+function resourceList(group: string): object {
+  return {
+    kind: 'APIResourceList',
+    apiVersion: 'v1',
+    groupVersion: `${group}/${VERSION}`,
+    resources: [EVENTS],
+  }
+}
+
+/** Read by people, so always indented. */
+function rootHandler(paths: readonly string[]): Handler {
+  const body = JSON.stringify({ paths: [...paths].sort() }, undefined, 2)
+  return async () => json(body)
+}
+
+/** The list of groups and the group itself answer to every method, as clients may be used to. */
+function answering(document: object): Handler {
+  return async (request) => documentResponse(200, negotiateDocument(request), document)
+}
+
+function onlyGet(handler: Handler): Handler {
+  return async (request: Request) => {
+    if (request.method !== 'GET') throw methodNotAllowed()
+    return handler(request)
+  }
+}
+
+const unknown: Handler = async () => {
+  throw unknownPath()
+}
+
+function json(body: string): Response {
+  return { status: 200, headers: { 'content-type': 'application/json' }, body }
+}

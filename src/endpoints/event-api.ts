@@ -1,0 +1,27 @@
+import type { EventForms } from '../codec/event-forms.ts'
+import type { Request, Response } from '../http/exchange.ts'
+import type { EventLister } from '../registry/listing.ts'
+import type { EventRegistry } from '../registry/registry.ts'
+import type { EventStorage } from '../storage/storage.ts'
+import type { EventPath } from './event-routes.ts'
+
+/** What the verbs work with. */
+export interface EventApi {
+  /** `<group>/v1`. */
+  readonly apiVersion: string
+  readonly registry: EventRegistry
+  readonly lister: EventLister
+  readonly storage: Pick<EventStorage, 'watch' | 'currentVersion'>
+  readonly forms: EventForms
+}
+
+/** The path of one event. */
+export type OneEvent = Extract<EventPath, { readonly kind: 'event' }>
+/** The path of a namespace's events. */
+export type EventCollection = Extract<EventPath, { readonly kind: 'collection' }>
+
+/** Answers one verb on one kind of path. */
+export type Endpoint<Path extends EventPath = EventPath> = (
+  request: Request,
+  path: Path,
+) => Promise<Response>

@@ -1,0 +1,103 @@
+import { methodNotAllowed, unknownPath } from '../api/status.ts'
+import { EventForms } from '../codec/event-forms.ts'
+import type { Handler, Request } from '../http/exchange.ts'
+import { EventLister } from '../registry/listing.ts'
+import { EventRegistry } from '../registry/registry.ts'
+import type { EventStorage } from '../storage/storage.ts'
+import { compressed } from './compress.ts'
+import { createEvent } from './create.ts'
+import { deleteEvent } from './delete.ts'
+import { deleteEvents } from './delete-collection.ts'
+import type { Endpoint, EventApi, EventCollection, OneEvent } from './event-api.ts'
+import { type EventPath, parseEventPath } from './event-routes.ts'
+import { getEvent } from './get.ts'
+import { listEvents } from './list.ts'
+import { patchEvent } from './patch.ts'
+import { readBoolean } from './query-values.ts'
+import type { Service } from './services.ts'
+import { inTime } from './timeout.ts'
+import { updateEvent } from './update.ts'
+import { watchEvents } from './watch.ts'
+
+export interface EventsServiceOptions {
+  readonly storage: EventStorage
+  /** The API group that events are served under. */
+  readonly group: string
+}
+
+type Methods<Path extends EventPath> = Readonly<Record<string, Endpoint<Path>>>
+
+/** As it is told in the probes while it is missing. */
+export function eventsServiceName(group: string): string {
+  return `v1.${group}`
+}
+
+/** Everything under `/apis/<group>/v1/`. */
+export function eventsService({ storage, group }: EventsServiceOptions): Service {
+  const apiVersion = `${group}/v1`
+  const registry = new EventRegistry({ storage, group })
+  const api: EventApi = {
+    apiVersion,
+    storage,
+    registry,
+    lister: new EventLister(storage, registry.names),
+    forms: new EventForms({ apiVersion, body: (body) => body }, Date.now),
+  }
+  const prefix = `/apis/${apiVersion}/`
+  const endpoints = endpointsOf(api)
+  return {
+    name: eventsServiceName(group),
+    isOpenToHost: false,
+    find: (path) => {
+      if (!path.startsWith(prefix)) return undefined
+      const target = parseEventPath(path.slice(prefix.length))
+      if (target === undefined) return nowhere
+      return async (request) => compressed(request, await endpoints(request, target))
+    },
+  }
+}
+
+/** Which verb is meant by a method on a path. */
+function endpointsOf(api: EventApi): Endpoint {
+  const watch = watchEvents(api)
+  const list = inTime(listEvents(api))
+  const listOrWatch: Endpoint = (request, path) =>
+    readBoolean(request.query, 'watch') === true ? watch(request, path) : list(request, path)
+  const everything: Methods<EventPath> = { GET: listOrWatch }
+  const watchPaths: Methods<EventPath> = { GET: watch }
+  const collection: Methods<EventCollection> = {
+    GET: listOrWatch,
+    POST: inTime(createEvent(api)),
+    DELETE: inTime(deleteEvents(api)),
+  }
+  const event: Methods<OneEvent> = {
+    GET: inTime(getEvent(api)),
+    PUT: inTime(updateEvent(api)),
+    PATCH: inTime(patchEvent(api)),
+    DELETE: inTime(deleteEvent(api)),
+  }
+  return async (request, path) => {
+    if (path.isWatchPath) return methodOf(watchPaths, request)(request, path)
+    switch (path.kind) {
+      case 'everything':
+        return methodOf(everything, request)(request, path)
+      case 'collection':
+        return methodOf(collection, request)(request, path)
+      case 'event':
+        return methodOf(event, request)(request, path)
+    }
+  }
+}
+
+function methodOf<Path extends EventPath>(
+  methods: Methods<Path>,
+  { method }: Request,
+): Endpoint<Path> {
+  const endpoint = Object.hasOwn(methods, method) ? methods[method] : undefined
+  if (endpoint === undefined) throw methodNotAllowed()
+  return endpoint
+}
+
+const nowhere: Handler = async () => {
+  throw unknownPath()
+}

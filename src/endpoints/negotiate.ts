@@ -1,0 +1,234 @@
+/**
+ * In which form an answer goes out and a body comes in. Settled before anything is read or done: a
+ * client that asks for a form we lack must get its 406 having changed nothing.
+ *
+ * There are two steps, and each has its own way of saying no. The first looks at the bare types of
+ * the Accept header; the second at its clauses, best first, with their parameters.
+ */
+import { badRequest, StatusError } from '../api/status.ts'
+import type { DocumentForm } from '../codec/document.ts'
+import type { IncludeObject, MetaVersion, Representation } from '../codec/representation.ts'
+import type { Request } from '../http/exchange.ts'
+import { goQuote } from '../lib/go-quote.ts'
+import { type AcceptClause, parseAccept, parseContentType } from './media-type.ts'
+
+/** The order is ours: a range gets the first of them. */
+const offered = ['application/json', 'application/yaml'] as const
+/** What the refusals name; protobuf is known by name, but no answer is made in it yet. */
+const objectTypes = [...offered, 'application/vnd.kubernetes.protobuf']
+const streamTypes = [
+  'application/json;stream=watch',
+  'application/vnd.kubernetes.protobuf;stream=watch',
+]
+const listTypes = [...objectTypes, ...streamTypes]
+
+/** For an answer that is one event. */
+export function negotiateObject(request: Request): Representation {
+  const chosen = negotiate(request, objectTypes)
+  if (chosen.conversion?.kind === 'PartialObjectMetadataList') throw notAList()
+  return representation(request, chosen)
+}
+
+/** For an answer that is a list of events. */
+export function negotiateList(request: Request): Representation {
+  const chosen = negotiate(request, listTypes)
+  if (chosen.conversion?.kind === 'PartialObjectMetadata') {
+    throw notAcceptable('you requested PartialObjectMetadata, but the requested object is a list')
+  }
+  return representation(request, chosen)
+}
+
+/** For a watch: one JSON object a line, never indented. */
+export function negotiateWatch(request: Request): Representation {
+  const chosen = negotiate(request, listTypes)
+  if (chosen.mediaType === 'application/yaml') throw notAccepted(streamTypes)
+  if (chosen.conversion?.kind === 'PartialObjectMetadataList') throw notAList()
+  return { ...representation(request, chosen), isPretty: false }
+}
+
+/** For an answer that is a Status or a document of our own: those are never converted. */
+export function negotiateDocument(request: Request): DocumentForm {
+  const { mediaType, isPretty } = negotiate(request, objectTypes)
+  return { mediaType, isPretty: isPretty || wantsPretty(request) }
+}
+
+/** For the answer to a failure, which must never fail itself: when nothing fits, JSON for people. */
+export function errorForm(request: Request): DocumentForm {
+  const { accept } = request.headers
+  const chosen = isAnything(accept) ? plainJson : choose(parseAccept(accept))
+  if (chosen === undefined) return { mediaType: 'application/json', isPretty: true }
+  return { mediaType: chosen.mediaType, isPretty: chosen.isPretty || wantsPretty(request) }
+}
+
+/** The form of a body that is not a patch. */
+export function bodyMediaType(request: Request): 'json' | 'yaml' {
+  const header = request.headers['content-type']
+  if (header === undefined || header === '' || header === 'application/json') return 'json'
+  switch (parseContentType(header)) {
+    case 'application/json':
+      return 'json'
+    case 'application/yaml':
+      return 'yaml'
+    default:
+      throw new StatusError(
+        'UnsupportedMediaType',
+        `the body of the request was in an unknown format - accepted media types include: ${objectTypes.join(', ')}`,
+      )
+  }
+}
+
+/** How a patch is written. */
+export type PatchFormat = (typeof patchFormats)[keyof typeof patchFormats]
+
+const patchFormats = {
+  'application/json-patch+json': 'json',
+  'application/merge-patch+json': 'merge',
+  'application/strategic-merge-patch+json': 'strategic',
+  'application/apply-patch+yaml': 'apply',
+} as const
+
+/** The form of a body that is a patch. Looked at before the form of the answer. */
+export function patchFormat(request: Request): PatchFormat {
+  const type = parseContentType(request.headers['content-type'] ?? '') ?? ''
+  if (Object.hasOwn(patchFormats, type)) return patchFormats[type as keyof typeof patchFormats]
+  throw new StatusError('UnsupportedMediaType', '415: Unsupported Media Type', { details: {} })
+}
+
+/** `?pretty=true`, or a client that people look through; `pretty=false` is taken at its word. */
+export function wantsPretty(request: Request): boolean {
+  const asked = request.query.get('pretty') ?? ''
+  if (asked !== '') return /^(1|t|true)$/i.test(asked)
+  return /^(curl|Wget|Mozilla\/5\.0)/.test(request.headers['user-agent'] ?? '')
+}
+
+/** What a clause asks for and we can give. */
+interface Chosen {
+  readonly mediaType: Representation['mediaType']
+  readonly conversion: Conversion | undefined
+  readonly isPretty: boolean
+}
+
+interface Conversion {
+  readonly kind: ConversionKind
+  readonly version: MetaVersion
+}
+
+type ConversionKind = (typeof conversionKinds)[number]
+
+const conversionKinds = ['Table', 'PartialObjectMetadata', 'PartialObjectMetadataList'] as const
+const metaVersions = ['v1', 'v1beta1'] as const
+
+const plainJson: Chosen = { mediaType: 'application/json', conversion: undefined, isPretty: false }
+
+function negotiate(request: Request, available: readonly string[]): Chosen {
+  const { accept } = request.headers
+  if (isAnything(accept)) return plainJson
+  const clauses = parseAccept(accept)
+  if (!clauses.some(isKnown)) {
+    throw new StatusError(
+      'NotAcceptable',
+      `406: Not Acceptable\n\nAvailable representations: ${available.join(', ')}`,
+      { details: {} },
+    )
+  }
+  const chosen = choose(clauses)
+  if (chosen === undefined) throw notAccepted(objectTypes)
+  return chosen
+}
+
+/** Most clients have no wishes, or only this one. */
+function isAnything(accept: string | undefined): accept is undefined | PlainAccept {
+  return accept === undefined || accept === '' || accept === '*/*' || accept === 'application/json'
+}
+
+type PlainAccept = '' | '*/*' | 'application/json'
+
+/** Whether one of the types that the refusals name is in the range of the clause. */
+function isKnown(clause: AcceptClause): boolean {
+  return objectTypes.some((type) => matches(clause, type))
+}
+
+function matches(clause: AcceptClause, mediaType: string): boolean {
+  const { type, subtype } = clause
+  if (type === '*') return subtype === '*'
+  return subtype === '*' ? mediaType.startsWith(`${type}/`) : mediaType === `${type}/${subtype}`
+}
+
+/** What the most wanted of the clauses asks for that we can give. */
+function choose(clauses: readonly AcceptClause[]): Chosen | undefined {
+  for (const clause of clauses) {
+    for (const mediaType of offered) {
+      const chosen = matches(clause, mediaType) ? accepted(clause, mediaType) : undefined
+      if (chosen !== undefined) return chosen
+    }
+  }
+  return undefined
+}
+
+/** Undefined when a parameter asks for something that this type cannot give. */
+function accepted(
+  clause: AcceptClause,
+  mediaType: Representation['mediaType'],
+): Chosen | undefined {
+  const wanted = new Map(clause.parameters.map(({ name, value }) => [name, value]))
+  const stream = wanted.get('stream')
+  if (stream !== undefined && (stream !== 'watch' || mediaType === 'application/yaml')) {
+    return undefined
+  }
+  const serverVersion = wanted.get('sv') ?? ''
+  if (serverVersion !== '' && serverVersion !== 'v1') return undefined
+  const isPretty = wanted.get('pretty') === '1'
+  if (!wanted.has('as') && !wanted.has('g') && !wanted.has('v')) {
+    return { mediaType, conversion: undefined, isPretty }
+  }
+  const kind = conversionKinds.find((name) => name === wanted.get('as'))
+  const version = metaVersions.find((name) => name === wanted.get('v'))
+  if (kind === undefined || version === undefined || wanted.get('g') !== 'meta.k8s.io') {
+    return undefined
+  }
+  return { mediaType, conversion: { kind, version }, isPretty }
+}
+
+function representation(request: Request, chosen: Chosen): Representation {
+  const { mediaType, conversion } = chosen
+  const isPretty = chosen.isPretty || wantsPretty(request)
+  if (conversion === undefined) return { mediaType, as: 'object', isPretty, ...noConversion }
+  const metaVersion = conversion.version
+  if (conversion.kind !== 'Table') {
+    return { mediaType, as: 'partial', isPretty, ...noConversion, metaVersion }
+  }
+  const includeObject = includeObjectOf(request)
+  return { mediaType, as: 'table', isPretty, metaVersion, includeObject }
+}
+
+const noConversion = { metaVersion: 'v1', includeObject: 'Metadata' } as const
+
+function includeObjectOf(request: Request): IncludeObject {
+  const asked = request.query.get('includeObject') ?? ''
+  switch (asked) {
+    case '':
+      return 'Metadata'
+    case 'None':
+    case 'Metadata':
+    case 'Object':
+      return asked
+    default:
+      throw badRequest(
+        `Unable to convert to Table as requested: includeObject: Invalid value: ${goQuote(asked)}: must be 'Metadata', 'Object', 'None', or empty`,
+      )
+  }
+}
+
+function notAList(): StatusError {
+  return notAcceptable(
+    'you requested PartialObjectMetadataList, but the requested object is not a list',
+  )
+}
+
+function notAccepted(types: readonly string[]): StatusError {
+  return notAcceptable(`only the following media types are accepted: ${types.join(', ')}`)
+}
+
+function notAcceptable(message: string): StatusError {
+  return new StatusError('NotAcceptable', message)
+}

@@ -1,0 +1,120 @@
+import type { Event } from '../api/event.ts'
+import { eventType } from '../api/schema.ts'
+import { badRequest, StatusError } from '../api/status.ts'
+import { decodeEventTree, eventTree } from '../codec/event-json.ts'
+import { JsonSyntaxError, parseJson } from '../codec/json-text.ts'
+import { type Json, setMember } from '../lib/json.ts'
+import { applyJsonPatch, readJsonPatch } from '../registry/json-patch.ts'
+import { applyMergePatch } from '../registry/merge-patch.ts'
+import { PatchError, patchStatus } from '../registry/patch-error.ts'
+import type { CurrentEvent } from '../registry/registry.ts'
+import { applyStrategicMerge } from '../registry/strategic-merge.ts'
+import { formatVersion } from '../storage/resource-version.ts'
+import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
+import { eventResponse } from './event-response.ts'
+import { negotiateObject, type PatchFormat, patchFormat } from './negotiate.ts'
+import { acceptedEvent, checkName, placedIn, type SentEvent } from './sent-event.ts'
+import { type FieldValidation, readPatchOptions } from './write-options.ts'
+
+/** PATCH …/namespaces/{namespace}/events/{name}, by JSON patch, merge patch or strategic merge. */
+export function patchEvent({ registry, forms, apiVersion }: EventApi): Endpoint<OneEvent> {
+  return async (request, { namespace, name }) => {
+    const format = patchFormat(request)
+    const form = forms.answer(negotiateObject(request))
+    const body = await request.body()
+    const { fieldValidation, isDryRun } = readPatchOptions(request.query, {
+      isApply: format === 'apply',
+    })
+    if (format === 'apply') throw applyNotServed()
+    // Read once, and not before there is an event to be patched: a missing one is told first.
+    let patch: Patch | undefined
+    let warnings: readonly string[] = []
+    const change = (current: CurrentEvent): Event => {
+      patch ??= readPatch(body, format)
+      const sent = patched(current, patch, { apiVersion, fieldValidation })
+      ;({ warnings } = sent)
+      checkName(sent.event, name)
+      return placedIn(namespace, sent.event)
+    }
+    const event = await registry.patch({ namespace, name }, change, { isDryRun })
+    return eventResponse(200, form, event, warnings)
+  }
+}
+
+interface Patch {
+  readonly apply: (document: Json) => Json
+  /** What a client may have meant otherwise: names nobody knows, or given twice. */
+  readonly problems: readonly string[]
+}
+
+function readPatch(body: Buffer, format: Exclude<PatchFormat, 'apply'>): Patch {
+  try {
+    const { value, duplicates } = parseJson(body.toString())
+    const repeated = [...duplicates.values()].flatMap((names) =>
+      [...names].map((name) => `duplicate field "${name}"`),
+    )
+    switch (format) {
+      case 'json': {
+        const patch = readJsonPatch(value)
+        const unknown = patch.unknownFields.map((field) => `unknown field "${field}"`)
+        return {
+          apply: (document) => applyJsonPatch(document, patch),
+          problems: [...repeated, ...unknown].map((problem) => `json patch ${problem}`),
+        }
+      }
+      case 'merge':
+        return { apply: (document) => applyMergePatch(document, value), problems: repeated }
+      case 'strategic':
+        return {
+          apply: (document) => applyStrategicMerge(document, value, eventType),
+          problems: repeated,
+        }
+    }
+  } catch (error) {
+    throw refusalOf(error)
+  }
+}
+
+/** The event as the patch leaves it, read as strictly as if it had been sent. */
+function patched(
+  { stored, old }: CurrentEvent,
+  patch: Patch,
+  options: { readonly apiVersion: string; readonly fieldValidation: FieldValidation },
+): SentEvent {
+  const tree = eventTree(old, options)
+  const metadata = tree['metadata'] as { [name: string]: Json }
+  setMember(metadata, 'resourceVersion', formatVersion(stored.version))
+  try {
+    const decoded = decodeEventTree(patch.apply(tree), options)
+    const problems = [...patch.problems, ...decoded.problems]
+    if (options.fieldValidation === 'Strict' && problems.length > 0) {
+      throw unusable(`strict decoding error: ${problems.join(', ')}`)
+    }
+    return acceptedEvent({ ...decoded, problems }, options.fieldValidation)
+  } catch (error) {
+    // What cannot be read any more is the fault of the patch, not of a body.
+    if (error instanceof StatusError && error.reason === 'BadRequest') throw unusable(error.message)
+    throw refusalOf(error)
+  }
+}
+
+function refusalOf(error: unknown): unknown {
+  if (error instanceof PatchError) return patchStatus(error)
+  if (error instanceof JsonSyntaxError) {
+    return badRequest(`error decoding patch: ${error.message}`, error)
+  }
+  return error
+}
+
+/** The patch can be applied, but what it makes is no event. */
+function unusable(why: string): StatusError {
+  return new StatusError('Invalid', ` "" is invalid: patch: Invalid value: ${why}`, {
+    details: {
+      causes: [{ reason: 'FieldValueInvalid', message: `Invalid value: ${why}`, field: 'patch' }],
+    },
+  })
+}
+
+function applyNotServed(): StatusError {
+  return new StatusError('UnsupportedMediaType', '415: Unsupported Media Type', { details: {} })
+}

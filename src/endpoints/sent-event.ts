@@ -1,0 +1,73 @@
+/** Events in request bodies: read, held against the path, and warned about. */
+import type { Event } from '../api/event.ts'
+import { dedupOwnerReferences } from '../api/owner-references.ts'
+import { badRequest } from '../api/status.ts'
+import { type DecodedEvent, decodeEventBody, strictDecodingError } from '../codec/event-json.ts'
+import { decodeEventYaml } from '../codec/event-yaml.ts'
+import type { Request } from '../http/exchange.ts'
+import { bodyMediaType } from './negotiate.ts'
+import type { FieldValidation } from './write-options.ts'
+
+/** An event and what its sender should know about it. */
+export interface SentEvent {
+  readonly event: Event
+  readonly warnings: readonly string[]
+}
+
+/** The body as it is, once its media type is known to be one of ours. */
+export interface SentBody {
+  readonly bytes: Buffer
+  readonly mediaType: 'json' | 'yaml'
+}
+
+export async function receiveBody(request: Request): Promise<SentBody> {
+  const mediaType = bodyMediaType(request)
+  return { mediaType, bytes: await request.body() }
+}
+
+export function readSentEvent(
+  { bytes, mediaType }: SentBody,
+  options: { readonly apiVersion: string; readonly fieldValidation: FieldValidation },
+): SentEvent {
+  const decoded =
+    mediaType === 'json' ? decodeEventBody(bytes, options) : decodeEventYaml(bytes, options)
+  if (options.fieldValidation === 'Strict' && decoded.problems.length > 0) {
+    throw strictDecodingError(decoded.problems, options.apiVersion)
+  }
+  return acceptedEvent(decoded, options.fieldValidation)
+}
+
+/** Ignored or warned about, as the sender asked. */
+export function acceptedEvent(decoded: DecodedEvent, fieldValidation: FieldValidation): SentEvent {
+  const { meta: metadata, warning } = dedupOwnerReferences(decoded.event.metadata)
+  return {
+    event: metadata === decoded.event.metadata ? decoded.event : { ...decoded.event, metadata },
+    warnings: [
+      ...(fieldValidation === 'Warn' ? decoded.problems : []),
+      ...(warning === undefined ? [] : [warning]),
+    ],
+  }
+}
+
+/** The path decides the namespace; a body may repeat it but not contradict it. */
+export function placedIn(namespace: string, event: Event): Event {
+  const sent = event.metadata.namespace
+  if (sent === namespace) return event
+  if (sent !== undefined) {
+    throw badRequest(
+      'the namespace of the provided object does not match the namespace sent on the request',
+    )
+  }
+  return { ...event, metadata: { ...event.metadata, namespace } }
+}
+
+/** A change names its event twice: in the path and in the body. */
+export function checkName(event: Event, name: string): void {
+  const sent = event.metadata.name
+  if (sent === name) return
+  throw badRequest(
+    sent === undefined
+      ? `the name of the object (${name} based on URL) was undeterminable: name must be provided`
+      : `the name of the object (${sent}) does not match the name on the URL (${name})`,
+  )
+}

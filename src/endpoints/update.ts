@@ -1,0 +1,19 @@
+import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
+import { eventResponse } from './event-response.ts'
+import { negotiateObject } from './negotiate.ts'
+import { checkName, placedIn, readSentEvent, receiveBody } from './sent-event.ts'
+import { readUpdateOptions } from './write-options.ts'
+
+/** PUT …/namespaces/{namespace}/events/{name}: replaces the event, or creates it. */
+export function updateEvent({ registry, forms, apiVersion }: EventApi): Endpoint<OneEvent> {
+  return async (request, { namespace, name }) => {
+    const form = forms.answer(negotiateObject(request))
+    const body = await receiveBody(request)
+    const { fieldValidation, isDryRun } = readUpdateOptions(request.query)
+    const sent = readSentEvent(body, { apiVersion, fieldValidation })
+    const event = placedIn(namespace, sent.event)
+    checkName(event, name)
+    const updated = await registry.update({ namespace, name }, event, { isDryRun })
+    return eventResponse(updated.isCreated ? 201 : 200, form, updated.event, sent.warnings)
+  }
+}

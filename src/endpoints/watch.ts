@@ -1,0 +1,180 @@
+import { StatusError, tooManyRequests } from '../api/status.ts'
+import type { WatchForms } from '../codec/event-forms.ts'
+import type { WatchForm } from '../codec/watch-form.ts'
+import { tellingOf, watchFailure } from '../registry/watching.ts'
+import { frameOf, framesOf } from '../storage/frames.ts'
+import type { Version } from '../storage/resource-version.ts'
+import type { EventSelector, StoredEvent, WatchBatch } from '../storage/storage.ts'
+import type { Endpoint, EventApi } from './event-api.ts'
+import { readOptions, type WatchPlan, watchPlan } from './list-query.ts'
+import { negotiateWatch } from './negotiate.ts'
+
+/** How often a watcher who asked for it is told how far it has come. */
+const bookmarkEveryMs = 60_000
+/** Twice what a replica is built for; each of them costs a cursor and a stream. */
+const watchersMax = 20_000
+const retryAfterSeconds = 5
+/** A watch that failed on its way may be begun again elsewhere, or here a little later. */
+const againAfterSeconds = 2
+
+/**
+ * GET …/events?watch=true, and the older paths under …/watch/
+ *
+ * The answer begins at once and has no end of its own: what goes wrong later is told in a last
+ * frame. Changes are taken when the client has room for them, and not before.
+ */
+export function watchEvents(api: EventApi): Endpoint {
+  let watchers = 0
+  return async (request, path) => {
+    const forms = api.forms.watch(negotiateWatch(request))
+    const plan = watchPlan(path, readOptions(request.query, path))
+    if (watchers >= watchersMax) {
+      throw tooManyRequests('this replica has all the watchers it can carry', retryAfterSeconds)
+    }
+    const body = async function* (): AsyncGenerator<Buffer> {
+      watchers += 1
+      using end = new WatchEnd(request.signal, plan.lifetimeMs)
+      try {
+        yield* frames(api, plan, { teller: new Teller(forms, plan.selector), signal: end.signal })
+      } finally {
+        watchers -= 1
+      }
+    }
+    return {
+      status: 200,
+      headers: { 'content-type': forms.first.contentType },
+      body: body(),
+      longRunning: true,
+    }
+  }
+}
+
+interface Telling {
+  readonly teller: Teller
+  readonly signal: AbortSignal
+}
+
+async function* frames(api: EventApi, plan: WatchPlan, telling: Telling): AsyncGenerator<Buffer> {
+  const { teller, signal } = telling
+  try {
+    let { from } = plan
+    if (plan.initial !== undefined) {
+      const listing = await api.lister.list({ ...plan.initial, signal })
+      for await (const events of listing.pieces) {
+        if (events.length > 0) yield teller.present(events)
+      }
+      if (plan.hasInitialBookmark) yield teller.bookmark(listing.version, true)
+      from = listing.version
+    }
+    from ??= await api.storage.currentVersion({ signal })
+    yield* changes(api, plan, { ...telling, from })
+  } catch (error) {
+    if (signal.aborted) return
+    const status = error instanceof StatusError ? error : watchFailure(error, api.registry.names)
+    if (status === undefined) throw error
+    yield teller.error(status)
+  }
+}
+
+async function* changes(
+  api: EventApi,
+  { scope, hasBookmarks }: WatchPlan,
+  { teller, signal, from }: Telling & { readonly from: Version },
+): AsyncGenerator<Buffer> {
+  const watch = api.storage.watch(scope, { from, signal })
+  let isBookmarkDue = false
+  const timer = hasBookmarks
+    ? setInterval(() => {
+        isBookmarkDue = true
+        watch.requestProgress()
+      }, bookmarkEveryMs)
+    : undefined
+  try {
+    for await (const batch of watch) {
+      const told = teller.tell(batch)
+      const bookmark = isBookmarkDue ? teller.bookmark(batch.version, false) : undefined
+      isBookmarkDue = false
+      if (bookmark !== undefined) yield Buffer.concat([told, bookmark])
+      else if (told.length > 0) yield told
+    }
+  } finally {
+    clearInterval(timer)
+  }
+}
+
+/** Tells one watcher, in its form and through its selector. */
+class Teller {
+  readonly #forms: WatchForms
+  readonly #selector: EventSelector | undefined
+  /** A table's columns are told with the first frame only. */
+  #hasBegun = false
+
+  constructor(forms: WatchForms, selector: EventSelector | undefined) {
+    this.#forms = forms
+    this.#selector = selector
+    this.#hasBegun = forms.first === forms.next
+  }
+
+  tell(batch: WatchBatch): Buffer {
+    const { next } = this.#forms
+    if (this.#selector === undefined && this.#hasBegun) return framesOf(batch, next.natural)
+    const told: Buffer[] = []
+    for (const item of batch.items) {
+      const telling = tellingOf(item, this.#selector)
+      if (telling !== undefined) told.push(frameOf(item, this.#form()[telling]))
+    }
+    return told.length === 1 ? (told[0] ?? nothing) : Buffer.concat(told)
+  }
+
+  present(events: readonly StoredEvent[]): Buffer {
+    return Buffer.concat(events.map((event) => this.#form().present(event)))
+  }
+
+  bookmark(version: Version, isInitialEnd: boolean): Buffer {
+    return this.#form().bookmark(version, isInitialEnd)
+  }
+
+  /** What passes says when to come back. An expired version never does: the watcher lists anew. */
+  error(status: StatusError): Buffer {
+    const told = status.status()
+    if (told.reason === 'Expired') return this.#forms.next.error(told)
+    const details = { ...told.details, retryAfterSeconds: againAfterSeconds }
+    return this.#forms.next.error({ ...told, details })
+  }
+
+  #form(): WatchForm {
+    if (this.#hasBegun) return this.#forms.next
+    this.#hasBegun = true
+    return this.#forms.first
+  }
+}
+
+const nothing: Buffer = Buffer.alloc(0)
+
+/** Timers cannot wait longer than this. */
+const timerMsMax = 2 ** 31 - 1
+
+/** Aborts with the request, or when the watch's own time is over. */
+class WatchEnd implements Disposable {
+  readonly #controller = new AbortController()
+  readonly #request: AbortSignal
+  readonly #timer: NodeJS.Timeout
+
+  constructor(request: AbortSignal, lifetimeMs: number) {
+    this.#request = request
+    this.#timer = setTimeout(this.#end, Math.min(lifetimeMs, timerMsMax))
+    if (request.aborted) this.#end()
+    else request.addEventListener('abort', this.#end)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+    this.#request.removeEventListener('abort', this.#end)
+  }
+
+  readonly #end = (): void => this.#controller.abort()
+}

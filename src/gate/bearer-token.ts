@@ -1,0 +1,56 @@
+import { follow } from '../lib/follow.ts'
+import type { Log } from '../lib/log.ts'
+import type { TokenUsers, User } from './gate.ts'
+import { loadTokens, type TokenTable } from './token-file.ts'
+
+/** Nobody has a token. */
+export const noTokens: TokenUsers = { userOf: () => undefined }
+
+/**
+ * The tokens of `--token-auth-file`, as the file has them now: it is looked at once a second. While
+ * a new one cannot be used, the tokens of the old one stay.
+ */
+export class FileTokens implements TokenUsers {
+  #table: TokenTable
+  readonly #follower: { stop(): void }
+
+  /** Rejects, naming the file and the line, if the file cannot be used. */
+  static async open(path: string, log: Log): Promise<FileTokens> {
+    const table = await loadTokens(path)
+    logRemarks(path, table, log)
+    return new FileTokens(path, table, log)
+  }
+
+  private constructor(path: string, table: TokenTable, log: Log) {
+    this.#table = table
+    this.#follower = follow({
+      inUse: table,
+      load: (current) => loadTokens(path, current),
+      onChange: (found) => {
+        this.#table = found
+        logRemarks(path, found, log)
+        log.info('Token file reloaded', { file: path, count: found.size })
+      },
+      onProblem: (err) => log.warn('Token file not reloaded', { err }),
+    })
+  }
+
+  userOf(token: string): User | undefined {
+    return this.#table.userOf(token)
+  }
+
+  stop(): void {
+    this.#follower.stop()
+  }
+}
+
+/** Enough to see what is wrong with a file; a file of nothing else must not fill the log. */
+const REMARKS_LOGGED_MAX = 20
+
+function logRemarks(path: string, { remarks }: TokenTable, log: Log): void {
+  for (const { line, text } of remarks.slice(0, REMARKS_LOGGED_MAX)) {
+    log.warn('Line of the token file not used as it stands', { file: path, line, reason: text })
+  }
+  const more = remarks.length - REMARKS_LOGGED_MAX
+  if (more > 0) log.warn('More such lines in the token file', { file: path, count: more })
+}

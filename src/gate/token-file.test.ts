@@ -1,0 +1,141 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { loadTokens, type TokenTable, tokenTable } from './token-file.ts'
+
+const table = (text: string): TokenTable => tokenTable('tokens.csv', Buffer.from(text))
+
+describe('tokenTable', () => {
+  test('a token is its user, with uid, groups and the group of everybody known', () => {
+    const tokens = table('abc,ada,7,"ops,dev"\nxyz,bob,\n')
+    assert.deepEqual(tokens.userOf('abc'), {
+      name: 'ada',
+      uid: '7',
+      groups: ['ops', 'dev', 'system:authenticated'],
+    })
+    assert.deepEqual(tokens.userOf('xyz'), {
+      name: 'bob',
+      uid: '',
+      groups: ['system:authenticated'],
+    })
+    assert.equal(tokens.size, 2)
+    assert.deepEqual(tokens.remarks, [])
+  })
+
+  test('other tokens are nobody, whatever objects inherit', () => {
+    const tokens = table('abc,ada,7')
+    for (const token of [
+      '',
+      'ab',
+      'abcd',
+      'ABC',
+      '__proto__',
+      'constructor',
+      'x'.repeat(100_000),
+    ]) {
+      assert.equal(tokens.userOf(token), undefined)
+    }
+  })
+
+  test('the group of everybody known is there once, empty groups are none', () => {
+    assert.deepEqual(table('a,b,c,"system:authenticated,,g"').userOf('a')?.groups, [
+      'g',
+      'system:authenticated',
+    ])
+    assert.deepEqual(table('a,b,c,').userOf('a')?.groups, ['system:authenticated'])
+  })
+
+  test('the later of two lines with one token wins', () => {
+    const tokens = table('abc,ada,1\nabc,bob,2')
+    assert.equal(tokens.userOf('abc')?.name, 'bob')
+    assert.equal(tokens.size, 1)
+    assert.deepEqual(
+      tokens.remarks.map(({ line }) => line),
+      [2],
+    )
+  })
+
+  test('lines whose token nobody could send are left out and told', () => {
+    const text = `,ada,1\na b,ada,1\n"a\nb",ada,1\nä,ada,1\n${'x'.repeat(8193)},ada,1\nok,ada,1`
+    const tokens = table(text)
+    assert.equal(tokens.size, 1)
+    assert.deepEqual(
+      tokens.remarks.map(({ line }) => line),
+      [1, 2, 3, 5, 6],
+    )
+    assert.equal(tokens.userOf('x'.repeat(8193)), undefined)
+  })
+
+  test('groups that are not quoted together are told', () => {
+    const tokens = table('abc,ada,1,g1,g2')
+    assert.deepEqual(tokens.userOf('abc')?.groups, ['g1', 'system:authenticated'])
+    assert.match(tokens.remarks[0]?.text ?? '', /quote the groups/)
+  })
+
+  test('a mark before the first token is not part of it', () => {
+    assert.equal(table('\ufeffabc,ada,1').userOf('abc')?.name, 'ada')
+  })
+
+  test('a malformed file is refused by name and line, without a word of what is in it', () => {
+    for (const [text, line] of [
+      ['hidden,ada,1\nhidden,ada\n', 2],
+      ['\nhidden', 2],
+      ['hidden,,1', 1],
+      ['hidden,ada,1\n"hidden,ada,1', 2],
+      ['hid"den,ada,1', 1],
+    ] as const) {
+      assert.throws(
+        () => table(text),
+        (error) =>
+          error instanceof Error &&
+          error.message.startsWith(`tokens.csv, line ${line}: `) &&
+          !JSON.stringify([error.message, error.stack, error.cause]).includes('hid'),
+        JSON.stringify(text),
+      )
+    }
+    assert.throws(() => tokenTable('tokens.csv', Buffer.from([0xff])), /tokens\.csv is not UTF-8/)
+  })
+
+  test('any file is taken or refused by its name; the tokens it has never show in remarks', () => {
+    const unit = fc.constantFrom('Z', ',', '"', '\n', ' ')
+    fc.assert(
+      fc.property(fc.string({ unit }), (text) => {
+        try {
+          assert.ok(!JSON.stringify(table(text).remarks).includes('Z'))
+        } catch (error) {
+          assert.match(String(error), /^Error: tokens\.csv, line \d+: [^Z]*$/)
+        }
+      }),
+    )
+  })
+})
+
+describe('loadTokens', () => {
+  test('gives what is in use as long as the file says the same', async () => {
+    await using folder = await tempFolder()
+    const path = join(folder.path, 'tokens.csv')
+    await writeFile(path, 'abc,ada,1')
+    const first = await loadTokens(path)
+    await writeFile(path, 'abc,ada,1')
+    assert.equal(await loadTokens(path, first), first)
+    await writeFile(path, 'abc,bob,2')
+    assert.equal((await loadTokens(path, first)).userOf('abc')?.name, 'bob')
+  })
+
+  test('refuses what is not a file, or too large a one', async () => {
+    await using folder = await tempFolder()
+    await assert.rejects(loadTokens(folder.path), /is not a file/)
+    await assert.rejects(loadTokens(join(folder.path, 'none')), /ENOENT/)
+    const path = join(folder.path, 'large.csv')
+    await writeFile(path, Buffer.alloc(1024 * 1024 + 1, 0x0a))
+    await assert.rejects(loadTokens(path), /is larger than 1048576 bytes/)
+  })
+})
+
+async function tempFolder(): Promise<AsyncDisposable & { readonly path: string }> {
+  const path = await mkdtemp(join(tmpdir(), 'tidings-tokens-'))
+  return { path, [Symbol.asyncDispose]: () => rm(path, { recursive: true }) }
+}

@@ -1,0 +1,43 @@
+const LOOK_INTERVAL_MS = 1000
+
+/** Something read from files that may be replaced while we run. */
+export interface Followed<T> {
+  readonly inUse: T
+  /** Reads the files; gives `current` itself when they still say the same. */
+  readonly load: (current: T) => Promise<T>
+  readonly onChange: (found: T) => void
+  /** The files cannot be used as they are now. Called once for each different problem. */
+  readonly onProblem: (problem: unknown) => void
+}
+
+/**
+ * Looks at files once a second and reports what they say when it is not what is in use. Looking
+ * beats being notified: mounted secrets are swapped by symbolic link, on which notifications of
+ * the system go quiet. While the files cannot be used, what is in use stays.
+ */
+export function follow<T>(followed: Followed<T>): { stop(): void } {
+  let current = followed.inUse
+  let reported = ''
+  let isBusy = false
+  const look = async (): Promise<void> => {
+    try {
+      const found = await followed.load(current)
+      reported = ''
+      if (found === current) return
+      current = found
+      followed.onChange(found)
+    } catch (problem) {
+      if (String(problem) !== reported) followed.onProblem(problem)
+      reported = String(problem)
+    }
+  }
+  const timer = setInterval(() => {
+    if (isBusy) return
+    isBusy = true
+    void look().finally(() => {
+      isBusy = false
+    })
+  }, LOOK_INTERVAL_MS)
+  timer.unref()
+  return { stop: () => clearInterval(timer) }
+}

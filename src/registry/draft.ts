@@ -1,0 +1,238 @@
+import { JSON_DEPTH_MAX, JSON_VALUES_MAX } from '../codec/json-text.ts'
+import { isObject, type Json, type JsonObject, memberOf, setMember } from '../lib/json.ts'
+import { PatchError } from './patch-error.ts'
+
+/** What `copy` may add in all; Kubernetes allows as much as it does for a whole request. */
+const COPIED_BYTES_MAX = 3 * 1024 * 1024
+
+/**
+ * How many list elements may be shifted to make or close gaps. Only thousands of insertions at the
+ * front of lists of many thousands come here, and those would hold up everybody else.
+ */
+const SHIFTED_MAX = 20_000_000
+
+/** Where in a document, as names and positions from the top. Never empty: the top has no place. */
+export type Place = readonly string[]
+
+type Container = JsonObject | Json[]
+
+/**
+ * A document under change. The one it starts from, and every value put into it, stay whole:
+ * what is inside them is copied when first written to. Whatever cannot be done fails with a
+ * PatchError, and the draft is of no use any more.
+ *
+ * Positions in lists may count from the end (`-1` is the last); `-` stands for the place after it.
+ */
+export class Draft {
+  #root: Json
+  /** Containers made here, which may be written to. */
+  readonly #owned = new Set<Container>()
+  /** How many members objects have: counting takes a walk, and thousands of tests may ask. */
+  readonly #sizes = new Map<JsonObject, number>()
+  #copiedBytes = 0
+  #copiedValues = 0
+  #shifted = 0
+
+  constructor(document: Json) {
+    this.#root = document
+  }
+
+  get root(): Json {
+    return this.#root
+  }
+
+  set root(value: Json) {
+    this.#root = value
+  }
+
+  /** A member that an object does not have reads as null; a position that a list lacks fails. */
+  get(place: Place): Json {
+    let value = this.#root
+    for (const [depth, name] of place.entries()) {
+      value = valueIn(containerAt(value, place, depth), name)
+    }
+    return value
+  }
+
+  /** Inserts into a list; sets a member of an object, whether it was there or not. */
+  add(place: Place, value: Json): void {
+    const parent = this.#writableParent(place)
+    const name = lastOf(place)
+    if (!Array.isArray(parent)) this.#set(parent, name, value)
+    else {
+      const index = name === '-' ? parent.length : positionIn(parent.length + 1, name)
+      this.#shift(parent.length - index)
+      parent.splice(index, 0, value)
+    }
+  }
+
+  /** Sets a member of an object, whether it was there or not; a list must have the position. */
+  replace(place: Place, value: Json): void {
+    const parent = this.#writableParent(place)
+    const name = lastOf(place)
+    if (Array.isArray(parent)) parent[positionIn(parent.length, name)] = value
+    else this.#set(parent, name, value)
+  }
+
+  /** Takes out what is there, and fails if nothing is. */
+  remove(place: Place): Json {
+    const parent = this.#writableParent(place)
+    const name = lastOf(place)
+    const value = Array.isArray(parent) ? valueIn(parent, name) : memberOf(parent, name)
+    if (value === undefined) throw new PatchError('failed', 'there is no such member')
+    if (Array.isArray(parent)) {
+      const index = positionIn(parent.length, name)
+      this.#shift(parent.length - index)
+      parent.splice(index, 1)
+    } else {
+      this.#resize(parent, -1)
+      delete parent[name]
+    }
+    return value
+  }
+
+  /** A second instance of what is at a place, within the bytes that may be copied. */
+  copyOf(place: Place): Json {
+    return this.#copied(this.get(place), 0)
+  }
+
+  /** Takes time in proportion to `expected`, however large `value` is. */
+  isEqual(value: Json, expected: Json): boolean {
+    if (Array.isArray(expected)) {
+      return (
+        Array.isArray(value) &&
+        value.length === expected.length &&
+        expected.every((element, index) => this.isEqual(value[index] ?? null, element))
+      )
+    }
+    if (!isObject(expected)) return value === expected
+    if (!isObject(value)) return false
+    const names = Object.keys(expected)
+    return (
+      names.length === this.#size(value) &&
+      names.every((name) => {
+        const member = memberOf(value, name)
+        return member !== undefined && this.isEqual(member, expected[name] ?? null)
+      })
+    )
+  }
+
+  #writableParent(place: Place): Container {
+    let container = this.#writable(containerAt(this.#root, place, 0))
+    this.#root = container
+    for (let depth = 1; depth < place.length; depth += 1) {
+      const name = place[depth - 1] ?? ''
+      const inner = containerAt(valueIn(container, name), place, depth)
+      const writable = this.#writable(inner)
+      if (writable !== inner) {
+        if (Array.isArray(container)) container[positionIn(container.length, name)] = writable
+        else setMember(container, name, writable)
+      }
+      container = writable
+    }
+    return container
+  }
+
+  #writable(container: Container): Container {
+    if (this.#owned.has(container)) return container
+    const own = Array.isArray(container) ? container.slice() : { ...container }
+    this.#owned.add(own)
+    return own
+  }
+
+  #set(object: JsonObject, name: string, value: Json): void {
+    if (!Object.hasOwn(object, name)) this.#resize(object, 1)
+    setMember(object, name, value)
+  }
+
+  #size(object: JsonObject): number {
+    let size = this.#sizes.get(object)
+    if (size === undefined) {
+      size = Object.keys(object).length
+      this.#sizes.set(object, size)
+    }
+    return size
+  }
+
+  #resize(object: JsonObject, change: number): void {
+    const size = this.#sizes.get(object)
+    if (size !== undefined) this.#sizes.set(object, size + change)
+  }
+
+  #shift(elements: number): void {
+    this.#shifted += elements
+    if (this.#shifted > SHIFTED_MAX) {
+      throw new PatchError('too-large', 'the patch shifts too many elements of lists')
+    }
+  }
+
+  #copied(value: Json, depth: number): Json {
+    if (typeof value !== 'object' || value === null) {
+      this.#countCopied(scalarBytes(value))
+      return value
+    }
+    if (depth >= JSON_DEPTH_MAX) throw new PatchError('failed', 'what is copied is nested too deep')
+    this.#countCopied(2)
+    if (Array.isArray(value)) return value.map((element) => this.#copied(element, depth + 1))
+    const copy: JsonObject = {}
+    for (const name of Object.keys(value)) {
+      this.#countCopied(scalarBytes(name) + 1)
+      setMember(copy, name, this.#copied(value[name] ?? null, depth + 1))
+    }
+    return copy
+  }
+
+  #countCopied(bytes: number): void {
+    // And a comma, or what stands in its place at the end.
+    this.#copiedBytes += bytes + 1
+    this.#copiedValues += 1
+    if (this.#copiedBytes > COPIED_BYTES_MAX) {
+      throw new PatchError('too-large', `the patch copies more than ${COPIED_BYTES_MAX} bytes`)
+    }
+    if (this.#copiedValues > JSON_VALUES_MAX) {
+      throw new PatchError('too-large', `the patch copies more than ${JSON_VALUES_MAX} values`)
+    }
+  }
+}
+
+/** Whether something is nested deeper than a document that is sent may be. */
+export function isTooDeep(value: Json, depth = 0): boolean {
+  if (typeof value !== 'object' || value === null) return false
+  if (depth === JSON_DEPTH_MAX) return true
+  const inner = Array.isArray(value) ? value : Object.values(value)
+  return inner.some((each) => isTooDeep(each, depth + 1))
+}
+
+function containerAt(value: Json, place: Place, depth: number): Container {
+  if (typeof value === 'object' && value !== null) return value
+  const path = place.slice(0, depth).join('/')
+  throw new PatchError('failed', `there is no object or list at "${clipped(`/${path}`)}"`)
+}
+
+function valueIn(container: Container, name: string): Json {
+  const value = Array.isArray(container)
+    ? container[positionIn(container.length, name)]
+    : memberOf(container, name)
+  return value ?? null
+}
+
+/** As Kubernetes reads positions: signs and leading zeros are fine, and negative ones wrap. */
+function positionIn(length: number, name: string): number {
+  const position = /^[+-]?\d{1,15}$/.test(name) ? Number(name) : Number.NaN
+  const index = position < 0 ? position + length : position
+  if (index >= 0 && index < length) return index
+  throw new PatchError('failed', `the list has no position "${clipped(name)}"`)
+}
+
+function lastOf(place: Place): string {
+  return place.at(-1) ?? ''
+}
+
+function scalarBytes(value: Exclude<Json, Container>): number {
+  return typeof value === 'string' ? Buffer.byteLength(value) + 2 : String(value).length
+}
+
+/** Short enough for a message, whatever a stranger sent. */
+export function clipped(text: string): string {
+  return text.length <= 120 ? text : `${text.slice(0, 120)}…`
+}

@@ -1,0 +1,155 @@
+import { JSON_DEPTH_MAX } from '../codec/json-text.ts'
+import { isObject, type Json, memberOf } from '../lib/json.ts'
+import { clipped, Draft, isTooDeep, type Place } from './draft.ts'
+import { PatchError } from './patch-error.ts'
+
+const OPERATIONS_MAX = 10_000
+
+/** After so many, a client has got the idea. */
+const UNKNOWN_FIELDS_MAX = 100
+
+/** A JSON patch (RFC 6902), read: every operation has the shape of one. */
+export interface JsonPatch {
+  readonly operations: readonly Operation[]
+  /** Members that mean nothing in an operation, as `[2].name`; the first hundred. */
+  readonly unknownFields: readonly string[]
+}
+
+/** Which members an operation needs, and whether there is such a one, shows when it is applied. */
+export interface Operation {
+  readonly op: string | undefined
+  readonly path: string | undefined
+  readonly from: string | undefined
+  /** Kubernetes takes one that is missing for null. */
+  readonly value: Json
+}
+
+/** Looks at shapes only; fails with `malformed` or `too-many-operations`. */
+export function readJsonPatch(patch: Json): JsonPatch {
+  if (!Array.isArray(patch)) throw malformed('a JSON patch must be a list of operations')
+  if (patch.length > OPERATIONS_MAX) {
+    throw new PatchError(
+      'too-many-operations',
+      `The allowed maximum operations in a JSON patch is ${OPERATIONS_MAX}, got ${patch.length}`,
+    )
+  }
+  const unknownFields: string[] = []
+  const operations = patch.map((operation, index) => {
+    if (operation !== null && !isObject(operation)) {
+      throw malformed(`operation ${index} must be an object`)
+    }
+    const fields = operation ?? {}
+    for (const name of Object.keys(fields)) {
+      if (unknownFields.length === UNKNOWN_FIELDS_MAX) break
+      if (!FIELDS.has(name)) unknownFields.push(`[${index}].${clipped(name)}`)
+    }
+    return {
+      op: textOf(memberOf(fields, 'op'), index, 'op'),
+      path: textOf(memberOf(fields, 'path'), index, 'path'),
+      from: textOf(memberOf(fields, 'from'), index, 'from'),
+      value: memberOf(fields, 'value') ?? null,
+    }
+  })
+  return { operations, unknownFields }
+}
+
+const FIELDS: ReadonlySet<string> = new Set(['op', 'path', 'from', 'value'])
+
+function textOf(value: Json | undefined, index: number, name: string): string | undefined {
+  if (value === undefined || value === null) return undefined
+  if (typeof value === 'string') return value
+  throw malformed(`${name} of operation ${index} must be a string`)
+}
+
+function malformed(why: string): PatchError {
+  return new PatchError('malformed', `error decoding patch: ${why}`)
+}
+
+/**
+ * All operations in order, or none: the first that fails is named by the PatchError. More lenient
+ * than the RFC where Kubernetes is: `replace` sets a member that is missing, to `copy` and to
+ * `test` a missing member is null, and positions may be negative.
+ */
+export function applyJsonPatch(document: Json, patch: JsonPatch): Json {
+  const draft = new Draft(document)
+  for (const [index, operation] of patch.operations.entries()) {
+    try {
+      applyOperation(draft, operation)
+    } catch (error) {
+      if (!(error instanceof PatchError)) throw error
+      const { op = 'no op', path = 'no path' } = operation
+      const subject = `operation ${index} (${clipped(`${op} ${path}`)})`
+      throw new PatchError(error.kind, `${subject}: ${error.message}`, error)
+    }
+  }
+  // Only now: a value may be deeper than this for a while, on its way through several moves.
+  if (!isTooDeep(draft.root)) return draft.root
+  throw new PatchError('failed', `the patched object is more than ${JSON_DEPTH_MAX} levels deep`)
+}
+
+function applyOperation(draft: Draft, operation: Operation): void {
+  const apply = OPERATIONS.get(operation.op)
+  if (apply === undefined) throw new PatchError('failed', 'there is no such operation')
+  apply(draft, operation)
+}
+
+const OPERATIONS: ReadonlyMap<string | undefined, typeof applyOperation> = new Map([
+  ['add', add],
+  ['remove', remove],
+  ['replace', replace],
+  ['move', move],
+  ['copy', copy],
+  ['test', test],
+])
+
+function add(draft: Draft, { path, value }: Operation): void {
+  draft.add(placeOf('path', path), value)
+}
+
+function remove(draft: Draft, { path }: Operation): void {
+  draft.remove(placeOf('path', path))
+}
+
+function replace(draft: Draft, { path, value }: Operation): void {
+  if (path !== '') draft.replace(placeOf('path', path), value)
+  else if (typeof value === 'object' && value !== null) draft.root = value
+  else throw new PatchError('failed', 'only an object or a list can replace all')
+}
+
+function move(draft: Draft, operation: Operation): void {
+  const from = placeOf('from', operation.from)
+  const to = placeOf('path', operation.path)
+  if (to.length > from.length && from.every((name, depth) => name === to[depth])) {
+    throw new PatchError('failed', 'a value cannot be moved into itself')
+  }
+  draft.add(to, draft.remove(from))
+}
+
+function copy(draft: Draft, { from, path }: Operation): void {
+  const copied = draft.copyOf(placeOf('from', from))
+  draft.add(placeOf('path', path), copied)
+}
+
+function test(draft: Draft, { path, value }: Operation): void {
+  const found = path === '' ? draft.root : draft.get(placeOf('path', path))
+  if (!draft.isEqual(found, value)) throw new PatchError('failed', 'the value is another one')
+}
+
+/** Reads a JSON pointer (RFC 6901) to something inside the document. */
+function placeOf(field: 'path' | 'from', pointer: string | undefined): Place {
+  if (pointer === undefined) throw new PatchError('failed', `${field} is missing`)
+  if (!pointer.startsWith('/')) {
+    const why = pointer === '' ? 'cannot be the whole document' : 'must start with a slash'
+    throw new PatchError('failed', `${field} ${why}`)
+  }
+  // Nothing is deeper than the limit, so what is beyond need not be read.
+  const [, ...names] = pointer.split('/', JSON_DEPTH_MAX + 2)
+  if (names.length > JSON_DEPTH_MAX) {
+    throw new PatchError('failed', `${field} has more than ${JSON_DEPTH_MAX} names`)
+  }
+  return pointer.includes('~') ? names.map(unescaped) : names
+}
+
+function unescaped(name: string): string {
+  return name.replaceAll('~1', '/').replaceAll('~0', '~')
+}

@@ -1,0 +1,190 @@
+/**
+ * Lists: which state is read, page after page of that one state, and where the next request goes on.
+ */
+import { StorageError } from '../storage/errors.ts'
+import type { Version } from '../storage/resource-version.ts'
+import type {
+  EventKey,
+  EventPage,
+  EventScope,
+  EventSelector,
+  EventStorage,
+  ListOptions,
+  StoredEvent,
+} from '../storage/storage.ts'
+import { encodeContinue } from './continue-token.ts'
+import type { ListPosition } from './list-position.ts'
+import { pageExpired, type ResourceNames, statusOfStorageError } from './storage-errors.ts'
+
+/** Events read at once; what is sent of a long list goes out in pieces of this many. */
+const pageItems = 500
+/** A limit up to this many is read at once: the last key is needed before the first is sent. */
+const wholePageItems = 10_000
+
+export interface ListQuery {
+  readonly scope: EventScope
+  /** Of the path: tokens speak of places in it. */
+  readonly tokenScope: EventScope
+  readonly selector: EventSelector | undefined
+  /** Which state, and from where on. */
+  readonly position: ListPosition
+  /** Undefined: everything. */
+  readonly limit: number | undefined
+  readonly signal: AbortSignal
+}
+
+/** A list that has been begun: what it says of itself is known, and its items come as they are read. */
+export interface EventListing {
+  readonly version: Version
+  /** Set when the limit cut it short. */
+  readonly continueToken: string | undefined
+  readonly remainingItemCount: number | undefined
+  /** In order, at least one piece; all of one state. */
+  readonly pieces: AsyncIterable<readonly StoredEvent[]>
+  /** The only piece, when there is one. */
+  readonly whole: readonly StoredEvent[] | undefined
+}
+
+export class EventLister {
+  readonly #storage: EventStorage
+  readonly #names: ResourceNames
+
+  constructor(storage: EventStorage, names: ResourceNames) {
+    this.#storage = storage
+    this.#names = names
+  }
+
+  async list(query: ListQuery): Promise<EventListing> {
+    const limit = query.limit ?? Number.POSITIVE_INFINITY
+    const first = await this.#first(query, limit)
+    const isCut = first.items.length >= limit
+    const isWhole = isCut || !first.more
+    if (isWhole) {
+      return {
+        version: first.version,
+        ...this.#rest(query, first, isCut && first.more ? first.items.at(-1)?.key : undefined),
+        pieces: once(first.items),
+        whole: first.items,
+      }
+    }
+    const end = await this.#findEnd(query, first, limit)
+    return {
+      version: first.version,
+      continueToken: end && this.#token(query, end.key, first.version),
+      remainingItemCount: end?.remaining,
+      pieces: this.#pieces(query, first, end?.key),
+      whole: undefined,
+    }
+  }
+
+  async #first(query: ListQuery, limit: number): Promise<EventPage> {
+    const size = limit <= wholePageItems ? limit : pageItems
+    const { at, notOlderThan, after } = query.position
+    try {
+      return await this.#page(query, { ...query.position, limit: size })
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+      if (error.kind === 'compacted' && after !== undefined) {
+        throw pageExpired(this.#token(query, after, undefined))
+      }
+      throw statusOfStorageError(
+        await this.#dated(error, query.signal),
+        this.#names,
+        at ?? notOlderThan,
+      )
+    }
+  }
+
+  /** Who asked for a version of the future is told how far we are; etcd's own refusal does not say. */
+  async #dated(error: StorageError, signal: AbortSignal): Promise<StorageError> {
+    if (error.kind !== 'future' || error.version !== undefined) return error
+    const version = await this.#storage.currentVersion({ signal })
+    return new StorageError({ kind: 'future', message: error.message, version, cause: error })
+  }
+
+  /** Where a list with a very great limit ends: found by going there, without keeping anything. */
+  async #findEnd(
+    query: ListQuery,
+    first: EventPage,
+    limit: number,
+  ): Promise<{ readonly key: EventKey; readonly remaining: number | undefined } | undefined> {
+    if (limit === Number.POSITIVE_INFINITY) return undefined
+    let seen = first.items.length
+    let page = first
+    while (page.more) {
+      const after = page.items.at(-1)?.key
+      page = await this.#next(query, first.version, {
+        after,
+        limit: Math.min(pageItems, limit - seen),
+      })
+      seen += page.items.length
+      const key = page.items.at(-1)?.key
+      if (seen === limit && page.more && key !== undefined)
+        return { key, remaining: page.remaining }
+    }
+    return undefined
+  }
+
+  async *#pieces(
+    query: ListQuery,
+    first: EventPage,
+    end: EventKey | undefined,
+  ): AsyncGenerator<readonly StoredEvent[]> {
+    let page = first
+    yield page.items
+    while (page.more) {
+      const after = page.items.at(-1)?.key
+      page = await this.#next(query, first.version, { after, limit: pageItems })
+      const last = end && page.items.findIndex(({ key }) => isSame(key, end))
+      if (last !== undefined && last !== -1) {
+        yield page.items.slice(0, last + 1)
+        return
+      }
+      yield page.items
+    }
+  }
+
+  async #next(
+    query: ListQuery,
+    at: Version,
+    options: { readonly after: EventKey | undefined; readonly limit: number },
+  ): Promise<EventPage> {
+    try {
+      return await this.#page(query, { ...options, at })
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+      throw statusOfStorageError(error, this.#names, at)
+    }
+  }
+
+  #page(
+    { scope, selector, signal }: ListQuery,
+    options: Pick<ListOptions, 'at' | 'notOlderThan' | 'after' | 'limit'>,
+  ): Promise<EventPage> {
+    return this.#storage.list(scope, { ...options, selector, signal })
+  }
+
+  #token({ tokenScope }: ListQuery, after: EventKey, version: Version | undefined): string {
+    return encodeContinue(tokenScope, { after, version })
+  }
+
+  #rest(
+    query: ListQuery,
+    page: EventPage,
+    last: EventKey | undefined,
+  ): Pick<EventListing, 'continueToken' | 'remainingItemCount'> {
+    if (last === undefined) return { continueToken: undefined, remainingItemCount: undefined }
+    return {
+      continueToken: this.#token(query, last, page.version),
+      remainingItemCount: page.remaining,
+    }
+  }
+}
+
+async function* once<T>(value: T): AsyncGenerator<T> {
+  yield value
+}
+
+function isSame(key: EventKey, other: EventKey): boolean {
+  return key.name === other.name && key.namespace === other.namespace
+}

@@ -1,0 +1,311 @@
+import { randomUUID } from 'node:crypto'
+import type { Event } from '../api/event.ts'
+import { createProblems, updateProblems } from '../api/event-validation.ts'
+import { generatedName, RandomSuffixes } from '../api/random-suffix.ts'
+import { badRequest, invalid, StatusError } from '../api/status.ts'
+import { encodeEvent } from '../codec/event-json.ts'
+import { StorageError } from '../storage/errors.ts'
+import { formatVersion, type Version } from '../storage/resource-version.ts'
+import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
+import { unwritten } from '../storage/stored-form.ts'
+import { readVersion } from './list-position.ts'
+import {
+  alreadyExists,
+  conflict,
+  notFound,
+  noUniqueName,
+  preconditionFailed,
+  type ResourceNames,
+  resourceNames,
+  statusOfStorageError,
+} from './storage-errors.ts'
+import { readEvent } from './stored-event.ts'
+import { afterDelete, changedEvent, isReleased, newEvent } from './strategy.ts'
+
+const suffixes = new RandomSuffixes()
+
+/** Names made up for one request before it is told that none was free. */
+const nameAttempts = 8
+
+export interface RegistryOptions {
+  readonly storage: EventStorage
+  /** The API group that events are served under; messages name it. */
+  readonly group: string
+  /** Milliseconds since 1970, for the times that events are given. */
+  readonly now?: (() => number) | undefined
+}
+
+/** An event to be shown; one that was never written has no version. */
+export type ShownEvent = Omit<StoredEvent, 'version' | 'fields' | 'writtenAtMs'> & {
+  readonly version: Version | undefined
+}
+
+export interface WriteOptions {
+  /** Everything is done but the writing. */
+  readonly isDryRun: boolean
+}
+
+/** What a delete was meant for. */
+export interface Preconditions {
+  readonly uid?: string | undefined
+  readonly resourceVersion?: string | undefined
+}
+
+export interface DeleteOptions extends WriteOptions {
+  readonly preconditions: Preconditions
+}
+
+export interface Updated {
+  readonly event: ShownEvent
+  readonly isCreated: boolean
+}
+
+export interface Deleted {
+  readonly event: ShownEvent
+  readonly uid: string
+  /** False: finalizers keep it, and it was marked instead. */
+  readonly isGone: boolean
+}
+
+/**
+ * What the verbs mean for an event, in terms of the storage. Whatever fails, fails as a StatusError
+ * in the words of the API.
+ */
+export class EventRegistry {
+  readonly names: ResourceNames
+  readonly #storage: EventStorage
+  readonly #now: () => number
+
+  constructor(options: RegistryOptions) {
+    this.#storage = options.storage
+    this.#now = options.now ?? Date.now
+    this.names = resourceNames(options.group)
+  }
+
+  async get(key: EventKey, options: ReadOptions): Promise<ShownEvent> {
+    return this.#run(this.#storage.get(key, options), options.notOlderThan)
+  }
+
+  async create(namespace: string, sent: Event, options: WriteOptions): Promise<ShownEvent> {
+    const { resourceVersion = '', name, generateName = '' } = sent.metadata
+    // What is not a version at all says nothing, and is dropped with the other fields of ours.
+    if (/^0*[1-9][0-9]*$/.test(resourceVersion)) {
+      throw badRequest('resourceVersion should not be set on objects to be created')
+    }
+    if (name !== undefined || generateName === '') {
+      return this.#createNamed(namespace, sent, { ...options, name })
+    }
+    for (let attempt = 1; ; attempt++) {
+      const made = generatedName(generateName, suffixes.next())
+      try {
+        return await this.#createNamed(namespace, sent, { ...options, name: made })
+      } catch (error) {
+        if (!isStatus(error, 'AlreadyExists')) throw error
+        if (attempt === nameAttempts) throw noUniqueName(this.names, made)
+      }
+    }
+  }
+
+  /** Replaces an event, or creates it. */
+  async update(key: EventKey, sent: Event, options: WriteOptions): Promise<Updated> {
+    let isCreated = false
+    const event = await this.#change(key, options, (current) => {
+      isCreated = current === undefined
+      if (current === undefined) return this.#asNew(key, sent)
+      const { uid } = sent.metadata
+      if (uid !== undefined && uid !== current.old.metadata.uid) {
+        throw this.#wrongUid(key, uid, current.old.metadata.uid)
+      }
+      return this.#next(sent, current)
+    })
+    return { event, isCreated }
+  }
+
+  /**
+   * Makes of an event what `patch` makes of it, from the newest state however often that takes.
+   * `patch` must be pure.
+   */
+  async patch(
+    key: EventKey,
+    patch: (current: CurrentEvent) => Event,
+    options: WriteOptions,
+  ): Promise<ShownEvent> {
+    return this.#change(key, options, (current) => {
+      if (current === undefined) throw notFound(this.names, key.name)
+      return this.#next(patch(current), current)
+    })
+  }
+
+  async delete(key: EventKey, options: DeleteOptions): Promise<Deleted> {
+    let isGone = true
+    let uid = ''
+    const event = await this.#change(key, options, (current) => {
+      if (current === undefined) throw notFound(this.names, key.name)
+      uid = current.old.metadata.uid ?? ''
+      checkPreconditions(key, current, options.preconditions)
+      const left = afterDelete(current.old, this.#timeNow())
+      isGone = left === undefined
+      if (left === undefined) return { event: current.old, isRemoved: true }
+      return { event: left, isRemoved: false }
+    })
+    return { event, uid, isGone }
+  }
+
+  /**
+   * Deletes each of them, all at once; those that are gone already do not matter. Fails with the
+   * first failure in their order when all have ended.
+   */
+  async deleteAll(keys: readonly EventKey[], options: DeleteOptions): Promise<void> {
+    const outcomes = await Promise.allSettled(keys.map((key) => this.delete(key, options)))
+    for (const outcome of outcomes) {
+      if (outcome.status === 'fulfilled' || isStatus(outcome.reason, 'NotFound')) continue
+      throw outcome.reason
+    }
+  }
+
+  /** A change to the newest state, or for a dry run what would become of it. */
+  async #change(key: EventKey, options: WriteOptions, decide: Decide): Promise<ShownEvent> {
+    let removed: Buffer | undefined
+    const change = (stored: StoredEvent | undefined): Buffer | 'remove' => {
+      removed = undefined
+      const { event, isRemoved } = decide(stored && { stored, old: readEvent(stored) })
+      const body = encodeEvent(event)
+      // The same bytes are the same event: nothing is to be written.
+      if (stored !== undefined && !isRemoved && body.equals(stored.body)) return stored.body
+      if (!isRemoved) return body
+      removed = body
+      return 'remove'
+    }
+    if (options.isDryRun) {
+      const current = await this.#run(this.#find(key))
+      const outcome = change(current)
+      const body = outcome === 'remove' ? (removed ?? Buffer.alloc(0)) : outcome
+      return unwritten(key, body, current?.version)
+    }
+    const stored = await this.#run(this.#storage.update(key, change))
+    return removed === undefined ? stored : unwritten(key, removed, stored.version)
+  }
+
+  #next(sent: Event, { stored, old }: CurrentEvent): Decision {
+    this.#checkVersion(stored, sent.metadata.resourceVersion)
+    const event = changedEvent(sent, old)
+    this.#check(event, updateProblems(event, old))
+    return { event, isRemoved: isReleased(event) }
+  }
+
+  #asNew(key: EventKey, sent: Event): Decision {
+    if (sent.metadata.uid !== undefined) throw this.#wrongUid(key, sent.metadata.uid, '')
+    const event = newEvent(sent, { ...this.#birth(key.namespace), name: key.name })
+    this.#check(event, createProblems(event))
+    return { event, isRemoved: false }
+  }
+
+  async #createNamed(
+    namespace: string,
+    sent: Event,
+    options: WriteOptions & { readonly name: string | undefined },
+  ): Promise<ShownEvent> {
+    const event = newEvent(sent, { ...this.#birth(namespace), name: options.name })
+    this.#check(event, createProblems(event))
+    const key = { namespace, name: event.metadata.name ?? '' }
+    try {
+      return await this.#insert(key, encodeEvent(event), options)
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+      if (error.kind !== 'exists') throw statusOfStorageError(error, this.names)
+      throw alreadyExists(this.names, key.name, isBeingDeleted(error.current))
+    }
+  }
+
+  async #insert(key: EventKey, body: Buffer, { isDryRun }: WriteOptions): Promise<ShownEvent> {
+    if (!isDryRun) return this.#storage.create(key, body)
+    const current = await this.#find(key)
+    if (current === undefined) return unwritten(key, body, undefined)
+    throw new StorageError({ kind: 'exists', message: 'there is one already', key, current })
+  }
+
+  async #find(key: EventKey): Promise<StoredEvent | undefined> {
+    try {
+      return await this.#storage.get(key, { signal: new AbortController().signal })
+    } catch (error) {
+      if (error instanceof StorageError && error.kind === 'missing') return undefined
+      throw error
+    }
+  }
+
+  /** A write may say which version it was made from. */
+  #checkVersion({ key, version }: StoredEvent, sent = '0'): void {
+    if (sent === '0') return
+    if (readVersion(sent) === version) return
+    throw conflict(this.names, key.name, MODIFIED)
+  }
+
+  #check(event: Event, problems: ReturnType<typeof createProblems>): void {
+    if (problems.length > 0) {
+      throw invalid({ kind: 'Event', name: event.metadata.name ?? '' }, problems)
+    }
+  }
+
+  #wrongUid(key: EventKey, sent: string, stored: string | undefined): Error {
+    const why = `the UID in the object (${sent}) is not that of the stored one (${stored ?? ''})`
+    return conflict(this.names, key.name, why)
+  }
+
+  #birth(namespace: string): { namespace: string; uid: string; at: string } {
+    return { namespace, uid: randomUUID(), at: this.#timeNow() }
+  }
+
+  /** To the second, as such times are printed. */
+  #timeNow(): string {
+    return `${new Date(this.#now()).toISOString().slice(0, 19)}Z`
+  }
+
+  async #run<T>(work: Promise<T>, wanted?: Version): Promise<T> {
+    try {
+      return await work
+    } catch (error) {
+      throw error instanceof StorageError ? statusOfStorageError(error, this.names, wanted) : error
+    }
+  }
+}
+
+/** An event as it is stored, read. */
+export interface CurrentEvent {
+  readonly stored: StoredEvent
+  readonly old: Event
+}
+
+interface Decision {
+  readonly event: Event
+  readonly isRemoved: boolean
+}
+
+type Decide = (current: CurrentEvent | undefined) => Decision
+
+const MODIFIED =
+  'the object has been modified; please apply your changes to the latest version and try again'
+
+function checkPreconditions(key: EventKey, current: CurrentEvent, wanted: Preconditions): void {
+  const uid = current.old.metadata.uid ?? ''
+  if (wanted.uid !== undefined && wanted.uid !== uid) {
+    throw preconditionFailed(
+      key.name,
+      `the UID in the precondition (${wanted.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`,
+    )
+  }
+  const version = formatVersion(current.stored.version)
+  if (wanted.resourceVersion !== undefined && wanted.resourceVersion !== version) {
+    throw preconditionFailed(
+      key.name,
+      `the ResourceVersion in the precondition (${wanted.resourceVersion}) does not match the ResourceVersion in record (${version}). The object might have been modified`,
+    )
+  }
+}
+
+function isStatus(error: unknown, reason: StatusError['reason']): boolean {
+  return error instanceof StatusError && error.reason === reason
+}
+
+function isBeingDeleted(current: StoredEvent | undefined): boolean {
+  return current !== undefined && readEvent(current).metadata.deletionTimestamp !== undefined
+}

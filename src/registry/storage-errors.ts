@@ -1,0 +1,138 @@
+import {
+  entityTooLarge,
+  internalError,
+  StatusError,
+  timedOut,
+  tooManyRequests,
+  unavailable,
+} from '../api/status.ts'
+import type { StorageError } from '../storage/errors.ts'
+import { formatVersion, type Version } from '../storage/resource-version.ts'
+
+/** How events are called in messages and details. */
+export interface ResourceNames {
+  readonly group: string
+  /** `events.<group>`. */
+  readonly qualified: string
+}
+
+export function resourceNames(group: string): ResourceNames {
+  return { group, qualified: `events.${group}` }
+}
+
+export function notFound(names: ResourceNames, name: string): StatusError {
+  return new StatusError('NotFound', `${names.qualified} "${name}" not found`, {
+    details: detailsOf(names, name),
+  })
+}
+
+export function alreadyExists(
+  names: ResourceNames,
+  name: string,
+  isBeingDeleted: boolean,
+): StatusError {
+  const prefix = isBeingDeleted ? 'object is being deleted: ' : ''
+  return new StatusError('AlreadyExists', `${prefix}${names.qualified} "${name}" already exists`, {
+    details: detailsOf(names, name),
+  })
+}
+
+/** No free name was found among those that were made up. */
+export function noUniqueName(names: ResourceNames, name: string): StatusError {
+  return new StatusError(
+    'AlreadyExists',
+    `${names.qualified} "${name}" already exists, the server was not able to generate a unique name for the object`,
+    { details: { ...detailsOf(names, name), retryAfterSeconds: 1 } },
+  )
+}
+
+/** A write that was meant for another state of the event. */
+export function conflict(names: ResourceNames, name: string, why: string): StatusError {
+  return new StatusError(
+    'Conflict',
+    `Operation cannot be fulfilled on ${names.qualified} "${name}": ${why}`,
+    { details: detailsOf(names, name) },
+  )
+}
+
+/** A delete that was meant for another event, or another state of it. */
+export function preconditionFailed(name: string, why: string): StatusError {
+  return new StatusError('Conflict', `Operation cannot be fulfilled on Event "${name}": ${why}`, {
+    details: { name, kind: 'Event' },
+  })
+}
+
+export function listExpired(): StatusError {
+  return new StatusError('Expired', 'The resourceVersion for the provided list is too old.')
+}
+
+export function watchExpired(): StatusError {
+  return new StatusError('Expired', 'The resourceVersion for the provided watch is too old.')
+}
+
+/** `continueToken` goes on where the list stopped, at the newest state. */
+export function pageExpired(continueToken: string): StatusError {
+  return new StatusError(
+    'Expired',
+    'The provided continue parameter is too old to display a consistent list result. You can start a new list without the continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the first chunk was returned and now may show up in the list.',
+    { continueToken },
+  )
+}
+
+/** What became of the storage's errors in the words of the API: the one place where that is said. */
+export function statusOfStorageError(
+  error: StorageError,
+  names: ResourceNames,
+  wanted?: Version,
+): StatusError {
+  const name = error.key?.name ?? ''
+  switch (error.kind) {
+    case 'missing':
+      return notFound(names, name)
+    case 'exists':
+      return alreadyExists(names, name, false)
+    case 'conflict':
+      return new StatusError('Conflict', `${conflict(names, name, KEPT_CHANGING).message}`, {
+        details: { ...detailsOf(names, name), retryAfterSeconds: 1 },
+        cause: error,
+      })
+    case 'compacted':
+      return listExpired()
+    case 'future':
+      return future(wanted, error)
+    case 'unavailable':
+      return unavailable('the datastore cannot be reached; nothing was done', 1, error)
+    case 'timeout':
+      return timedOut({ cause: error })
+    case 'overloaded':
+      return tooManyRequests(
+        'the datastore has more to do than it can; nothing was done',
+        Math.ceil((error.retryAfterMs ?? 1000) / 1000),
+        error,
+      )
+    case 'too-large':
+      return entityTooLarge('the event does not fit into the datastore', error)
+    case 'corrupt':
+      return internalError(error)
+  }
+}
+
+const KEPT_CHANGING = 'others kept changing the object for as long as this change was tried'
+
+function future(wanted: Version | undefined, error: StorageError): StatusError {
+  const asked = wanted === undefined ? '' : `: ${formatVersion(wanted)}`
+  const newest = error.version === undefined ? '' : `, current: ${formatVersion(error.version)}`
+  return new StatusError('Timeout', `Timeout: Too large resource version${asked}${newest}`, {
+    details: {
+      causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
+    },
+    cause: error,
+  })
+}
+
+function detailsOf(
+  { group }: ResourceNames,
+  name: string,
+): { readonly name: string; readonly group: string; readonly kind: string } {
+  return { name, group, kind: 'events' }
+}

@@ -1,0 +1,51 @@
+/**
+ * The recorded server names fields of an invalid Event by their core/v1 names, even to a caller of
+ * events.k8s.io who never sent those. We name what the caller sent.
+ */
+import { isObject, type Json, type JsonObject, memberOf } from '../../src/lib/json.ts'
+
+const CALLER_NAMES: ReadonlyMap<string, string> = new Map([
+  ['involvedObject', 'regarding'],
+  ['message', 'note'],
+  ['source', 'deprecatedSource'],
+  ['count', 'deprecatedCount'],
+  ['firstTimestamp', 'deprecatedFirstTimestamp'],
+  ['lastTimestamp', 'deprecatedLastTimestamp'],
+])
+const FIELD_IN_MESSAGE = new RegExp(
+  `(?<=^|[\\s[])(${[...CALLER_NAMES.keys()].join('|')})(?=[:.])`,
+  'g',
+)
+
+/**
+ * The recorded Status of an invalid Event with the field names of events.k8s.io; anything else as it
+ * is. A refused selector, for one, is repeated as the caller wrote it.
+ */
+export function inCallerNames(answer: Json): Json {
+  if (!isObject(answer) || answer['kind'] !== 'Status' || answer['reason'] !== 'Invalid') {
+    return answer
+  }
+  const { message, details } = answer
+  return {
+    ...answer,
+    ...(typeof message === 'string' && {
+      message: message.replace(FIELD_IN_MESSAGE, callerName),
+    }),
+    ...(isObject(details) && { details: renameCauses(details) }),
+  }
+}
+
+function renameCauses(details: JsonObject): JsonObject {
+  const causes = memberOf(details, 'causes')
+  if (!Array.isArray(causes)) return details
+  return { ...details, causes: causes.map(renameField) }
+}
+
+function renameField(cause: Json): Json {
+  if (!isObject(cause) || typeof cause['field'] !== 'string') return cause
+  return { ...cause, field: cause['field'].replace(/^\w+/, callerName) }
+}
+
+function callerName(name: string): string {
+  return CALLER_NAMES.get(name) ?? name
+}

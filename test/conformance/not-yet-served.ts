@@ -1,0 +1,43 @@
+/**
+ * What the recordings ask for and this server does not serve yet: the one list of it. A line goes
+ * when the thing is built, and its steps count from then on.
+ */
+interface Exemption {
+  readonly suite: string
+  /** Which steps; all of the suite when left out. */
+  readonly steps?: readonly number[]
+  readonly reason: string
+}
+
+const PROTOBUF = 'protobuf answers are not served yet'
+
+export const NOT_YET_SERVED: readonly Exemption[] = [
+  { suite: 'apply', reason: 'server-side apply is not served yet' },
+  { suite: 'core-view', reason: 'the core/v1 view of events is not served yet' },
+  { suite: 'auth', reason: 'nobody is refused by role yet' },
+  { suite: 'media-types', steps: [15, 16, 17], reason: PROTOBUF },
+  { suite: 'watch', steps: [27], reason: PROTOBUF },
+  { suite: 'discovery', steps: [6], reason: PROTOBUF },
+  { suite: 'delete', steps: [36], reason: PROTOBUF },
+  { suite: 'edge-read', steps: [7, 8], reason: PROTOBUF },
+  { suite: 'health', steps: [8, 25, 42], reason: 'there are no roles yet whose start is checked' },
+  {
+    suite: 'patch',
+    steps: [16],
+    reason: 'a patch that turns an Event into core/v1 needs that view',
+  },
+]
+
+/** Why a step cannot be played yet; undefined when it can. */
+export function exemptionOf(suite: string, index: number): string | undefined {
+  return NOT_YET_SERVED.find(
+    (exemption) => exemption.suite === suite && (exemption.steps?.includes(index) ?? true),
+  )?.reason
+}
+
+/** Why nothing of a suite can be played yet; undefined when some of it can. */
+export function suiteExemptionOf(suite: string): string | undefined {
+  return NOT_YET_SERVED.find(
+    (exemption) => exemption.suite === suite && exemption.steps === undefined,
+  )?.reason
+}

@@ -1,0 +1,133 @@
+import { isObject, type Json, memberOf } from '../../src/lib/json.ts'
+import type { Answer, Outgoing } from './client.ts'
+import { judge } from './compare.ts'
+import { exemptionOf } from './not-yet-served.ts'
+import type { Recording, Step } from './recording.ts'
+
+export interface Result {
+  readonly index: number
+  readonly step: Step
+  /** What differed; empty when nothing did. */
+  readonly wrong: readonly string[]
+  /** Why it was not played. */
+  readonly skipped?: string
+}
+
+export interface Player {
+  readonly client: { send(outgoing: Outgoing): Promise<Answer> }
+  /** Of the caller who may do everything. */
+  readonly token: string
+  /** Sets the namespaces of this run apart from those of others. */
+  readonly run: string
+  /** Plays what is not yet served, too. */
+  readonly everything?: boolean
+}
+
+/** Plays a suite from its first step to its last, in a namespace of its own. */
+export async function play(recording: Recording, player: Player): Promise<readonly Result[]> {
+  const names = new Map([['ns', `${recording.suite}-${player.run}`]])
+  const results: Result[] = []
+  for (const group of inGroups(recording.steps)) {
+    const from = results.length
+    results.push(
+      ...(await Promise.all(
+        group.map((step, offset) =>
+          playStep({ recording, player, names, step, index: from + offset }),
+        ),
+      )),
+    )
+  }
+  return results
+}
+
+/** Reads that nothing waits for can go out together; everything else keeps its place. */
+function inGroups(steps: readonly Step[]): readonly (readonly Step[])[] {
+  const groups: Step[][] = []
+  let together = false
+  for (const step of steps) {
+    const isRead = (step.method === 'GET' || step.method === 'HEAD') && step.save === undefined
+    if (isRead && together) groups.at(-1)?.push(step)
+    else groups.push([step])
+    together = isRead
+  }
+  return groups
+}
+
+interface Turn {
+  readonly recording: Recording
+  readonly player: Player
+  readonly names: Map<string, string>
+  readonly step: Step
+  readonly index: number
+}
+
+async function playStep({ recording, player, names, step, index }: Turn): Promise<Result> {
+  const skipped = player.everything === true ? undefined : exemptionOf(recording.suite, index)
+  if (skipped !== undefined) return { index, step, wrong: [], skipped }
+  try {
+    const answer = await player.client.send(outgoing(step, names, player.token))
+    save(step, answer, names)
+    const place = { namespace: names.get('ns') ?? '' }
+    return { index, step, wrong: judge(step, answer, place) }
+  } catch (error) {
+    return { index, step, wrong: [`no answer: ${error instanceof Error ? error.message : error}`] }
+  }
+}
+
+/** The request of a step with its placeholders filled in. */
+function outgoing(step: Step, names: ReadonlyMap<string, string>, token: string): Outgoing {
+  const { body, raw, answer, ours } = step
+  const authorization = step.authorization ?? (token === '' ? '' : `Bearer ${token}`)
+  const headers = Object.fromEntries(
+    Object.entries({
+      ...(body !== undefined && { 'content-type': 'application/json' }),
+      ...(authorization !== '' && { authorization }),
+      ...step.headers,
+    }).map(([name, value]) => [name, fill(value, names)]),
+  )
+  const { frames, ends } = ours?.answer ?? answer
+  return {
+    method: step.method,
+    path: fill(step.path, names),
+    headers,
+    payload: raw !== undefined || body !== undefined ? payloadOf(raw, body, names) : undefined,
+    linesExpected: ends === true ? undefined : frames?.length,
+    ...(step.watchMs !== undefined && { watchMs: step.watchMs }),
+  }
+}
+
+function payloadOf(
+  raw: string | undefined,
+  body: Json | undefined,
+  names: ReadonlyMap<string, string>,
+): string {
+  return fill(raw ?? JSON.stringify(body), names)
+}
+
+/** `@{name}` is a saved name, `@{x*N}` that many letters, `@{ops*N}` a JSON patch that long. */
+function fill(text: string, names: ReadonlyMap<string, string>): string {
+  return text.replace(/@\{(\w+)(?:\*(\d+))?\}/g, (_, name: string, count?: string) => {
+    if (count === undefined) return names.get(name) ?? ''
+    if (name === 'x') return 'x'.repeat(Number(count))
+    const operation = { op: 'test', path: '/reason', value: 'Scheduled' }
+    return JSON.stringify(Array.from({ length: Number(count) }, () => operation))
+  })
+}
+
+function save(step: Step, answer: Answer, names: Map<string, string>): void {
+  for (const [name, path] of Object.entries(step.save ?? {})) {
+    let value: Json | undefined = parsed(answer)
+    for (const member of path.split('.')) {
+      value = isObject(value) ? memberOf(value, member) : undefined
+    }
+    names.set(name, typeof value === 'string' ? value : '')
+  }
+}
+
+function parsed(answer: Answer): Json | undefined {
+  try {
+    return JSON.parse(answer.body.toString('utf8'))
+  } catch {
+    return undefined
+  }
+}

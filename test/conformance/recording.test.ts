@@ -1,0 +1,56 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { normalText, normalTree } from './normal-form.ts'
+import { exemptionOf, NOT_YET_SERVED } from './not-yet-served.ts'
+import { type Expected, loadRecording, SUITES } from './recording.ts'
+
+const PLACE = { namespace: 'a namespace that no recording mentions' }
+
+test('recordings are in normal form, so that what is expected can be read as it stands', () => {
+  for (const suite of SUITES) {
+    for (const [index, step] of loadRecording(suite).steps.entries()) {
+      const at = `${suite}[${index}]`
+      assertNormal(step.answer, at)
+      if (step.ours !== undefined) assertNormal(step.ours.answer, at)
+    }
+  }
+})
+
+function assertNormal({ json, yaml, frames = [], text = '' }: Expected, at: string): void {
+  for (const tree of [json ?? {}, yaml ?? {}, ...frames]) {
+    assert.deepEqual(normalTree(tree, PLACE), tree, at)
+  }
+  assert.equal(normalText(text, PLACE), text, at)
+}
+
+test('a recording is named like its file, and each name it uses was saved before', () => {
+  for (const suite of SUITES) {
+    const recording = loadRecording(suite)
+    assert.equal(recording.suite, suite)
+    const known = new Set(['ns'])
+    for (const [index, step] of recording.steps.entries()) {
+      const sent = JSON.stringify([step.path, step.headers, step.body, step.raw])
+      for (const [, name = ''] of sent.matchAll(/@\{(\w+)\}/g)) {
+        assert.ok(known.has(name), `${suite}[${index}] uses ${name}`)
+      }
+      for (const name of Object.keys(step.save ?? {})) known.add(name)
+    }
+  }
+})
+
+test('another group takes the place of events.k8s.io everywhere', () => {
+  const text = JSON.stringify(loadRecording('discovery', 'events.example.dev'))
+  assert.ok(text.includes('/apis/events.example.dev/v1'))
+  assert.ok(!text.includes('events.k8s.io'))
+})
+
+test('what is not yet served names steps that exist', () => {
+  for (const { suite, steps = [] } of NOT_YET_SERVED) {
+    const { length } = loadRecording(suite).steps
+    for (const index of steps) {
+      assert.ok(index < length, `${suite}[${index}]`)
+      assert.ok(exemptionOf(suite, index))
+    }
+  }
+  assert.equal(exemptionOf('list', 0), undefined)
+})
