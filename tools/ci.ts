@@ -29,6 +29,7 @@ const STAGES: readonly Stage[] = [
   { script: 'lint', isTimed: false },
   { script: 'unit', isTimed: false },
   { script: 'test:contract', isTimed: false },
+  { script: 'test:conformance', isTimed: false },
   { script: 'test:integration', isTimed: true },
   { script: 'test:e2e', isTimed: true },
   { script: 'test:chaos:short', isTimed: true },
