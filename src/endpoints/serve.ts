@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto'
-import { entityTooLarge, internalError, StatusError, timedOut, unavailable } from '../api/status.ts'
+import { entityTooLarge, internalError, StatusError, unavailable } from '../api/status.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log.ts'
 import { statusResponse, textResponse } from './respond.ts'
 import type { Services } from './services.ts'
+import { lateError } from './timeout.ts'
 
 /** Longer ids than this are somebody's mischief, not an audit trail. */
 const AUDIT_ID_MAX = 128
 /** While start-up finishes or shutdown begins, another replica is better placed. */
 const RETRY_AFTER_SECONDS = 5
-const RETRY_LATE_READ_SECONDS = 1
 /** `-v` from which every request is logged. */
 const REQUEST_LOG_LEVEL = 3
 
@@ -60,10 +60,7 @@ export function serve(options: ServeOptions): Handler {
 
 /** The answer to a request whose handler took too long; the handler's own comes too late. */
 export function lateResponse(request: Request): Response {
-  return withStandardHeaders(
-    statusResponse(request, timedOut(retryIfRead(request))),
-    auditIdOf(request),
-  )
+  return withStandardHeaders(statusResponse(request, lateError(request)), auditIdOf(request))
 }
 
 /** The one catch: anything thrown becomes a Status. */
@@ -90,14 +87,8 @@ function statusErrorFor(request: Request, error: unknown): StatusError {
       return unavailable('apiserver is shutting down', 1)
     case 'gone':
     case 'timeout':
-      return timedOut({ ...retryIfRead(request), cause: error })
+      return lateError(request, error)
   }
-}
-
-/** A read may simply be sent again. What became of a late write its caller has to find out. */
-function retryIfRead(request: Request): { readonly retryAfterSeconds?: number } {
-  const isRead = request.method === 'GET' || request.method === 'HEAD'
-  return isRead ? { retryAfterSeconds: RETRY_LATE_READ_SECONDS } : {}
 }
 
 function nowhere(services: Services): Response {

@@ -1,7 +1,7 @@
 import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
 import { negotiateObject } from './negotiate.ts'
-import { checkName, placedIn, readSentEvent, receiveBody } from './sent-event.ts'
+import { afterReading, checkName, placedIn, readSentEvent, receiveBody } from './sent-event.ts'
 import { readUpdateOptions } from './write-options.ts'
 
 /** PUT …/namespaces/{namespace}/events/{name}: replaces the event, or creates it. */
@@ -13,6 +13,7 @@ export function updateEvent({ registry, forms, apiVersion }: EventApi): Endpoint
     const sent = readSentEvent(body, { apiVersion, fieldValidation })
     const event = placedIn(namespace, sent.event)
     checkName(event, name)
+    await afterReading(body.bytes)
     const updated = await registry.update({ namespace, name }, event, { isDryRun })
     return eventResponse(updated.isCreated ? 201 : 200, form, updated.event, sent.warnings)
   }
