@@ -56,3 +56,12 @@ describe('parseEventPath', () => {
     for (const path of paths) assert.equal(parseEventPath(path), undefined, path)
   })
 })
+
+test('parseEventPath: a name that is longer than any could be is nowhere', () => {
+  const likely = 'n'.repeat(1024)
+  assert.equal(parseEventPath(`namespaces/${likely}/events/${likely}`)?.kind, 'event')
+  const name = `${likely}n`
+  assert.equal(parseEventPath(`namespaces/a/events/${name}`), undefined)
+  assert.equal(parseEventPath(`namespaces/${name}/events/a`), undefined)
+  assert.equal(parseEventPath(`namespaces/${name}/events`), undefined)
+})

@@ -12,7 +12,8 @@ import { Replicas } from '../support/replicas.ts'
 import { changeOf, replay, sequenceFaults, statesOf, WatchLog } from '../support/watch-sequence.ts'
 
 const INITIAL_END = 'k8s.io/initial-events-end'
-const INITIAL_WATCHES = isFull ? 200 : 30
+/** Half of them on each connection, which has room for 100 streams. */
+const INITIAL_WATCHES = isFull ? 150 : 30
 /** A bookmark of its own accord comes once a minute: too long for every day. */
 const BOOKMARK_WAIT_MS = isFull ? 75_000 : 0
 
