@@ -19,6 +19,12 @@ const NODE_MAJOR_MIN = 24
 /** Supervisors signal a process and then its group: both together are one wish, not two. */
 const SAME_SIGNAL_MS = 500
 
+/**
+ * Node cuts small buffers out of pages this large, and a page stays for as long as any of them does.
+ * Each TLS connection keeps such a buffer, a few bytes long, for as long as it lives.
+ */
+Buffer.poolSize = 8 * 1024
+
 const writer = new LogWriter()
 const args = process.argv.slice(2)
 const terminal = { columns: process.stdout.columns }

@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
+import { StatusError } from './api/status.ts'
 import { buildInfo } from './build-info.ts'
 import { discoveryService } from './endpoints/discovery.ts'
 import { eventsService, eventsServiceName } from './endpoints/events-service.ts'
@@ -231,8 +232,11 @@ export class Server {
         isTurningAway: () => this.#lifecycle.notAcceptingNewRequest.isOpen,
       }),
       lateResponse,
-      onBug: (err, request) =>
-        log.error('Answer broken off', { err, method: request.method, path: request.path }),
+      onBug: (err, { method, path }) => {
+        // A long list whose state went before its end was read: its reader lists anew.
+        if (err instanceof StatusError) log.warn('List cut off', { err, method, path })
+        else log.error('Answer broken off', { err, method, path })
+      },
     })
     this.#listeners.push(listener)
     return listener

@@ -90,7 +90,7 @@ async function round(
     const watch = storage.watch({ namespace }, { from: version, signal })
     const consume = async () => {
       for await (const batch of watch) {
-        bytes += framesOf(batch, encoder).length
+        for (const piece of framesOf(batch, encoder)) bytes += piece.length
         frames += batch.items.length
         const oldest = batch.items[0]
         if (oldest !== undefined) delays.record(Math.max(1, Date.now() - oldest.stored.writtenAtMs))

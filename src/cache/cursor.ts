@@ -13,8 +13,8 @@ import type { EventScope, EventWatch, WatchBatch } from '../storage/storage.ts'
 import type { FanOut, Seen, Waiting } from './fan-out.ts'
 import type { History } from './history.ts'
 
-/** Changes handed over at once, when transactions allow. */
-const batchChanges = 500
+/** Changes handed over at once, when transactions allow. Who does not read keeps them from leaving. */
+const batchChanges = 50
 
 export interface CursorOptions {
   readonly scope: EventScope

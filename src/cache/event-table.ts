@@ -3,8 +3,8 @@
  * object of its own but its key. Rows are filled once; a changed event gets another row.
  */
 import type { Version } from '../storage/resource-version.ts'
-import type { StoredEvent } from '../storage/storage.ts'
-import { StoredBody } from '../storage/stored-form.ts'
+import type { EventFields, EventKey, StoredEvent } from '../storage/storage.ts'
+import { fieldsOf } from '../storage/stored-form.ts'
 import { type Hashes, hashedFields } from './index-hashes.ts'
 import { eventKeyOf } from './order-key.ts'
 import { Slabs } from './slabs.ts'
@@ -78,8 +78,8 @@ export class EventTable {
   read(slot: number): StoredEvent {
     const block = this.#block(slot)
     const row = slot & rowMask
-    return new StoredBody({
-      key: eventKeyOf(this.keys[slot] ?? ''),
+    return new RowEvent({
+      orderKey: this.keys[slot] ?? '',
       body: this.#slabs.view(block.places[row] ?? nowhere, block.lengths[row] ?? 0),
       versionOffset: block.versionOffsets[row] ?? 0,
       version: this.versionOf(slot),
@@ -110,6 +110,35 @@ export class EventTable {
     const block = this.#blocks[slot >>> blockRowBits]
     if (block === undefined) throw new RangeError(`no slot ${slot}`)
     return block
+  }
+}
+
+/** Made by the thousand for every list, of which hardly one is asked for its key or its fields. */
+class RowEvent implements StoredEvent {
+  readonly body: Buffer
+  readonly versionOffset: number
+  readonly version: Version
+  readonly writtenAtMs: number
+  readonly #orderKey: string
+  #key: EventKey | undefined
+  #fields: EventFields | undefined
+
+  constructor(row: Omit<StoredEvent, 'key' | 'fields'> & { readonly orderKey: string }) {
+    this.body = row.body
+    this.versionOffset = row.versionOffset
+    this.version = row.version
+    this.writtenAtMs = row.writtenAtMs
+    this.#orderKey = row.orderKey
+  }
+
+  get key(): EventKey {
+    this.#key ??= eventKeyOf(this.#orderKey)
+    return this.#key
+  }
+
+  get fields(): EventFields {
+    this.#fields ??= fieldsOf(this)
+    return this.#fields
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type FrameEncoder, frameOf, framesOf, SharedBatch } from '../storage/frames.ts'
+import { type FrameEncoder, frameOf, framesOf, joined, SharedBatch } from '../storage/frames.ts'
 import { beginning, versionOfChange, versionOfState } from '../storage/resource-version.ts'
 import type { WatchItem } from '../storage/storage.ts'
 import { History } from './history.ts'
@@ -90,10 +90,34 @@ test('frames: made once for each encoder, however many ask', () => {
   const batch = new SharedBatch(items, history.version)
   const [first, second] = [framesOf(batch, encoder), framesOf(batch, encoder)]
   assert.equal(first, second, 'the same bytes for all who are due the same')
-  const other = framesOf({ items, version: history.version }, encoder)
+  const other = [...framesOf({ items, version: history.version }, encoder)]
   assert.deepEqual(other, first)
-  assert.equal(other.toString(), 'e-1-0e-1-1e-2-0e-2-1')
+  assert.equal(other.join(), 'e-1-0e-1-1e-2-0e-2-1')
   assert.equal(made, 4)
+})
+
+test('frames: of a batch that one watcher reads are made as it takes them', () => {
+  const history = filled(100)
+  const { items } = history.read(0, { namespace: undefined, enough: 1_000, until: until(history) })
+  let made = 0
+  const encoder: FrameEncoder = {
+    encode: () => {
+      made++
+      return Buffer.alloc(1_000)
+    },
+  }
+  const [piece] = framesOf({ items, version: history.version }, encoder)
+  assert.ok(piece && piece.length > 10_000, String(piece?.length))
+  assert.ok(made < 20, `${made} of ${items.length}`)
+})
+
+test('frames: in pieces that a record of TLS has room for, whatever their own length', () => {
+  const lengths = [1, 16_383, 5, 20_000, 0, 16_000, 100_000, 300, 300, 15_000]
+  const frames = lengths.map((length, index) => Buffer.alloc(length, index))
+  const pieces = [...joined(frames)]
+  assert.deepEqual(Buffer.concat(pieces), Buffer.concat(frames))
+  assert.ok(pieces.every(({ length }) => length > 0 && length < 16_384))
+  assert.ok(pieces.length < 16, String(pieces.length))
 })
 
 test('frames: of a change that has left the ring are not kept', () => {

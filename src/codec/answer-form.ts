@@ -4,6 +4,7 @@ import type { ShownEvent } from './event-bytes.ts'
 import type { EventShape, ListMeta } from './event-shapes.ts'
 import { indentJson } from './json-form.ts'
 import type { Representation } from './representation.ts'
+import type { Room } from './room.ts'
 import { yamlOf } from './yaml.ts'
 
 /** Lives as long as the program. */
@@ -12,8 +13,16 @@ export interface AnswerForm {
   one(event: ShownEvent): Buffer | string
   /** What comes before the entries of a list. */
   listHead(meta: ListMeta): string
-  /** Some entries, at least one. `index` is that of the first of them in the whole list. */
-  listEntries(events: readonly ShownEvent[], index: number): Buffer | string
+  /**
+   * As many entries as are written at once in a long list: what it takes to print them must not keep
+   * others waiting.
+   */
+  readonly entriesAtOnce: number
+  /**
+   * Some entries, at least one. `index` is that of the first of them in the whole list. Given a room
+   * they may be in it, and are then good for as long as it says.
+   */
+  listEntries(events: readonly ShownEvent[], index: number, room?: Room): Buffer | string
   /** What comes after `count` entries in all. */
   listTail(meta: ListMeta, count: number): string
 }
@@ -28,7 +37,8 @@ function compactForm(shape: EventShape): AnswerForm {
     contentType: 'application/json',
     one: shape.writer({ before: '', after: '\n' }),
     listHead: (meta) => shape.listStart(meta),
-    listEntries: (events, index) => shape.entries(events, index === 0 ? '[' : ','),
+    entriesAtOnce: 500,
+    listEntries: (events, index, room) => shape.entries(events, index === 0 ? '[' : ',', room),
     listTail: (_meta, count) => (count === 0 ? `${shape.emptyList}}\n` : ']}\n'),
   }
 }
@@ -42,6 +52,7 @@ function prettyForm(shape: EventShape): AnswerForm {
     one: (event) => indentJson(write(event).toString()),
     listHead: (meta) =>
       indentJson(`${shape.listStart(meta)}${shape.emptyList}}`).slice(0, -emptyEnd.length),
+    entriesAtOnce: 100,
     listEntries: (events, index) =>
       events
         .map((event, offset) => {
@@ -62,6 +73,7 @@ function yamlForm(shape: EventShape): AnswerForm {
     contentType: 'application/yaml',
     one: (event) => yamlOf(JSON.parse(write(event).toString())),
     listHead: (meta) => yamlMembers(listTree(shape, meta), (name) => name < listName),
+    entriesAtOnce: 50,
     listEntries: (events, index) => {
       const entries = yamlOf(JSON.parse(`[${shape.entries(events, '')}]`))
       return index === 0 ? `${listName}:\n${entries}` : entries

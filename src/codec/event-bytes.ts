@@ -3,7 +3,7 @@
  * the way, and nothing is parsed.
  */
 import { skipValue } from '../storage/json-scan.ts'
-import { formatVersion, type Version } from '../storage/resource-version.ts'
+import type { Version } from '../storage/resource-version.ts'
 
 /** As much of an event as it takes to show it; a StoredEvent is one. */
 export interface ShownEvent {
@@ -25,6 +25,10 @@ export interface Cut {
 
 const metadataStart = '{"metadata":{'.length
 const braceClose = 0x7d
+const digitZero = 0x30
+/** The last digits of a version, and all digits before them, are each a number of 32 bits. */
+const lowDigitCount = 8
+const lowDigits = 10 ** lowDigitCount
 const versionStart = '"resourceVersion":"'
 /** Up to here a loop is quicker than a call into Node. */
 const shortBytesMax = 64
@@ -56,6 +60,23 @@ export function writeCut(target: Buffer, start: number, event: ShownEvent, cut: 
   return writeAscii(target, at, cut.after)
 }
 
+/** The most that `writeWhole` can write. */
+export function wholeLengthMax(event: ShownEvent): number {
+  return event.body.length + versionMemberMax
+}
+
+/**
+ * All of the event, with the version in place. Answers where it ends. The body is copied to where
+ * the part after the version goes, and what comes before is written over it: one call into Node.
+ */
+export function writeWhole(target: Buffer, start: number, event: ShownEvent): number {
+  const { body, versionOffset } = event
+  const bodyStart = start + versionLength(event)
+  target.set(body, bodyStart)
+  writeVersion(target, copyBytes(target, start, { body, from: 0, to: versionOffset }), event)
+  return bodyStart + body.length
+}
+
 /** The stretch in a buffer of its own. */
 export function takeCut(event: ShownEvent, cut: Cut): Buffer {
   const room = Buffer.allocUnsafe(cutLengthMax(cut))
@@ -65,14 +86,51 @@ export function takeCut(event: ShownEvent, cut: Cut): Buffer {
 function writeVersion(target: Buffer, start: number, event: ShownEvent): number {
   if (event.version === undefined) return start
   let at = writeAscii(target, start, versionStart)
-  at = writeAscii(target, at, formatVersion(event.version))
+  at = writeNumber(target, at, event.version)
   return writeAscii(target, at, event.body[event.versionOffset] === braceClose ? '"' : '",')
 }
 
+/** What `writeVersion` will write. */
+function versionLength({ version, body, versionOffset }: ShownEvent): number {
+  if (version === undefined) return 0
+  const end = body[versionOffset] === braceClose ? 1 : 2
+  return versionStart.length + digitCount(version) + end
+}
+
 /** Texts here are so short that calling into Node would take longer than writing them. */
-function writeAscii(target: Buffer, start: number, text: string): number {
+export function writeAscii(target: Buffer, start: number, text: string): number {
   for (let index = 0; index < text.length; index++) target[start + index] = text.charCodeAt(index)
   return start + text.length
+}
+
+/** Large numbers are slow to print, and lists are full of them. */
+function writeNumber(target: Buffer, start: number, number: number): number {
+  const high = Math.floor(number / lowDigits)
+  if (high === 0) return writeDigits(target, start, { number, count: digitCount(number) })
+  const at = writeDigits(target, start, { number: high, count: digitCount(high) })
+  return writeDigits(target, at, { number: number - high * lowDigits, count: lowDigitCount })
+}
+
+function writeDigits(
+  target: Buffer,
+  start: number,
+  { number, count }: { readonly number: number; readonly count: number },
+): number {
+  let rest = number | 0
+  for (let at = start + count - 1; at >= start; at--) {
+    const tenth = (rest / 10) | 0
+    target[at] = digitZero + rest - tenth * 10
+    rest = tenth
+  }
+  return start + count
+}
+
+function digitCount(number: number): number {
+  const high = Math.floor(number / lowDigits)
+  const leading = high === 0 ? number : high
+  let count = high === 0 ? 1 : lowDigitCount + 1
+  for (let power = 10; power <= leading; power *= 10) count++
+  return count
 }
 
 function copyBytes(

@@ -8,9 +8,13 @@ import {
   metadataEnd,
   type ShownEvent,
   takeCut,
+  wholeLengthMax,
+  writeAscii,
   writeCut,
+  writeWhole,
 } from './event-bytes.ts'
 import type { MetaVersion } from './representation.ts'
+import { Room } from './room.ts'
 
 /** One of the groups in which events are served: the names their fields go by there. */
 export interface EventView {
@@ -43,8 +47,11 @@ export interface EventShape {
   readonly emptyList: '[]' | 'null'
   /** A list up to, and without, the value of that member, which is its last. */
   listStart(meta: ListMeta): string
-  /** Entries of a list, with commas in between, and a text in ASCII before them. */
-  entries(events: readonly ShownEvent[], before: string): Buffer
+  /**
+   * Entries of a list, with commas in between, and a text in ASCII before them. Given a room they
+   * may be in it, and are then good for as long as it says.
+   */
+  entries(events: readonly ShownEvent[], before: string, room?: Room): Buffer
   /** Makes objects that stand on their own, each between the two texts. */
   writer(around?: Around): EventWriter
 }
@@ -58,6 +65,7 @@ export interface Around {
   readonly after: string
 }
 
+const comma = 0x2c
 const nothing: Around = { before: '', after: '' }
 const commaBefore: Around = { before: ',', after: '' }
 
@@ -77,11 +85,16 @@ export class WholeShape implements EventShape {
     return `{"kind":"EventList","apiVersion":"${apiVersion}","metadata":${listMetaText(meta)},"items":`
   }
 
-  entries(events: readonly ShownEvent[], before: string): Buffer {
-    const shown = events.map((event) => this.#shown(event))
-    return joinCuts(shown, ({ body }, index) => {
-      return { before: index === 0 ? before : ',', from: 0, to: body.length, after: '' }
+  entries(events: readonly ShownEvent[], before: string, room: Room = new Room()): Buffer {
+    const shown = this.#view === eventsView ? events : events.map((event) => this.#shown(event))
+    const bytesMax = shown.reduce((sum, event) => sum + wholeLengthMax(event) + 1, before.length)
+    const target = room.make(bytesMax)
+    let at = writeAscii(target, 0, before)
+    shown.forEach((event, index) => {
+      if (index > 0) target[at++] = comma
+      at = writeWhole(target, at, event)
     })
+    return target.subarray(0, at)
   }
 
   writer(around: Around = nothing): EventWriter {
@@ -115,10 +128,10 @@ export class PartialShape implements EventShape {
     return `{"kind":"PartialObjectMetadataList","apiVersion":"${this.#apiVersion}","metadata":${listMetaText(meta)},"items":`
   }
 
-  entries(events: readonly ShownEvent[], before: string): Buffer {
+  entries(events: readonly ShownEvent[], before: string, room?: Room): Buffer {
     const others = this.#cutter(commaBefore)
     const first = this.#cutter({ before, after: '' })
-    return joinCuts(events, (event, index) => (index === 0 ? first : others)(event))
+    return joinCuts(events, (event, index) => (index === 0 ? first : others)(event), room)
   }
 
   writer(around: Around = nothing): EventWriter {
@@ -137,13 +150,14 @@ export class PartialShape implements EventShape {
 function joinCuts(
   events: readonly ShownEvent[],
   cutOf: (event: ShownEvent, index: number) => Cut,
+  room: Room = new Room(),
 ): Buffer {
   const cuts = events.map(cutOf)
-  const room = Buffer.allocUnsafe(cuts.reduce((sum, cut) => sum + cutLengthMax(cut), 0))
+  const target = room.make(cuts.reduce((sum, cut) => sum + cutLengthMax(cut), 0))
   let at = 0
-  for (const [index, cut] of cuts.entries()) {
+  cuts.forEach((cut, index) => {
     const event = events[index]
-    if (event !== undefined) at = writeCut(room, at, event, cut)
-  }
-  return room.subarray(0, at)
+    if (event !== undefined) at = writeCut(target, at, event, cut)
+  })
+  return target.subarray(0, at)
 }

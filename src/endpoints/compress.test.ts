@@ -68,6 +68,21 @@ describe('compressed', () => {
     assert.deepEqual(gunzipSync(await read(response.body)), await read(pieces(1000)))
   })
 
+  it('a stream may lend its chunks, and use their memory again', async () => {
+    async function* lent(): AsyncGenerator<Chunk> {
+      const room = Buffer.alloc(64 * 1024)
+      for (let index = 0; index < 50; index++) yield room.fill(index)
+    }
+    const response = await compressed(asking('gzip'), { ...answer(lent()), lendsChunks: true })
+    const whole = gunzipSync(await read(response.body))
+    const [first, last] = [whole[0], whole.at(-1)]
+    assert.deepEqual(
+      [whole.length, first, whole[10 * 64 * 1024], last],
+      [50 * 64 * 1024, 0, 10, 49],
+    )
+    assert.ok(!response.lendsChunks)
+  })
+
   it('a stream that ends soon is sent as it is', async () => {
     const response = await compressed(asking('gzip'), answer(pieces(100)))
     assert.equal(response.headers['content-encoding'], undefined)

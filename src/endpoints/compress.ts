@@ -34,7 +34,7 @@ function takesGzip(request: Request): boolean {
 
 function asGzip(response: Response, body: Response['body']): Response {
   const headers = { ...response.headers, 'content-encoding': 'gzip', vary: 'Accept-Encoding' }
-  return { ...response, headers, body }
+  return { ...response, headers, body, lendsChunks: false }
 }
 
 /** As much of a stream as it takes to know whether it is long; `rest` is undefined if it is not. */
@@ -57,10 +57,11 @@ async function readStart(body: AsyncIterable<Chunk>): Promise<{
 async function* resumed(
   chunks: readonly Buffer[],
   rest: AsyncIterator<Chunk>,
-): AsyncGenerator<Chunk> {
+): AsyncGenerator<Buffer> {
   try {
     yield* chunks
-    yield* { [Symbol.asyncIterator]: () => rest }
+    // Copies: the stream that compresses reads ahead, and a chunk may only be lent.
+    for await (const chunk of { [Symbol.asyncIterator]: () => rest }) yield Buffer.from(chunk)
   } finally {
     await rest.return?.()
   }

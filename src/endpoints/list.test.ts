@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { EventForms } from '../codec/event-forms.ts'
-import type { Chunk, Request } from '../http/exchange.ts'
+import type { Request } from '../http/exchange.ts'
 import type { EventListing } from '../registry/listing.ts'
 import { versionOfChange, versionOfState } from '../storage/resource-version.ts'
 import type { StoredEvent } from '../storage/storage.ts'
@@ -49,14 +49,11 @@ async function answer(sizes: readonly number[], accept: string, query = '') {
   const path = { kind: 'collection', namespace: 'a', isWatchPath: false } as const
   const { body, ...head } = await endpoint(request, path)
   const isStream = typeof body !== 'string' && !(body instanceof Uint8Array)
-  const chunks: Chunk[] = []
-  if (isStream) for await (const chunk of body) chunks.push(chunk)
-  else chunks.push(body)
-  return {
-    ...head,
-    isStream,
-    text: Buffer.concat(chunks.map((chunk) => Buffer.from(chunk))).toString(),
-  }
+  // Copies: chunks are only lent.
+  const chunks: Buffer[] = []
+  if (isStream) for await (const chunk of body) chunks.push(Buffer.from(chunk))
+  else chunks.push(Buffer.from(body))
+  return { ...head, isStream, text: Buffer.concat(chunks).toString() }
 }
 
 const mediaTypes = [

@@ -1,5 +1,6 @@
 import type { AnswerForm } from '../codec/answer-form.ts'
 import type { ListMeta } from '../codec/event-shapes.ts'
+import { Room } from '../codec/room.ts'
 import type { Chunk, Response } from '../http/exchange.ts'
 import type { EventListing } from '../registry/listing.ts'
 import { formatVersion } from '../storage/resource-version.ts'
@@ -17,7 +18,11 @@ export function listEvents({ lister, forms }: EventApi): Endpoint {
   return async (request, path) => {
     const form = forms.answer(negotiateList(request))
     const options = readOptions(request.query, path)
-    const listing = await lister.list({ ...listQuery(path, options), signal: request.signal })
+    const listing = await lister.list({
+      ...listQuery(path, options),
+      pieceItems: form.entriesAtOnce,
+      signal: request.signal,
+    })
     return listResponse(form, listing)
   }
 }
@@ -30,7 +35,9 @@ function listResponse(form: AnswerForm, listing: EventListing): Response {
   }
   const headers = { 'content-type': form.contentType }
   const { whole } = listing
-  if (whole === undefined) return { status: 200, headers, body: streamed(form, meta, listing) }
+  if (whole === undefined) {
+    return { status: 200, headers, body: streamed(form, meta, listing), lendsChunks: true }
+  }
   const parts = [
     form.listHead(meta),
     ...(whole.length === 0 ? [] : [form.listEntries(whole, 0)]),
@@ -50,9 +57,10 @@ async function* streamed(
   listing: EventListing,
 ): AsyncGenerator<Chunk> {
   yield form.listHead(meta)
+  const room = new Room()
   let count = 0
   for await (const items of listing.pieces) {
-    if (items.length > 0) yield form.listEntries(items, count)
+    if (items.length > 0) yield form.listEntries(items, count, room)
     count += items.length
   }
   yield form.listTail(meta, count)

@@ -2,7 +2,7 @@ import { StatusError, tooManyRequests } from '../api/status.ts'
 import type { WatchForms } from '../codec/event-forms.ts'
 import type { WatchForm } from '../codec/watch-form.ts'
 import { tellingOf, watchFailure } from '../registry/watching.ts'
-import { frameOf, framesOf } from '../storage/frames.ts'
+import { frameOf, framesOf, joined } from '../storage/frames.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { EventSelector, StoredEvent, WatchBatch } from '../storage/storage.ts'
 import type { Endpoint, EventApi } from './event-api.ts'
@@ -14,6 +14,8 @@ const bookmarkEveryMs = 60_000
 /** Twice what a replica is built for; each of them costs a cursor and a stream. */
 const watchersMax = 20_000
 const retryAfterSeconds = 5
+/** Events read at once of those that are told first: a client that does not read keeps them here. */
+const presentItems = 20
 /** A watch that failed on its way may be begun again elsewhere, or here a little later. */
 const againAfterSeconds = 2
 
@@ -59,9 +61,9 @@ async function* frames(api: EventApi, plan: WatchPlan, telling: Telling): AsyncG
   try {
     let { from } = plan
     if (plan.initial !== undefined) {
-      const listing = await api.lister.list({ ...plan.initial, signal })
+      const listing = await api.lister.list({ ...plan.initial, pieceItems: presentItems, signal })
       for await (const events of listing.pieces) {
-        if (events.length > 0) yield teller.present(events)
+        for (const piece of teller.present(events)) yield piece
       }
       if (plan.hasInitialBookmark) yield teller.bookmark(listing.version, true)
       from = listing.version
@@ -91,11 +93,10 @@ async function* changes(
     : undefined
   try {
     for await (const batch of watch) {
-      const told = teller.tell(batch)
-      const bookmark = isBookmarkDue ? teller.bookmark(batch.version, false) : undefined
+      for (const piece of teller.tell(batch)) yield piece
+      if (!isBookmarkDue) continue
       isBookmarkDue = false
-      if (bookmark !== undefined) yield Buffer.concat([told, bookmark])
-      else if (told.length > 0) yield told
+      yield teller.bookmark(batch.version, false)
     }
   } finally {
     clearInterval(timer)
@@ -115,19 +116,15 @@ class Teller {
     this.#hasBegun = forms.first === forms.next
   }
 
-  tell(batch: WatchBatch): Buffer {
+  /** In pieces that are made one by one, as they are taken. */
+  tell(batch: WatchBatch): Iterable<Buffer> {
     const { next } = this.#forms
     if (this.#selector === undefined && this.#hasBegun) return framesOf(batch, next.natural)
-    const told: Buffer[] = []
-    for (const item of batch.items) {
-      const telling = tellingOf(item, this.#selector)
-      if (telling !== undefined) told.push(frameOf(item, this.#form()[telling]))
-    }
-    return told.length === 1 ? (told[0] ?? nothing) : Buffer.concat(told)
+    return joined(this.#frames(batch))
   }
 
-  present(events: readonly StoredEvent[]): Buffer {
-    return Buffer.concat(events.map((event) => this.#form().present(event)))
+  present(events: readonly StoredEvent[]): Iterable<Buffer> {
+    return joined(this.#presented(events))
   }
 
   bookmark(version: Version, isInitialEnd: boolean): Buffer {
@@ -142,14 +139,23 @@ class Teller {
     return this.#forms.next.error({ ...told, details })
   }
 
+  *#frames({ items }: WatchBatch): Generator<Buffer> {
+    for (const item of items) {
+      const telling = tellingOf(item, this.#selector)
+      if (telling !== undefined) yield frameOf(item, this.#form()[telling])
+    }
+  }
+
+  *#presented(events: readonly StoredEvent[]): Generator<Buffer> {
+    for (const event of events) yield this.#form().present(event)
+  }
+
   #form(): WatchForm {
     if (this.#hasBegun) return this.#forms.next
     this.#hasBegun = true
     return this.#forms.first
   }
 }
-
-const nothing: Buffer = Buffer.alloc(0)
 
 /** Timers cannot wait longer than this. */
 const timerMsMax = 2 ** 31 - 1

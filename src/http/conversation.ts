@@ -1,4 +1,3 @@
-import type { Writable } from 'node:stream'
 import { Latch } from '../lib/latch.ts'
 import { readBody } from './body.ts'
 import type { Chunk, Handler, Peer, Request, RequestHeaders, Response } from './exchange.ts'
@@ -120,7 +119,7 @@ export class Conversation implements Request {
     if (this.method === 'HEAD' || isBodiless(response.status)) {
       abandon(body)
       this.#finish(undefined)
-    } else if (isStream(body)) await this.#stream(body)
+    } else if (isStream(body)) await this.#stream(body, response.lendsChunks === true)
     else this.#finish(body)
   }
 
@@ -153,12 +152,13 @@ export class Conversation implements Request {
   }
 
   /** Never writes past a full stream: a client that does not read costs one chunk, not a queue. */
-  async #stream(chunks: AsyncIterable<Chunk>): Promise<void> {
+  async #stream(chunks: AsyncIterable<Chunk>, isLent: boolean): Promise<void> {
     const { output } = this.#wire
     try {
       for await (const chunk of chunks) {
         if (output.destroyed || output.writableEnded) return
-        if (!output.write(chunk)) await writable(output)
+        const room = this.#wire.write(chunk, isLent)
+        if (room !== undefined) await room
       }
       this.#finish(undefined)
     } catch (error) {
@@ -290,18 +290,4 @@ function abandon(body: Response['body']): void {
     body[Symbol.asyncIterator]()
       .return?.()
       .catch(() => {})
-}
-
-/** Resolves when the output takes more, or is closed and never will. */
-function writable(output: Writable): Promise<void> {
-  if (output.destroyed) return Promise.resolve()
-  return new Promise((resolve) => {
-    const done = (): void => {
-      output.off('drain', done)
-      output.off('close', done)
-      resolve()
-    }
-    output.on('drain', done)
-    output.on('close', done)
-  })
 }

@@ -39,6 +39,11 @@ export interface Response {
   /** A stream is written as fast as the client takes it and no faster. */
   readonly body: Chunk | AsyncIterable<Chunk>
   /**
+   * Each chunk of the stream is good only until the next is asked for: its memory is used again.
+   * A long answer out of fresh memory takes twice as long to make.
+   */
+  readonly lendsChunks?: boolean
+  /**
    * The answer has no natural end (a watch). The request's time limit stops counting, and at
    * shutdown it is ended through its signal instead of being waited for.
    */

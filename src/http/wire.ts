@@ -17,6 +17,11 @@ export interface Wire {
   readonly output: Writable
   /** Sends status and headers. */
   begin(status: number, headers: Record<string, string>, connection: ConnectionFate): void
+  /**
+   * Sends a piece. Undefined when there is room for more at once; else resolves when there is, or
+   * never will be. A piece that is `lent` is not looked at any more from then on.
+   */
+  write(chunk: Chunk, isLent: boolean): Promise<void> | undefined
   /** Sends the last piece, if any, and ends the answer. */
   finish(last: Chunk | undefined): void
   /** Once `input` has ended: that was the end of the body, and not of the client. */
@@ -52,6 +57,9 @@ export function http1Wire(request: IncomingMessage, response: ServerResponse, pe
       // A stream may be long in coming; whoever watches wants to know that it has begun.
       if (answerHeaders['content-length'] === undefined) response.flushHeaders()
     },
+    // Piece by piece: Node would take 64 KiB and more before it says that the connection is full,
+    // and encrypts all it takes at once.
+    write: (chunk) => taken(response, chunk),
     finish: (last) => {
       if (!hasUnread) {
         response.end(last)
@@ -88,6 +96,10 @@ export function http2Wire(
       if (connection === 'close') stream.session?.close()
       stream.respond({ ':status': status, ...answerHeaders })
     },
+    write: (chunk, isLent) => {
+      if (isLent) return taken(stream, chunk)
+      return stream.write(chunk) ? undefined : drained(stream)
+    },
     finish: (last) => {
       // An answer may overtake the body it did not need; the client is then told to stop sending.
       // Not at once: a reset overtakes what is still to be sent of the answer.
@@ -104,6 +116,31 @@ export function http2Wire(
     // Not close(): before it resets the stream it ends the answer, which then looks complete.
     cut: () => stream.destroy(new Error('the answer was cut')),
   }
+}
+
+/** Resolves when the connection has taken the piece, or is closed. */
+function taken(output: Writable, chunk: Chunk): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      output.off('close', done)
+      resolve()
+    }
+    output.on('close', done)
+    output.write(chunk, done)
+  })
+}
+
+/** Resolves when the output takes more, or is closed and never will. */
+function drained(output: Writable): Promise<void> {
+  return new Promise((resolve) => {
+    const done = (): void => {
+      output.off('drain', done)
+      output.off('close', done)
+      resolve()
+    }
+    output.on('drain', done)
+    output.on('close', done)
+  })
 }
 
 function announcesBody(headers: RequestHeaders): boolean {

@@ -77,6 +77,17 @@ describe('a list', () => {
     }
   })
 
+  test('comes in smaller pieces for those who want them', async () => {
+    for (const limit of [undefined, 100, 10_500]) {
+      const { storage } = storageOf(130)
+      const listing = await listerOf(storage).list({ ...query, limit, pieceItems: 30 })
+      const sizes: number[] = []
+      for await (const piece of listing.pieces) sizes.push(piece.length)
+      assert.deepEqual(sizes, limit === 100 ? [30, 30, 30, 10] : [30, 30, 30, 30, 10])
+      assert.equal(listing.whole, undefined)
+    }
+  })
+
   test('is of one state: every piece is read at the version of the first', async () => {
     const { asked, storage } = storageOf(1_700)
     const { pieces } = await listerOf(storage).list(query)

@@ -16,8 +16,8 @@ import { encodeContinue } from './continue-token.ts'
 import type { ListPosition } from './list-position.ts'
 import { pageExpired, type ResourceNames, statusOfStorageError } from './storage-errors.ts'
 
-/** Events read at once; what is sent, or deleted, of a long list goes in pieces of this many. */
-const pageItems = 500
+/** Events read at once, unless the reader wants fewer: a long list goes in pieces of this many. */
+const pieceItemsUsual = 500
 /** A limit up to this many is read at once: the last key is needed before the first is sent. */
 const wholePageItems = 10_000
 
@@ -30,6 +30,8 @@ export interface ListQuery {
   readonly position: ListPosition
   /** Undefined: everything. */
   readonly limit: number | undefined
+  /** Events in a piece; for those who keep one for long, or have much to do with each event. */
+  readonly pieceItems?: number | undefined
   readonly signal: AbortSignal
 }
 
@@ -62,8 +64,8 @@ export class EventLister {
       return {
         version: first.version,
         ...this.#rest(query, first, isCut && first.more ? first.items.at(-1)?.key : undefined),
-        pieces: inPieces(first.items),
-        whole: first.items.length <= pageItems ? first.items : undefined,
+        pieces: inPieces(first.items, pieceItemsOf(query)),
+        whole: first.items.length <= pieceItemsOf(query) ? first.items : undefined,
       }
     }
     const end = await this.#findEnd(query, first, limit)
@@ -77,7 +79,7 @@ export class EventLister {
   }
 
   async #first(query: ListQuery, limit: number): Promise<EventPage> {
-    const size = limit <= wholePageItems ? limit : pageItems
+    const size = limit <= wholePageItems ? limit : pieceItemsOf(query)
     const { at, notOlderThan, after } = query.position
     try {
       return await this.#page(query, { ...query.position, limit: size })
@@ -114,7 +116,7 @@ export class EventLister {
       const after = page.items.at(-1)?.key
       page = await this.#next(query, first.version, {
         after,
-        limit: Math.min(pageItems, limit - seen),
+        limit: Math.min(pieceItemsUsual, limit - seen),
       })
       seen += page.items.length
       const key = page.items.at(-1)?.key
@@ -129,11 +131,12 @@ export class EventLister {
     first: EventPage,
     end: EventKey | undefined,
   ): AsyncGenerator<readonly StoredEvent[]> {
+    const limit = pieceItemsOf(query)
     let page = first
     yield page.items
     while (page.more) {
       const after = page.items.at(-1)?.key
-      page = await this.#next(query, first.version, { after, limit: pageItems })
+      page = await this.#next(query, first.version, { after, limit })
       const last = end && page.items.findIndex(({ key }) => isSame(key, end))
       if (last !== undefined && last !== -1) {
         yield page.items.slice(0, last + 1)
@@ -180,9 +183,13 @@ export class EventLister {
   }
 }
 
-async function* inPieces<T>(items: readonly T[]): AsyncGenerator<readonly T[]> {
-  for (let from = 0; from === 0 || from < items.length; from += pageItems) {
-    yield items.slice(from, from + pageItems)
+function pieceItemsOf({ pieceItems = pieceItemsUsual }: ListQuery): number {
+  return pieceItems
+}
+
+async function* inPieces<T>(items: readonly T[], size: number): AsyncGenerator<readonly T[]> {
+  for (let from = 0; from === 0 || from < items.length; from += size) {
+    yield items.slice(from, from + size)
   }
 }
 

@@ -162,8 +162,14 @@ export class EventRegistry {
     const outcomes = await Promise.allSettled(keys.map((key) => this.delete(key, options)))
     for (const outcome of outcomes) {
       if (outcome.status === 'fulfilled' || isStatus(outcome.reason, 'NotFound')) continue
-      throw outcome.reason
+      throw this.#ofSeveral(outcome.reason)
     }
+  }
+
+  /** What is said of one change alone may not be true of all of them. */
+  #ofSeveral(error: unknown): unknown {
+    if (!(error instanceof StatusError && error.cause instanceof StorageError)) return error
+    return statusOfStorageError(error.cause, this.names, { isPart: true })
   }
 
   /** A change to the newest state, or for a dry run what would become of it. */

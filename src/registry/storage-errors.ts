@@ -85,15 +85,18 @@ export interface Attempt {
   readonly wanted?: Version | undefined
   /** Nothing was to be written, so that it may simply be tried again. */
   readonly isRead?: boolean | undefined
+  /** It was one change of several, and others may have been made. */
+  readonly isPart?: boolean | undefined
 }
 
 /** What became of the storage's errors in the words of the API: the one place where that is said. */
 export function statusOfStorageError(
   error: StorageError,
   names: ResourceNames,
-  { wanted, isRead }: Attempt = {},
+  { wanted, isRead, isPart }: Attempt = {},
 ): StatusError {
   const name = error.key?.name ?? ''
+  const done = isPart === true ? 'part of it may have been done' : 'nothing was done'
   switch (error.kind) {
     case 'missing':
       return notFound(names, name)
@@ -109,12 +112,12 @@ export function statusOfStorageError(
     case 'future':
       return future(wanted, error)
     case 'unavailable':
-      return unavailable('the datastore cannot be reached; nothing was done', 1, error)
+      return unavailable(`the datastore cannot be reached; ${done}`, 1, error)
     case 'timeout':
       return timedOut({ ...(isRead === true ? { retryAfterSeconds: 1 } : {}), cause: error })
     case 'overloaded':
       return tooManyRequests(
-        'the datastore has more to do than it can; nothing was done',
+        `the datastore has more to do than it can; ${done}`,
         Math.ceil((error.retryAfterMs ?? 1000) / 1000),
         error,
       )

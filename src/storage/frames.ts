@@ -11,6 +11,8 @@ export interface FrameEncoder {
 
 /** Media types and ways of telling that are worth remembering for one change. */
 const framesMax = 8
+/** One record of TLS, with what HTTP puts around it: so little waits for who does not read. */
+const pieceBytes = 16 * 1024 - 64
 
 /** The frames of one change for as long as it is in the ring. */
 export class Frames {
@@ -52,7 +54,7 @@ export class SharedBatch implements WatchBatch {
   readonly version: WatchBatch['version']
   /** For iterators to hand over: one for all of them, too. */
   readonly result: { readonly value: WatchBatch; readonly done: false }
-  #joined: Map<FrameEncoder, Buffer> | undefined
+  #pieces: Map<FrameEncoder, readonly Buffer[]> | undefined
 
   constructor(items: readonly WatchItem[], version: WatchBatch['version']) {
     this.items = items
@@ -60,13 +62,13 @@ export class SharedBatch implements WatchBatch {
     this.result = { value: this, done: false }
   }
 
-  joined(encoder: FrameEncoder): Buffer {
-    const known = this.#joined?.get(encoder)
+  pieces(encoder: FrameEncoder): readonly Buffer[] {
+    const known = this.#pieces?.get(encoder)
     if (known !== undefined) return known
-    const joined = join(this.items, encoder)
-    this.#joined ??= new Map()
-    if (this.#joined.size < framesMax) this.#joined.set(encoder, joined)
-    return joined
+    const made = [...joined(eachFrame(this.items, encoder))]
+    this.#pieces ??= new Map()
+    if (this.#pieces.size < framesMax) this.#pieces.set(encoder, made)
+    return made
   }
 }
 
@@ -76,13 +78,60 @@ export function frameOf(item: WatchItem, encoder: FrameEncoder): Buffer {
   return frames === undefined ? encoder.encode(item) : frames.of(item, encoder)
 }
 
-/** All frames of a batch in one piece: watchers that are due the same share the same bytes. */
-export function framesOf(batch: WatchBatch, encoder: FrameEncoder): Buffer {
-  return batch instanceof SharedBatch ? batch.joined(encoder) : join(batch.items, encoder)
+/**
+ * All frames of a batch, in pieces fit to be sent. Watchers that are due the same share the same
+ * bytes; for one that is alone each piece is made when it is asked for.
+ */
+export function framesOf(batch: WatchBatch, encoder: FrameEncoder): Iterable<Buffer> {
+  if (batch instanceof SharedBatch) return batch.pieces(encoder)
+  return joined(eachFrame(batch.items, encoder))
 }
 
-function join(items: readonly WatchItem[], encoder: FrameEncoder): Buffer {
-  const [only] = items
-  if (only !== undefined && items.length === 1) return frameOf(only, encoder)
-  return Buffer.concat(items.map((item) => frameOf(item, encoder)))
+/** Frames as they come, put together into pieces; one that is longer than a piece is cut. */
+export function* joined(frames: Iterable<Buffer>): Generator<Buffer, void, undefined> {
+  const held = new Held()
+  for (const frame of frames) {
+    if (held.bytes > 0 && held.bytes + frame.length > pieceBytes) yield held.take()
+    let at = 0
+    for (; frame.length - at > pieceBytes; at += pieceBytes) {
+      yield frame.subarray(at, at + pieceBytes)
+    }
+    held.add(at === 0 ? frame : frame.subarray(at))
+  }
+  if (held.bytes > 0) yield held.take()
+}
+
+/** Frames that will be one piece. Whoever waits with a piece in hand must not hold its frames too. */
+class Held {
+  #frames: Buffer[] = []
+  #bytes = 0
+
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  add(frame: Buffer): void {
+    this.#frames.push(frame)
+    this.#bytes += frame.length
+  }
+
+  take(): Buffer {
+    const [only] = this.#frames
+    const piece = only !== undefined && this.#frames.length === 1 ? only : this.#joined()
+    this.#frames = []
+    this.#bytes = 0
+    return piece
+  }
+
+  /** Not out of Node's pool: a piece that waits would keep the whole of it. */
+  #joined(): Buffer {
+    const piece = Buffer.allocUnsafeSlow(this.#bytes)
+    let at = 0
+    for (const frame of this.#frames) at += frame.copy(piece, at)
+    return piece
+  }
+}
+
+function* eachFrame(items: readonly WatchItem[], encoder: FrameEncoder): Generator<Buffer> {
+  for (const item of items) yield frameOf(item, encoder)
 }

@@ -186,6 +186,23 @@ describe('rewriter', () => {
     assert.equal(noteOf(await rewriter.rewrite(key, append('3'))), 'a13')
   })
 
+  test('a look that takes too long is no doubt about the write: there was none', async () => {
+    const one = new OneKey()
+    one.put('old')
+    one.read = async () => {
+      throw new StorageError({ kind: 'timeout', message: 'no answer in time' })
+    }
+    await assert.rejects(
+      one.rewriter().rewrite(key, () => bodyOf('new')),
+      {
+        kind: 'unavailable',
+        message: 'no answer in time',
+        retryAfterMs: 1000,
+      },
+    )
+    assert.equal(one.writes, 0)
+  })
+
   test('what cannot be read as an event is corrupt', async () => {
     const etcd = new OneKey()
     etcd.put('a')

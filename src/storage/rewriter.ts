@@ -121,8 +121,15 @@ export class Rewriter {
     return stored && { stored, isSure: false }
   }
 
+  /** Nothing has been written when this fails: what was sent before, if anything, was refused. */
   async #look(key: EventKey): Promise<Seen> {
-    return { stored: await this.#options.read(key), isSure: true }
+    try {
+      return { stored: await this.#options.read(key), isSure: true }
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.kind !== 'timeout') throw error
+      const { message } = error
+      throw new StorageError({ kind: 'unavailable', message, key, retryAfterMs, cause: error })
+    }
   }
 }
 

@@ -107,9 +107,14 @@ export class StoredBody implements StoredEvent {
   }
 
   get fields(): EventFields {
-    this.#fields ??= readFields(this.body) ?? unreadable(this.key)
+    this.#fields ??= fieldsOf(this)
     return this.#fields
   }
+}
+
+/** Throws `corrupt` when the body is not JSON. */
+export function fieldsOf({ key, body }: Pick<StoredEvent, 'key' | 'body'>): EventFields {
+  return readFields(body) ?? unreadable(key)
 }
 
 /** An event as it would be stored, or would have been; `version` is undefined if it never was. */

@@ -160,6 +160,27 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(server.bugs, [])
     })
 
+    test('a stream that lends its chunks may write the next over the last', async () => {
+      const lengths = [10, 300_000, 64 * 1024, 1, 700_000, 20_000, 16 * 1024]
+      await using server = await startListener(async () =>
+        stream(
+          async function* () {
+            const room = Buffer.alloc(MIB)
+            for (const [index, length] of lengths.entries()) {
+              yield room.fill(index + 1).subarray(0, length)
+            }
+            room.fill(0)
+          },
+          { lendsChunks: true },
+        ),
+      )
+      using client = await openClient(protocol, server.port)
+      const { body } = await client.request({ path: '/' })
+      const expected = lengths.map((length, index) => Buffer.alloc(length, index + 1))
+      assert.ok(body.equals(Buffer.concat(expected)))
+      assert.deepEqual(server.bugs, [])
+    })
+
     test('a HEAD for a stream gets headers and never pulls it', async () => {
       let pulls = 0
       await using server = await startListener(async () =>
