@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
+import { about, openAccess } from './access.ts'
 import { buildInfo } from './build-info.ts'
 import { discoveryService } from './endpoints/discovery.ts'
 import { eventsService, eventsServiceName } from './endpoints/events-service.ts'
@@ -7,8 +8,7 @@ import { lateResponse, serve } from './endpoints/serve.ts'
 import { metricsService, versionService } from './endpoints/server-info.ts'
 import { Services } from './endpoints/services.ts'
 import { Engine } from './engine.ts'
-import { FileTokens, noTokens } from './gate/bearer-token.ts'
-import { createGate, type Gate, type TokenUsers } from './gate/gate.ts'
+import type { Gate } from './gate/gate.ts'
 import {
   conditionCheck,
   datastoreCheck,
@@ -115,7 +115,9 @@ export class Server {
       certificate,
       minVersion: this.#options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
     }
-    const gate = createGate(await this.#tokens())
+    const access = await openAccess(this.#options, this.#log.child({ logger: 'gate' }))
+    this.#followers.push(access)
+    const { gate } = access
     const secureListener = this.#listener(gate, bindAddress, securePort, tls)
     const secure = await about('--bind-address, --secure-port', secureListener.listen())
     this.#log.info('Serving securely', { address: addressText(secure) })
@@ -203,15 +205,6 @@ export class Server {
     )
   }
 
-  async #tokens(): Promise<TokenUsers> {
-    const { tokenAuthFile } = this.#options
-    if (tokenAuthFile === undefined) return noTokens
-    const log = this.#log.child({ logger: 'gate' })
-    const tokens = await about('--token-auth-file', FileTokens.open(tokenAuthFile, log))
-    this.#followers.push(tokens)
-    return tokens
-  }
-
   #listener(gate: Gate, host: string, port: number, tls?: TlsSettings): Listener {
     const log = this.#log.child({ logger: 'http' })
     const listener = new Listener({
@@ -253,15 +246,6 @@ export class Server {
         { cause },
       )
     }
-  }
-}
-
-/** Names the flags to look at when something the operator set does not work. */
-async function about<T>(flags: string, work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (cause) {
-    throw new Error(`${flags}: it does not work as given`, { cause })
   }
 }
 

@@ -1,11 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Handler, Request, Response } from '../http/exchange.ts'
+import type { Caller } from '../gate/gate.ts'
+import type { Request, Response } from '../http/exchange.ts'
 import { discoveryService } from './discovery.ts'
+import type { ServiceHandler } from './services.ts'
 
 const service = discoveryService({ group: 'events.k8s.io', otherPaths: ['/livez', '/about'] })
 
-function handlerOf(path: string): Handler {
+const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
+
+function handlerOf(path: string): ServiceHandler {
   const handler = service.find(path)
   assert.ok(handler, path)
   return handler
@@ -21,7 +25,7 @@ async function ask(path: string, method = 'GET', accept?: string): Promise<Respo
     signal: new AbortController().signal,
     body: async () => Buffer.alloc(0),
   }
-  return handlerOf(path)(request)
+  return handlerOf(path)(request, caller)
 }
 
 const document = async (path: string): Promise<unknown> => {

@@ -1,4 +1,5 @@
 import type { EventForms } from '../codec/event-forms.ts'
+import type { Caller } from '../gate/gate.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import type { EventLister } from '../registry/listing.ts'
 import type { EventRegistry } from '../registry/registry.ts'
@@ -24,4 +25,5 @@ export type EventCollection = Extract<EventPath, { readonly kind: 'collection' }
 export type Endpoint<Path extends EventPath = EventPath> = (
   request: Request,
   path: Path,
+  caller: Caller,
 ) => Promise<Response>

@@ -1,6 +1,6 @@
 import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import { EventForms } from '../codec/event-forms.ts'
-import type { Handler, Request } from '../http/exchange.ts'
+import type { Request } from '../http/exchange.ts'
 import { EventLister } from '../registry/listing.ts'
 import { EventRegistry } from '../registry/registry.ts'
 import type { EventStorage } from '../storage/storage.ts'
@@ -14,7 +14,7 @@ import { getEvent } from './get.ts'
 import { listEvents } from './list.ts'
 import { patchEvent } from './patch.ts'
 import { readBoolean } from './query-values.ts'
-import type { Service } from './services.ts'
+import type { Service, ServiceHandler } from './services.ts'
 import { inTime } from './timeout.ts'
 import { updateEvent } from './update.ts'
 import { watchEvents } from './watch.ts'
@@ -52,7 +52,8 @@ export function eventsService({ storage, group }: EventsServiceOptions): Service
       if (!path.startsWith(prefix)) return undefined
       const target = parseEventPath(path.slice(prefix.length))
       if (target === undefined) return nowhere
-      return async (request) => compressed(request, await endpoints(request, target))
+      return async (request, caller) =>
+        compressed(request, await endpoints(request, target, caller))
     },
   }
 }
@@ -61,8 +62,10 @@ export function eventsService({ storage, group }: EventsServiceOptions): Service
 function endpointsOf(api: EventApi): Endpoint {
   const watch = watchEvents(api)
   const list = inTime(listEvents(api))
-  const listOrWatch: Endpoint = (request, path) =>
-    readBoolean(request.query, 'watch') === true ? watch(request, path) : list(request, path)
+  const listOrWatch: Endpoint = (request, path, caller) => {
+    const isWatch = readBoolean(request.query, 'watch') === true
+    return isWatch ? watch(request, path, caller) : list(request, path, caller)
+  }
   const everything: Methods<EventPath> = { GET: listOrWatch }
   const watchPaths: Methods<EventPath> = { GET: watch }
   const collection: Methods<EventCollection> = {
@@ -76,15 +79,15 @@ function endpointsOf(api: EventApi): Endpoint {
     PATCH: inTime(patchEvent(api)),
     DELETE: inTime(deleteEvent(api)),
   }
-  return async (request, path) => {
-    if (path.isWatchPath) return methodOf(watchPaths, request)(request, path)
+  return async (request, path, caller) => {
+    if (path.isWatchPath) return methodOf(watchPaths, request)(request, path, caller)
     switch (path.kind) {
       case 'everything':
-        return methodOf(everything, request)(request, path)
+        return methodOf(everything, request)(request, path, caller)
       case 'collection':
-        return methodOf(collection, request)(request, path)
+        return methodOf(collection, request)(request, path, caller)
       case 'event':
-        return methodOf(event, request)(request, path)
+        return methodOf(event, request)(request, path, caller)
     }
   }
 }
@@ -98,6 +101,6 @@ function methodOf<Path extends EventPath>(
   return endpoint
 }
 
-const nowhere: Handler = async () => {
+const nowhere: ServiceHandler = async () => {
   throw unknownPath()
 }

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { StatusError } from '../api/status.ts'
-import { noTokens } from '../gate/bearer-token.ts'
-import { createGate } from '../gate/gate.ts'
+import { alwaysAllow } from '../gate/always-allow.ts'
+import { bearerTokens } from '../gate/bearer-token.ts'
+import { Gate } from '../gate/gate.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import { silentLog } from '../lib/log.ts'
@@ -36,7 +37,11 @@ function serving(
   })
   return serve({
     services,
-    gate: createGate(noTokens),
+    gate: new Gate({
+      authenticators: [bearerTokens([])],
+      authorizers: [alwaysAllow],
+      allowsAnonymous: false,
+    }),
     log: silentLog,
     isTurningAway: () => options.turnedAway === true,
   })

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { entityTooLarge, internalError, StatusError, timedOut, unavailable } from '../api/status.ts'
+import { attributesOf } from '../gate/attributes.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
@@ -29,7 +30,7 @@ export interface ServeOptions {
  * its 404 past the gate, so that strangers learn nothing from it.
  */
 export function serve(options: ServeOptions): Handler {
-  const { services, gate, log } = options
+  const { log } = options
   return async (request) => {
     const auditId = auditIdOf(request)
     const startedAt = log.enabled(REQUEST_LOG_LEVEL) ? performance.now() : 0
@@ -37,9 +38,7 @@ export function serve(options: ServeOptions): Handler {
     try {
       if (options.isTurningAway() && !isProbe(request.path)) response = turnedAway()
       else {
-        const found = services.find(request.path)
-        await gate.authenticate(request, found?.service ?? { isOpenToHost: true })
-        response = await (found === undefined ? nowhere(services) : found.handler(request))
+        response = await answer(request, options)
       }
     } catch (error) {
       response = errorResponse(request, error, log.child({ auditId }))
@@ -56,6 +55,13 @@ export function serve(options: ServeOptions): Handler {
     }
     return withStandardHeaders(response, auditId)
   }
+}
+
+async function answer(request: Request, { services, gate }: ServeOptions): Promise<Response> {
+  const found = services.find(request.path)
+  const access = found?.service ?? { isOpenToHost: true }
+  const caller = await gate.admit(request, attributesOf(request), access)
+  return found === undefined ? nowhere(services) : found.handler(request, caller)
 }
 
 /** The answer to a request whose handler took too long; the handler's own comes too late. */

@@ -8,13 +8,13 @@ import { readTimeoutMs } from './query-values.ts'
  * not stopped by that, and a late answer says nothing about whether it happened.
  */
 export function inTime<Path extends EventPath>(endpoint: Endpoint<Path>): Endpoint<Path> {
-  return async (request, path) => {
+  return async (request, path, caller) => {
     const timeoutMs = readTimeoutMs(request.query)
-    if (timeoutMs === undefined) return endpoint(request, path)
+    if (timeoutMs === undefined) return endpoint(request, path, caller)
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(() => late.reject(timedOut({})), timeoutMs)
     try {
-      return await Promise.race([late.promise, endpoint(request, path)])
+      return await Promise.race([late.promise, endpoint(request, path, caller)])
     } finally {
       clearTimeout(timer)
     }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { CsvError, type CsvRecord, csvRecords } from '../lib/csv.ts'
-import type { TokenUsers, User } from './gate.ts'
+import type { User } from './user.ts'
 
 /** Room for ten thousand tokens. A much larger file would hold up requests while it is taken in. */
 const FILE_BYTES_MAX = 1024 * 1024
@@ -18,7 +18,9 @@ export interface TokenFileRemark {
 }
 
 /** What a token file says. */
-export interface TokenTable extends TokenUsers {
+export interface TokenTable {
+  /** Undefined when it is nobody's. */
+  userOf(token: string): User | undefined
   /** The file as it was read. */
   readonly content: Buffer
   readonly remarks: readonly TokenFileRemark[]

@@ -106,12 +106,20 @@ export class EventRegistry {
     }
   }
 
-  /** Replaces an event, or creates it. */
-  async update(key: EventKey, sent: Event, options: WriteOptions): Promise<Updated> {
+  /** Replaces an event, or creates it; fails with CreationNeeded when it may not. */
+  async update(
+    key: EventKey,
+    sent: Event,
+    options: WriteOptions & { readonly mayCreate: boolean },
+  ): Promise<Updated> {
     let isCreated = false
     const event = await this.#change(key, options, (current) => {
       isCreated = current === undefined
-      if (current === undefined) return this.#asNew(key, sent)
+      if (current === undefined) {
+        const decision = this.#asNew(key, sent)
+        if (!options.mayCreate) throw new CreationNeeded()
+        return decision
+      }
       const { uid } = sent.metadata
       if (uid !== undefined && uid !== current.old.metadata.uid) {
         throw this.#wrongUid(key, uid, current.old.metadata.uid)
@@ -267,6 +275,11 @@ export class EventRegistry {
       throw error instanceof StorageError ? statusOfStorageError(error, this.names, wanted) : error
     }
   }
+}
+
+/** There is no such event, and whoever would replace it has not been allowed to create it. */
+export class CreationNeeded extends Error {
+  override readonly name = 'CreationNeeded'
 }
 
 /** An event as it is stored, read. */
