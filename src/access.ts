@@ -1,12 +1,15 @@
 /** Everything that decides who comes in, put together from the options. */
-import { alwaysAllow } from './gate/always-allow.ts'
-import { bearerTokens, FileTokens, type TokenUsers } from './gate/bearer-token.ts'
+import { type Authentication, openAuthentication } from './authentication.ts'
+import { openAuthorization, type RulesFor } from './authorization.ts'
 import { Gate } from './gate/gate.ts'
+import { openPaths } from './gate/standing-rights.ts'
 import type { Log } from './lib/log.ts'
 import type { Options } from './options/options.ts'
 
 export interface Access {
   readonly gate: Gate
+  readonly clientAuthorities: Authentication['clientAuthorities']
+  readonly rulesFor: RulesFor
   /** Stops looking at files. */
   stop(): void
 }
@@ -14,29 +17,28 @@ export interface Access {
 /** Rejects, naming the flag, when a file cannot be used. */
 export async function openAccess(options: Options, log: Log): Promise<Access> {
   const followers: { stop(): void }[] = []
-  const tokens: TokenUsers[] = []
-  if (options.tokenAuthFile !== undefined) {
-    const file = await about('--token-auth-file', FileTokens.open(options.tokenAuthFile, log))
-    followers.push(file)
-    tokens.push(file)
-  }
+  const authentication = await openAuthentication(options, log)
+  followers.push(authentication)
+  const authorization = await openAuthorization(options, log)
+  followers.push(authorization)
   return {
+    rulesFor: authorization.rulesFor,
     gate: new Gate({
-      authenticators: [bearerTokens(tokens)],
-      authorizers: [alwaysAllow],
-      allowsAnonymous: false,
+      authenticators: authentication.authenticators,
+      authorizers: authorization.authorizers,
+      isOpenToAll: openPaths(options.authorizationAlwaysAllowPaths),
+      allowsAnonymous: allowsAnonymous(options, log),
     }),
+    clientAuthorities: authentication.clientAuthorities,
     stop: () => {
       for (const follower of followers) follower.stop()
     },
   }
 }
 
-/** Names the flags to look at when something the operator set does not work. */
-export async function about<T>(flags: string, work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (cause) {
-    throw new Error(`${flags}: it does not work as given`, { cause })
-  }
+/** Everything to everybody, known or not, is never what was meant. */
+function allowsAnonymous({ anonymousAuth, authorizationModes }: Options, log: Log): boolean {
+  if (!anonymousAuth || !authorizationModes.includes('AlwaysAllow')) return anonymousAuth
+  log.warn('Anonymous access stays off: --authorization-mode has AlwaysAllow')
+  return false
 }

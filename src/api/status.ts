@@ -142,6 +142,7 @@ export interface Refused {
   readonly path: string
   readonly group?: string
   readonly resource?: string
+  readonly subresource?: string
   readonly namespace?: string
   readonly name?: string
 }
@@ -156,7 +157,8 @@ export function forbidden(user: string, refused: Refused, reason?: string): Stat
   const qualified = group === '' ? resource : `${resource}.${group}`
   const named = name === '' ? '' : ` "${name}"`
   const place = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`
-  const message = `${qualified}${named} is forbidden: User "${user}" cannot ${verb} resource "${resource}" in API group "${group}" ${place}${why}`
+  const part = refused.subresource ? `${resource}/${refused.subresource}` : resource
+  const message = `${qualified}${named} is forbidden: User "${user}" cannot ${verb} resource "${part}" in API group "${group}" ${place}${why}`
   return new StatusError('Forbidden', withEntities(message), {
     details: { ...(name === '' ? {} : { name }), group, kind: resource },
   })

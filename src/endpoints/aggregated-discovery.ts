@@ -16,13 +16,14 @@ export interface GroupDiscovery {
   readonly resources: readonly ResourceDiscovery[]
 }
 
-/** A namespaced resource, under the names of the plain form. */
+/** A resource, under the names of the plain form. */
 export interface ResourceDiscovery {
   readonly name: string
   readonly singularName: string
+  readonly namespaced: boolean
   readonly kind: string
   readonly verbs: readonly string[]
-  readonly shortNames: readonly string[]
+  readonly shortNames?: readonly string[]
 }
 
 const GROUP = 'apidiscovery.k8s.io'
@@ -62,10 +63,10 @@ function resourceItem(resource: ResourceDiscovery): object {
     resource: resource.name,
     // Group and version are left for the client to fill in from where the resource stands.
     responseKind: { group: '', version: '', kind: resource.kind },
-    scope: 'Namespaced',
+    scope: resource.namespaced ? 'Namespaced' : 'Cluster',
     singularResource: resource.singularName,
     verbs: resource.verbs,
-    shortNames: resource.shortNames,
+    ...(resource.shortNames === undefined ? {} : { shortNames: resource.shortNames }),
   }
 }
 

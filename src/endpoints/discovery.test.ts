@@ -15,17 +15,18 @@ function handlerOf(path: string): ServiceHandler {
   return handler
 }
 
+const plainRequest: Request = {
+  method: 'GET',
+  path: '/',
+  query: new URLSearchParams(),
+  headers: {},
+  peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
+  signal: new AbortController().signal,
+  body: async () => Buffer.alloc(0),
+}
+
 async function ask(path: string, method = 'GET', accept?: string): Promise<Response> {
-  const request: Request = {
-    method,
-    path,
-    query: new URLSearchParams(),
-    headers: { accept },
-    peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-  }
-  return handlerOf(path)(request, caller)
+  return handlerOf(path)({ ...plainRequest, method, path, headers: { accept } }, caller)
 }
 
 const document = async (path: string): Promise<unknown> => {
@@ -69,6 +70,42 @@ describe('discoveryService', () => {
     const expected = { kind: 'APIVersions', versions: [], serverAddressByClientCIDRs: [] }
     assert.deepEqual(await document('/api'), expected)
     assert.deepEqual(await document('/api/'), expected)
+  })
+
+  test('what is served besides events is told in both forms, and has paths of its own', async () => {
+    const reviews = {
+      name: 'authorization.k8s.io',
+      version: 'v1',
+      resources: [
+        {
+          name: 'selfsubjectaccessreviews',
+          singularName: 'selfsubjectaccessreview',
+          namespaced: false,
+          kind: 'SelfSubjectAccessReview',
+          verbs: ['create'],
+        },
+      ],
+    }
+    const wider = discoveryService({
+      group: 'events.k8s.io',
+      otherGroups: [reviews],
+      otherPaths: [],
+    })
+    const told = async (path: string): Promise<Record<string, unknown>> => {
+      const handler = wider.find(path)
+      assert.ok(handler)
+      return JSON.parse(String((await handler({ ...plainRequest, path }, caller)).body))
+    }
+    const { groups } = (await told('/apis')) as { groups: readonly { name: string }[] }
+    assert.deepEqual(
+      groups.map(({ name }) => name),
+      ['authorization.k8s.io', 'events.k8s.io'],
+    )
+    assert.deepEqual((await told('/apis/authorization.k8s.io/v1'))['resources'], reviews.resources)
+    assert.equal((await told('/apis/authorization.k8s.io'))['name'], 'authorization.k8s.io')
+    assert.equal(wider.find('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'), undefined)
+    assert.notEqual(wider.find('/apis/authorization.k8s.io/v2'), undefined)
+    assert.equal(wider.find('/apis/authorization'), undefined)
   })
 
   test('the root lists every path, sorted and indented', async () => {

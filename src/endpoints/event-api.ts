@@ -1,4 +1,6 @@
+import type { Event } from '../api/event.ts'
 import type { EventForms } from '../codec/event-forms.ts'
+import type { EventLimits } from '../gate/event-limits.ts'
 import type { Caller } from '../gate/gate.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import type { EventLister } from '../registry/listing.ts'
@@ -14,6 +16,22 @@ export interface EventApi {
   readonly lister: EventLister
   readonly storage: Pick<EventStorage, 'watch' | 'currentVersion'>
   readonly forms: EventForms
+  readonly eventLimits: Pick<EventLimits, 'take'> | undefined
+}
+
+/**
+ * Counts a write against its caller's allowance: once for a request, however often the write has to
+ * be tried.
+ */
+export function admitOnce(
+  { eventLimits }: Pick<EventApi, 'eventLimits'>,
+  { user }: Caller,
+): (event: Event) => void {
+  let isCounted = false
+  return (event) => {
+    if (!isCounted) eventLimits?.take(user, event)
+    isCounted = true
+  }
 }
 
 /** The path of one event. */

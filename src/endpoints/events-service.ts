@@ -1,5 +1,6 @@
 import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import { EventForms } from '../codec/event-forms.ts'
+import type { EventLimits } from '../gate/event-limits.ts'
 import type { Request } from '../http/exchange.ts'
 import { EventLister } from '../registry/listing.ts'
 import { EventRegistry } from '../registry/registry.ts'
@@ -23,6 +24,8 @@ export interface EventsServiceOptions {
   readonly storage: EventStorage
   /** The API group that events are served under. */
   readonly group: string
+  /** How fast events may come; undefined when nobody minds. */
+  readonly eventLimits?: Pick<EventLimits, 'take'> | undefined
 }
 
 type Methods<Path extends EventPath> = Readonly<Record<string, Endpoint<Path>>>
@@ -33,7 +36,7 @@ export function eventsServiceName(group: string): string {
 }
 
 /** Everything under `/apis/<group>/v1/`. */
-export function eventsService({ storage, group }: EventsServiceOptions): Service {
+export function eventsService({ storage, group, eventLimits }: EventsServiceOptions): Service {
   const apiVersion = `${group}/v1`
   const registry = new EventRegistry({ storage, group })
   const api: EventApi = {
@@ -42,6 +45,7 @@ export function eventsService({ storage, group }: EventsServiceOptions): Service
     registry,
     lister: new EventLister(storage, registry.names),
     forms: new EventForms({ apiVersion, body: (body) => body }, Date.now),
+    eventLimits,
   }
   const prefix = `/apis/${apiVersion}/`
   const endpoints = endpointsOf(api)

@@ -10,15 +10,16 @@ import { PatchError, patchStatus } from '../registry/patch-error.ts'
 import type { CurrentEvent } from '../registry/registry.ts'
 import { applyStrategicMerge } from '../registry/strategic-merge.ts'
 import { formatVersion } from '../storage/resource-version.ts'
-import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
+import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
 import { negotiateObject, type PatchFormat, patchFormat } from './negotiate.ts'
 import { acceptedEvent, checkName, placedIn, type SentEvent } from './sent-event.ts'
 import { type FieldValidation, readPatchOptions } from './write-options.ts'
 
 /** PATCH …/namespaces/{namespace}/events/{name}, by JSON patch, merge patch or strategic merge. */
-export function patchEvent({ registry, forms, apiVersion }: EventApi): Endpoint<OneEvent> {
-  return async (request, { namespace, name }) => {
+export function patchEvent(api: EventApi): Endpoint<OneEvent> {
+  const { registry, forms, apiVersion } = api
+  return async (request, { namespace, name }, caller) => {
     const format = patchFormat(request)
     const form = forms.answer(negotiateObject(request))
     const body = await request.body()
@@ -36,7 +37,8 @@ export function patchEvent({ registry, forms, apiVersion }: EventApi): Endpoint<
       checkName(sent.event, name)
       return placedIn(namespace, sent.event)
     }
-    const event = await registry.patch({ namespace, name }, change, { isDryRun })
+    const admit = admitOnce(api, caller)
+    const event = await registry.patch({ namespace, name }, change, { isDryRun, admit })
     return eventResponse(200, form, event, warnings)
   }
 }

@@ -9,6 +9,8 @@ export interface Service {
   readonly name: string
   /** Callers on this host need no credentials for it. */
   readonly isOpenToHost: boolean
+  /** Callers on this host need no permission for it either, whosever credentials they show. */
+  readonly isOpenToHostUsers?: boolean
   /** The handler for a path of this family; undefined for anybody else's path. */
   find(path: string): ServiceHandler | undefined
 }

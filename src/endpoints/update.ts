@@ -1,13 +1,14 @@
 import { attributesOf } from '../gate/attributes.ts'
 import { CreationNeeded, type Updated } from '../registry/registry.ts'
-import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
+import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
 import { negotiateObject } from './negotiate.ts'
 import { checkName, placedIn, readSentEvent, receiveBody } from './sent-event.ts'
 import { readUpdateOptions } from './write-options.ts'
 
 /** PUT …/namespaces/{namespace}/events/{name}: replaces the event, or creates it. */
-export function updateEvent({ registry, forms, apiVersion }: EventApi): Endpoint<OneEvent> {
+export function updateEvent(api: EventApi): Endpoint<OneEvent> {
+  const { registry, forms, apiVersion } = api
   return async (request, { namespace, name }, caller) => {
     const form = forms.answer(negotiateObject(request))
     const body = await receiveBody(request)
@@ -15,8 +16,9 @@ export function updateEvent({ registry, forms, apiVersion }: EventApi): Endpoint
     const sent = readSentEvent(body, { apiVersion, fieldValidation })
     const event = placedIn(namespace, sent.event)
     checkName(event, name)
+    const admit = admitOnce(api, caller)
     const write = (mayCreate: boolean): Promise<Updated> =>
-      registry.update({ namespace, name }, event, { isDryRun, mayCreate })
+      registry.update({ namespace, name }, event, { isDryRun, mayCreate, admit })
     let updated: Updated
     try {
       updated = await write(false)

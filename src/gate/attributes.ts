@@ -2,7 +2,7 @@
  * What a request asks for, in the terms in which permissions are given. Read off the request line
  * alone, so it can be known before anybody has been let in.
  */
-import { parseFieldSelector } from '../api/field-selector.ts'
+import { coreFieldNames, eventFieldNames, parseFieldSelector } from '../api/field-selector.ts'
 import type { Request } from '../http/exchange.ts'
 
 export type Attributes = ResourceAttributes | PathAttributes
@@ -44,29 +44,32 @@ const OBJECT_VERBS: Readonly<Record<string, string>> = {
 
 export function attributesOf(request: Pick<Request, 'method' | 'path' | 'query'>): Attributes {
   const { method, path } = request
-  const parts = path.split('/').filter((part) => part !== '')
+  const parts = partsOf(path)
   const isCore = parts[0] === 'api'
-  const rest = isCore ? parts.slice(2) : parts.slice(3)
+  const [group = '', version = '', ...rest] = isCore ? ['', ...parts.slice(1)] : parts.slice(1)
   if ((!isCore && parts[0] !== 'apis') || rest.length === 0) {
     return { isResource: false, verb: method.toLowerCase(), path }
   }
   const isWatchPath = rest[0] === 'watch'
   if (isWatchPath) rest.shift()
-  const isNamespaced = rest[0] === 'namespaces' && rest.length > 2
-  const namespace = isNamespaced ? (rest[1] ?? '') : ''
-  const [resource = '', inPath = '', subresource = ''] = isNamespaced ? rest.slice(2) : rest
-  const name = inPath === '' ? selectedName(request, isWatchPath) : inPath
-  return {
-    isResource: true,
-    verb: isWatchPath ? 'watch' : verbOf(request, inPath !== ''),
-    group: isCore ? '' : (parts[1] ?? ''),
-    version: (isCore ? parts[1] : parts[2]) ?? '',
-    resource,
-    subresource,
-    namespace,
-    name,
-    path,
-  }
+  const namespace = rest[0] === 'namespaces' ? (rest[1] ?? '') : ''
+  // A namespace is an object too, and in itself.
+  if (rest[0] === 'namespaces' && rest.length > 2) rest.splice(0, 2)
+  const [resource = '', inPath = '', subresource = ''] = rest
+  const verb = isWatchPath ? 'watch' : verbOf(request, inPath !== '')
+  // Paths that are watches by themselves are about all objects, whatever is selected among them.
+  const isSelection = inPath === '' && !isWatchPath && (verb === 'list' || verb === 'watch')
+  const name = isSelection ? selectedName(request.query, group) : inPath
+  return { isResource: true, verb, group, version, resource, subresource, namespace, name, path }
+}
+
+/** Without the slashes at both ends. Not by a pattern: those take long for a path of slashes. */
+function partsOf(path: string): string[] {
+  let from = 0
+  let to = path.length
+  while (from < to && path[from] === '/') from++
+  while (to > from && path[to - 1] === '/') to--
+  return path.slice(from, to).split('/')
 }
 
 function verbOf({ method, query }: Pick<Request, 'method' | 'query'>, isNamed: boolean): string {
@@ -81,19 +84,17 @@ function verbOf({ method, query }: Pick<Request, 'method' | 'query'>, isNamed: b
  * A list or watch of one object by its name is a matter of that object. Read by the parser that the
  * list itself is read by: two readings of one selector would be a way around permissions.
  */
-function selectedName(
-  { method, query }: Pick<Request, 'method' | 'query'>,
-  isWatchPath: boolean,
-): string {
-  if (method !== 'GET' && !isWatchPath) return ''
+function selectedName(query: URLSearchParams, group: string): string {
   const selector = query.get('fieldSelector')
   if (selector === null || selector === '') return ''
   try {
-    const fields = parseFieldSelector(selector)
+    const fields = parseFieldSelector(selector, group === '' ? coreFieldNames : eventFieldNames)
     const named = fields.find(
       ({ field, operator }) => field === 'metadata.name' && operator === '=',
     )
-    return named?.value ?? ''
+    const name = named?.value ?? ''
+    // No object has such a name.
+    return name === '.' || name === '..' || /[/%]/.test(name) ? '' : name
   } catch {
     // Refused later, by whoever is asked for such a list.
     return ''

@@ -1,5 +1,5 @@
 import { unauthorized } from '../api/status.ts'
-import type { Request } from '../http/exchange.ts'
+import { headerValues, type Request } from '../http/exchange.ts'
 import { follow } from '../lib/follow.ts'
 import type { Log } from '../lib/log.ts'
 import type { Authenticator } from './gate.ts'
@@ -27,9 +27,19 @@ export function bearerTokens(known: readonly TokenUsers[]): Authenticator {
   }
 }
 
-/** Any case of the scheme, any text after the token; other schemes are no credentials here. */
+/** Room for a signed token with hundreds of groups. Strangers cannot make us look at more. */
+const TOKEN_LENGTH_MAX = 16 * 1024
+
+/**
+ * Any case of the scheme, any text after the token; other schemes are no credentials here. Two
+ * such headers are refused: a proxy may have looked at the other one.
+ */
 function bearerToken(request: Request): string | undefined {
-  return /^bearer\s+(\S+)/i.exec(request.headers['authorization'] ?? '')?.[1]
+  const [sent = '', ...more] = headerValues(request, 'authorization')
+  if (more.length > 0) throw unauthorized()
+  const token = /^bearer\s+(\S+)/i.exec(sent)?.[1]
+  if (token !== undefined && token.length > TOKEN_LENGTH_MAX) throw unauthorized()
+  return token
 }
 
 /**

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { unauthorized as unauthorizedError } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import { alwaysAllow } from './always-allow.ts'
 import { attributesOf } from './attributes.ts'
 import { bearerTokens } from './bearer-token.ts'
-import { type Authorizer, type Caller, Gate } from './gate.ts'
+import { type Authenticator, type Authorizer, type Caller, Gate, type GateOptions } from './gate.ts'
 import type { User } from './user.ts'
 
 const ada: User = { name: 'ada', uid: '7', groups: ['system:authenticated'] }
@@ -12,7 +13,7 @@ const tokens = bearerTokens([{ userOf: (token) => (token === 'secret' ? ada : un
 const open = { isOpenToHost: true }
 const closed = { isOpenToHost: false }
 
-function gateOf(options: { authorizers?: Authorizer[]; allowsAnonymous?: boolean } = {}): Gate {
+function gateOf(options: Partial<GateOptions> = {}): Gate {
   return new Gate({
     authenticators: [tokens],
     authorizers: [alwaysAllow],
@@ -81,6 +82,35 @@ describe('gate', () => {
 
   test('refuses a token that nobody knows, even from the host', async () => {
     await assert.rejects(admit(request(true, bearer('wrong'))), unauthorized)
+  })
+
+  test('refuses a token beside another one, and one beyond all measure', async () => {
+    const twice = request(false, bearer('secret'))
+    const rawHeaders = ['Authorization', 'Bearer secret', 'authorization', 'Bearer secret']
+    await assert.rejects(admit({ ...twice, rawHeaders }), unauthorized)
+    await assert.rejects(admit(request(false, bearer('x'.repeat(16_385)))), unauthorized)
+  })
+
+  test('something wrong beside something right does not hurt; by itself it is never nobody', async () => {
+    const wrong: Authenticator = { authenticate: () => Promise.reject(unauthorizedError()) }
+    const silent: Authenticator = { authenticate: async () => undefined }
+    for (const [authenticators, isKnown] of [
+      [[wrong, tokens], true],
+      [[silent, wrong, tokens], true],
+      [[wrong, silent], false],
+      [[silent, wrong], false],
+    ] as const) {
+      const gate = gateOf({ authenticators, allowsAnonymous: true })
+      const outcome = admit(request(true, bearer('secret')), open, gate)
+      if (isKnown) assert.deepEqual((await outcome).user, ada)
+      else await assert.rejects(outcome, unauthorized)
+    }
+  })
+
+  test('an authenticator that breaks lets nobody in, not even by another one', async () => {
+    const broken: Authenticator = { authenticate: () => Promise.reject(new Error('bug')) }
+    const gate = gateOf({ authenticators: [broken, tokens], allowsAnonymous: true })
+    await assert.rejects(admit(request(true, bearer('secret')), open, gate), /bug/)
   })
 
   test('a caller without credentials is anonymous where that is allowed', async () => {

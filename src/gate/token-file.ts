@@ -72,7 +72,9 @@ export function tokenTable(path: string, content: Buffer): TokenTable {
 
 /**
  * Tokens are told apart by digest: how long a comparison of digests takes says nothing about the
- * tokens behind them.
+ * tokens behind them. Whoever measures it may learn how far the digest of a guess agrees with one of
+ * ours, which is no step towards the token: a guess that is closer has no digest that is closer. The
+ * digest itself takes a time that depends on the length of what was sent, and on nothing of ours.
  */
 function digestOf(token: string): string {
   return hash('sha256', token, 'base64')

@@ -27,3 +27,25 @@ export function authenticated(user: User): User {
   if (user.groups.includes(AUTHENTICATED)) return user
   return { ...user, groups: [...user.groups, AUTHENTICATED] }
 }
+
+const SERVICE_ACCOUNT = 'system:serviceaccount:'
+
+/** As whom a service account shows up. */
+export function serviceAccountUser(namespace: string, name: string): string {
+  return `${SERVICE_ACCOUNT}${namespace}:${name}`
+}
+
+/** The groups that every service account of a namespace is in. */
+export function serviceAccountGroups(namespace: string): readonly string[] {
+  return ['system:serviceaccounts', `system:serviceaccounts:${namespace}`]
+}
+
+/** Undefined for a user that is none. */
+export function serviceAccountOf(
+  user: string,
+): { readonly namespace: string; readonly name: string } | undefined {
+  if (!user.startsWith(SERVICE_ACCOUNT)) return undefined
+  const parts = user.slice(SERVICE_ACCOUNT.length).split(':')
+  const [namespace = '', name = ''] = parts
+  return parts.length === 2 && namespace !== '' && name !== '' ? { namespace, name } : undefined
+}

@@ -43,6 +43,11 @@ export type ShownEvent = Omit<StoredEvent, 'version' | 'fields' | 'writtenAtMs'>
 export interface WriteOptions {
   /** Everything is done but the writing. */
   readonly isDryRun: boolean
+  /**
+   * Hears of the event that is about to be written, and throws to prevent it. Perhaps more than
+   * once, when others write at the same time; not for a dry run, nor for a delete.
+   */
+  readonly admit?: (event: Event) => void
 }
 
 /** What a delete was meant for. */
@@ -118,13 +123,14 @@ export class EventRegistry {
       if (current === undefined) {
         const decision = this.#asNew(key, sent)
         if (!options.mayCreate) throw new CreationNeeded()
+        this.#admit(decision.event, options)
         return decision
       }
       const { uid } = sent.metadata
       if (uid !== undefined && uid !== current.old.metadata.uid) {
         throw this.#wrongUid(key, uid, current.old.metadata.uid)
       }
-      return this.#next(sent, current)
+      return this.#next(sent, current, options)
     })
     return { event, isCreated }
   }
@@ -140,7 +146,7 @@ export class EventRegistry {
   ): Promise<ShownEvent> {
     return this.#change(key, options, (current) => {
       if (current === undefined) throw notFound(this.names, key.name)
-      return this.#next(patch(current), current)
+      return this.#next(patch(current), current, options)
     })
   }
 
@@ -194,10 +200,11 @@ export class EventRegistry {
     return removed === undefined ? stored : unwritten(key, removed, stored.version)
   }
 
-  #next(sent: Event, { stored, old }: CurrentEvent): Decision {
+  #next(sent: Event, { stored, old }: CurrentEvent, options: WriteOptions): Decision {
     this.#checkVersion(stored, sent.metadata.resourceVersion)
     const event = changedEvent(sent, old)
     this.#check(event, updateProblems(event, old))
+    this.#admit(event, options)
     return { event, isRemoved: isReleased(event) }
   }
 
@@ -215,6 +222,7 @@ export class EventRegistry {
   ): Promise<ShownEvent> {
     const event = newEvent(sent, { ...this.#birth(namespace), name: options.name })
     this.#check(event, createProblems(event))
+    this.#admit(event, options)
     const key = { namespace, name: event.metadata.name ?? '' }
     try {
       return await this.#insert(key, encodeEvent(event), options)
@@ -252,6 +260,11 @@ export class EventRegistry {
     if (problems.length > 0) {
       throw invalid({ kind: 'Event', name: event.metadata.name ?? '' }, problems)
     }
+  }
+
+  /** Last, so that nobody is charged for what could not be written anyway. */
+  #admit(event: Event, { isDryRun, admit }: WriteOptions): void {
+    if (!isDryRun) admit?.(event)
   }
 
   #wrongUid(key: EventKey, sent: string, stored: string | undefined): Error {
