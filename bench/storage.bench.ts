@@ -6,17 +6,11 @@
  * creates without it, and h2load sending bare Put calls of the same size straight to etcd. Needs
  * h2load (of nghttp2).
  */
-import { spawn } from 'node:child_process'
-import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
-import { create, toBinary } from '@bufbuild/protobuf'
 import { EtcdClient } from '../src/etcd/client.ts'
-import { PutRequestSchema } from '../src/etcd/rpc_pb.ts'
 import { EtcdStorage } from '../src/storage/etcd-storage.ts'
 import { startEtcd } from '../test/support/etcd.ts'
 import { eventBody, eventKey } from '../test/support/stored-events.ts'
+import { barePutRate } from './support/bare-etcd.ts'
 
 /** What was measured of one way to create events, over all rounds. */
 class Row {
@@ -44,6 +38,8 @@ const seconds = Number(process.argv[2] ?? 5)
 const callers = Number(process.argv[3] ?? 512)
 const warmUpSeconds = 2
 const note = 'x'.repeat(350)
+/** Of the line in front of a stored body. */
+const headerBytes = 27
 const bodyBytes = eventBody(eventKey('bench', 'size'), note).length
 
 // With fsync, as operators run it, and room for what the rows write.
@@ -60,7 +56,7 @@ let bare = 0
 for (let round = 0; round < rounds; round++) {
   await creates(grouped, { prefix: `/grouped-${round}`, groupCommit: true })
   await creates(single, { prefix: `/single-${round}`, groupCommit: false })
-  bare += (await barePuts(etcd.endpoints[0] ?? '')) / rounds
+  bare += (await barePutRate(etcd.endpoints[0] ?? '', seconds, bodyBytes + headerBytes)) / rounds
 }
 client.close()
 
@@ -106,44 +102,6 @@ async function creates(
   isOver = true
   await calling
   await storage.close()
-}
-
-/** Calls a second that etcd answers to somebody who does nothing but ask. */
-async function barePuts(endpoint: string): Promise<number> {
-  const folder = await mkdtemp(join(tmpdir(), 'tidings-bench-'))
-  try {
-    const frame = join(folder, 'put')
-    await writeFile(frame, putFrame())
-    const load = spawn(
-      'h2load',
-      [
-        ...['-p', 'h2c', '-c', '8', '-m', '32', '-D', String(seconds), '-d', frame],
-        ...['-H', 'content-type: application/grpc', '-H', 'te: trailers'],
-        `${endpoint}/etcdserverpb.KV/Put`,
-      ],
-      { stdio: ['ignore', 'pipe', 'inherit'] },
-    )
-    let output = ''
-    load.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-      output += chunk
-    })
-    await once(load, 'close')
-    const [, perSecond] = /finished in .*?, ([\d.]+) req\/s/.exec(output) ?? []
-    if (perSecond === undefined) throw new Error(`h2load said nothing useful:\n${output}`)
-    return Number(perSecond)
-  } finally {
-    await rm(folder, { recursive: true, force: true })
-  }
-}
-
-/** A gRPC message: one byte for "not compressed", four for the length, then the request. */
-function putFrame(): Buffer {
-  const key = Buffer.from('/bench-bare/events/default/pod-1.17f3a6b2c4d5e6f7')
-  const value = Buffer.alloc(bodyBytes + 27, 'x')
-  const message = toBinary(PutRequestSchema, create(PutRequestSchema, { key, value }))
-  const head = Buffer.alloc(5)
-  head.writeUInt32BE(message.length, 1)
-  return Buffer.concat([head, message])
 }
 
 function rate(perSecond: number): string {

@@ -30,6 +30,7 @@ const STAGES: readonly Stage[] = [
   { script: 'unit', isTimed: false },
   { script: 'test:contract', isTimed: false },
   { script: 'test:conformance', isTimed: false },
+  { script: 'test:fuzz:short', isTimed: true },
   { script: 'test:integration', isTimed: true },
   { script: 'test:e2e', isTimed: true },
   { script: 'test:chaos:short', isTimed: true },

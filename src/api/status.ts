@@ -1,4 +1,5 @@
 import { type FieldError, fieldErrorsText } from './field-error.ts'
+import { cutText } from './problems.ts'
 
 /** Why a request failed, in the words Kubernetes clients branch on. */
 export type StatusReason = keyof typeof CODES
@@ -100,7 +101,8 @@ export function invalid(
   subject: { readonly kind: string; readonly group?: string; readonly name: string },
   errors: readonly FieldError[],
 ): StatusError {
-  const { kind, group, name } = subject
+  const { kind, group } = subject
+  const name = cutText(subject.name)
   const qualified = group === undefined ? kind : `${kind}.${group}`
   return new StatusError(
     'Invalid',

@@ -50,6 +50,8 @@ test('decodeDeleteOptions refuses what are no options', () => {
   equal(refusal('{'), "couldn't get version/kind; json parse error: unexpected end of JSON input")
   ok(refusal('{"kind":"Pod"}').startsWith('no kind "Pod" is registered'))
   ok(refusal('[]').includes('cannot unmarshal array'))
+  ok(refusal('{"kind":{"toString":null}}').includes('cannot unmarshal object'))
+  ok(refusal('{"kind":["DeleteOptions"]}').includes('cannot unmarshal array'))
   ok(refusal('a: [', 'yaml').startsWith('yaml: line 1: '))
   equal(
     refusal('{"dryRun":"All"}'),

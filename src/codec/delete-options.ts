@@ -3,7 +3,7 @@ import { StructType } from '../api/schema.ts'
 import { badRequest } from '../api/status.ts'
 import { goQuote } from '../lib/go-quote.ts'
 import { isObject, type Json, memberOf } from '../lib/json.ts'
-import { JsonSyntaxError, parseJson } from './json-text.ts'
+import { EVENT_VALUES_MAX, JsonSyntaxError, parseJson } from './json-text.ts'
 import { jsonKind, StructDecoder, TypeMismatch } from './struct-decoding.ts'
 import { parseYaml } from './yaml.ts'
 import { YamlSyntaxError } from './yaml-nodes.ts'
@@ -18,7 +18,7 @@ export function decodeDeleteOptions(
 ): DecodedDeleteOptions {
   try {
     const text = body.toString('utf8')
-    const { value } = mediaType === 'json' ? parseJson(text) : parseYaml(text)
+    const { value } = mediaType === 'json' ? parseJson(text, EVENT_VALUES_MAX) : parseYaml(text)
     return decoded(value)
   } catch (error) {
     throw asBadRequest(error)
@@ -65,8 +65,13 @@ function decoded(value: Json): DecodedDeleteOptions {
     )
   }
   const kind = memberOf(value, 'kind') ?? ''
+  if (typeof kind !== 'string') {
+    throw new TypeMismatch(
+      `couldn't get version/kind; json parse error: json: cannot unmarshal ${jsonKind(kind)} into Go struct field .kind of type string`,
+    )
+  }
   if (kind !== '' && kind !== 'DeleteOptions') {
-    const shown = goQuote(String(kind).slice(0, SHOWN_LENGTH_MAX))
+    const shown = goQuote(kind.slice(0, SHOWN_LENGTH_MAX))
     throw new TypeMismatch(`no kind ${shown} is registered for the options of a delete`)
   }
   return new StructDecoder(new Set(), undefined).struct(deleteOptionsType, value, '')

@@ -25,6 +25,9 @@ export interface Cut {
 
 const metadataStart = '{"metadata":{'.length
 const braceClose = 0x7d
+const versionStart = '"resourceVersion":"'
+/** Up to here a loop is quicker than a call into Node. */
+const shortBytesMax = 64
 /** With the longest version there is: those are safe integers. */
 const versionMemberMax = '"resourceVersion":"9007199254740991",'.length
 
@@ -46,13 +49,11 @@ export function cutLengthMax(cut: Cut): number {
 /** The stretch, which has the metadata in it, with the version in place. Answers where it ends. */
 export function writeCut(target: Buffer, start: number, event: ShownEvent, cut: Cut): number {
   const { body, versionOffset } = event
-  let at = start
-  if (cut.before !== '') at += target.write(cut.before, at, 'latin1')
-  at += body.copy(target, at, cut.from, versionOffset)
-  at += target.write(versionMember(event), at, 'latin1')
-  at += body.copy(target, at, versionOffset, cut.to)
-  if (cut.after !== '') at += target.write(cut.after, at, 'latin1')
-  return at
+  let at = writeAscii(target, start, cut.before)
+  at = copyBytes(target, at, { body, from: cut.from, to: versionOffset })
+  at = writeVersion(target, at, event)
+  at = copyBytes(target, at, { body, from: versionOffset, to: cut.to })
+  return writeAscii(target, at, cut.after)
 }
 
 /** The stretch in a buffer of its own. */
@@ -61,8 +62,25 @@ export function takeCut(event: ShownEvent, cut: Cut): Buffer {
   return room.subarray(0, writeCut(room, 0, event, cut))
 }
 
-function versionMember(event: ShownEvent): string {
-  if (event.version === undefined) return ''
-  const end = event.body[event.versionOffset] === braceClose ? '"' : '",'
-  return `"resourceVersion":"${formatVersion(event.version)}${end}`
+function writeVersion(target: Buffer, start: number, event: ShownEvent): number {
+  if (event.version === undefined) return start
+  let at = writeAscii(target, start, versionStart)
+  at = writeAscii(target, at, formatVersion(event.version))
+  return writeAscii(target, at, event.body[event.versionOffset] === braceClose ? '"' : '",')
+}
+
+/** Texts here are so short that calling into Node would take longer than writing them. */
+function writeAscii(target: Buffer, start: number, text: string): number {
+  for (let index = 0; index < text.length; index++) target[start + index] = text.charCodeAt(index)
+  return start + text.length
+}
+
+function copyBytes(
+  target: Buffer,
+  start: number,
+  { body, from, to }: { readonly body: Buffer; readonly from: number; readonly to: number },
+): number {
+  if (to - from > shortBytesMax) return start + body.copy(target, start, from, to)
+  for (let index = from; index < to; index++) target[start + index - from] = body[index] ?? 0
+  return start + to - from
 }

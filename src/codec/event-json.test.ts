@@ -290,7 +290,7 @@ test('encodeEvent prints fields in their order, and those that are always there'
 
 test('eventTree is the event as a client sees it, in a tree of its own', () => {
   const event: Event = { metadata: { name: 'a', labels: { x: '1' } } }
-  const tree = eventTree(event, options)
+  const tree = eventTree(encodeEvent(event), options)
   deepEqual(tree, {
     kind: 'Event',
     apiVersion: 'events.k8s.io/v1',

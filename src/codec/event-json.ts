@@ -4,7 +4,7 @@ import { badRequest, type StatusError } from '../api/status.ts'
 import { TimeSyntaxError } from '../api/time.ts'
 import { goQuote } from '../lib/go-quote.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
-import { JsonSyntaxError, type ParsedJson, parseJson } from './json-text.ts'
+import { EVENT_VALUES_MAX, JsonSyntaxError, type ParsedJson, parseJson } from './json-text.ts'
 import { jsonKind, StructDecoder, TypeMismatch } from './struct-decoding.ts'
 import { StructEncoder } from './struct-encoding.ts'
 
@@ -21,9 +21,6 @@ export class UnrecognizedBody extends Error {
 
 /** What a body may say about itself without having to. */
 const TYPE_NAMES: ReadonlySet<string> = new Set(['kind', 'apiVersion'])
-
-/** Names and values in an event: a hundred times what large ones have. */
-const VALUES_MAX = 20_000
 
 /** As much of a body as an error shows. */
 const SUMMARY_LENGTH = 30
@@ -81,10 +78,10 @@ export function encodeEvent(event: Event): Buffer {
   return Buffer.from(eventText(event), 'utf8')
 }
 
-/** The event as a tree of its own, with everything that is printed. */
-export function eventTree(event: Event, options: { readonly apiVersion: string }): JsonObject {
+/** What `encodeEvent` made, as a tree of its own: everything that is printed. */
+export function eventTree(body: Buffer, options: { readonly apiVersion: string }): JsonObject {
   const type = `"kind":"Event","apiVersion":${JSON.stringify(options.apiVersion)}`
-  return JSON.parse(`{${type},${eventText(event).slice(1)}`)
+  return JSON.parse(`{${type},${body.toString('utf8', 1)}`)
 }
 
 const encoder = new StructEncoder(eventType)
@@ -96,7 +93,7 @@ function eventText(event: Event): string {
 
 function readJson(text: string): ParsedJson {
   try {
-    return parseJson(text, VALUES_MAX)
+    return parseJson(text, EVENT_VALUES_MAX)
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error
     throw new UnrecognizedBody(`couldn't get version/kind; json parse error: ${error.message}`)

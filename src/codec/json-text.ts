@@ -15,6 +15,9 @@ export const JSON_DEPTH_MAX = 200
  */
 export const JSON_VALUES_MAX = 80_000
 
+/** The same in one event, and in what makes or changes one: a hundred times what large ones have. */
+export const EVENT_VALUES_MAX = 20_000
+
 /** More digits than any number has; turning megabytes of digits into a number would take long. */
 const NUMBER_LENGTH_MAX = 1000
 

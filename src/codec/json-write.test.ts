@@ -1,4 +1,4 @@
-import { deepEqual, equal } from 'node:assert/strict'
+import { deepEqual, equal, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Json } from '../lib/json.ts'
@@ -37,4 +37,12 @@ test('quotedJson escapes what Go escapes', () => {
   )
   equal(quotedJson("plain é 😀 'x'"), `"plain é 😀 'x'"`)
   equal(quotedJson('half \ud800 pair'), '"half \ufffd pair"')
+})
+
+test('quotedJson refuses a text that its escapes make larger than the datastore takes', () => {
+  const fits = '<'.repeat(262_000)
+  equal(JSON.parse(quotedJson(fits)), fits)
+  const plain = 'x'.repeat(1_500_000)
+  equal(quotedJson(`${plain}"`).length, plain.length + 4)
+  throws(() => quotedJson('<>&'.repeat(90_000)), { reason: 'RequestEntityTooLarge' })
 })

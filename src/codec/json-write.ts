@@ -1,4 +1,8 @@
+import { entityTooLarge } from '../api/status.ts'
 import type { Json } from '../lib/json.ts'
+
+/** Of one text, as it is written: what etcd takes in one request. Nothing longer can be stored. */
+const TEXT_LENGTH_MAX = 1024 * 1536
 
 /** Compact JSON of a tree as Go writes it: members sorted, `<`, `>`, `&` and line separators escaped. */
 export function jsonOf(tree: Json): string {
@@ -11,7 +15,7 @@ export function jsonOf(tree: Json): string {
   return `{${members.join(',')}}`
 }
 
-/** A string as it stands in JSON, with Go's escapes. */
+/** A string as it stands in JSON, with Go's escapes; fails with a StatusError 413 if too long. */
 export function quotedJson(text: string): string {
   return ESCAPED.test(text) ? escapedJson(text) : `"${text}"`
 }
@@ -53,8 +57,24 @@ const MORE_ESCAPES: ReadonlyMap<string, string> = new Map([
 ])
 
 function escapedJson(text: string): string {
-  return JSON.stringify(text.toWellFormed()).replace(
-    /[<>&\u2028\u2029]/g,
-    (character) => MORE_ESCAPES.get(character) ?? character,
-  )
+  const json = JSON.stringify(text.toWellFormed())
+  // Turning a megabyte of them into six would hold up everybody else.
+  if (json.length * ESCAPE_LENGTH > TEXT_LENGTH_MAX) checkGrowth(json)
+  return json.replace(/[<>&\u2028\u2029]/g, (character) => MORE_ESCAPES.get(character) ?? character)
+}
+
+const ESCAPE_LENGTH = '\\u003c'.length
+
+function checkGrowth(json: string): void {
+  let length = json.length
+  for (let at = 0; at < json.length; at++) {
+    if (isGrowing(json.charCodeAt(at))) length += ESCAPE_LENGTH - 1
+  }
+  if (length <= TEXT_LENGTH_MAX) return
+  throw entityTooLarge('the event does not fit into the datastore', undefined)
+}
+
+/** One of `<`, `>`, `&` and the two separators of lines. */
+function isGrowing(code: number): boolean {
+  return code === 0x3c || code === 0x3e || code === 0x26 || code === 0x2028 || code === 0x2029
 }

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../lib/json.ts'
-import { JsonSyntaxError, type ParsedJson, parseJson } from './json-text.ts'
+import { EVENT_VALUES_MAX, JsonSyntaxError, type ParsedJson, parseJson } from './json-text.ts'
 import { YamlSyntaxError, yamlNodes } from './yaml-nodes.ts'
 import { yamlName, yamlText } from './yaml-text.ts'
 import { TreeMaker } from './yaml-tree.ts'
@@ -29,7 +29,7 @@ export function parseYaml(text: string): ParsedYaml {
 function jsonIn(text: string): ParsedJson | undefined {
   if (!/^\s*\{/.test(text)) return undefined
   try {
-    return parseJson(text)
+    return parseJson(text, EVENT_VALUES_MAX)
   } catch (error) {
     if (!(error instanceof JsonSyntaxError)) throw error
     if (error.kind !== 'syntax') throw new YamlSyntaxError(`yaml: ${error.message}`)

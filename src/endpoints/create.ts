@@ -1,7 +1,7 @@
 import { admitOnce, type Endpoint, type EventApi, type EventCollection } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
 import { negotiateObject } from './negotiate.ts'
-import { placedIn, readSentEvent, receiveBody } from './sent-event.ts'
+import { afterReading, placedIn, readSentEvent, receiveBody } from './sent-event.ts'
 import { readCreateOptions } from './write-options.ts'
 
 /**
@@ -17,6 +17,7 @@ export function createEvent(api: EventApi): Endpoint<EventCollection> {
     const body = await receiveBody(request)
     const { fieldValidation, isDryRun } = readCreateOptions(request.query)
     const { event, warnings } = readSentEvent(body, { apiVersion, fieldValidation })
+    await afterReading(body.bytes)
     const created = await registry.create(namespace, placedIn(namespace, event), {
       isDryRun,
       admit: admitOnce(api, caller),

@@ -5,6 +5,7 @@ import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
 import { bodyMediaType, negotiateObject } from './negotiate.ts'
 import { successResponse } from './respond.ts'
+import { receiveBytes } from './sent-event.ts'
 
 /**
  * DELETE …/namespaces/{namespace}/events/{name}
@@ -29,7 +30,7 @@ export function deleteEvent({ registry, forms }: EventApi): Endpoint<OneEvent> {
 
 /** From the body if there is one, else from the query. */
 export async function receiveDeleteOptions(request: Request): Promise<DeleteOptions> {
-  const body = await request.body()
+  const body = await receiveBytes(request)
   if (body.length === 0) return readDeleteOptions(request.query, undefined)
   return readDeleteOptions(request.query, decodeDeleteOptions(body, bodyMediaType(request)))
 }

@@ -1,5 +1,8 @@
 /** The syntax of the Accept and Content-Type headers. */
 
+/** Of clauses in a header and of parameters in a clause: ten times what browsers send. */
+const PARTS_MAX = 100
+
 /** One of the things an Accept header would like. */
 export interface AcceptClause {
   /** Lower case, `*` for any. */
@@ -17,11 +20,11 @@ export interface AcceptParameter {
 /**
  * The clauses of an Accept header, the most wanted first: by quality, then exact types before
  * ranges, then in their own order. What is not a type is left out, and so is what is not wanted at
- * all.
+ * all, and whatever comes after the first hundred.
  */
 export function parseAccept(header: string): readonly AcceptClause[] {
   const clauses: AcceptClause[] = []
-  for (const text of header.split(',')) {
+  for (const text of header.split(',', PARTS_MAX)) {
     const clause = parseClause(text)
     if (clause !== undefined && clause.quality > 0) clauses.push(clause)
   }
@@ -29,7 +32,7 @@ export function parseAccept(header: string): readonly AcceptClause[] {
 }
 
 function parseClause(text: string): AcceptClause | undefined {
-  const [range = '', ...rest] = text.split(';')
+  const [range = '', ...rest] = text.split(';', PARTS_MAX + 1)
   const name = range.trim().toLowerCase()
   const slash = name.indexOf('/')
   if (slash < 0 && name !== '*') return undefined

@@ -2,7 +2,12 @@ import type { Event } from '../api/event.ts'
 import { eventType } from '../api/schema.ts'
 import { badRequest, StatusError } from '../api/status.ts'
 import { decodeEventTree, eventTree } from '../codec/event-json.ts'
-import { JsonSyntaxError, parseJson } from '../codec/json-text.ts'
+import {
+  EVENT_VALUES_MAX,
+  JSON_VALUES_MAX,
+  JsonSyntaxError,
+  parseJson,
+} from '../codec/json-text.ts'
 import { type Json, setMember } from '../lib/json.ts'
 import { applyJsonPatch, readJsonPatch } from '../registry/json-patch.ts'
 import { applyMergePatch } from '../registry/merge-patch.ts'
@@ -13,7 +18,14 @@ import { formatVersion } from '../storage/resource-version.ts'
 import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
 import { negotiateObject, type PatchFormat, patchFormat } from './negotiate.ts'
-import { acceptedEvent, checkName, placedIn, type SentEvent } from './sent-event.ts'
+import {
+  acceptedEvent,
+  afterReading,
+  checkName,
+  placedIn,
+  receiveBytes,
+  type SentEvent,
+} from './sent-event.ts'
 import { type FieldValidation, readPatchOptions } from './write-options.ts'
 
 /** PATCH …/namespaces/{namespace}/events/{name}, by JSON patch, merge patch or strategic merge. */
@@ -22,17 +34,15 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
   return async (request, { namespace, name }, caller) => {
     const format = patchFormat(request)
     const form = forms.answer(negotiateObject(request))
-    const body = await request.body()
+    const body = await receiveBytes(request)
     const { fieldValidation, isDryRun } = readPatchOptions(request.query, {
       isApply: format === 'apply',
     })
     if (format === 'apply') throw applyNotServed()
-    // Read once, and not before there is an event to be patched: a missing one is told first.
-    let patch: Patch | undefined
+    const patch = await patchReading(body, format)
     let warnings: readonly string[] = []
     const change = (current: CurrentEvent): Event => {
-      patch ??= readPatch(body, format)
-      const sent = patched(current, patch, { apiVersion, fieldValidation })
+      const sent = patched(current, patch(), { apiVersion, fieldValidation })
       ;({ warnings } = sent)
       checkName(sent.event, name)
       return placedIn(namespace, sent.event)
@@ -49,9 +59,29 @@ interface Patch {
   readonly problems: readonly string[]
 }
 
+/**
+ * A patch that is read once, before it is needed. What is wrong with it is told when it is needed and
+ * not before: that an event is missing comes first.
+ */
+async function patchReading(
+  body: Buffer,
+  format: Exclude<PatchFormat, 'apply'>,
+): Promise<() => Patch> {
+  try {
+    const patch = readPatch(body, format)
+    await afterReading(body)
+    return () => patch
+  } catch (error) {
+    return () => {
+      throw error
+    }
+  }
+}
+
 function readPatch(body: Buffer, format: Exclude<PatchFormat, 'apply'>): Patch {
   try {
-    const { value, duplicates } = parseJson(body.toString())
+    const valuesMax = format === 'json' ? JSON_VALUES_MAX : EVENT_VALUES_MAX
+    const { value, duplicates } = parseJson(body.toString(), valuesMax)
     const repeated = [...duplicates.values()].flatMap((names) =>
       [...names].map((name) => `duplicate field "${name}"`),
     )
@@ -79,11 +109,11 @@ function readPatch(body: Buffer, format: Exclude<PatchFormat, 'apply'>): Patch {
 
 /** The event as the patch leaves it, read as strictly as if it had been sent. */
 function patched(
-  { stored, old }: CurrentEvent,
+  { stored }: CurrentEvent,
   patch: Patch,
   options: { readonly apiVersion: string; readonly fieldValidation: FieldValidation },
 ): SentEvent {
-  const tree = eventTree(old, options)
+  const tree = eventTree(stored.body, options)
   const metadata = tree['metadata'] as { [name: string]: Json }
   setMember(metadata, 'resourceVersion', formatVersion(stored.version))
   try {

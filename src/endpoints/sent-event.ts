@@ -1,12 +1,23 @@
 /** Events in request bodies: read, held against the path, and warned about. */
+import { setImmediate } from 'node:timers/promises'
 import type { Event } from '../api/event.ts'
 import { dedupOwnerReferences } from '../api/owner-references.ts'
-import { badRequest } from '../api/status.ts'
+import { cutText } from '../api/problems.ts'
+import { badRequest, entityTooLarge } from '../api/status.ts'
 import { type DecodedEvent, decodeEventBody, strictDecodingError } from '../codec/event-json.ts'
 import { decodeEventYaml } from '../codec/event-yaml.ts'
 import type { Request } from '../http/exchange.ts'
 import { bodyMediaType } from './negotiate.ts'
 import type { FieldValidation } from './write-options.ts'
+
+/**
+ * What one write to the datastore is made for; the largest event that anybody means is a third of
+ * it. Reading more would hold up everybody else for longer than one client may.
+ */
+const BODY_BYTES_MAX = 1024 * 1024
+
+/** Few events are longer than a tenth of this; reading one takes some milliseconds. */
+const LONG_BYTES = 128 * 1024
 
 /** An event and what its sender should know about it. */
 export interface SentEvent {
@@ -22,7 +33,22 @@ export interface SentBody {
 
 export async function receiveBody(request: Request): Promise<SentBody> {
   const mediaType = bodyMediaType(request)
-  return { mediaType, bytes: await request.body() }
+  return { mediaType, bytes: await receiveBytes(request) }
+}
+
+/** Of an event, or of what changes or deletes one. Throws a 413 rather than read what is too large. */
+export async function receiveBytes(request: Request): Promise<Buffer> {
+  const bytes = await request.body()
+  if (bytes.length <= BODY_BYTES_MAX) return bytes
+  throw entityTooLarge(`limit is ${BODY_BYTES_MAX}`, undefined)
+}
+
+/**
+ * Waits for a turn of its own when a body is so long that reading it took a while: what comes next
+ * takes as long again, and others wait too.
+ */
+export async function afterReading(bytes: Buffer): Promise<void> {
+  if (bytes.length > LONG_BYTES) await setImmediate()
 }
 
 export function readSentEvent(
@@ -68,6 +94,6 @@ export function checkName(event: Event, name: string): void {
   throw badRequest(
     sent === undefined
       ? `the name of the object (${name} based on URL) was undeterminable: name must be provided`
-      : `the name of the object (${sent}) does not match the name on the URL (${name})`,
+      : `the name of the object (${cutText(sent)}) does not match the name on the URL (${name})`,
   )
 }

@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto'
-import { entityTooLarge, internalError, StatusError, timedOut, unavailable } from '../api/status.ts'
+import { entityTooLarge, internalError, StatusError, unavailable } from '../api/status.ts'
 import { type Attributes, attributesOf } from '../gate/attributes.ts'
 import type { Auditor } from '../gate/auditor.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -11,12 +11,12 @@ import { AuditRecord } from './audit-record.ts'
 import type { RequestObserver } from './request-tallies.ts'
 import { statusResponse, textResponse } from './respond.ts'
 import type { Services } from './services.ts'
+import { lateError } from './timeout.ts'
 
 /** Longer ids than this are somebody's mischief, not an audit trail. */
 const AUDIT_ID_MAX = 128
 /** While start-up finishes or shutdown begins, another replica is better placed. */
 const RETRY_AFTER_SECONDS = 5
-const RETRY_LATE_READ_SECONDS = 1
 /** `-v` from which every request is logged. */
 const REQUEST_LOG_LEVEL = 3
 
@@ -113,7 +113,7 @@ function keeping(entry: Entry, response: Response): Response {
 /** The answer to a request whose handler took too long; the handler's own comes too late. */
 export function lateResponse(request: Request, audit?: Auditor): Response {
   return withStandardHeaders(
-    statusResponse(request, timedOut(retryIfRead(request))),
+    statusResponse(request, lateError(request)),
     audit?.idOf(request) ?? auditIdOf(request),
   )
 }
@@ -155,14 +155,8 @@ function statusErrorFor(request: Request, error: unknown): StatusError {
       return unavailable('apiserver is shutting down', 1)
     case 'gone':
     case 'timeout':
-      return timedOut({ ...retryIfRead(request), cause: error })
+      return lateError(request, error)
   }
-}
-
-/** A read may simply be sent again. What became of a late write its caller has to find out. */
-function retryIfRead(request: Request): { readonly retryAfterSeconds?: number } {
-  const isRead = request.method === 'GET' || request.method === 'HEAD'
-  return isRead ? { retryAfterSeconds: RETRY_LATE_READ_SECONDS } : {}
 }
 
 function nowhere(services: Services): Response {

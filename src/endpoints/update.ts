@@ -3,7 +3,7 @@ import { CreationNeeded, type Updated } from '../registry/registry.ts'
 import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
 import { negotiateObject } from './negotiate.ts'
-import { checkName, placedIn, readSentEvent, receiveBody } from './sent-event.ts'
+import { afterReading, checkName, placedIn, readSentEvent, receiveBody } from './sent-event.ts'
 import { readUpdateOptions } from './write-options.ts'
 
 /** PUT …/namespaces/{namespace}/events/{name}: replaces the event, or creates it. */
@@ -16,6 +16,7 @@ export function updateEvent(api: EventApi): Endpoint<OneEvent> {
     const sent = readSentEvent(body, { apiVersion, fieldValidation })
     const event = placedIn(namespace, sent.event)
     checkName(event, name)
+    await afterReading(body.bytes)
     const admit = admitOnce(api, caller)
     const write = (mayCreate: boolean): Promise<Updated> =>
       registry.update({ namespace, name }, event, { isDryRun, mayCreate, admit })

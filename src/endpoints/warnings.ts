@@ -1,17 +1,30 @@
-/** All texts together, before each is cut short. */
+/** All texts together; if they are longer, each is cut short and what still finds no room left out. */
 const TOTAL_MAX = 4096
 const SHORT_MAX = 256
 
 /**
  * A `Warning` header for each text, in one line as HTTP allows; undefined when there is nothing to
- * warn of. Past some length every text is cut: headers are no place for essays.
+ * warn of. Headers are no place for essays: many clients take 16 KB of them and no more.
  */
 export function warningHeader(texts: readonly string[]): string | undefined {
   const once = [...new Set(texts)]
   if (once.length === 0) return undefined
   const total = once.reduce((sum, text) => sum + text.length, 0)
-  const shown = total <= TOTAL_MAX ? once : once.map((text) => text.slice(0, SHORT_MAX))
+  const shown = total <= TOTAL_MAX ? once : shortened(once)
   return shown.map((text) => `299 - "${escaped(text)}"`).join(', ')
+}
+
+function shortened(texts: readonly string[]): readonly string[] {
+  const shown: string[] = []
+  let room = TOTAL_MAX
+  for (const text of texts) {
+    if (room <= 0) break
+    // Not between the two halves of a letter.
+    const short = text.slice(0, SHORT_MAX).replace(/[\ud800-\udbff]$/, '')
+    shown.push(short)
+    room -= short.length
+  }
+  return shown
 }
 
 /** Quotes and backslashes as in any quoted string; other letters as the bytes of their UTF-8. */

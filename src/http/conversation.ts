@@ -207,10 +207,9 @@ export class Conversation implements Request {
 
   #close(): void {
     clearTimeout(this.#deadline)
-    // HTTP/2 also counts an answer as finished when it was the client that ended the stream.
-    if (!this.#isFinished || !this.#wire.output.writableFinished) {
-      this.#abort(GONE)
-    }
+    // What has been handed over whole is nobody's business any more. Whether it was taken the stream
+    // does not tell: on HTTP/2 it may close before it knows that its last bytes were written.
+    if (!this.#isFinished) this.#abort(GONE)
     this.#context.ordinary.delete(this)
     this.#context.longRunning.delete(this)
     this.#isClosed = true

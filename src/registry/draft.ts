@@ -1,4 +1,4 @@
-import { JSON_DEPTH_MAX, JSON_VALUES_MAX } from '../codec/json-text.ts'
+import { EVENT_VALUES_MAX, JSON_DEPTH_MAX } from '../codec/json-text.ts'
 import { isObject, type Json, type JsonObject, memberOf, setMember } from '../lib/json.ts'
 import { PatchError } from './patch-error.ts'
 
@@ -189,18 +189,33 @@ export class Draft {
     if (this.#copiedBytes > COPIED_BYTES_MAX) {
       throw new PatchError('too-large', `the patch copies more than ${COPIED_BYTES_MAX} bytes`)
     }
-    if (this.#copiedValues > JSON_VALUES_MAX) {
-      throw new PatchError('too-large', `the patch copies more than ${JSON_VALUES_MAX} values`)
+    if (this.#copiedValues > EVENT_VALUES_MAX) {
+      throw new PatchError('too-large', `the patch copies more than ${EVENT_VALUES_MAX} values`)
     }
   }
 }
 
-/** Whether something is nested deeper than a document that is sent may be. */
-export function isTooDeep(value: Json, depth = 0): boolean {
-  if (typeof value !== 'object' || value === null) return false
-  if (depth === JSON_DEPTH_MAX) return true
-  const inner = Array.isArray(value) ? value : Object.values(value)
-  return inner.some((each) => isTooDeep(each, depth + 1))
+/** Fails when a document is deeper, or has more in it, than one that is sent may. */
+export function checkSize(document: Json): void {
+  let left = EVENT_VALUES_MAX
+  const visit = (value: Json, depth: number): void => {
+    if (--left < 0) throw tooManyValues()
+    if (typeof value !== 'object' || value === null) return
+    if (depth === JSON_DEPTH_MAX) throw tooDeep()
+    const inner = Array.isArray(value) ? value : Object.values(value)
+    if (inner !== value) left -= inner.length
+    for (const each of inner) visit(each, depth + 1)
+  }
+  visit(document, 0)
+}
+
+function tooManyValues(): PatchError {
+  const limit = `${EVENT_VALUES_MAX} names and values`
+  return new PatchError('too-large', `the patched object has more than ${limit}`)
+}
+
+function tooDeep(): PatchError {
+  return new PatchError('failed', `the patched object is more than ${JSON_DEPTH_MAX} levels deep`)
 }
 
 function containerAt(value: Json, place: Place, depth: number): Container {

@@ -300,6 +300,25 @@ test('JSON patch: whatever it does, its inputs stay as they were and it fails wi
   )
 })
 
+test('JSON patch: what is left may not have more values than an event may be sent with', () => {
+  const list = (length: number): Json => Array.from({ length }, () => 1)
+  const fits = patched({}, { op: 'add', path: '/x', value: list(19_900) })
+  assert.equal((fits as { x: Json[] }).x.length, 19_900)
+  failsWith('too-large', /more than 20000 names and values/, () =>
+    patched({}, { op: 'add', path: '/x', value: list(20_000) }),
+  )
+  const names = Object.fromEntries(Array.from({ length: 10_000 }, (_, at) => [`k${at}`, 1]))
+  failsWith('too-large', /more than 20000 names and values/, () =>
+    patched({}, { op: 'add', path: '/x', value: names }),
+  )
+})
+
+test('JSON patch: escapes in pointers are read once', () => {
+  assert.deepEqual(patched({}, { op: 'add', path: '/~01~10~0~1~~2~', value: 1 }), {
+    '~1/0~/~~2~': 1,
+  })
+})
+
 test('JSON patch: reading anything at all fails with PatchErrors only', () => {
   fc.assert(
     fc.property(fc.jsonValue(), (patch) => {

@@ -1,6 +1,6 @@
 import { JSON_DEPTH_MAX } from '../codec/json-text.ts'
 import { isObject, type Json, memberOf } from '../lib/json.ts'
-import { clipped, Draft, isTooDeep, type Place } from './draft.ts'
+import { checkSize, clipped, Draft, type Place } from './draft.ts'
 import { PatchError } from './patch-error.ts'
 
 const OPERATIONS_MAX = 10_000
@@ -82,9 +82,9 @@ export function applyJsonPatch(document: Json, patch: JsonPatch): Json {
       throw new PatchError(error.kind, `${subject}: ${error.message}`, error)
     }
   }
-  // Only now: a value may be deeper than this for a while, on its way through several moves.
-  if (!isTooDeep(draft.root)) return draft.root
-  throw new PatchError('failed', `the patched object is more than ${JSON_DEPTH_MAX} levels deep`)
+  // Only now: a value may be deeper than allowed for a while, on its way through several moves.
+  checkSize(draft.root)
+  return draft.root
 }
 
 function applyOperation(draft: Draft, operation: Operation): void {
@@ -150,6 +150,16 @@ function placeOf(field: 'path' | 'from', pointer: string | undefined): Place {
   return pointer.includes('~') ? names.map(unescaped) : names
 }
 
+/** By hand: ten thousand paths full of escapes take a pattern too long. */
 function unescaped(name: string): string {
-  return name.replaceAll('~1', '/').replaceAll('~0', '~')
+  let result = ''
+  let from = 0
+  for (let at = name.indexOf('~'); at !== -1; at = name.indexOf('~', at + 1)) {
+    const mark = name[at + 1]
+    if (mark !== '0' && mark !== '1') continue
+    result += name.slice(from, at) + (mark === '0' ? '~' : '/')
+    at += 1
+    from = at + 1
+  }
+  return result + name.slice(from)
 }

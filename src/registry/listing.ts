@@ -16,7 +16,7 @@ import { encodeContinue } from './continue-token.ts'
 import type { ListPosition } from './list-position.ts'
 import { pageExpired, type ResourceNames, statusOfStorageError } from './storage-errors.ts'
 
-/** Events read at once; what is sent of a long list goes out in pieces of this many. */
+/** Events read at once; what is sent, or deleted, of a long list goes in pieces of this many. */
 const pageItems = 500
 /** A limit up to this many is read at once: the last key is needed before the first is sent. */
 const wholePageItems = 10_000
@@ -58,13 +58,12 @@ export class EventLister {
     const limit = query.limit ?? Number.POSITIVE_INFINITY
     const first = await this.#first(query, limit)
     const isCut = first.items.length >= limit
-    const isWhole = isCut || !first.more
-    if (isWhole) {
+    if (isCut || !first.more) {
       return {
         version: first.version,
         ...this.#rest(query, first, isCut && first.more ? first.items.at(-1)?.key : undefined),
-        pieces: once(first.items),
-        whole: first.items,
+        pieces: inPieces(first.items),
+        whole: first.items.length <= pageItems ? first.items : undefined,
       }
     }
     const end = await this.#findEnd(query, first, limit)
@@ -87,18 +86,18 @@ export class EventLister {
       if (error.kind === 'compacted' && after !== undefined) {
         throw pageExpired(this.#token(query, after, undefined))
       }
-      throw statusOfStorageError(
-        await this.#dated(error, query.signal),
-        this.#names,
-        at ?? notOlderThan,
-      )
+      throw statusOfStorageError(await this.#dated(error, query.signal), this.#names, {
+        wanted: at ?? notOlderThan,
+        isRead: true,
+      })
     }
   }
 
   /** Who asked for a version of the future is told how far we are; etcd's own refusal does not say. */
   async #dated(error: StorageError, signal: AbortSignal): Promise<StorageError> {
     if (error.kind !== 'future' || error.version !== undefined) return error
-    const version = await this.#storage.currentVersion({ signal })
+    // Where that cannot be found out, it is refused without it.
+    const version = await this.#storage.currentVersion({ signal }).catch(() => undefined)
     return new StorageError({ kind: 'future', message: error.message, version, cause: error })
   }
 
@@ -153,7 +152,7 @@ export class EventLister {
       return await this.#page(query, { ...options, at })
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
-      throw statusOfStorageError(error, this.#names, at)
+      throw statusOfStorageError(error, this.#names, { wanted: at, isRead: true })
     }
   }
 
@@ -181,8 +180,10 @@ export class EventLister {
   }
 }
 
-async function* once<T>(value: T): AsyncGenerator<T> {
-  yield value
+async function* inPieces<T>(items: readonly T[]): AsyncGenerator<readonly T[]> {
+  for (let from = 0; from === 0 || from < items.length; from += pageItems) {
+    yield items.slice(from, from + pageItems)
+  }
 }
 
 function isSame(key: EventKey, other: EventKey): boolean {

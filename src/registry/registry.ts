@@ -5,11 +5,13 @@ import { generatedName, RandomSuffixes } from '../api/random-suffix.ts'
 import { badRequest, invalid, StatusError } from '../api/status.ts'
 import { encodeEvent } from '../codec/event-json.ts'
 import { StorageError } from '../storage/errors.ts'
-import { formatVersion, type Version } from '../storage/resource-version.ts'
+import { beginning, formatVersion, type Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
+import { clipped } from './draft.ts'
 import { readVersion } from './list-position.ts'
 import {
+  type Attempt,
   alreadyExists,
   conflict,
   notFound,
@@ -88,7 +90,8 @@ export class EventRegistry {
   }
 
   async get(key: EventKey, options: ReadOptions): Promise<ShownEvent> {
-    return this.#run(this.#storage.get(key, options), options.notOlderThan)
+    const attempt = { wanted: options.notOlderThan, isRead: true }
+    return this.#run(this.#storage.get(key, options), attempt)
   }
 
   async create(namespace: string, sent: Event, options: WriteOptions): Promise<ShownEvent> {
@@ -191,7 +194,7 @@ export class EventRegistry {
       return 'remove'
     }
     if (options.isDryRun) {
-      const current = await this.#run(this.#find(key))
+      const current = await this.#run(this.#find(key), { isRead: true })
       const outcome = change(current)
       const body = outcome === 'remove' ? (removed ?? Buffer.alloc(0)) : outcome
       return unwritten(key, body, current?.version)
@@ -228,7 +231,9 @@ export class EventRegistry {
       return await this.#insert(key, encodeEvent(event), options)
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
-      if (error.kind !== 'exists') throw statusOfStorageError(error, this.names)
+      if (error.kind !== 'exists') {
+        throw statusOfStorageError(error, this.names, { isRead: options.isDryRun })
+      }
       throw alreadyExists(this.names, key.name, isBeingDeleted(error.current))
     }
   }
@@ -249,10 +254,10 @@ export class EventRegistry {
     }
   }
 
-  /** A write may say which version it was made from. */
-  #checkVersion({ key, version }: StoredEvent, sent = '0'): void {
-    if (sent === '0') return
-    if (readVersion(sent) === version) return
+  /** A write may say which version it was made from; 0 says nothing. */
+  #checkVersion({ key, version }: StoredEvent, sent = ''): void {
+    const made = readVersion(sent)
+    if (made === undefined || made === beginning || made === version) return
     throw conflict(this.names, key.name, MODIFIED)
   }
 
@@ -268,7 +273,7 @@ export class EventRegistry {
   }
 
   #wrongUid(key: EventKey, sent: string, stored: string | undefined): Error {
-    const why = `the UID in the object (${sent}) is not that of the stored one (${stored ?? ''})`
+    const why = `the UID in the object (${clipped(sent)}) is not that of the stored one (${stored ?? ''})`
     return conflict(this.names, key.name, why)
   }
 
@@ -281,11 +286,11 @@ export class EventRegistry {
     return `${new Date(this.#now()).toISOString().slice(0, 19)}Z`
   }
 
-  async #run<T>(work: Promise<T>, wanted?: Version): Promise<T> {
+  async #run<T>(work: Promise<T>, attempt?: Attempt): Promise<T> {
     try {
       return await work
     } catch (error) {
-      throw error instanceof StorageError ? statusOfStorageError(error, this.names, wanted) : error
+      throw error instanceof StorageError ? statusOfStorageError(error, this.names, attempt) : error
     }
   }
 }
@@ -316,14 +321,14 @@ function checkPreconditions(key: EventKey, current: CurrentEvent, wanted: Precon
   if (wanted.uid !== undefined && wanted.uid !== uid) {
     throw preconditionFailed(
       key.name,
-      `the UID in the precondition (${wanted.uid}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`,
+      `the UID in the precondition (${clipped(wanted.uid)}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`,
     )
   }
   const version = formatVersion(current.stored.version)
   if (wanted.resourceVersion !== undefined && wanted.resourceVersion !== version) {
     throw preconditionFailed(
       key.name,
-      `the ResourceVersion in the precondition (${wanted.resourceVersion}) does not match the ResourceVersion in record (${version}). The object might have been modified`,
+      `the ResourceVersion in the precondition (${clipped(wanted.resourceVersion)}) does not match the ResourceVersion in record (${version}). The object might have been modified`,
     )
   }
 }

@@ -79,11 +79,19 @@ export function pageExpired(continueToken: string): StatusError {
   )
 }
 
+/** What was asked of the storage when it failed. */
+export interface Attempt {
+  /** No state older than this one, or exactly this one. */
+  readonly wanted?: Version | undefined
+  /** Nothing was to be written, so that it may simply be tried again. */
+  readonly isRead?: boolean | undefined
+}
+
 /** What became of the storage's errors in the words of the API: the one place where that is said. */
 export function statusOfStorageError(
   error: StorageError,
   names: ResourceNames,
-  wanted?: Version,
+  { wanted, isRead }: Attempt = {},
 ): StatusError {
   const name = error.key?.name ?? ''
   switch (error.kind) {
@@ -103,7 +111,7 @@ export function statusOfStorageError(
     case 'unavailable':
       return unavailable('the datastore cannot be reached; nothing was done', 1, error)
     case 'timeout':
-      return timedOut({ cause: error })
+      return timedOut({ ...(isRead === true ? { retryAfterSeconds: 1 } : {}), cause: error })
     case 'overloaded':
       return tooManyRequests(
         'the datastore has more to do than it can; nothing was done',

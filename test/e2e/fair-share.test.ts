@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { GET, LIST, LimitedServer, SEARCH, WRITE } from '../support/limited-server.ts'
-import { type LoadOrder, type LoadResult, runLoads } from '../support/load.ts'
+import { type LoadOrder, type LoadResult, runLoads } from '../support/request-load.ts'
 
 const POLITE = ['ada', 'bob', 'eve', 'joe', 'kim']
 const NOISY = 'noisy'

@@ -1,5 +1,5 @@
 import { GET, HealthProbe, LIST, LimitedServer, WRITE } from '../support/limited-server.ts'
-import { type LoadOrder, type LoadResult, runLoads } from '../support/load.ts'
+import { type LoadOrder, type LoadResult, runLoads } from '../support/request-load.ts'
 
 const USERS = ['ada', 'bob', 'eve', 'joe', 'kim']
 const FACTOR = 10

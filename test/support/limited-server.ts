@@ -4,7 +4,7 @@ import https from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type EtcdCluster, startEtcd } from './etcd.ts'
-import type { LoadRequest } from './load.ts'
+import type { LoadRequest } from './request-load.ts'
 import { Tidings } from './tidings.ts'
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'

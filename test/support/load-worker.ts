@@ -4,7 +4,7 @@
  */
 import http2 from 'node:http2'
 import { parentPort, workerData } from 'node:worker_threads'
-import type { LoadOrder, LoadResult } from './load.ts'
+import type { LoadOrder, LoadResult } from './request-load.ts'
 
 /** How many requests a client may have open on one connection. */
 const STREAMS_MAX = 100

@@ -1,72 +1,59 @@
-import { once } from 'node:events'
-import { Worker } from 'node:worker_threads'
+import { setTimeout as sleep } from 'node:timers/promises'
 
-/** What a client does. With a rate it sends on schedule, otherwise as fast as it is answered. */
-export interface LoadOrder {
-  readonly port: number
-  readonly ca: string
-  /** Tells this load apart from others in what it writes. */
-  readonly id: string
-  /** One for each connection, in turn. */
-  readonly tokens: readonly string[]
-  readonly connections: number
-  readonly perSecond?: number
-  readonly concurrency?: number
-  readonly ms: number
-  /** An answer after this long is of no use any more. */
-  readonly deadlineMs: number
-  /** Of a schedule: answers that come after its end count too. */
-  readonly countsLate?: boolean
-  /**
-   * One after the other, over and over. `NUMBER` in a path or body becomes one of a few hundred
-   * numbers, `UNIQUE` a word of its own.
-   */
-  readonly requests: readonly LoadRequest[]
-  /** How many numbers there are. */
-  readonly names?: number
-}
+/** Whether this file was started as `node <file> full`: the sizes promised, not those of every day. */
+export const isFull: boolean = process.argv.includes('full')
 
-export interface LoadRequest {
-  readonly method: string
-  readonly path: string
-  readonly body?: string
-}
-
-export interface LoadResult {
-  readonly sent: number
-  /** Would have been sent, but the server had not given back a stream yet. */
-  readonly unsent: number
-  /** 2xx, in time. */
-  readonly ok: number
-  readonly refused: number
-  /** Refused without being told when to come back. */
-  readonly refusedWithoutDate: number
-  readonly failed: number
-  readonly seconds: number
-  readonly p50Ms: number
-  readonly p99Ms: number
-  /** What else happened, and how often. */
-  readonly others: Readonly<Record<string, number>>
-}
-
-/**
- * Runs the loads side by side, each in a thread of its own, all starting at the same moment, of
- * which `onStart` hears.
- */
-export async function runLoads(
-  orders: readonly LoadOrder[],
-  onStart: () => void = () => {},
-): Promise<readonly LoadResult[]> {
-  const workers = orders.map(
-    (order) => new Worker(new URL('./load-worker.ts', import.meta.url), { workerData: order }),
-  )
-  await Promise.all(workers.map((worker) => once(worker, 'message')))
-  const results = workers.map(async (worker) => (await once(worker, 'message'))[0] as LoadResult)
-  for (const worker of workers) worker.postMessage('go')
-  onStart()
-  try {
-    return await Promise.all(results)
-  } finally {
-    await Promise.all(workers.map((worker) => worker.terminate()))
+/** Does `count` pieces of work, `width` of them at a time, in order of their numbers. */
+export async function inParallel(
+  count: number,
+  width: number,
+  work: (index: number) => Promise<void>,
+): Promise<void> {
+  let next = 0
+  const worker = async (): Promise<void> => {
+    while (next < count) {
+      const index = next
+      next += 1
+      await work(index)
+    }
   }
+  await Promise.all(Array.from({ length: width }, worker))
+}
+
+/** Begins work at a steady pace, whether or not earlier work is done; resolves when all is. */
+export async function atPace(
+  { count, perSecond }: { readonly count: number; readonly perSecond: number },
+  work: (index: number) => Promise<void>,
+): Promise<void> {
+  const startedAt = performance.now()
+  const begun: Promise<void>[] = []
+  for (let index = 0; index < count; index++) {
+    const wait = startedAt + (index * 1000) / perSecond - performance.now()
+    if (wait > 0) await sleep(wait)
+    const piece = work(index)
+    piece.catch(() => {}) // Told below; until then nobody listens.
+    begun.push(piece)
+  }
+  await Promise.all(begun)
+}
+
+/** Repeats work until it is told to stop; `stop` resolves when the last piece is done. */
+export function again(work: (round: number) => Promise<void>): { stop(): Promise<void> } {
+  let isStopped = false
+  const running = (async () => {
+    for (let round = 0; !isStopped; round++) await work(round)
+  })()
+  running.catch(() => {}) // Told by `stop`.
+  return {
+    stop: async () => {
+      isStopped = true
+      await running
+    },
+  }
+}
+
+/** The value below which this share of all values lies. */
+export function percentile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b)
+  return sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * share))] ?? Number.NaN
 }

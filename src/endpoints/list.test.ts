@@ -1,0 +1,119 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { EventForms } from '../codec/event-forms.ts'
+import type { Caller } from '../gate/gate.ts'
+import type { Chunk, Request } from '../http/exchange.ts'
+import type { EventListing } from '../registry/listing.ts'
+import { versionOfChange, versionOfState } from '../storage/resource-version.ts'
+import type { StoredEvent } from '../storage/storage.ts'
+import { StoredBody } from '../storage/stored-form.ts'
+import type { EventApi } from './event-api.ts'
+import { listEvents } from './list.ts'
+
+const forms = new EventForms({ apiVersion: 'events.k8s.io/v1', body: (body) => body }, () =>
+  Date.UTC(2026, 0, 2),
+)
+
+function stored(index: number): StoredEvent {
+  const key = { namespace: 'a', name: `e${index}` }
+  const metadata = { ...key, creationTimestamp: '2026-01-01T00:00:00Z' }
+  const body = Buffer.from(JSON.stringify({ metadata, note: `größe ${index}`, type: 'Normal' }))
+  const version = versionOfChange(5, index)
+  const versionOffset = '{"metadata":{'.length
+  return new StoredBody({ key, body, version, versionOffset, writtenAtMs: 0 })
+}
+
+/** A list in these pieces; in one, it is known as a whole. */
+function listing(sizes: readonly number[]): EventListing {
+  let next = 0
+  const pieces = sizes.map((size) => Array.from({ length: size }, () => stored(next++)))
+  return {
+    version: versionOfState(5),
+    continueToken: 'token',
+    remainingItemCount: 3,
+    pieces: (async function* () {
+      yield* pieces
+    })(),
+    whole: pieces.length === 1 ? pieces[0] : undefined,
+  }
+}
+
+const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
+
+async function answer(sizes: readonly number[], accept: string, query = '') {
+  const lister = { list: async () => listing(sizes) }
+  const endpoint = listEvents({ lister, forms } as unknown as EventApi)
+  const request = {
+    method: 'GET',
+    query: new URLSearchParams(query),
+    headers: { accept },
+    signal: new AbortController().signal,
+  } as Partial<Request> as Request
+  const path = { kind: 'collection', namespace: 'a', isWatchPath: false } as const
+  const { body, ...head } = await endpoint(request, path, caller)
+  const isStream = typeof body !== 'string' && !(body instanceof Uint8Array)
+  const chunks: Chunk[] = []
+  if (isStream) for await (const chunk of body) chunks.push(chunk)
+  else chunks.push(body)
+  return {
+    ...head,
+    isStream,
+    text: Buffer.concat(chunks.map((chunk) => Buffer.from(chunk))).toString(),
+  }
+}
+
+const mediaTypes = [
+  'application/json',
+  'application/yaml',
+  'application/json;as=Table;v=v1;g=meta.k8s.io',
+  'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io',
+]
+
+describe('listEvents', () => {
+  test('pieces make the same bytes as the whole, in every form', async () => {
+    for (const accept of mediaTypes) {
+      for (const query of ['', 'pretty=true']) {
+        const whole = await answer([7], accept, query)
+        assert.equal(whole.isStream, false)
+        for (const sizes of [
+          [3, 4],
+          [1, 1, 5],
+          [7, 0],
+          [0, 7],
+        ]) {
+          const streamed = await answer(sizes, accept, query)
+          assert.equal(streamed.isStream, true)
+          assert.equal(streamed.text, whole.text, `${accept} ${sizes}`)
+          assert.deepEqual(streamed.headers, whole.headers)
+        }
+      }
+    }
+  })
+
+  test('an empty list is one, in one piece or in two', async () => {
+    for (const accept of mediaTypes) {
+      assert.equal((await answer([0, 0], accept)).text, (await answer([0], accept)).text)
+    }
+    const list = JSON.parse((await answer([0], 'application/json')).text)
+    assert.deepEqual(list.items, [])
+  })
+
+  test('it says of what state it is, and where to go on', async () => {
+    const { status, text } = await answer([2, 2], 'application/json')
+    const { kind, metadata, items } = JSON.parse(text)
+    assert.equal(status, 200)
+    assert.equal(kind, 'EventList')
+    assert.deepEqual(metadata, {
+      resourceVersion: '5999',
+      continue: 'token',
+      remainingItemCount: 3,
+    })
+    assert.deepEqual(
+      items.map(
+        ({ metadata: { resourceVersion } }: Awaited<ReturnType<typeof JSON.parse>>) =>
+          resourceVersion,
+      ),
+      ['5000', '5001', '5002', '5003'],
+    )
+  })
+})

@@ -1,0 +1,54 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StatusError } from '../api/status.ts'
+import type { Request } from '../http/exchange.ts'
+import { afterReading, checkName, receiveBody, receiveBytes } from './sent-event.ts'
+
+function request(body: Buffer): Request {
+  return {
+    method: 'POST',
+    path: '',
+    query: new URLSearchParams(),
+    headers: {},
+    peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
+    signal: new AbortController().signal,
+    body: async () => body,
+  }
+}
+
+test('sent events: a body that the datastore could not hold is refused unread', async () => {
+  const fits = Buffer.alloc(1_048_576)
+  assert.equal((await receiveBody(request(fits))).bytes, fits)
+  const tooLarge = Buffer.alloc(1_048_577)
+  for (const receive of [receiveBody, receiveBytes]) {
+    await assert.rejects(receive(request(tooLarge)), {
+      reason: 'RequestEntityTooLarge',
+      message: 'Request entity too large: limit is 1048576',
+    })
+  }
+})
+
+test('sent events: after a long body others have their turn, after a short one not', async () => {
+  for (const [length, expected] of [
+    [1000, ['read', 'turn']],
+    [200_000, ['turn', 'read']],
+  ] as const) {
+    const order: string[] = []
+    const turn = new Promise<void>((resolve) => {
+      setImmediate(() => resolve(void order.push('turn')))
+    })
+    await Promise.all([turn, afterReading(Buffer.alloc(length)).then(() => order.push('read'))])
+    assert.deepEqual(order, expected)
+  }
+})
+
+test('sent events: a wrong name is told, but not megabytes of it', () => {
+  const event = { metadata: { name: 'x'.repeat(3_000_000) } }
+  assert.throws(
+    () => checkName(event, 'a'),
+    (error) =>
+      error instanceof StatusError &&
+      error.message.startsWith('the name of the object (xxx') &&
+      error.message.length < 10_000,
+  )
+})

@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { StorageError } from '../storage/errors.ts'
+import { versionOfState } from '../storage/resource-version.ts'
+import type { EventPage, EventStorage, ListOptions, StoredEvent } from '../storage/storage.ts'
+import { EventLister, type ListQuery } from './listing.ts'
+import { resourceNames } from './storage-errors.ts'
+
+const version = versionOfState(5)
+const query: ListQuery = {
+  scope: { namespace: 'a' },
+  tokenScope: { namespace: 'a' },
+  selector: undefined,
+  position: { at: undefined, notOlderThan: undefined, after: undefined },
+  limit: undefined,
+  signal: new AbortController().signal,
+}
+
+function stored(index: number): StoredEvent {
+  return { key: { namespace: 'a', name: String(index).padStart(6, '0') } } as StoredEvent
+}
+
+/** A storage with so many events, that notes what it is asked for. */
+function storageOf(count: number) {
+  const asked: ListOptions[] = []
+  const list = async (_scope: unknown, options: ListOptions): Promise<EventPage> => {
+    asked.push(options)
+    const from = options.after === undefined ? 0 : Number(options.after.name) + 1
+    const to = Math.min(count, from + options.limit)
+    const items = Array.from({ length: Math.max(0, to - from) }, (_, index) => stored(from + index))
+    return { items, version, more: to < count, remaining: count - to }
+  }
+  return { asked, storage: { list } as Partial<EventStorage> as EventStorage }
+}
+
+function listerOf(storage: EventStorage): EventLister {
+  return new EventLister(storage, resourceNames('events.k8s.io'))
+}
+
+describe('a list', () => {
+  test('has as many as there are up to its limit, in pieces of at most 500', async () => {
+    for (const [count, limit] of [
+      [0, undefined],
+      [1, 1],
+      [499, undefined],
+      [500, 500],
+      [501, 500],
+      [501, undefined],
+      [10_001, 10_000],
+      [10_001, 10_001],
+      [10_500, 10_001],
+      [11_000, 10_500],
+      [1_234, 100_000],
+    ] as const) {
+      const { storage } = storageOf(count)
+      const listing = await listerOf(storage).list({ ...query, limit })
+      const sizes: number[] = []
+      for await (const piece of listing.pieces) sizes.push(piece.length)
+      const expected = Math.min(count, limit ?? count)
+      const what = `${limit} of ${count}`
+      assert.equal(
+        sizes.reduce((sum, size) => sum + size, 0),
+        expected,
+        what,
+      )
+      assert.ok(
+        sizes.every((size) => size <= 500),
+        what,
+      )
+      assert.equal(listing.whole?.length, expected <= 500 ? expected : undefined, what)
+      assert.equal(listing.continueToken !== undefined, expected < count, what)
+      assert.equal(
+        listing.remainingItemCount,
+        expected < count ? count - expected : undefined,
+        what,
+      )
+    }
+  })
+
+  test('is of one state: every piece is read at the version of the first', async () => {
+    const { asked, storage } = storageOf(1_700)
+    const { pieces } = await listerOf(storage).list(query)
+    for await (const _ of pieces);
+    assert.deepEqual(
+      asked.map(({ at }) => at),
+      [undefined, version, version, version],
+    )
+  })
+
+  test('is not read further than its reader goes', async () => {
+    const { asked, storage } = storageOf(100_000)
+    const { pieces } = await listerOf(storage).list(query)
+    for await (const _ of pieces) break
+    assert.equal(asked.length, 1)
+  })
+})
+
+describe('a list of a version of the future', () => {
+  const failing = (currentVersion: EventStorage['currentVersion']): EventStorage => {
+    const list = async () => {
+      throw new StorageError({ kind: 'future', message: 'etcd does not say how far it is' })
+    }
+    return { list, currentVersion } as Partial<EventStorage> as EventStorage
+  }
+  const position = { at: versionOfState(9), notOlderThan: undefined, after: undefined }
+
+  test('is told how far we are', async () => {
+    const storage = failing(async () => version)
+    await assert.rejects(listerOf(storage).list({ ...query, position }), {
+      reason: 'Timeout',
+      message: 'Timeout: Too large resource version: 9999, current: 5999',
+    })
+  })
+
+  test('is refused as well when that cannot be found out', async () => {
+    const storage = failing(async () => {
+      throw new StorageError({ kind: 'unavailable', message: 'gone' })
+    })
+    await assert.rejects(listerOf(storage).list({ ...query, position }), {
+      reason: 'Timeout',
+      message: 'Timeout: Too large resource version: 9999',
+    })
+  })
+})

@@ -1,0 +1,162 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Event } from '../api/event.ts'
+import { StorageError } from '../storage/errors.ts'
+import { versionOfChange } from '../storage/resource-version.ts'
+import type { Change, EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import { StoredBody } from '../storage/stored-form.ts'
+import { EventRegistry } from './registry.ts'
+
+const event: Event = {
+  metadata: { namespace: 'a', name: 'e' },
+  eventTime: '2026-01-02T03:04:05.000006Z',
+  reportingController: 'example.com/tester',
+  reportingInstance: 'tester-0',
+  action: 'Testing',
+  reason: 'Tested',
+  regarding: { kind: 'Pod', namespace: 'a', name: 'pod-0' },
+  type: 'Normal',
+}
+const key: EventKey = { namespace: 'a', name: 'e' }
+const written = { isDryRun: false, mayCreate: true }
+
+function registryOf(storage: Partial<EventStorage>): EventRegistry {
+  return new EventRegistry({
+    storage: storage as EventStorage,
+    group: 'events.k8s.io',
+    now: () => Date.UTC(2026, 0, 1, 12, 30, 45, 678),
+  })
+}
+
+function storedAs(ofKey: EventKey, body: Buffer): StoredEvent {
+  const version = versionOfChange(7, 3)
+  const versionOffset = '{"metadata":{'.length
+  return new StoredBody({ key: ofKey, body, version, versionOffset, writtenAtMs: 0 })
+}
+
+/** An event that is there, and what becomes of it. */
+async function existing(): Promise<{
+  readonly registry: EventRegistry
+  readonly changes: unknown[]
+}> {
+  const { body } = await registryOf({ create: async (at, bytes) => storedAs(at, bytes) }).create(
+    'a',
+    event,
+    written,
+  )
+  const changes: unknown[] = []
+  const update = async (at: EventKey, change: Change): Promise<StoredEvent> => {
+    const current = storedAs(at, body)
+    const outcome = change(current)
+    changes.push(outcome === current.body ? 'kept' : outcome)
+    return outcome instanceof Buffer ? storedAs(at, outcome) : current
+  }
+  return { registry: registryOf({ update }), changes }
+}
+
+describe('a name that is made up', () => {
+  const unnamed: Event = { ...event, metadata: { namespace: 'a', generateName: 'pod-' } }
+  const taken = (ofKey: EventKey): StorageError =>
+    new StorageError({ kind: 'exists', message: 'taken', key: ofKey })
+
+  test('is made up again when it is taken', async () => {
+    const tried: string[] = []
+    const created = await registryOf({
+      create: async (at, body) => {
+        tried.push(at.name)
+        if (tried.length < 4) throw taken(at)
+        return storedAs(at, body)
+      },
+    }).create('a', unnamed, written)
+    assert.equal(new Set(tried).size, 4)
+    assert.equal(created.key.name, tried[3])
+    assert.match(created.key.name, /^pod-[a-z0-9]{5}$/)
+  })
+
+  test('is given up after some tries, and the caller is told when to come back', async () => {
+    let tries = 0
+    const registry = registryOf({
+      create: async (at) => {
+        tries += 1
+        throw taken(at)
+      },
+    })
+    await assert.rejects(registry.create('a', unnamed, written), (error: Error) => {
+      assert.match(error.message, /not able to generate a unique name/)
+      return 'details' in error && JSON.stringify(error.details).includes('"retryAfterSeconds":1')
+    })
+    assert.equal(tries, 8)
+  })
+
+  test('is made up once when the end of the write is not known', async () => {
+    let tries = 0
+    const registry = registryOf({
+      create: async () => {
+        tries += 1
+        throw new StorageError({ kind: 'timeout', message: 'no answer' })
+      },
+    })
+    await assert.rejects(registry.create('a', unnamed, written), { reason: 'Timeout' })
+    assert.equal(tries, 1)
+  })
+})
+
+describe('a new event', () => {
+  test('is born now, to the second', async () => {
+    const { body } = await registryOf({
+      create: async (at, bytes) => storedAs(at, bytes),
+    }).create('a', event, written)
+    const { metadata } = JSON.parse(body.toString())
+    assert.equal(metadata.creationTimestamp, '2026-01-01T12:30:45Z')
+    assert.match(
+      metadata.uid,
+      /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/,
+    )
+  })
+})
+
+describe('an update', () => {
+  test('may leave out its version or say none, else it must be that of what is there', async () => {
+    const { registry } = await existing()
+    const update = async (resourceVersion?: string): Promise<unknown> => {
+      const metadata =
+        resourceVersion === undefined ? event.metadata : { ...event.metadata, resourceVersion }
+      return registry.update(key, { ...event, metadata }, written).then(
+        () => 'done',
+        ({ reason }) => reason,
+      )
+    }
+    for (const said of [undefined, '', '0', '00', '7003', '07003']) {
+      assert.equal(await update(said), 'done', said)
+    }
+    assert.equal(await update('7002'), 'Conflict')
+    assert.equal(await update('7'), 'Conflict')
+    assert.equal(await update('seven'), 'BadRequest')
+  })
+
+  test('that changes nothing hands back the very bytes that are there', async () => {
+    const { registry, changes } = await existing()
+    await registry.update(key, event, written)
+    await registry.patch(key, ({ old }) => ({ ...old }), written)
+    assert.deepEqual(changes, ['kept', 'kept'])
+  })
+})
+
+describe('deleting many', () => {
+  test('ends when all have ended, with the first failure; what is gone already does not matter', async () => {
+    const ended: string[] = []
+    const registry = registryOf({
+      update: async (at) => {
+        await new Promise((resolve) => setImmediate(resolve))
+        ended.push(at.name)
+        const kind = at.name === 'gone' ? 'missing' : 'unavailable'
+        throw new StorageError({ kind, message: '', key: at })
+      },
+    })
+    const keys = ['gone', 'one', 'other'].map((name) => ({ namespace: 'a', name }))
+    const options = { isDryRun: false, preconditions: {} }
+    await assert.rejects(registry.deleteAll(keys, options), { reason: 'ServiceUnavailable' })
+    assert.deepEqual(ended, ['gone', 'one', 'other'])
+    await registry.deleteAll(keys.slice(0, 1), options)
+  })
+})

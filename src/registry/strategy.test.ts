@@ -1,0 +1,123 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Event } from '../api/event.ts'
+import { afterDelete, changedEvent, isReleased, newEvent } from './strategy.ts'
+
+const birth = { name: 'n', namespace: 'ns', uid: 'u', at: '2026-01-01T00:00:00Z' }
+const now = '2026-02-03T04:05:06Z'
+
+function eventOf(metadata: Event['metadata'], note = 'x'): Event {
+  return { metadata, note } as Event
+}
+
+describe('a new event', () => {
+  test('has the server’s own fields from the server', () => {
+    const sent = eventOf({
+      name: 'theirs',
+      namespace: 'theirs',
+      uid: 'theirs',
+      resourceVersion: '7',
+      generation: 3,
+      selfLink: '/x',
+      creationTimestamp: '1999-01-01T00:00:00Z',
+      deletionTimestamp: '1999-01-01T00:00:00Z',
+      deletionGracePeriodSeconds: 5,
+      managedFields: [],
+      labels: { a: 'b' },
+      finalizers: ['example.com/f'],
+    })
+    assert.deepEqual(newEvent(sent, birth), {
+      metadata: {
+        name: 'n',
+        namespace: 'ns',
+        uid: 'u',
+        generation: 3,
+        creationTimestamp: '2026-01-01T00:00:00Z',
+        labels: { a: 'b' },
+        finalizers: ['example.com/f'],
+      },
+      note: 'x',
+    })
+  })
+
+  test('keeps the name it was sent with when none was made for it', () => {
+    const { metadata } = newEvent(eventOf({ name: 'theirs' }), { ...birth, name: undefined })
+    assert.equal(metadata.name, 'theirs')
+  })
+})
+
+describe('a changed event', () => {
+  const old = eventOf({
+    name: 'n',
+    namespace: 'ns',
+    uid: 'u',
+    generation: 2,
+    creationTimestamp: '2026-01-01T00:00:00Z',
+    labels: { a: 'b' },
+  })
+
+  test('is what was sent, with the server’s own fields as they were', () => {
+    const sent = eventOf(
+      { name: 'n', namespace: 'ns', generation: 9, creationTimestamp: now, resourceVersion: '3' },
+      'y',
+    )
+    const { labels: _labels, ...metadata } = old.metadata
+    assert.deepEqual(changedEvent(sent, old), { metadata, note: 'y' })
+  })
+
+  test('has no member that is undefined', () => {
+    const bare = eventOf({ name: 'n', namespace: 'ns' })
+    assert.deepEqual(Object.keys(changedEvent(bare, bare).metadata), ['name', 'namespace'])
+  })
+
+  test('goes on being deleted whatever is sent', () => {
+    const marked = eventOf({
+      ...old.metadata,
+      finalizers: ['example.com/f'],
+      deletionTimestamp: now,
+      deletionGracePeriodSeconds: 0,
+    })
+    const sent = eventOf({ ...old.metadata, deletionTimestamp: '1999-01-01T00:00:00Z' })
+    const { metadata } = changedEvent(sent, marked)
+    assert.equal(metadata.deletionTimestamp, now)
+    assert.equal(metadata.deletionGracePeriodSeconds, 0)
+    assert.equal(metadata.finalizers, undefined)
+    assert.equal(isReleased(changedEvent(sent, marked)), true)
+  })
+})
+
+describe('an event that is deleted', () => {
+  test('goes when nobody holds it', () => {
+    for (const finalizers of [undefined, [], ['orphan'], ['foregroundDeletion', 'orphan']]) {
+      const event = eventOf({ name: 'n', ...(finalizers === undefined ? {} : { finalizers }) })
+      assert.equal(afterDelete(event, now), undefined)
+    }
+  })
+
+  test('is marked when somebody does, and loses the finalizers of the garbage collector', () => {
+    const event = eventOf({ name: 'n', finalizers: ['orphan', 'example.com/f'] })
+    assert.deepEqual(afterDelete(event, now)?.metadata, {
+      name: 'n',
+      finalizers: ['example.com/f'],
+      deletionTimestamp: now,
+      deletionGracePeriodSeconds: 0,
+    })
+    assert.equal(event.metadata.deletionTimestamp, undefined)
+  })
+
+  test('is left alone when it is marked already', () => {
+    const event = eventOf({
+      name: 'n',
+      finalizers: ['example.com/f'],
+      deletionTimestamp: '2026-01-01T00:00:00Z',
+    })
+    assert.equal(afterDelete(event, now), event)
+  })
+
+  test('is released when it is marked and the last finalizer is gone', () => {
+    assert.equal(isReleased(eventOf({ deletionTimestamp: now })), true)
+    assert.equal(isReleased(eventOf({ deletionTimestamp: now, finalizers: [] })), true)
+    assert.equal(isReleased(eventOf({ deletionTimestamp: now, finalizers: ['f'] })), false)
+    assert.equal(isReleased(eventOf({ finalizers: [] })), false)
+  })
+})

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { setImmediate as turn } from 'node:timers/promises'
+import { type Answered, type EventApiUnderTest, startEventApi } from '../support/event-api.ts'
+import { makeEvent, type WireEvent } from '../support/event-client.ts'
+import { eventually } from '../support/eventually.ts'
+import { again } from '../support/load.ts'
+
+const finalizer = 'example.com/hold'
+
+describe('collection delete', () => {
+  let running: Awaited<ReturnType<typeof startEventApi>>
+  let api: EventApiUnderTest
+
+  before(async () => {
+    running = await startEventApi()
+    api = running.api
+  })
+
+  after(() => running[Symbol.asyncDispose]())
+
+  async function names(namespace: string): Promise<readonly string[]> {
+    const { json } = await api.call({ at: namespace })
+    return json.items.map(({ metadata }: WireEvent) => metadata.name)
+  }
+
+  function deleteAll(namespace: string, query: Record<string, string> = {}): Promise<Answered> {
+    return api.call({ method: 'DELETE', at: namespace, query })
+  }
+
+  test('all go, each is told once, and nobody else is touched', async () => {
+    const count = 5_000
+    await Promise.all([
+      api.fill('cleared', count),
+      api.fill('cleared-not', 20),
+      api.fill('clear', 20),
+    ])
+    await using watched = await api.watchFromNow('cleared')
+    const done = await deleteAll('cleared')
+    assert.equal(done.status, 200)
+    assert.equal(done.json.kind, 'Status')
+    assert.equal(done.json.status, 'Success')
+    assert.deepEqual(done.json.metadata, {})
+    assert.deepEqual(await names('cleared'), [])
+    await eventually('all are told', () => watched.frames.length >= count)
+    assert.equal(watched.frames.length, count)
+    assert.equal(new Set(watched.told).size, count)
+    assert.ok(watched.told.every((told) => told.startsWith('DELETED ')))
+    assert.equal((await names('cleared-not')).length, 20)
+    assert.equal((await names('clear')).length, 20)
+  })
+
+  test('with a limit it says where to go on, and repeating it finishes', async () => {
+    await api.fill('pieces', 1_100)
+    let token = ''
+    const left: number[] = []
+    do {
+      const { status, json } = await deleteAll('pieces', { limit: '500', continue: token })
+      assert.equal(status, 200)
+      assert.equal(json.status, 'Success')
+      token = json.metadata.continue ?? ''
+      left.push((await names('pieces')).length)
+    } while (token !== '')
+    assert.deepEqual(left, [600, 100, 0])
+    await api.fill('pieces', 30)
+    // Without the token as well: what is first then is what was left.
+    for (const remaining of [20, 10, 0]) {
+      await deleteAll('pieces', { limit: '10' })
+      assert.equal((await names('pieces')).length, remaining)
+    }
+  })
+
+  test('a limit beyond every measure deletes everything', async () => {
+    await api.fill('limitless', 600)
+    const { json } = await deleteAll('limitless', { limit: '9223372036854775807' })
+    assert.deepEqual(json.metadata, {})
+    assert.deepEqual(await names('limitless'), [])
+  })
+
+  test('a great one leaves room for what others write meanwhile', async () => {
+    await api.fill('great', 10_000)
+    const codes: number[] = []
+    const creating = again(async (round) => {
+      const body = makeEvent('beside', `e-${round}`)
+      codes.push((await api.call({ method: 'POST', at: 'beside', body })).status)
+      await turn()
+    })
+    const done = await deleteAll('great', { limit: '10000' })
+    await creating.stop()
+    assert.equal(done.status, 200)
+    assert.deepEqual(await names('great'), [])
+    assert.ok(codes.length > 20, `only ${codes.length} were written meanwhile`)
+    assert.deepEqual(new Set(codes), new Set([201]))
+  })
+
+  test('selectors choose, and a dry run does nothing', async () => {
+    await api.fill('chosen', 10, () => ({ labels: { of: 'one' } }))
+    await api.call({ method: 'POST', at: 'chosen', body: makeEvent('chosen', 'other') })
+    await deleteAll('chosen', { labelSelector: 'of=one', dryRun: 'All' })
+    assert.equal((await names('chosen')).length, 11)
+    await deleteAll('chosen', { labelSelector: 'of=one', fieldSelector: 'metadata.name!=e-000003' })
+    assert.deepEqual(await names('chosen'), ['e-000003', 'other'])
+    await deleteAll('chosen', { fieldSelector: 'metadata.namespace=elsewhere' })
+    assert.deepEqual(await names('chosen'), ['e-000003', 'other'])
+  })
+
+  test('finalizers keep their events, marked; the rest go', async () => {
+    await api.fill('held', 5)
+    const event = makeEvent('held', 'kept')
+    const body = { ...event, metadata: { ...event.metadata, finalizers: [finalizer] } }
+    await api.call({ method: 'POST', at: 'held', body })
+    assert.equal((await deleteAll('held')).status, 200)
+    const { json } = await api.call({ at: 'held' })
+    assert.deepEqual(
+      json.items.map(({ metadata }: Answered['json']) => [
+        metadata.name,
+        typeof metadata.deletionTimestamp,
+      ]),
+      [['kept', 'string']],
+    )
+    assert.equal((await deleteAll('held')).status, 200)
+  })
+
+  test('what is created meanwhile stays, also under names that came free', async () => {
+    await api.fill('busy', 2_000)
+    const created: string[] = []
+    const creating = again(async (round) => {
+      const body = makeEvent('busy', `new-${String(round).padStart(5, '0')}`)
+      assert.equal((await api.call({ method: 'POST', at: 'busy', body })).status, 201)
+      created.push(body.metadata.name)
+    })
+    await eventually('some are there', () => created.length > 3)
+    const first = created.length
+    const done = await deleteAll('busy')
+    assert.equal(done.status, 200)
+    await creating.stop()
+    const left = await names('busy')
+    assert.ok(left.every((name) => name.startsWith('new-')))
+    // Those that were there when it began may have gone; of the others none.
+    const began = created.length - left.length
+    assert.ok(began >= first && began < created.length)
+    assert.deepEqual(left, created.slice(began))
+  })
+
+  test('two at once do not get in each other’s way', async () => {
+    await api.fill('twice', 1_500)
+    const answers = await Promise.all([deleteAll('twice'), deleteAll('twice')])
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200],
+    )
+    assert.deepEqual(await names('twice'), [])
+  })
+})

@@ -1,0 +1,135 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import type { Chunk } from '../../src/http/exchange.ts'
+import { type EventApiUnderTest, startEventApi } from '../support/event-api.ts'
+import { makeEvent, type WireEvent } from '../support/event-client.ts'
+import { eventually } from '../support/eventually.ts'
+
+/** Little enough that memory forgets as soon as etcd does. */
+const bounds = {
+  historyBounds: { changesMax: 4, bytesMax: 1024 * 1024 },
+  memoryBounds: { statesMax: 1, stateAgeMsMax: 0, stateBytesMax: 0 },
+}
+
+describe('the API after etcd was compacted', () => {
+  let running: Awaited<ReturnType<typeof startEventApi>>
+  let api: EventApiUnderTest
+  /** Before the compaction. */
+  let old: string
+  let token: string
+
+  before(async () => {
+    running = await startEventApi(bounds)
+    api = running.api
+    for (const name of ['e1', 'e2', 'e3', 'e4', 'e5']) await create(name)
+    const page = await api.call({ at: 'a', query: { limit: 2 } })
+    assert.deepEqual(namesOf(page.json.items), ['e1', 'e2'])
+    token = page.json.metadata.continue
+    old = page.json.metadata.resourceVersion
+    await api.call({ method: 'DELETE', at: 'a/e3' })
+    await create('e6')
+    for (let number = 0; number < 8; number++) await create(`later-${number}`)
+    await api.compact()
+    await create('e7')
+  })
+
+  after(() => running[Symbol.asyncDispose]())
+
+  async function create(name: string): Promise<void> {
+    const namespace = name.startsWith('e') ? 'a' : 'b'
+    const body = makeEvent(namespace, name)
+    assert.equal((await api.call({ method: 'POST', at: namespace, body })).status, 201)
+  }
+
+  test('a page of a state that is gone is 410, with a token that finishes the list', async () => {
+    const gone = await api.call({ at: 'a', query: { limit: 2, continue: token } })
+    assert.equal(gone.status, 410)
+    assert.equal(gone.json.reason, 'Expired')
+    assert.match(gone.json.message, /The provided continue parameter is too old/)
+    assert.equal(gone.headers['retry-after'], undefined)
+    const names: string[] = []
+    let next = gone.json.metadata.continue
+    for (let pages = 0; next !== undefined && pages < 10; pages++) {
+      const page = await api.call({ at: 'a', query: { limit: 2, continue: next } })
+      assert.equal(page.status, 200)
+      names.push(...namesOf(page.json.items))
+      next = page.json.metadata.continue
+    }
+    assert.deepEqual(names, ['e4', 'e5', 'e6', 'e7'])
+  })
+
+  test('the rest may also be had at once', async () => {
+    const gone = await api.call({ at: 'a', query: { continue: token } })
+    const query = { continue: gone.json.metadata.continue }
+    const rest = await api.call({ at: 'a', query })
+    assert.deepEqual(namesOf(rest.json.items), ['e4', 'e5', 'e6', 'e7'])
+    assert.equal(rest.json.metadata.continue, undefined)
+  })
+
+  test('a collection delete goes on by such a token as well', async () => {
+    const query = { continue: token, limit: 1, dryRun: 'All' }
+    const gone = await api.call({ method: 'DELETE', at: 'a', query })
+    assert.equal(gone.status, 410)
+    const going = { ...query, continue: gone.json.metadata.continue }
+    const { status, json } = await api.call({ method: 'DELETE', at: 'a', query: going })
+    assert.equal(status, 200)
+    assert.equal(typeof json.metadata.continue, 'string')
+  })
+
+  test('exactly that state, asked for by its version, is 410 without a token', async () => {
+    const queries = [
+      { resourceVersion: old, resourceVersionMatch: 'Exact' },
+      { resourceVersion: old, resourceVersionMatch: 'Exact', limit: 2 },
+      { resourceVersion: old, limit: 2 },
+    ]
+    for (const query of queries) {
+      const { status, json } = await api.call({ at: 'a', query })
+      assert.equal(status, 410)
+      assert.equal(json.reason, 'Expired')
+      assert.equal(json.metadata.continue, undefined)
+    }
+  })
+
+  test('a state that is not older is there', async () => {
+    const query = { resourceVersion: old, resourceVersionMatch: 'NotOlderThan' }
+    const { status, json } = await api.call({ at: 'a', query })
+    assert.equal(status, 200)
+    assert.equal(json.items.length, 6)
+  })
+
+  test('a long list whose state goes while it is read is cut off, not taken for whole', async () => {
+    await api.fill('long', 1_600)
+    const { status, body } = await api.ask({ at: 'long' })
+    assert.equal(status, 200)
+    const chunks = (body as AsyncIterable<Chunk>)[Symbol.asyncIterator]()
+    await chunks.next()
+    await chunks.next()
+    await create('later-still')
+    await api.compact()
+    await create('later-yet')
+    await eventually('memory has moved on', () => api.storage.stats().statesKept === 0)
+    await assert.rejects(
+      async () => {
+        while ((await chunks.next()).done !== true);
+      },
+      { reason: 'Expired' },
+    )
+  })
+
+  test('a watch from there begins, says that it is too old, and ends', async () => {
+    for (const query of [{ resourceVersion: old }, { resourceVersion: '1' }]) {
+      await using watched = await api.watch('a', query)
+      assert.equal(watched.status, 200)
+      await watched.ended
+      const [frame, ...more] = watched.frames
+      assert.deepEqual(more, [])
+      assert.equal(frame?.type, 'ERROR')
+      assert.equal(frame?.object.code, 410)
+      assert.match(frame?.object.message ?? '', /watch is too old/)
+    }
+  })
+})
+
+function namesOf(items: readonly WireEvent[]): readonly string[] {
+  return items.map(({ metadata }) => metadata.name)
+}

@@ -1,0 +1,132 @@
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { type EventApiUnderTest, pathOf, startEventApi } from '../support/event-api.ts'
+import { makeEvent } from '../support/event-client.ts'
+import { openClient, PROTOCOLS } from '../support/http-client.ts'
+import type { TestListener } from '../support/listener.ts'
+import type { Call } from '../support/raw-http1.ts'
+import { RawHttp1 } from '../support/raw-http1.ts'
+
+const headers = { authorization: 'Bearer x', 'content-type': 'application/json' }
+
+describe('requests over a connection', () => {
+  let running: Awaited<ReturnType<typeof startEventApi>>
+  let api: EventApiUnderTest
+  let listener: TestListener
+
+  before(async () => {
+    running = await startEventApi()
+    api = running.api
+    listener = await api.listen()
+    await api.call({ method: 'POST', at: 'a', body: makeEvent('a', 'e') })
+  })
+
+  after(async () => {
+    assert.deepEqual(listener.bugs, [])
+    await listener[Symbol.asyncDispose]()
+    await running[Symbol.asyncDispose]()
+  })
+
+  for (const protocol of PROTOCOLS) {
+    const ask = async (call: Call) => {
+      using client = await openClient(protocol, listener.port)
+      return await client.request({ ...call, headers: { ...headers, ...call.headers } })
+    }
+
+    test(`${protocol}: methods that no path has are refused with a Status`, async () => {
+      for (const at of ['', 'a', 'a/e']) {
+        for (const method of ['HEAD', 'OPTIONS', 'TRACE', 'SEARCH']) {
+          const answer = await ask({ method, path: pathOf(at) })
+          assert.equal(answer.status, 405, `${method} ${at}`)
+          if (method === 'HEAD') assert.equal(answer.body.length, 0)
+          else assert.equal(JSON.parse(answer.body.toString()).reason, 'MethodNotAllowed')
+        }
+      }
+      for (const [method, at] of [
+        ['POST', ''],
+        ['DELETE', ''],
+        ['PUT', 'a'],
+        ['PATCH', 'a'],
+        ['POST', 'a/e'],
+      ] as const) {
+        assert.equal((await ask({ method, path: pathOf(at) })).status, 405, `${method} ${at}`)
+      }
+    })
+
+    test(`${protocol}: parameters that nobody knows are nobody’s business`, async () => {
+      const query = '?no=such&__proto__=x&constructor=y&limit=5&=&&%00=%ff'
+      for (const at of ['', 'a', 'a/e']) {
+        assert.equal((await ask({ path: pathOf(at) + query })).status, 200, at)
+      }
+    })
+
+    test(`${protocol}: a warning of any letters arrives`, async () => {
+      const name = `${protocol}-warned`
+      const field = 'größe "\\\n\u0085📣'
+      const body = JSON.stringify({ ...makeEvent('a', name), [field]: 1 })
+      const answer = await ask({ method: 'POST', path: pathOf('a'), body })
+      assert.equal(answer.status, 201)
+      const bytes = Buffer.from(answer.headers['warning'] ?? '', 'latin1')
+      assert.match(bytes.toString(), /^299 - "unknown field .*größe.*📣/)
+      const many = Object.fromEntries(
+        Array.from({ length: 500 }, (_, index) => [`${index}${'ß'.repeat(300)}`, 1]),
+      )
+      const long = await ask({
+        method: 'POST',
+        path: pathOf('a'),
+        body: JSON.stringify({ ...makeEvent('a', `${name}-a-lot`), ...many }),
+      })
+      assert.equal(long.status, 201)
+      assert.ok((long.headers['warning'] ?? '').length < 16 * 1024)
+    })
+
+    test(`${protocol}: names of any letters are looked for, and not found`, async () => {
+      const names = ['..', '%2e%2e', 'a%00b', '%f0%9f%93%a3', 'x'.repeat(5000), '__proto__', '%20']
+      for (const name of names) {
+        const path = pathOf(`a/${name}`)
+        for (const method of ['GET', 'DELETE']) {
+          const answer = await ask({ method, path })
+          assert.equal(answer.status, 404, `${method} ${name.slice(0, 30)}`)
+        }
+        const patch = { 'content-type': 'application/merge-patch+json' }
+        const patched = await ask({ method: 'PATCH', path, headers: patch, body: '{}' })
+        assert.equal(patched.status, 404)
+        const put = await ask({ method: 'PUT', path, body: JSON.stringify(makeEvent('a', 'e')) })
+        assert.equal(put.status, 400)
+      }
+    })
+
+    test(`${protocol}: a namespace of any letters is empty, and takes nothing`, async () => {
+      for (const namespace of ['..', 'a%00b', '%f0%9f%93%a3', 'x'.repeat(5000), '__proto__']) {
+        const path = pathOf(namespace)
+        assert.equal((await ask({ path })).status, 200)
+        const posted = decodeURIComponent(namespace)
+        const body = JSON.stringify(makeEvent(posted, 'e'))
+        assert.equal((await ask({ method: 'POST', path, body })).status, 422)
+      }
+    })
+
+    test(`${protocol}: who asks before it sends is told to go on`, async () => {
+      const answer = await ask({
+        method: 'POST',
+        path: pathOf('a'),
+        headers: { expect: '100-continue' },
+        body: JSON.stringify(makeEvent('a', `${protocol}-expected`)),
+      })
+      assert.equal(answer.status, 201)
+      assert.deepEqual(answer.informational, [100])
+    })
+  }
+
+  test('who asks before it sends, and would be refused anyway, need not send', async () => {
+    const connection = await RawHttp1.open(listener.port)
+    const head = `POST ${pathOf('a')} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer x\r\n`
+    connection.send(
+      `${head}content-type: application/xml\r\nexpect: 100-continue\r\ncontent-length: 1000\r\n\r\n`,
+    )
+    const answer = await connection.readAnswer('POST')
+    connection.close()
+    assert.equal(answer.status, 415)
+    assert.deepEqual(answer.informational, [])
+  })
+})

@@ -1,0 +1,252 @@
+import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached-storage.ts'
+import { eventsService, eventsServiceName } from '../../src/endpoints/events-service.ts'
+import { lateResponse, serve } from '../../src/endpoints/serve.ts'
+import { Services } from '../../src/endpoints/services.ts'
+import { EtcdClient } from '../../src/etcd/client.ts'
+import type { Chunk, Handler, Response } from '../../src/http/exchange.ts'
+import { silentLog } from '../../src/lib/log.ts'
+import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
+import { revisionOf } from '../../src/storage/resource-version.ts'
+import { startEtcd } from './etcd.ts'
+import { makeEvent, type WatchFrame } from './event-client.ts'
+import {
+  startListener,
+  startPlainListener,
+  type TestListener,
+  type TestListenerOptions,
+} from './listener.ts'
+import { inParallel } from './load.ts'
+import { openTo } from './open-gate.ts'
+
+const group = 'events.k8s.io'
+const base = `/apis/${group}/v1`
+/** As the server has it. */
+const callTimeoutMsDefault = 10_000
+export const token = 'secret'
+
+export interface EventApiOptions
+  extends Pick<CachedStorageOptions, 'historyBounds' | 'memoryBounds'> {
+  /** How long etcd may take to answer a read. */
+  readonly callTimeoutMs?: number
+}
+
+export interface Call {
+  readonly method?: string
+  /** From the namespace on: `demo`, `demo/name`; empty for all namespaces. */
+  readonly at: string
+  readonly query?: Readonly<Record<string, string | number | boolean>>
+  readonly headers?: Readonly<Record<string, string>>
+  /** What is no text goes out as JSON. */
+  readonly body?: unknown
+  readonly signal?: AbortSignal
+}
+
+export interface Answered {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly text: string
+  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
+  readonly json: any
+}
+
+/**
+ * Everything between a request and etcd, in this process: the handler as the server has it, over
+ * the engine as the server has it. For `await using`.
+ */
+export class EventApiUnderTest implements AsyncDisposable {
+  readonly handler: Handler
+  readonly storage: CachedStorage
+  readonly client: EtcdClient
+  readonly #written: EtcdStorage
+  readonly #end = new AbortController()
+  readonly #running: Promise<void>
+
+  /** Resolves when memory has been filled. */
+  static async start(
+    endpoints: readonly string[],
+    options: EventApiOptions = {},
+  ): Promise<EventApiUnderTest> {
+    const api = new EventApiUnderTest(endpoints, options)
+    await api.storage.synced
+    return api
+  }
+
+  private constructor(endpoints: readonly string[], options: EventApiOptions) {
+    const { callTimeoutMs = callTimeoutMsDefault, ...cacheOptions } = options
+    this.client = new EtcdClient({ endpoints, defaultTimeoutMs: callTimeoutMs })
+    this.#written = new EtcdStorage({
+      client: this.client,
+      prefix: '/registry',
+      recall: (key) => this.storage.recall(key),
+      onCorrupt: (key) => {
+        throw new Error(`not an event: ${key}`)
+      },
+    })
+    this.storage = new CachedStorage({ inner: this.#written, log: silentLog, ...cacheOptions })
+    this.#running = this.storage.run(this.#end.signal)
+    const services = new Services([eventsServiceName(group)])
+    services.install(eventsService({ storage: this.storage, group }))
+    const user = { name: 'tester', groups: [] }
+    this.handler = serve({
+      services,
+      ...openTo(user),
+      log: silentLog,
+      isTurningAway: () => false,
+    })
+  }
+
+  async ask(call: Call): Promise<Response> {
+    const { method = 'GET', query = {}, headers = {}, body, signal } = call
+    const bytes = bodyBytes(body)
+    return this.handler({
+      method,
+      path: pathOf(call.at),
+      query: queryOf(query),
+      headers: {
+        authorization: `Bearer ${token}`,
+        ...(bytes.length > 0 ? { 'content-type': 'application/json' } : {}),
+        ...headers,
+      },
+      peer: { address: '127.0.0.1', isLoopback: true, clientCertificate: () => undefined },
+      signal: signal ?? new AbortController().signal,
+      body: async () => bytes,
+    })
+  }
+
+  /** The whole answer. */
+  async call(call: Call): Promise<Answered> {
+    const { status, headers, body } = await this.ask(call)
+    const text = await textOf(body)
+    const isJson = text.startsWith('{') && headers['content-type']?.includes('json') === true
+    return { status, headers, text, json: isJson ? JSON.parse(text) : undefined }
+  }
+
+  /** A watch, read in the background from now on. */
+  async watch(at: string, query: Call['query'] = {}): Promise<Watched> {
+    const end = new AbortController()
+    const response = await this.ask({ at, query: { watch: true, ...query }, signal: end.signal })
+    return new Watched(response, end)
+  }
+
+  /** A watch of all that comes after this call, however late it begins. */
+  async watchFromNow(at: string): Promise<Watched> {
+    const { json } = await this.call({ at, query: { limit: 1 } })
+    return this.watch(at, { resourceVersion: json.metadata.resourceVersion })
+  }
+
+  /** Many events at once, past the API: `e-000000` and so on. */
+  async fill(
+    namespace: string,
+    count: number,
+    fieldsOf: (index: number) => Parameters<typeof makeEvent>[2] = () => ({}),
+  ): Promise<void> {
+    await inParallel(count, 1_000, async (index) => {
+      const name = `e-${String(index).padStart(6, '0')}`
+      const made = makeEvent(namespace, name, fieldsOf(index))
+      const { kind: _kind, apiVersion: _version, metadata: sent, ...event } = made
+      const uid = '5b1f2f5e-6f0b-4e0e-9d3c-0a6f1f3a9b11'
+      const metadata = { ...sent, uid, creationTimestamp: '2026-01-01T00:00:00Z' }
+      // As it is stored: the metadata first.
+      const body = Buffer.from(JSON.stringify({ metadata, ...event }))
+      await this.storage.create({ namespace, name }, body)
+    })
+  }
+
+  listen(options?: TestListenerOptions): Promise<TestListener> {
+    return startListener(this.handler, { lateResponse, ...options })
+  }
+
+  listenPlain(options?: Omit<TestListenerOptions, 'tls'>): Promise<TestListener> {
+    return startPlainListener(this.handler, { lateResponse, ...options })
+  }
+
+  /** Makes etcd forget everything before the present. */
+  async compact(): Promise<void> {
+    const { signal } = new AbortController()
+    await this.client.compact(revisionOf(await this.storage.currentVersion({ signal })))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort()
+    await this.#running
+    await this.#written.close()
+    this.client.close()
+  }
+}
+
+/** With an etcd of its own. */
+export async function startEventApi(
+  options?: EventApiOptions,
+): Promise<{ readonly api: EventApiUnderTest } & AsyncDisposable> {
+  const etcd = await startEtcd()
+  const api = await EventApiUnderTest.start(etcd.endpoints, options)
+  return {
+    api,
+    [Symbol.asyncDispose]: async () => {
+      await api[Symbol.asyncDispose]()
+      await etcd[Symbol.asyncDispose]()
+    },
+  }
+}
+
+/** A watch as it was answered, and all it has told so far. */
+export class Watched implements AsyncDisposable {
+  readonly status: number
+  readonly frames: WatchFrame[] = []
+  /** Resolves at its orderly end; rejects when it broke off. */
+  readonly ended: Promise<void>
+  readonly #end: AbortController
+
+  constructor(response: Response, end: AbortController) {
+    this.status = response.status
+    this.#end = end
+    this.ended = this.#read(response.body)
+    this.ended.catch(() => {}) // Told to whoever waits for it.
+  }
+
+  get told(): readonly string[] {
+    return this.frames.map(({ type, object }) => `${type} ${object.metadata.name}`)
+  }
+
+  /** As when the client leaves, or the server does. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#end.abort()
+    await this.ended.catch(() => {})
+  }
+
+  async #read(body: Response['body']): Promise<void> {
+    let rest = ''
+    for await (const chunk of body as AsyncIterable<Chunk>) {
+      const lines = (rest + Buffer.from(chunk).toString()).split('\n')
+      rest = lines.pop() ?? ''
+      for (const line of lines) this.frames.push(JSON.parse(line))
+    }
+  }
+}
+
+/** The path of a call, for those who go over a connection. */
+export function pathOf(at: string): string {
+  if (at === '') return `${base}/events`
+  const [namespace, name] = at.split('/')
+  const collection = `${base}/namespaces/${namespace}/events`
+  return name === undefined ? collection : `${collection}/${name}`
+}
+
+async function textOf(body: Response['body']): Promise<string> {
+  if (typeof body === 'string') return body
+  if (body instanceof Uint8Array) return Buffer.from(body).toString()
+  const chunks: Buffer[] = []
+  for await (const chunk of body) chunks.push(Buffer.from(chunk))
+  return Buffer.concat(chunks).toString()
+}
+
+function queryOf(query: NonNullable<Call['query']>): URLSearchParams {
+  const params = new URLSearchParams()
+  for (const [name, value] of Object.entries(query)) params.append(name, String(value))
+  return params
+}
+
+function bodyBytes(body: unknown): Buffer {
+  if (body === undefined) return Buffer.alloc(0)
+  return Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))
+}
