@@ -194,6 +194,8 @@ async function askHttp1(server: Tidings, path: string, ask: Ask): Promise<Answer
     timeout: ask.timeoutMs ?? 15_000,
   })
   request.on('timeout', () => request.destroy(new Error(`${path}: no answer in time`)))
+  // An answer may overtake the body it did not need, and the connection be closed with it.
+  request.on('error', () => {})
   request.end(ask.body)
   const [response] = await once(request, 'response')
   return { status: response.statusCode, headers: response.headers, body: await text(response) }
@@ -209,6 +211,7 @@ async function askHttp2(server: Tidings, path: string, ask: Ask): Promise<Answer
       ':method': ask.method ?? 'GET',
       ...(ask.headers ?? {}),
     })
+    session.on('error', () => {})
     stream.setTimeout(ask.timeoutMs ?? 15_000, () => stream.destroy(new Error(`${path}: too late`)))
     stream.end(ask.body)
     const [headers] = await once(stream, 'response')
