@@ -31,15 +31,22 @@ export class StructType {
   readonly name: string
   readonly fields: readonly Field[]
   readonly #byName: ReadonlyMap<string, Field>
+  readonly #byNumber: ReadonlyMap<number, Field>
 
   constructor(name: string, fields: readonly Field[]) {
     this.name = name
     this.fields = fields
     this.#byName = new Map(fields.map((field) => [field.name, field]))
+    this.#byNumber = new Map(fields.map((field) => [field.number, field]))
   }
 
   field(name: string): Field | undefined {
     return this.#byName.get(name)
+  }
+
+  /** By its number in protobuf. */
+  byNumber(number: number): Field | undefined {
+    return this.#byNumber.get(number)
   }
 }
 
