@@ -1,5 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
+import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { buildInfo } from './build-info.ts'
 import { discoveryService } from './endpoints/discovery.ts'
 import { eventsService, eventsServiceName } from './endpoints/events-service.ts'
@@ -59,6 +60,8 @@ export class Server {
   readonly #engine: Engine
   readonly #startup: Startup
   readonly #services: Services
+  /** The same events under two names. */
+  readonly #groups: readonly EventGroup[]
   readonly #healthMetrics = new HealthMetrics()
   readonly #listeners: Listener[] = []
   /** What looks at files for as long as we run. */
@@ -80,13 +83,14 @@ export class Server {
       ],
       log,
     )
+    this.#groups = [eventsGroup(options.eventsGroup), coreGroup]
     this.#services = new Services([
       'health',
       'version',
       METRICS_PATH,
       SLIS_PATH,
       'discovery',
-      eventsServiceName(options.eventsGroup),
+      ...this.#groups.map(eventsServiceName),
     ])
     this.#services.install({
       name: 'health',
@@ -190,7 +194,7 @@ export class Server {
   async #openEngine(): Promise<void> {
     await this.#engine.open((error) => this.#onFatal(error))
     const { storage } = this.#engine
-    this.#services.install(eventsService({ storage, group: this.#options.eventsGroup }))
+    for (const group of this.#groups) this.#services.install(eventsService({ storage, group }))
   }
 
   #installServices(): void {

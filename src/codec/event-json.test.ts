@@ -12,7 +12,7 @@ import {
   strictDecodingError,
 } from './event-json.ts'
 
-const options = { apiVersion: 'events.k8s.io/v1' }
+const options = eventsGroup('events.k8s.io')
 
 const scheduled = {
   apiVersion: 'events.k8s.io/v1',

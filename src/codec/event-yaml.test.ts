@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { StatusError } from '../api/status.ts'
 import { decodeEventYaml } from './event-yaml.ts'
 
-const options = { apiVersion: 'events.k8s.io/v1' }
+const options = eventsGroup('events.k8s.io')
 
 test('decodeEventYaml reads an event, and tells repeated names before unknown ones', () => {
   const body = `apiVersion: events.k8s.io/v1

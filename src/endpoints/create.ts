@@ -10,12 +10,12 @@ import { readCreateOptions } from './write-options.ts'
  * The form of the answer is settled before the body is read: a client that asks for one we lack
  * must get its 406 having changed nothing.
  */
-export function createEvent({ registry, forms, apiVersion }: EventApi): Endpoint<EventCollection> {
+export function createEvent({ registry, forms, group }: EventApi): Endpoint<EventCollection> {
   return async (request, { namespace }) => {
     const form = forms.answer(negotiateObject(request))
     const body = await receiveBody(request)
     const { fieldValidation, isDryRun } = readCreateOptions(request.query)
-    const { event, warnings } = readSentEvent(body, { apiVersion, fieldValidation })
+    const { event, warnings } = readSentEvent(body, { group, fieldValidation })
     await afterReading(body.bytes)
     const created = await registry.create(namespace, placedIn(namespace, event), { isDryRun })
     return eventResponse(201, form, created, warnings)

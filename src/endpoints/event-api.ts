@@ -1,4 +1,6 @@
+import type { EventGroup } from '../api/event-groups.ts'
 import type { EventForms } from '../codec/event-forms.ts'
+import type { EventView } from '../codec/event-shapes.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import type { EventLister } from '../registry/listing.ts'
 import type { EventRegistry } from '../registry/registry.ts'
@@ -7,8 +9,10 @@ import type { EventPath } from './event-routes.ts'
 
 /** What the verbs work with. */
 export interface EventApi {
-  /** `<group>/v1`. */
-  readonly apiVersion: string
+  /** Under which they are asked for. */
+  readonly group: EventGroup
+  /** How they are shown there. */
+  readonly view: EventView
   readonly registry: EventRegistry
   readonly lister: EventLister
   readonly storage: Pick<EventStorage, 'watch' | 'currentVersion'>

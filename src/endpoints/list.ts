@@ -13,10 +13,10 @@ import { negotiateList } from './negotiate.ts'
  * Goes out as it is read, at the client's pace; a short one in one piece. When the state cannot be
  * read to its end the answer is cut off, so that nobody takes a part for the whole.
  */
-export function listEvents({ lister, forms }: EventApi): Endpoint {
+export function listEvents({ lister, forms, group }: EventApi): Endpoint {
   return async (request, path) => {
     const form = forms.answer(negotiateList(request))
-    const options = readOptions(request.query, path)
+    const options = readOptions(request.query, path, group)
     const listing = await lister.list({ ...listQuery(path, options), signal: request.signal })
     return listResponse(form, listing)
   }

@@ -1,7 +1,8 @@
 import type { Event } from '../api/event.ts'
 import { eventType } from '../api/schema.ts'
 import { badRequest, StatusError } from '../api/status.ts'
-import { decodeEventTree, eventTree } from '../codec/event-json.ts'
+import { decodeEventTree } from '../codec/event-json.ts'
+import { eventTree } from '../codec/event-view.ts'
 import {
   EVENT_VALUES_MAX,
   JSON_VALUES_MAX,
@@ -29,7 +30,7 @@ import {
 import { type FieldValidation, readPatchOptions } from './write-options.ts'
 
 /** PATCH …/namespaces/{namespace}/events/{name}, by JSON patch, merge patch or strategic merge. */
-export function patchEvent({ registry, forms, apiVersion }: EventApi): Endpoint<OneEvent> {
+export function patchEvent({ registry, forms, group, view }: EventApi): Endpoint<OneEvent> {
   return async (request, { namespace, name }) => {
     const format = patchFormat(request)
     const form = forms.answer(negotiateObject(request))
@@ -41,7 +42,7 @@ export function patchEvent({ registry, forms, apiVersion }: EventApi): Endpoint<
     const patch = await patchReading(body, format)
     let warnings: readonly string[] = []
     const change = (current: CurrentEvent): Event => {
-      const sent = patched(current, patch(), { apiVersion, fieldValidation })
+      const sent = patched(current, patch(), { group, view, fieldValidation })
       ;({ warnings } = sent)
       checkName(sent.event, name)
       return placedIn(namespace, sent.event)
@@ -109,13 +110,13 @@ function readPatch(body: Buffer, format: Exclude<PatchFormat, 'apply'>): Patch {
 function patched(
   { stored }: CurrentEvent,
   patch: Patch,
-  options: { readonly apiVersion: string; readonly fieldValidation: FieldValidation },
+  options: Pick<EventApi, 'group' | 'view'> & { readonly fieldValidation: FieldValidation },
 ): SentEvent {
-  const tree = eventTree(stored.body, options)
+  const tree = eventTree(stored.body, options.view)
   const metadata = tree['metadata'] as { [name: string]: Json }
   setMember(metadata, 'resourceVersion', formatVersion(stored.version))
   try {
-    const decoded = decodeEventTree(patch.apply(tree), options)
+    const decoded = decodeEventTree(patch.apply(tree), options.group)
     const problems = [...patch.problems, ...decoded.problems]
     if (options.fieldValidation === 'Strict' && problems.length > 0) {
       throw unusable(`strict decoding error: ${problems.join(', ')}`)

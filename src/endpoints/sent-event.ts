@@ -1,6 +1,7 @@
 /** Events in request bodies: read, held against the path, and warned about. */
 import { setImmediate } from 'node:timers/promises'
 import type { Event } from '../api/event.ts'
+import type { EventGroup } from '../api/event-groups.ts'
 import { dedupOwnerReferences } from '../api/owner-references.ts'
 import { cutText } from '../api/problems.ts'
 import { badRequest, entityTooLarge } from '../api/status.ts'
@@ -53,12 +54,14 @@ export async function afterReading(bytes: Buffer): Promise<void> {
 
 export function readSentEvent(
   { bytes, mediaType }: SentBody,
-  options: { readonly apiVersion: string; readonly fieldValidation: FieldValidation },
+  options: { readonly group: EventGroup; readonly fieldValidation: FieldValidation },
 ): SentEvent {
   const decoded =
-    mediaType === 'json' ? decodeEventBody(bytes, options) : decodeEventYaml(bytes, options)
+    mediaType === 'json'
+      ? decodeEventBody(bytes, options.group)
+      : decodeEventYaml(bytes, options.group)
   if (options.fieldValidation === 'Strict' && decoded.problems.length > 0) {
-    throw strictDecodingError(decoded.problems, options.apiVersion)
+    throw strictDecodingError(decoded.problems, options.group.apiVersion)
   }
   return acceptedEvent(decoded, options.fieldValidation)
 }

@@ -5,12 +5,12 @@ import { afterReading, checkName, placedIn, readSentEvent, receiveBody } from '.
 import { readUpdateOptions } from './write-options.ts'
 
 /** PUT …/namespaces/{namespace}/events/{name}: replaces the event, or creates it. */
-export function updateEvent({ registry, forms, apiVersion }: EventApi): Endpoint<OneEvent> {
+export function updateEvent({ registry, forms, group }: EventApi): Endpoint<OneEvent> {
   return async (request, { namespace, name }) => {
     const form = forms.answer(negotiateObject(request))
     const body = await receiveBody(request)
     const { fieldValidation, isDryRun } = readUpdateOptions(request.query)
-    const sent = readSentEvent(body, { apiVersion, fieldValidation })
+    const sent = readSentEvent(body, { group, fieldValidation })
     const event = placedIn(namespace, sent.event)
     checkName(event, name)
     await afterReading(body.bytes)

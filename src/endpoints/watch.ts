@@ -27,7 +27,7 @@ export function watchEvents(api: EventApi): Endpoint {
   let watchers = 0
   return async (request, path) => {
     const forms = api.forms.watch(negotiateWatch(request))
-    const plan = watchPlan(path, readOptions(request.query, path))
+    const plan = watchPlan(path, readOptions(request.query, path, api.group))
     if (watchers >= watchersMax) {
       throw tooManyRequests('this replica has all the watchers it can carry', retryAfterSeconds)
     }

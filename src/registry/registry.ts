@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import type { Event } from '../api/event.ts'
-import { createProblems, updateProblems } from '../api/event-validation.ts'
+import type { EventGroup } from '../api/event-groups.ts'
+import type { FieldError } from '../api/field-error.ts'
 import { generatedName, RandomSuffixes } from '../api/random-suffix.ts'
 import { badRequest, invalid, StatusError } from '../api/status.ts'
 import { encodeEvent } from '../codec/event-json.ts'
@@ -31,8 +32,8 @@ const nameAttempts = 8
 
 export interface RegistryOptions {
   readonly storage: EventStorage
-  /** The API group that events are served under; messages name it. */
-  readonly group: string
+  /** Under which they are asked for: how they are named, and what they are held to. */
+  readonly group: EventGroup
   /** Milliseconds since 1970, for the times that events are given. */
   readonly now?: (() => number) | undefined
 }
@@ -76,12 +77,14 @@ export interface Deleted {
 export class EventRegistry {
   readonly names: ResourceNames
   readonly #storage: EventStorage
+  readonly #group: EventGroup
   readonly #now: () => number
 
   constructor(options: RegistryOptions) {
     this.#storage = options.storage
     this.#now = options.now ?? Date.now
-    this.names = resourceNames(options.group)
+    this.#group = options.group
+    this.names = resourceNames(options.group.name)
   }
 
   async get(key: EventKey, options: ReadOptions): Promise<ShownEvent> {
@@ -192,14 +195,14 @@ export class EventRegistry {
   #next(sent: Event, { stored, old }: CurrentEvent): Decision {
     this.#checkVersion(stored, sent.metadata.resourceVersion)
     const event = changedEvent(sent, old)
-    this.#check(event, updateProblems(event, old))
+    this.#check(event, this.#group.updateProblems(event, old))
     return { event, isRemoved: isReleased(event) }
   }
 
   #asNew(key: EventKey, sent: Event): Decision {
     if (sent.metadata.uid !== undefined) throw this.#wrongUid(key, sent.metadata.uid, '')
     const event = newEvent(sent, { ...this.#birth(key.namespace), name: key.name })
-    this.#check(event, createProblems(event))
+    this.#check(event, this.#group.createProblems(event))
     return { event, isRemoved: false }
   }
 
@@ -209,7 +212,7 @@ export class EventRegistry {
     options: WriteOptions & { readonly name: string | undefined },
   ): Promise<ShownEvent> {
     const event = newEvent(sent, { ...this.#birth(namespace), name: options.name })
-    this.#check(event, createProblems(event))
+    this.#check(event, this.#group.createProblems(event))
     const key = { namespace, name: event.metadata.name ?? '' }
     try {
       return await this.#insert(key, encodeEvent(event), options)
@@ -245,7 +248,7 @@ export class EventRegistry {
     throw conflict(this.names, key.name, MODIFIED)
   }
 
-  #check(event: Event, problems: ReturnType<typeof createProblems>): void {
+  #check(event: Event, problems: readonly FieldError[]): void {
     if (problems.length > 0) {
       throw invalid({ kind: 'Event', name: event.metadata.name ?? '' }, problems)
     }
