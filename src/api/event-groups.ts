@@ -3,6 +3,8 @@
  * group that was configured) and the older core/v1. Inside they have one shape; what differs is how
  * callers name the fields and how much new events are held to.
  */
+
+import { coreEventType } from './core-schema.ts'
 import type { Event } from './event.ts'
 import {
   coreCreateProblems,
@@ -12,7 +14,7 @@ import {
 } from './event-validation.ts'
 import type { FieldError } from './field-error.ts'
 import { coreFieldNames, eventFieldNames, type FieldNames } from './field-selector.ts'
-import { coreEventType, eventType, type StructType } from './schema.ts'
+import { eventType, type StructType } from './schema.ts'
 
 export interface EventGroup {
   /** Empty for the group without a name. */

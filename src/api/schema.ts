@@ -24,6 +24,8 @@ export interface Field {
   readonly keepsZero?: true
   /** Lists whose entries a strategic merge matches: by this member, or as a set of texts. */
   readonly mergeBy?: string
+  /** The published schema asks for it. What else a new event must have is a matter of validation. */
+  readonly isRequired?: true
   readonly doc: string
 }
 
@@ -50,17 +52,16 @@ export class StructType {
   }
 }
 
+/** A text that is always there. */
+function requiredText(name: string, number: number, doc: string): Field {
+  return { name, number, type: 'string', whenUnset: '""', isRequired: true, doc }
+}
+
 export const ownerReferenceType: StructType = new StructType('OwnerReference', [
-  {
-    name: 'apiVersion',
-    number: 5,
-    type: 'string',
-    whenUnset: '""',
-    doc: 'API version of the owner.',
-  },
-  { name: 'kind', number: 1, type: 'string', whenUnset: '""', doc: 'Kind of the owner.' },
-  { name: 'name', number: 3, type: 'string', whenUnset: '""', doc: 'Name of the owner.' },
-  { name: 'uid', number: 4, type: 'string', whenUnset: '""', doc: 'UID of the owner.' },
+  requiredText('apiVersion', 5, 'API version of the owner.'),
+  requiredText('kind', 1, 'Kind of the owner.'),
+  requiredText('name', 3, 'Name of the owner.'),
+  requiredText('uid', 4, 'UID of the owner.'),
   {
     name: 'controller',
     number: 6,
@@ -174,6 +175,7 @@ export const eventSeriesType: StructType = new StructType('EventSeries', [
     number: 1,
     type: 'int32',
     whenUnset: '0',
+    isRequired: true,
     doc: 'Times seen up to the last one.',
   },
   {
@@ -181,6 +183,7 @@ export const eventSeriesType: StructType = new StructType('EventSeries', [
     number: 2,
     type: 'microTime',
     whenUnset: 'null',
+    isRequired: true,
     doc: 'When it was last seen.',
   },
 ])
@@ -203,6 +206,7 @@ export const eventType: StructType = new StructType('Event', [
     number: 2,
     type: 'microTime',
     whenUnset: 'null',
+    isRequired: true,
     doc: 'When it was first seen. Required.',
   },
   {
@@ -279,91 +283,8 @@ export const eventType: StructType = new StructType('Event', [
   { name: 'deprecatedCount', number: 15, type: 'int32', doc: 'For the older form of events.' },
 ])
 
-/** Of the older group a series prints its count only when there is one. */
-const coreEventSeriesType: StructType = new StructType('EventSeries', [
-  { name: 'count', number: 1, type: 'int32', doc: 'Times seen up to the last one.' },
-  {
-    name: 'lastObservedTime',
-    number: 2,
-    type: 'microTime',
-    whenUnset: 'null',
-    doc: 'When it was last seen.',
-  },
-])
-
-/** The same event as core/v1 has it. */
-export const coreEventType: StructType = new StructType('Event', [
-  {
-    name: 'metadata',
-    number: 1,
-    type: { struct: objectMetaType },
-    whenUnset: '{}',
-    doc: 'Its name, labels and so on.',
-  },
-  {
-    name: 'involvedObject',
-    number: 2,
-    type: { struct: objectReferenceType },
-    whenUnset: '{}',
-    doc: 'The object it is about.',
-  },
-  { name: 'reason', number: 3, type: 'string', doc: 'Why, for machines to read.' },
-  { name: 'message', number: 4, type: 'string', doc: 'What happened, for people to read.' },
-  {
-    name: 'source',
-    number: 5,
-    type: { struct: eventSourceType },
-    whenUnset: '{}',
-    doc: 'Component that reported it.',
-  },
-  {
-    name: 'firstTimestamp',
-    number: 6,
-    type: 'time',
-    whenUnset: 'null',
-    doc: 'When it was first seen.',
-  },
-  {
-    name: 'lastTimestamp',
-    number: 7,
-    type: 'time',
-    whenUnset: 'null',
-    doc: 'When it was last seen.',
-  },
-  { name: 'count', number: 8, type: 'int32', doc: 'Times it was seen.' },
-  { name: 'type', number: 9, type: 'string', doc: '`Normal` or `Warning`.' },
-  {
-    name: 'eventTime',
-    number: 10,
-    type: 'microTime',
-    whenUnset: 'null',
-    doc: 'When it was first seen, to the microsecond.',
-  },
-  {
-    name: 'series',
-    number: 11,
-    type: { struct: coreEventSeriesType },
-    doc: 'Set once it was seen more than once; nothing for a single occurrence.',
-  },
-  { name: 'action', number: 12, type: 'string', doc: 'What was done, or failed, to the object.' },
-  {
-    name: 'related',
-    number: 13,
-    type: { struct: objectReferenceType },
-    doc: 'A second object, for actions that have one.',
-  },
-  {
-    name: 'reportingComponent',
-    number: 14,
-    type: 'string',
-    whenUnset: '""',
-    doc: 'Controller that reported it, such as `kubernetes.io/kubelet`.',
-  },
-  {
-    name: 'reportingInstance',
-    number: 15,
-    type: 'string',
-    whenUnset: '""',
-    doc: 'Which instance of that controller.',
-  },
+/** Applied and owned as a whole: nobody manages single fields of these. */
+export const atomicTypes: ReadonlySet<StructType> = new Set([
+  ownerReferenceType,
+  objectReferenceType,
 ])

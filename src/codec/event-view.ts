@@ -1,4 +1,4 @@
-import { type EventGroup, coreGroup } from '../api/event-groups.ts'
+import { coreGroup, type EventGroup } from '../api/event-groups.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { readEncoded } from './event-json.ts'
 import type { EventView } from './event-shapes.ts'

@@ -1,5 +1,6 @@
 import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
+import { eventsGroup } from '../api/event-groups.ts'
 import { StatusError } from '../api/status.ts'
 import { decodeEventYaml } from './event-yaml.ts'
 

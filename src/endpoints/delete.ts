@@ -1,6 +1,6 @@
 import { decodeDeleteOptions } from '../codec/delete-options.ts'
-import { detailsOf } from '../registry/storage-errors.ts'
 import type { Request } from '../http/exchange.ts'
+import { detailsOf } from '../registry/storage-errors.ts'
 import { type DeleteOptions, readDeleteOptions } from './delete-options.ts'
 import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
 import { eventResponse } from './event-response.ts'

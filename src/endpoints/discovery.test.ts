@@ -61,32 +61,54 @@ describe('discoveryService', () => {
     assert.equal((await ask('/apis/events.k8s.io/v1/')).body, recorded)
   })
 
-  test('the group without a name has no version yet', async () => {
-    const expected = { kind: 'APIVersions', versions: [], serverAddressByClientCIDRs: [] }
+  test('the group without a name has one version, with the same resource', async () => {
+    const expected = { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] }
     assert.deepEqual(await document('/api'), expected)
     assert.deepEqual(await document('/api/'), expected)
+    const { body } = await ask('/apis/events.k8s.io/v1')
+    for (const path of ['/api/v1', '/api/v1/']) {
+      assert.deepEqual(await document(path), {
+        kind: 'APIResourceList',
+        groupVersion: 'v1',
+        resources: JSON.parse(String(body)).resources,
+      })
+    }
   })
 
   test('the root lists every path, sorted and indented', async () => {
     const { body } = await ask('/')
     assert.ok(String(body).startsWith('{\n  "paths": ['))
     assert.deepEqual(JSON.parse(String(body)), {
-      paths: ['/about', '/api', '/apis', '/apis/events.k8s.io', '/apis/events.k8s.io/v1', '/livez'],
+      paths: [
+        '/about',
+        '/api',
+        '/api/v1',
+        '/apis',
+        '/apis/events.k8s.io',
+        '/apis/events.k8s.io/v1',
+        '/livez',
+      ],
     })
   })
 
   test('the lists come in the aggregated form to those who ask, both or neither', async () => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
     for (const [path, groups] of [
-      ['/api', []],
+      ['/api', [undefined]],
       ['/apis', ['events.k8s.io']],
     ] as const) {
       const { headers, body } = await ask(path, 'GET', accept)
       assert.equal(headers['content-type'], accept)
       const { items } = JSON.parse(String(body))
       assert.deepEqual(
-        items.map((item: { metadata: { name: string } }) => item.metadata.name),
+        items.map((item: { metadata: { name?: string } }) => item.metadata.name),
         groups,
+      )
+      assert.deepEqual(
+        items.map((item: { versions: { resources: unknown[] }[] }) =>
+          item.versions.map(({ resources }) => resources.length),
+        ),
+        [[1]],
       )
     }
   })
@@ -102,8 +124,8 @@ describe('discoveryService', () => {
       '/apis/events.k8s.io/v2/events',
       '/apis/events.k8s.io/v1beta1',
       '/apis/events.k8s.io//',
-      '/api/v1',
-      '/api/v1/namespaces/a/events',
+      '/api/v2',
+      '/api/v2/namespaces/a/events',
     ]) {
       await assert.rejects(
         ask(path),
@@ -139,7 +161,7 @@ describe('discoveryService', () => {
       for (const path of ['/', '/apis', '/apis/events.k8s.io']) {
         assert.equal((await ask(path, method)).status, 200)
       }
-      for (const path of ['/api', '/apis/events.k8s.io/v1']) {
+      for (const path of ['/api', '/api/v1', '/apis/events.k8s.io/v1']) {
         await assert.rejects(ask(path, method), {
           code: 405,
           reason: 'MethodNotAllowed',

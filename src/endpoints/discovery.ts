@@ -5,7 +5,7 @@
  */
 import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
-import { withAggregated } from './aggregated-discovery.ts'
+import { type GroupDiscovery, withAggregated } from './aggregated-discovery.ts'
 import { negotiateDocument } from './negotiate.ts'
 import { documentResponse } from './respond.ts'
 import type { Service } from './services.ts'
@@ -19,20 +19,24 @@ export interface DiscoveryOptions {
 
 const VERSION = 'v1'
 
+/** Where the group without a name has its one version. */
+const CORE_PATH = '/api/v1'
+
 /**
  * Answers for discovery itself, and with 404 for what is below `/api` or the group and belongs to
- * no version served. What is below the group's version is not its business.
+ * no version served. What is below a version that is served is not its business.
  */
 export function discoveryService(options: DiscoveryOptions): Service {
   const groupPath = `/apis/${options.group}`
   const versionPath = `${groupPath}/${VERSION}`
   const group = apiGroup(options.group)
   const documents = new Map<string, Handler>([
-    ['/api', onlyGet(withAggregated(answering(API_VERSIONS), []))],
+    ['/api', onlyGet(withAggregated(answering(API_VERSIONS), [discovered('')]))],
+    [CORE_PATH, onlyGet(answering(CORE_RESOURCES))],
     [
       '/apis',
       withAggregated(answering({ kind: 'APIGroupList', apiVersion: 'v1', groups: [group] }), [
-        { name: options.group, version: VERSION, resources: [EVENTS] },
+        discovered(options.group),
       ]),
     ],
     [groupPath, answering({ kind: 'APIGroup', apiVersion: 'v1', ...group })],
@@ -46,17 +50,14 @@ export function discoveryService(options: DiscoveryOptions): Service {
       if (path === '/') return root
       const document = documents.get(path.endsWith('/') ? path.slice(0, -1) : path)
       if (document !== undefined) return document
-      if (path.startsWith(`${versionPath}/`)) return undefined
+      if (path.startsWith(`${versionPath}/`) || path.startsWith(`${CORE_PATH}/`)) return undefined
       return path.startsWith('/api/') || path.startsWith(`${groupPath}/`) ? unknown : undefined
     },
   }
 }
 
-/**
- * The group without a name, which has no version here yet. client-go takes an empty list, as it
- * takes a 404. Under which address clients come is not for us to know, so no address is named.
- */
-const API_VERSIONS = { kind: 'APIVersions', versions: [], serverAddressByClientCIDRs: [] }
+/** Under which address clients come is not for us to know, so no address is named. */
+const API_VERSIONS = { kind: 'APIVersions', versions: [VERSION], serverAddressByClientCIDRs: [] }
 
 const EVENTS = {
   name: 'events',
@@ -67,6 +68,13 @@ const EVENTS = {
   shortNames: ['ev'],
   // Changes when stored objects must be rewritten; Kubernetes' value for events, so ours too.
   storageVersionHash: 'r2yiGXH7wu8=',
+}
+
+/** Without an apiVersion, as the older group has always told it. */
+const CORE_RESOURCES = { kind: 'APIResourceList', groupVersion: VERSION, resources: [EVENTS] }
+
+function discovered(group: string): GroupDiscovery {
+  return { name: group, version: VERSION, resources: [EVENTS] }
 }
 
 function apiGroup(name: string): object {

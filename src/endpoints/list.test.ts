@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { eventsGroup } from '../api/event-groups.ts'
 import { EventForms } from '../codec/event-forms.ts'
 import type { Chunk, Request } from '../http/exchange.ts'
 import type { EventListing } from '../registry/listing.ts'
@@ -37,9 +38,11 @@ function listing(sizes: readonly number[]): EventListing {
   }
 }
 
+const group = eventsGroup('events.k8s.io')
+
 async function answer(sizes: readonly number[], accept: string, query = '') {
   const lister = { list: async () => listing(sizes) }
-  const endpoint = listEvents({ lister, forms } as unknown as EventApi)
+  const endpoint = listEvents({ lister, forms, group } as unknown as EventApi)
   const request = {
     method: 'GET',
     query: new URLSearchParams(query),

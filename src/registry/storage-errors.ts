@@ -1,7 +1,7 @@
 import {
   entityTooLarge,
-  type StatusDetails,
   internalError,
+  type StatusDetails,
   StatusError,
   timedOut,
   tooManyRequests,
