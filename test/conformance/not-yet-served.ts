@@ -9,17 +9,9 @@ interface Exemption {
   readonly reason: string
 }
 
-const PROTOBUF = 'protobuf answers are not served yet'
-
 export const NOT_YET_SERVED: readonly Exemption[] = [
   { suite: 'apply', reason: 'server-side apply is not served yet' },
-  { suite: 'core-view', steps: [25], reason: PROTOBUF },
   { suite: 'auth', reason: 'nobody is refused by role yet' },
-  { suite: 'media-types', steps: [15, 16, 17], reason: PROTOBUF },
-  { suite: 'watch', steps: [27], reason: PROTOBUF },
-  { suite: 'discovery', steps: [6], reason: PROTOBUF },
-  { suite: 'delete', steps: [36], reason: PROTOBUF },
-  { suite: 'edge-read', steps: [7, 8], reason: PROTOBUF },
   { suite: 'health', steps: [8, 25, 42], reason: 'there are no roles yet whose start is checked' },
   {
     suite: 'patch',
