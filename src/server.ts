@@ -4,6 +4,7 @@ import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { buildInfo } from './build-info.ts'
 import { discoveryService } from './endpoints/discovery.ts'
 import { eventsService, eventsServiceName } from './endpoints/events-service.ts'
+import { openApiPaths, openApiService } from './endpoints/openapi.ts'
 import { lateResponse, serve } from './endpoints/serve.ts'
 import { metricsService, versionService } from './endpoints/server-info.ts'
 import { Services } from './endpoints/services.ts'
@@ -90,6 +91,7 @@ export class Server {
       METRICS_PATH,
       SLIS_PATH,
       'discovery',
+      'openapi',
       ...this.#groups.map(eventsServiceName),
     ])
     this.#services.install({
@@ -203,8 +205,13 @@ export class Server {
     this.#services.install(metricsService(METRICS_PATH, this.#metrics))
     this.#services.install(metricsService(SLIS_PATH, this.#healthMetrics.registry))
     this.#services.install(
-      discoveryService({ group: this.#options.eventsGroup, otherPaths: OPEN_PATHS }),
+      discoveryService({
+        group: this.#options.eventsGroup,
+        otherPaths: [...OPEN_PATHS, ...openApiPaths],
+      }),
     )
+    const { gitVersion: release } = buildInfo()
+    this.#services.install(openApiService({ groups: this.#groups, release }))
   }
 
   async #tokens(): Promise<TokenUsers> {

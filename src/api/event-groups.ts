@@ -70,6 +70,16 @@ const FROM_CORE: ReadonlyMap<string, string> = new Map(
   CORE_NAMES.map(([name, core]) => [core, name]),
 )
 
+/** What core/v1 calls a field at the top of an event. */
+export function toCoreName(name: string): string {
+  return TO_CORE.get(name) ?? name
+}
+
+/** What we call it inside. */
+export function fromCoreName(name: string): string {
+  return FROM_CORE.get(name) ?? name
+}
+
 function renamed(
   object: Readonly<Record<string, unknown>>,
   names: ReadonlyMap<string, string>,

@@ -20,7 +20,7 @@ export interface Field {
   readonly type: FieldType
   /** What is printed when the field is not set; nothing unless told. */
   readonly whenUnset?: 'null' | '{}' | '""' | '0'
-  /** A zero or false that was sent is kept and printed: it is not the same as unset. */
+  /** A zero, false or empty list that was sent is kept: it is not the same as unset. */
   readonly keepsZero?: true
   /** Lists whose entries a strategic merge matches: by this member, or as a set of texts. */
   readonly mergeBy?: string
@@ -155,6 +155,7 @@ export const objectMetaType: StructType = new StructType('ObjectMeta', [
     name: 'managedFields',
     number: 17,
     type: { listOf: managedFieldsEntryType },
+    keepsZero: true,
     doc: 'Which client manages which field.',
   },
 ])

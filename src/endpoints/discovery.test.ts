@@ -65,14 +65,31 @@ describe('discoveryService', () => {
     const expected = { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] }
     assert.deepEqual(await document('/api'), expected)
     assert.deepEqual(await document('/api/'), expected)
-    const { body } = await ask('/apis/events.k8s.io/v1')
+    const { resources } = JSON.parse(String((await ask('/apis/events.k8s.io/v1')).body))
     for (const path of ['/api/v1', '/api/v1/']) {
-      assert.deepEqual(await document(path), {
-        kind: 'APIResourceList',
-        groupVersion: 'v1',
-        resources: JSON.parse(String(body)).resources,
-      })
+      const list = JSON.parse(String((await ask(path)).body))
+      assert.deepEqual(Object.keys(list), ['kind', 'groupVersion', 'resources'])
+      assert.equal(list.groupVersion, 'v1')
+      assert.deepEqual(list.resources[0], resources[0])
     }
+  })
+
+  test('kinds that events are about are named, and nothing can be done with them', async () => {
+    const { resources } = JSON.parse(String((await ask('/api/v1')).body))
+    const others = resources.slice(1)
+    assert.ok(others.length > 0)
+    for (const { name, verbs } of others) assert.deepEqual(verbs, [], name)
+    assert.deepEqual(
+      others.find(({ kind }: { kind: string }) => kind === 'Node'),
+      {
+        name: 'nodes',
+        singularName: 'node',
+        namespaced: false,
+        verbs: [],
+        kind: 'Node',
+        shortNames: ['no'],
+      },
+    )
   })
 
   test('the root lists every path, sorted and indented', async () => {
@@ -104,12 +121,9 @@ describe('discoveryService', () => {
         items.map((item: { metadata: { name?: string } }) => item.metadata.name),
         groups,
       )
-      assert.deepEqual(
-        items.map((item: { versions: { resources: unknown[] }[] }) =>
-          item.versions.map(({ resources }) => resources.length),
-        ),
-        [[1]],
-      )
+      const [{ resources }] = items[0].versions
+      assert.equal(resources[0].resource, 'events')
+      assert.equal(resources[0].verbs.length, 8)
     }
   })
 

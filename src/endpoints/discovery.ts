@@ -5,8 +5,13 @@
  */
 import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
-import { type GroupDiscovery, withAggregated } from './aggregated-discovery.ts'
+import {
+  type GroupDiscovery,
+  type ResourceDiscovery,
+  withAggregated,
+} from './aggregated-discovery.ts'
 import { negotiateDocument } from './negotiate.ts'
+import { regardedKinds } from './regarded-kinds.ts'
 import { documentResponse } from './respond.ts'
 import type { Service } from './services.ts'
 
@@ -31,12 +36,12 @@ export function discoveryService(options: DiscoveryOptions): Service {
   const versionPath = `${groupPath}/${VERSION}`
   const group = apiGroup(options.group)
   const documents = new Map<string, Handler>([
-    ['/api', onlyGet(withAggregated(answering(API_VERSIONS), [discovered('')]))],
-    [CORE_PATH, onlyGet(answering(CORE_RESOURCES))],
+    ['/api', onlyGet(withAggregated(answering(API_VERSIONS), [discovered('', CORE_RESOURCES)]))],
+    [CORE_PATH, onlyGet(answering(CORE_RESOURCE_LIST))],
     [
       '/apis',
       withAggregated(answering({ kind: 'APIGroupList', apiVersion: 'v1', groups: [group] }), [
-        discovered(options.group),
+        discovered(options.group, [EVENTS]),
       ]),
     ],
     [groupPath, answering({ kind: 'APIGroup', apiVersion: 'v1', ...group })],
@@ -70,11 +75,17 @@ const EVENTS = {
   storageVersionHash: 'r2yiGXH7wu8=',
 }
 
-/** Without an apiVersion, as the older group has always told it. */
-const CORE_RESOURCES = { kind: 'APIResourceList', groupVersion: VERSION, resources: [EVENTS] }
+const CORE_RESOURCES = [EVENTS, ...regardedKinds]
 
-function discovered(group: string): GroupDiscovery {
-  return { name: group, version: VERSION, resources: [EVENTS] }
+/** Without an apiVersion, as the older group has always told it. */
+const CORE_RESOURCE_LIST = {
+  kind: 'APIResourceList',
+  groupVersion: VERSION,
+  resources: CORE_RESOURCES,
+}
+
+function discovered(name: string, resources: readonly ResourceDiscovery[]): GroupDiscovery {
+  return { name, version: VERSION, resources }
 }
 
 function apiGroup(name: string): object {

@@ -16,6 +16,7 @@ import { PatchError, patchStatus } from '../registry/patch-error.ts'
 import type { CurrentEvent } from '../registry/registry.ts'
 import { applyStrategicMerge } from '../registry/strategic-merge.ts'
 import { formatVersion } from '../storage/resource-version.ts'
+import { applyEvent } from './apply.ts'
 import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
 import { negotiateObject, type PatchFormat, patchFormat } from './negotiate.ts'
@@ -27,18 +28,24 @@ import {
   receiveBytes,
   type SentEvent,
 } from './sent-event.ts'
-import { type FieldValidation, readPatchOptions } from './write-options.ts'
+import { type FieldValidation, managerOf, readPatchOptions } from './write-options.ts'
 
-/** PATCH …/namespaces/{namespace}/events/{name}, by JSON patch, merge patch or strategic merge. */
-export function patchEvent({ registry, forms, group, view }: EventApi): Endpoint<OneEvent> {
-  return async (request, { namespace, name }) => {
+/**
+ * PATCH …/namespaces/{namespace}/events/{name}, by JSON patch, merge patch or strategic merge; what is
+ * applied goes its own way.
+ */
+export function patchEvent(api: EventApi): Endpoint<OneEvent> {
+  const { registry, forms, group, view } = api
+  const apply = applyEvent(api)
+  return async (request, path) => {
     const format = patchFormat(request)
+    if (format === 'apply') return apply(request, path)
+    const { namespace, name } = path
     const form = forms.answer(negotiateObject(request))
     const body = await receiveBytes(request)
-    const { fieldValidation, isDryRun } = readPatchOptions(request.query, {
-      isApply: format === 'apply',
+    const { fieldValidation, isDryRun, fieldManager } = readPatchOptions(request.query, {
+      isApply: false,
     })
-    if (format === 'apply') throw applyNotServed()
     const patch = await patchReading(body, format)
     let warnings: readonly string[] = []
     const change = (current: CurrentEvent): Event => {
@@ -47,7 +54,8 @@ export function patchEvent({ registry, forms, group, view }: EventApi): Endpoint
       checkName(sent.event, name)
       return placedIn(namespace, sent.event)
     }
-    const event = await registry.patch({ namespace, name }, change, { isDryRun })
+    const manager = (): string => managerOf(fieldManager, request.headers['user-agent'])
+    const event = await registry.patch({ namespace, name }, change, { isDryRun, manager })
     return eventResponse(200, form, event, warnings)
   }
 }
@@ -144,8 +152,4 @@ function unusable(why: string): StatusError {
       causes: [{ reason: 'FieldValueInvalid', message: `Invalid value: ${why}`, field: 'patch' }],
     },
   })
-}
-
-function applyNotServed(): StatusError {
-  return new StatusError('UnsupportedMediaType', '415: Unsupported Media Type', { details: {} })
 }

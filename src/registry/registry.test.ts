@@ -19,7 +19,7 @@ const event: Event = {
   type: 'Normal',
 }
 const key: EventKey = { namespace: 'a', name: 'e' }
-const written = { isDryRun: false }
+const written = { isDryRun: false, manager: () => 'tester' }
 
 function registryOf(storage: Partial<EventStorage>): EventRegistry {
   return new EventRegistry({

@@ -9,8 +9,10 @@ import { StorageError } from '../storage/errors.ts'
 import { beginning, formatVersion, type Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
+import type { Applied } from './apply.ts'
 import { clipped } from './draft.ts'
 import { readVersion } from './list-position.ts'
+import { type Writing, withManagedFields } from './managed-fields.ts'
 import {
   type Attempt,
   alreadyExists,
@@ -24,6 +26,7 @@ import {
 } from './storage-errors.ts'
 import { readEvent } from './stored-event.ts'
 import { afterDelete, changedEvent, isReleased, newEvent } from './strategy.ts'
+import { settled, tracked } from './update-tracking.ts'
 
 const suffixes = new RandomSuffixes()
 
@@ -46,6 +49,12 @@ export type ShownEvent = Omit<StoredEvent, 'version' | 'fields' | 'writtenAtMs'>
 export interface WriteOptions {
   /** Everything is done but the writing. */
   readonly isDryRun: boolean
+}
+
+/** Of a change to an event whose fields may have owners. */
+export interface ChangeOptions extends WriteOptions {
+  /** Who is to own what changes. */
+  readonly manager: () => string
 }
 
 /** What a delete was meant for. */
@@ -113,16 +122,19 @@ export class EventRegistry {
   }
 
   /** Replaces an event, or creates it. */
-  async update(key: EventKey, sent: Event, options: WriteOptions): Promise<Updated> {
+  async update(key: EventKey, sent: Event, options: ChangeOptions): Promise<Updated> {
     let isCreated = false
     const event = await this.#change(key, options, (current) => {
       isCreated = current === undefined
-      if (current === undefined) return this.#asNew(key, sent)
+      if (current === undefined) {
+        if (sent.metadata.uid !== undefined) throw this.#wrongUid(key, sent.metadata.uid, '')
+        return { event: this.#asNew(key, sent), isRemoved: false }
+      }
       const { uid } = sent.metadata
       if (uid !== undefined && uid !== current.old.metadata.uid) {
         throw this.#wrongUid(key, uid, current.old.metadata.uid)
       }
-      return this.#next(sent, current)
+      return this.#next(sent, current, options)
     })
     return { event, isCreated }
   }
@@ -134,12 +146,29 @@ export class EventRegistry {
   async patch(
     key: EventKey,
     patch: (current: CurrentEvent) => Event,
-    options: WriteOptions,
+    options: ChangeOptions,
   ): Promise<ShownEvent> {
     return this.#change(key, options, (current) => {
       if (current === undefined) throw notFound(this.names, key.name)
-      return this.#next(patch(current), current)
+      return this.#next(patch(current), current, options)
     })
+  }
+
+  /** Makes of an event, or of nothing, what is applied. `apply` must be pure. */
+  async apply(key: EventKey, apply: Apply, options: WriteOptions): Promise<Updated> {
+    let isCreated = false
+    const event = await this.#change(key, options, (current) => {
+      isCreated = current === undefined
+      const { event: made, managedFields } = apply(current, this.#timeNow())
+      if (current !== undefined) {
+        const owned = (next: Event): Event => settled(next, managedFields, current)
+        return this.#checkedNext(made, current, owned)
+      }
+      const { uid } = made.metadata
+      if (uid !== undefined) throw this.#noSuchUid(key, uid)
+      return { event: withManagedFields(this.#asNew(key, made), managedFields), isRemoved: false }
+    })
+    return { event, isCreated }
   }
 
   async delete(key: EventKey, options: DeleteOptions): Promise<Deleted> {
@@ -192,18 +221,29 @@ export class EventRegistry {
     return removed === undefined ? stored : unwritten(key, removed, stored.version)
   }
 
-  #next(sent: Event, { stored, old }: CurrentEvent): Decision {
+  #next(sent: Event, current: CurrentEvent, { manager }: ChangeOptions): Decision {
+    const { apiVersion } = this.#group
+    const writing = (): Writing => ({ manager: manager(), apiVersion, at: this.#timeNow() })
+    const change = { sent: sent.metadata.managedFields, writing }
+    return this.#checkedNext(sent, current, (event) => tracked(event, current, change))
+  }
+
+  /** `owned` gives the event its owners. */
+  #checkedNext(
+    sent: Event,
+    { stored, old }: CurrentEvent,
+    owned: (event: Event) => Event,
+  ): Decision {
     this.#checkVersion(stored, sent.metadata.resourceVersion)
-    const event = changedEvent(sent, old)
+    const event = owned(changedEvent(sent, old))
     this.#check(event, this.#group.updateProblems(event, old))
     return { event, isRemoved: isReleased(event) }
   }
 
-  #asNew(key: EventKey, sent: Event): Decision {
-    if (sent.metadata.uid !== undefined) throw this.#wrongUid(key, sent.metadata.uid, '')
+  #asNew(key: EventKey, sent: Event): Event {
     const event = newEvent(sent, { ...this.#birth(key.namespace), name: key.name })
     this.#check(event, this.#group.createProblems(event))
-    return { event, isRemoved: false }
+    return event
   }
 
   async #createNamed(
@@ -259,6 +299,11 @@ export class EventRegistry {
     return conflict(this.names, key.name, why)
   }
 
+  #noSuchUid(key: EventKey, sent: string): Error {
+    const why = `uid mismatch: the provided object specified uid ${clipped(sent)}, and no existing object was found`
+    return conflict(this.names, key.name, why)
+  }
+
   #birth(namespace: string): { namespace: string; uid: string; at: string } {
     return { namespace, uid: randomUUID(), at: this.#timeNow() }
   }
@@ -276,6 +321,9 @@ export class EventRegistry {
     }
   }
 }
+
+/** What is applied makes of an event, or of nothing, at a time as it is printed. */
+export type Apply = (current: CurrentEvent | undefined, at: string) => Applied
 
 /** An event as it is stored, read. */
 export interface CurrentEvent {
