@@ -3,10 +3,12 @@ import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
 import { about } from './about.ts'
 import { openAccess } from './access.ts'
 import { type Admission, openAdmission } from './admission.ts'
+import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { type Audit, openAudit } from './audit.ts'
 import { buildInfo } from './build-info.ts'
 import { discoveryService } from './endpoints/discovery.ts'
 import { eventsService, eventsServiceName } from './endpoints/events-service.ts'
+import { openApiPaths, openApiService } from './endpoints/openapi.ts'
 import { SELF_REVIEWS, selfReviewGroups, selfReviewsService } from './endpoints/self-reviews.ts'
 import { lateResponse, serve } from './endpoints/serve.ts'
 import { metricsService, versionService } from './endpoints/server-info.ts'
@@ -64,6 +66,8 @@ export class Server {
   readonly #engine: Engine
   readonly #startup: Startup
   readonly #services: Services
+  /** The same events under two names. */
+  readonly #groups: readonly EventGroup[]
   readonly #healthMetrics = new HealthMetrics()
   readonly #listeners: Listener[] = []
   /** What looks at files for as long as we run. */
@@ -91,6 +95,7 @@ export class Server {
       ],
       log,
     )
+    this.#groups = [eventsGroup(options.eventsGroup), coreGroup]
     this.#services = new Services([
       'health',
       'version',
@@ -98,7 +103,8 @@ export class Server {
       SLIS_PATH,
       'discovery',
       SELF_REVIEWS,
-      eventsServiceName(options.eventsGroup),
+      'openapi',
+      ...this.#groups.map(eventsServiceName),
     ])
     this.#services.install({
       name: 'health',
@@ -228,13 +234,10 @@ export class Server {
   async #openEngine(): Promise<void> {
     await this.#engine.open((error) => this.#onFatal(error))
     const { storage } = this.#engine
-    this.#services.install(
-      eventsService({
-        storage,
-        group: this.#options.eventsGroup,
-        eventLimits: this.#eventLimits,
-      }),
-    )
+    for (const group of this.#groups) {
+      const eventLimits = this.#eventLimits
+      this.#services.install(eventsService({ storage, group, eventLimits }))
+    }
   }
 
   #installServices(): void {
@@ -246,9 +249,11 @@ export class Server {
       discoveryService({
         group: this.#options.eventsGroup,
         otherGroups: selfReviewGroups,
-        otherPaths: OPEN_PATHS,
+        otherPaths: [...OPEN_PATHS, ...openApiPaths],
       }),
     )
+    const { gitVersion: release } = buildInfo()
+    this.#services.install(openApiService({ groups: this.#groups, release }))
   }
 
   #handler(gate: Gate, { limits, observer }: Admission): Handler {

@@ -9,13 +9,15 @@ import { yamlOf } from './yaml.ts'
 /** Lives as long as the program. */
 export interface AnswerForm {
   readonly contentType: string
+  /** The head tells how long the entries are, so that they have to be counted first. */
+  readonly isMeasured?: true
   one(event: ShownEvent): Buffer | string
-  /** What comes before the entries of a list. */
-  listHead(meta: ListMeta): string
+  /** What comes before the entries of a list, which have so many bytes. */
+  listHead(meta: ListMeta, entriesBytes: number): Buffer | string
   /** Some entries, at least one. `index` is that of the first of them in the whole list. */
   listEntries(events: readonly ShownEvent[], index: number): Buffer | string
   /** What comes after `count` entries in all. */
-  listTail(meta: ListMeta, count: number): string
+  listTail(meta: ListMeta, count: number): Buffer | string
 }
 
 export function answerForm(shape: EventShape, wanted: Representation): AnswerForm {

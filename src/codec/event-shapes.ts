@@ -17,10 +17,9 @@ export interface EventView {
   readonly apiVersion: string
   /** The body in this group's names. Its metadata stays where it is, byte for byte. */
   body(body: Buffer): Buffer
+  /** The event as this group's protobuf message. */
+  message(event: ShownEvent): Buffer
 }
-
-/** Events as they are stored. */
-export const eventsView: EventView = { apiVersion: 'events.k8s.io/v1', body: (body) => body }
 
 /** What a list says of itself. */
 export interface ListMeta {

@@ -4,13 +4,14 @@
  * whoever does not gets the plain document.
  */
 import { hash } from 'node:crypto'
-import { documentText } from '../codec/document.ts'
+import { documentBody } from '../codec/document.ts'
 import type { Handler, Request } from '../http/exchange.ts'
 import { type AcceptClause, parseAccept } from './media-type.ts'
 import { wantsPretty } from './negotiate.ts'
 
 /** A group as the aggregated form has it. */
 export interface GroupDiscovery {
+  /** Empty for the group without a name. */
   readonly name: string
   readonly version: string
   readonly resources: readonly ResourceDiscovery[]
@@ -47,13 +48,13 @@ export function withAggregated(plain: Handler, groups: readonly GroupDiscovery[]
       return { status: 304, headers: caching, body: '' }
     const headers = { ...caching, 'content-type': CONTENT_TYPE }
     const form = { mediaType: 'application/json', isPretty: wantsPretty(request) } as const
-    return { status: 200, headers, body: documentText(form, list) }
+    return { status: 200, headers, body: documentBody(form, list) }
   }
 }
 
 function groupItem({ name, version, resources }: GroupDiscovery): object {
   return {
-    metadata: { name },
+    metadata: name === '' ? {} : { name },
     versions: [{ version, resources: resources.map(resourceItem), freshness: 'Current' }],
   }
 }

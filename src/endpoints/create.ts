@@ -11,12 +11,12 @@ import { readCreateOptions } from './write-options.ts'
  * must get its 406 having changed nothing.
  */
 export function createEvent(api: EventApi): Endpoint<EventCollection> {
-  const { registry, forms, apiVersion } = api
+  const { registry, forms, group } = api
   return async (request, { namespace }, caller) => {
     const form = forms.answer(negotiateObject(request))
     const body = await receiveBody(request)
     const { fieldValidation, isDryRun } = readCreateOptions(request.query)
-    const { event, warnings } = readSentEvent(body, { apiVersion, fieldValidation })
+    const { event, warnings } = readSentEvent(body, { group, fieldValidation })
     await afterReading(body.bytes)
     const created = await registry.create(namespace, placedIn(namespace, event), {
       isDryRun,

@@ -7,6 +7,7 @@ import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { type GroupDiscovery, withAggregated } from './aggregated-discovery.ts'
 import { negotiateDocument } from './negotiate.ts'
+import { regardedKinds } from './regarded-kinds.ts'
 import { documentResponse } from './respond.ts'
 import type { Service } from './services.ts'
 
@@ -21,9 +22,12 @@ export interface DiscoveryOptions {
 
 const VERSION = 'v1'
 
+/** Where the group without a name has its one version. */
+const CORE_PATH = '/api/v1'
+
 /**
  * Answers for discovery itself, and with 404 for what is below `/api` or the group and belongs to
- * no version served. What is below the group's version is not its business.
+ * no version served. What is below a version that is served is not its business.
  */
 export function discoveryService(options: DiscoveryOptions): Service {
   const groups: readonly GroupDiscovery[] = [
@@ -32,7 +36,8 @@ export function discoveryService(options: DiscoveryOptions): Service {
   ]
   const list = { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(apiGroup) }
   const documents = new Map<string, Handler>([
-    ['/api', onlyGet(withAggregated(answering(API_VERSIONS), []))],
+    ['/api', onlyGet(withAggregated(answering(API_VERSIONS), [core]))],
+    [CORE_PATH, onlyGet(answering(CORE_RESOURCE_LIST))],
     ['/apis', withAggregated(answering(list), groups)],
     ...groups.flatMap((group): [string, Handler][] => [
       [groupPath(group), answering({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(group) })],
@@ -47,6 +52,7 @@ export function discoveryService(options: DiscoveryOptions): Service {
       if (path === '/') return root
       const document = documents.get(path.endsWith('/') ? path.slice(0, -1) : path)
       if (document !== undefined) return document
+      if (path.startsWith(`${CORE_PATH}/`)) return undefined
       if (path.startsWith('/api/')) return unknown
       const group = groups.find((one) => path.startsWith(`${groupPath(one)}/`))
       if (group === undefined || path.startsWith(`${versionPath(group)}/`)) return undefined
@@ -55,11 +61,8 @@ export function discoveryService(options: DiscoveryOptions): Service {
   }
 }
 
-/**
- * The group without a name, which has no version here yet. client-go takes an empty list, as it
- * takes a 404. Under which address clients come is not for us to know, so no address is named.
- */
-const API_VERSIONS = { kind: 'APIVersions', versions: [], serverAddressByClientCIDRs: [] }
+/** Under which address clients come is not for us to know, so no address is named. */
+const API_VERSIONS = { kind: 'APIVersions', versions: [VERSION], serverAddressByClientCIDRs: [] }
 
 const EVENTS = {
   name: 'events',
@@ -70,6 +73,18 @@ const EVENTS = {
   shortNames: ['ev'],
   // Changes when stored objects must be rewritten; Kubernetes' value for events, so ours too.
   storageVersionHash: 'r2yiGXH7wu8=',
+}
+
+const CORE_RESOURCES = [EVENTS, ...regardedKinds]
+
+/** The group without a name. */
+const core: GroupDiscovery = { name: '', version: VERSION, resources: CORE_RESOURCES }
+
+/** Without an apiVersion, as the older group has always told it. */
+const CORE_RESOURCE_LIST = {
+  kind: 'APIResourceList',
+  groupVersion: VERSION,
+  resources: CORE_RESOURCES,
 }
 
 function groupPath({ name }: GroupDiscovery): string {

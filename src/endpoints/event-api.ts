@@ -1,5 +1,7 @@
 import type { Event } from '../api/event.ts'
+import type { EventGroup } from '../api/event-groups.ts'
 import type { EventForms } from '../codec/event-forms.ts'
+import type { EventView } from '../codec/event-shapes.ts'
 import type { EventLimits } from '../gate/event-limits.ts'
 import type { Caller } from '../gate/gate.ts'
 import type { Request, Response } from '../http/exchange.ts'
@@ -10,8 +12,10 @@ import type { EventPath } from './event-routes.ts'
 
 /** What the verbs work with. */
 export interface EventApi {
-  /** `<group>/v1`. */
-  readonly apiVersion: string
+  /** Under which they are asked for. */
+  readonly group: EventGroup
+  /** How they are shown there. */
+  readonly view: EventView
   readonly registry: EventRegistry
   readonly lister: EventLister
   readonly storage: Pick<EventStorage, 'watch' | 'currentVersion'>

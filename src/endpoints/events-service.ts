@@ -1,5 +1,7 @@
+import type { EventGroup } from '../api/event-groups.ts'
 import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import { EventForms } from '../codec/event-forms.ts'
+import { viewOf } from '../codec/event-view.ts'
 import type { EventLimits } from '../gate/event-limits.ts'
 import type { Request } from '../http/exchange.ts'
 import { EventLister } from '../registry/listing.ts'
@@ -22,8 +24,8 @@ import { watchEvents } from './watch.ts'
 
 export interface EventsServiceOptions {
   readonly storage: EventStorage
-  /** The API group that events are served under. */
-  readonly group: string
+  /** Under which they are served. */
+  readonly group: EventGroup
   /** How fast events may come; undefined when nobody minds. */
   readonly eventLimits?: Pick<EventLimits, 'take'> | undefined
 }
@@ -31,23 +33,24 @@ export interface EventsServiceOptions {
 type Methods<Path extends EventPath> = Readonly<Record<string, Endpoint<Path>>>
 
 /** As it is told in the probes while it is missing. */
-export function eventsServiceName(group: string): string {
-  return `v1.${group}`
+export function eventsServiceName(group: EventGroup): string {
+  return `v1.${group.name}`
 }
 
-/** Everything under `/apis/<group>/v1/`. */
+/** Everything under `/apis/<group>/v1/`, or under `/api/v1/` for the group without a name. */
 export function eventsService({ storage, group, eventLimits }: EventsServiceOptions): Service {
-  const apiVersion = `${group}/v1`
+  const view = viewOf(group)
   const registry = new EventRegistry({ storage, group })
   const api: EventApi = {
-    apiVersion,
+    group,
+    view,
     storage,
     registry,
     lister: new EventLister(storage, registry.names),
-    forms: new EventForms({ apiVersion, body: (body) => body }, Date.now),
+    forms: new EventForms(view, Date.now),
     eventLimits,
   }
-  const prefix = `/apis/${apiVersion}/`
+  const prefix = group.name === '' ? '/api/v1/' : `/apis/${group.apiVersion}/`
   const endpoints = endpointsOf(api)
   return {
     name: eventsServiceName(group),

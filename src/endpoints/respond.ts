@@ -1,5 +1,5 @@
 import type { StatusDetails, StatusError } from '../api/status.ts'
-import { type DocumentForm, documentText } from '../codec/document.ts'
+import { type DocumentForm, documentBody } from '../codec/document.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import { errorForm } from './negotiate.ts'
 
@@ -44,7 +44,7 @@ export function documentResponse(status: number, form: DocumentForm, document: o
   return {
     status,
     headers: { 'content-type': form.mediaType },
-    body: documentText(form, document),
+    body: documentBody(form, document),
   }
 }
 

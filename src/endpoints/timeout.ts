@@ -20,6 +20,8 @@ export function inTime<Path extends EventPath>(endpoint: Endpoint<Path>): Endpoi
   return async (request, path, caller) => {
     const timeoutMs = readTimeoutMs(request.query)
     if (timeoutMs === undefined) return endpoint(request, path, caller)
+    // Not even a timer is that short.
+    if (timeoutMs < 1) throw lateError(request)
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(() => late.reject(lateError(request)), timeoutMs)
     try {

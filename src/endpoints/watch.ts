@@ -23,7 +23,7 @@ const againAfterSeconds = 2
 export function watchEvents(api: EventApi): Endpoint {
   return async (request, path) => {
     const forms = api.forms.watch(negotiateWatch(request))
-    const plan = watchPlan(path, readOptions(request.query, path))
+    const plan = watchPlan(path, readOptions(request.query, path, api.group))
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const body = async function* (): AsyncGenerator<Buffer> {
       using end = new WatchEnd(request.signal, plan.lifetimeMs)

@@ -39,7 +39,7 @@ export interface EventListing {
   /** Set when the limit cut it short. */
   readonly continueToken: string | undefined
   readonly remainingItemCount: number | undefined
-  /** In order, at least one piece; all of one state. */
+  /** In order, at least one piece; all of one state, and the same however often they are read. */
   readonly pieces: AsyncIterable<readonly StoredEvent[]>
   /** The only piece, when there is one. */
   readonly whole: readonly StoredEvent[] | undefined
@@ -62,7 +62,7 @@ export class EventLister {
       return {
         version: first.version,
         ...this.#rest(query, first, isCut && first.more ? first.items.at(-1)?.key : undefined),
-        pieces: inPieces(first.items),
+        pieces: repeatable(() => inPieces(first.items)),
         whole: first.items.length <= pageItems ? first.items : undefined,
       }
     }
@@ -71,7 +71,7 @@ export class EventLister {
       version: first.version,
       continueToken: end && this.#token(query, end.key, first.version),
       remainingItemCount: end?.remaining,
-      pieces: this.#pieces(query, first, end?.key),
+      pieces: repeatable(() => this.#pieces(query, first, end?.key)),
       whole: undefined,
     }
   }
@@ -184,6 +184,10 @@ async function* inPieces<T>(items: readonly T[]): AsyncGenerator<readonly T[]> {
   for (let from = 0; from === 0 || from < items.length; from += pageItems) {
     yield items.slice(from, from + pageItems)
   }
+}
+
+function repeatable<T>(open: () => AsyncGenerator<T>): AsyncIterable<T> {
+  return { [Symbol.asyncIterator]: open }
 }
 
 function isSame(key: EventKey, other: EventKey): boolean {

@@ -1,5 +1,7 @@
 /** The server without its sockets: the real handler over the real storage over a real etcd. */
+
 import { Registry } from '@prometheus-io/client'
+import { eventsGroup } from '../../src/api/event-groups.ts'
 import { eventsService, eventsServiceName } from '../../src/endpoints/events-service.ts'
 import { serve } from '../../src/endpoints/serve.ts'
 import { Services } from '../../src/endpoints/services.ts'
@@ -33,8 +35,9 @@ export class InProcess implements Target, AsyncDisposable {
     stack.defer(() => engine.close())
     await engine.open((error) => complaints.push(`fatal: ${error}`))
     await eventually('the engine has synced', () => engine.hasSynced)
-    const services = new Services([eventsServiceName(GROUP)])
-    services.install(eventsService({ storage: engine.storage, group: GROUP }))
+    const group = eventsGroup(GROUP)
+    const services = new Services([eventsServiceName(group)])
+    services.install(eventsService({ storage: engine.storage, group }))
     const handler = serve({ services, ...openTo(user), log, isTurningAway: () => false })
     return new InProcess(handler, stack, complaints)
   }

@@ -1,3 +1,4 @@
+import { eventsGroup } from '../../src/api/event-groups.ts'
 import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached-storage.ts'
 import { eventsService, eventsServiceName } from '../../src/endpoints/events-service.ts'
 import { lateResponse, serve } from '../../src/endpoints/serve.ts'
@@ -18,8 +19,8 @@ import {
 import { inParallel } from './load.ts'
 import { openTo } from './open-gate.ts'
 
-const group = 'events.k8s.io'
-const base = `/apis/${group}/v1`
+const group = eventsGroup('events.k8s.io')
+const base = `/apis/${group.apiVersion}`
 /** As the server has it. */
 const callTimeoutMsDefault = 10_000
 export const token = 'secret'
