@@ -282,6 +282,15 @@ describe('conflicts', () => {
   })
 })
 
+describe('more owners than an event may have', () => {
+  test('are refused', () => {
+    const life = new Life()
+    for (let at = 0; at < 128; at++) life.apply({ as: `m${at}`, fields: { note: 'x' } })
+    const error = refusal(() => life.apply({ as: 'one too many', fields: { note: 'x' } }))
+    assert.equal(error.code, 413)
+  })
+})
+
 describe('two names for the same fields', () => {
   const core = coreGroup
 

@@ -9,6 +9,7 @@ import { difference, isSameSet, NO_FIELDS, union } from './field-set.ts'
 import { allowedByLastApplied, withLastApplied } from './last-applied.ts'
 import {
   afterLosses,
+  areTooMany,
   beforeFirstApply,
   NO_OWNERS,
   type Owner,
@@ -16,6 +17,7 @@ import {
   ownerId,
   printOwners,
   readOwners,
+  tooManyOwners,
   type Writing,
 } from './managed-fields.ts'
 import { type Changes, changesOf, merged, without } from './typed-tree.ts'
@@ -42,7 +44,7 @@ const EMPTY: JsonObject = liveTree(encodeEvent({ metadata: {} }))
 /**
  * The event that is there, or a new one, with everything that is applied, and without what this
  * manager applied before and nobody claims any more. Fails with a StatusError 409 that names every
- * field that would be taken from somebody.
+ * field that would be taken from somebody, or 413 when there would be too many owners.
  */
 export function applied(
   current: Before | undefined,
@@ -59,11 +61,10 @@ export function applied(
     const allowed = options.manager === KUBECTL ? allowedByLastApplied(live) : NO_FIELDS
     checkConflicts(conflictsOf(owners, changes, ownerId(self)), allowed)
   }
+  const next = nextOwners(owners, self, changes)
+  if (areTooMany(next)) throw tooManyOwners()
   const shown = options.manager === KUBECTL ? withLastApplied(tree, config.sent) : tree
-  return {
-    event: decodeEventTree(shown, inside).event,
-    managedFields: printOwners(nextOwners(owners, self, changes)),
-  }
+  return { event: decodeEventTree(shown, inside).event, managedFields: printOwners(next) }
 }
 
 /** Whatever is there when nobody owns anything belongs to whoever came before. */

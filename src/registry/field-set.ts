@@ -80,6 +80,13 @@ export function isSameSet(a: FieldSet, b: FieldSet): boolean {
   return true
 }
 
+/** How many places a set has. */
+export function sizeOf(set: FieldSet): number {
+  let size = 0
+  for (const { isMember, inner } of set.values()) size += (isMember ? 1 : 0) + sizeOf(inner)
+  return size
+}
+
 /** The same set with other names at the top. */
 export function renamedTop(set: FieldSet, rename: (name: string) => string): FieldSet {
   return new Map(

@@ -1,16 +1,17 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ManagedFieldsEntry } from '../api/event.ts'
-import { StatusError } from '../api/status.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { fieldSetOfV1, NO_FIELDS } from './field-set.ts'
 import {
   afterUpdate,
+  areTooMany,
   isSameButForTimes,
   NO_OWNERS,
   type Owners,
   printOwners,
   readOwners,
+  tooManyOwners,
 } from './managed-fields.ts'
 import type { Changes } from './typed-tree.ts'
 
@@ -86,17 +87,26 @@ describe('entries of managedFields', () => {
     })
   }
 
-  test('are not read, nor printed, by the hundreds', () => {
+  test('are not read by the hundreds', () => {
     const many = Array.from({ length: 129 }, (_, at) =>
       entry({ operation: 'Apply', manager: `m${at}` }),
     )
     assert.equal(readOwners(many), undefined)
     const [extra = entry()] = many
     const owners = new Map([...read(...many.slice(1)), ...read(extra)])
-    assert.throws(
-      () => printOwners(owners),
-      (error) => error instanceof StatusError && error.code === 413,
-    )
+    assert.ok(areTooMany(owners))
+    assert.equal(tooManyOwners().code, 413)
+  })
+
+  test('are not read with more fields than any event has', () => {
+    const fields = (count: number): JsonObject =>
+      Object.fromEntries(Array.from({ length: count }, (_, at) => [`f:${at}`, {}]))
+    const half = entry({ fieldsV1: fields(2500) })
+    const more = entry({ manager: 'n', fieldsV1: fields(2501) })
+    assert.equal(readOwners([half, more]), undefined)
+    const owners = new Map([...read(half), ...read(more)])
+    assert.ok(areTooMany(owners))
+    assert.equal(tooManyOwners().code, 413)
   })
 
   test('are the same but for times when nothing else differs', () => {

@@ -2,7 +2,7 @@
 import { isDeepStrictEqual } from 'node:util'
 import type { Event, ManagedFieldsEntry } from '../api/event.ts'
 import { fromCoreName, toCoreName } from '../api/event-groups.ts'
-import { entityTooLarge } from '../api/status.ts'
+import { entityTooLarge, type StatusError } from '../api/status.ts'
 import {
   difference,
   type FieldSet,
@@ -10,6 +10,7 @@ import {
   fieldsV1Of,
   NO_FIELDS,
   renamedTop,
+  sizeOf,
   union,
 } from './field-set.ts'
 import type { Changes } from './typed-tree.ts'
@@ -38,6 +39,8 @@ const ANCIENT_CHANGES = 'ancient-changes'
 const UPDATERS_MAX = 10
 /** All of them; an event that is applied by more than a few has gone wrong somewhere. */
 const OWNERS_MAX = 128
+/** Of all owners together. Every write goes through all of them, while others wait. */
+const FIELDS_MAX = 5000
 const MANAGER_BYTES_MAX = 128
 const TEXT_LENGTH_MAX = 256
 
@@ -79,7 +82,11 @@ export function readOwners(entries: readonly ManagedFieldsEntry[]): Owners | und
     if (owner === undefined) return undefined
     if (owner.fields.size > 0) owners.set(ownerId(owner), owner)
   }
-  return owners
+  return areTooMany(owners) ? undefined : owners
+}
+
+function fieldCount(owners: Owners): number {
+  return [...owners.values()].reduce((sum, { fields }) => sum + sizeOf(fields), 0)
 }
 
 function readOwner(entry: ManagedFieldsEntry): Owner | undefined {
@@ -96,10 +103,19 @@ function readOwner(entry: ManagedFieldsEntry): Owner | undefined {
   return { manager, operation, apiVersion, subresource, time, fields }
 }
 
+/** Whether they are more than an event may have. */
+export function areTooMany(owners: Owners): boolean {
+  return owners.size > OWNERS_MAX || fieldCount(owners) > FIELDS_MAX
+}
+
+/** The answer to whoever would make them too many. */
+export function tooManyOwners(): StatusError {
+  const limit = `${OWNERS_MAX} managers with ${FIELDS_MAX} fields together`
+  return entityTooLarge(`limit is ${limit}`, undefined)
+}
+
 /** As they are shown: those who apply first, then by time. */
 export function printOwners(owners: Owners): readonly ManagedFieldsEntry[] {
-  if (owners.size > OWNERS_MAX)
-    throw entityTooLarge(`limit is ${OWNERS_MAX} field managers`, undefined)
   return [...owners.values()].sort(compareOwners).map((owner) => ({
     ...(owner.manager === '' ? {} : { manager: owner.manager }),
     operation: owner.operation,

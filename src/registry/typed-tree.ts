@@ -124,6 +124,7 @@ interface NodeChanges {
 }
 
 function compare(shape: Shape, old: Json | undefined, now: Json | undefined): NodeChanges {
+  if (old === now) return {}
   if (shape.kind === 'leaf' || (isBare(old) && isBare(now))) return compareLeaves(old, now)
   const before = childrenOf(shape, old)
   const after = childrenOf(shape, now)

@@ -71,6 +71,13 @@ describe('a change of an event that was applied', () => {
     assert.deepEqual(entriesAfter(managed, undefined), [stored])
   })
 
+  test('that would make too many owners leaves none, and is not refused', () => {
+    const many = Array.from({ length: 128 }, (_, at) => ({ ...stored, manager: `m${at}` }))
+    assert.equal(entriesAfter(managed, many)?.length, 128)
+    const labelled = { ...managed, metadata: { ...managed.metadata, labels: { a: '1' } } }
+    assert.equal(entriesAfter(labelled, many), undefined)
+  })
+
   test('can do away with all owners, until the event is applied again', () => {
     assert.equal(entriesAfter(managed, []), undefined)
     assert.equal(entriesAfter({ ...managed, note: 'y' }, [{}]), undefined)

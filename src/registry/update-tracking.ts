@@ -4,6 +4,7 @@ import { encodeEvent } from '../codec/event-json.ts'
 import type { JsonObject } from '../lib/json.ts'
 import {
   afterUpdate,
+  areTooMany,
   isSameButForTimes,
   NO_OWNERS,
   type Owners,
@@ -37,7 +38,10 @@ export function tracked(
   if (isReset(change.sent)) return withManagedFields(event, [])
   const owners = ownersOf(change.sent, stored)
   const changes = changesOf(liveTree(before.stored.body), liveTree(encodeEvent(event)))
-  return settled(event, printOwners(afterUpdate(owners, changes, change.writing())), before)
+  const next = afterUpdate(owners, changes, change.writing())
+  // Whoever updates does not ask for owners, and is not refused on their account.
+  if (areTooMany(next)) return withManagedFields(event, [])
+  return settled(event, printOwners(next), before)
 }
 
 /** With these entries; with those it had when they and the event are the same but for times. */

@@ -3,7 +3,8 @@
  *                              [--suite list,watch] [--step 12] [--group NAME] [--quiet]
  *
  * Plays the recordings against a server that is already running and prints each difference.
- * `--step` shows one step only (those before it are played all the same)
+ * `--step` shows one step only (those before it are played all the same), `--quiet` prints one line for
+ * each suite. Ends with 1 on a difference.
  */
 import { exit, stdout } from 'node:process'
 import { parseArgs } from 'node:util'
