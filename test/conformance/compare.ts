@@ -1,9 +1,9 @@
 import { parse as parseYaml } from 'yaml'
 import { isObject, type Json, memberOf } from '../../src/lib/json.ts'
+import { protobufTree } from '../support/protobuf-tree.ts'
 import { inCallerNames } from './caller-fields.ts'
 import type { Answer } from './client.ts'
 import { normalText, normalTree, type Place } from './normal-form.ts'
-import { protobufTree } from './protobuf-tree.ts'
 import {
   type Expected,
   type Promised,
