@@ -1,15 +1,21 @@
 import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
+import { about } from './about.ts'
+import { openAccess } from './access.ts'
+import { type Admission, openAdmission } from './admission.ts'
+import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { StatusError } from './api/status.ts'
+import { type Audit, openAudit } from './audit.ts'
 import { buildInfo } from './build-info.ts'
 import { discoveryService } from './endpoints/discovery.ts'
 import { eventsService, eventsServiceName } from './endpoints/events-service.ts'
+import { openApiPaths, openApiService } from './endpoints/openapi.ts'
+import { SELF_REVIEWS, selfReviewGroups, selfReviewsService } from './endpoints/self-reviews.ts'
 import { lateResponse, serve } from './endpoints/serve.ts'
 import { metricsService, versionService } from './endpoints/server-info.ts'
 import { Services } from './endpoints/services.ts'
 import { Engine } from './engine.ts'
-import { FileTokens, noTokens } from './gate/bearer-token.ts'
-import { createGate, type Gate, type TokenUsers } from './gate/gate.ts'
+import type { Gate } from './gate/gate.ts'
 import {
   conditionCheck,
   datastoreCheck,
@@ -23,6 +29,7 @@ import type { HealthCheck } from './health/probe.ts'
 import { Probe, withGrace } from './health/probe.ts'
 import type { CertificatePaths } from './http/certificate-files.ts'
 import { ensureSelfSigned, followCertificate, loadCertificate } from './http/certificate-files.ts'
+import type { Handler } from './http/exchange.ts'
 import { DEFAULT_LIMITS } from './http/limits.ts'
 import type { TlsSettings } from './http/listener.ts'
 import { Listener } from './http/listener.ts'
@@ -60,10 +67,14 @@ export class Server {
   readonly #engine: Engine
   readonly #startup: Startup
   readonly #services: Services
+  /** The same events under two names. */
+  readonly #groups: readonly EventGroup[]
   readonly #healthMetrics = new HealthMetrics()
   readonly #listeners: Listener[] = []
   /** What looks at files for as long as we run. */
   readonly #followers: { stop(): void }[] = []
+  #audit: Audit | undefined
+  #eventLimits: Admission['eventLimits']
   #onFatal: (error: unknown) => void = () => {}
 
   constructor(options: Options, log: Log, writer: { lastFlushedAt(): number }) {
@@ -77,21 +88,29 @@ export class Server {
           name: 'generic-apiserver-start-informers',
           run: () => this.#openEngine(),
         },
+        // Done before the first request can come; shown because people look for it.
+        ...(options.authorizationModes.includes('RBAC')
+          ? [{ name: 'rbac/bootstrap-roles', run: async () => {} }]
+          : []),
         { name: 'apiservice-registration-controller', run: async () => this.#installServices() },
       ],
       log,
     )
+    this.#groups = [eventsGroup(options.eventsGroup), coreGroup]
     this.#services = new Services([
       'health',
       'version',
       METRICS_PATH,
       SLIS_PATH,
       'discovery',
-      eventsServiceName(options.eventsGroup),
+      SELF_REVIEWS,
+      'openapi',
+      ...this.#groups.map(eventsServiceName),
     ])
     this.#services.install({
       name: 'health',
       isOpenToHost: true,
+      isOpenToHostUsers: true,
       find: healthPaths({
         probes: this.#probes(writer),
         metrics: this.#healthMetrics,
@@ -112,18 +131,42 @@ export class Server {
       '--tls-cert-file, --tls-private-key-file',
       loadCertificate(paths),
     )
+    const access = await openAccess(this.#options, this.#log.child({ logger: 'gate' }))
+    this.#followers.push(access)
+    const { gate, clientAuthorities } = access
     const tls: TlsSettings = {
       certificate,
       minVersion: this.#options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
+      ...(clientAuthorities === undefined ? {} : { clientCa: clientAuthorities.pem }),
     }
-    const gate = createGate(await this.#tokens())
-    const secureListener = this.#listener(gate, bindAddress, securePort, tls)
+    this.#services.install(
+      selfReviewsService({
+        decide: (user, attributes) => gate.decide(user, attributes),
+        rulesFor: access.rulesFor,
+        wallTime: Date.now,
+      }),
+    )
+    const admission = await openAdmission(
+      this.#options,
+      this.#metrics,
+      this.#log.child({ logger: 'gate' }),
+    )
+    this.#followers.push(admission)
+    this.#eventLimits = admission.eventLimits
+    this.#audit = await openAudit(
+      this.#options,
+      this.#log.child({ logger: 'audit' }),
+      this.#metrics,
+    )
+    const handler = this.#handler(gate, admission)
+    const secureListener = this.#listener(handler, bindAddress, securePort, tls)
+    clientAuthorities?.onChange((pem) => secureListener.renewClientCa(pem))
     const secure = await about('--bind-address, --secure-port', secureListener.listen())
     this.#log.info('Serving securely', { address: addressText(secure) })
     const insecure =
       insecurePort === 0
         ? undefined
-        : await about('--insecure-port', this.#listener(gate, LOOPBACK, insecurePort).listen())
+        : await about('--insecure-port', this.#listener(handler, LOOPBACK, insecurePort).listen())
     if (insecure !== undefined) {
       this.#log.info('Serving plain HTTP to this host', { address: addressText(insecure) })
     }
@@ -151,6 +194,7 @@ export class Server {
       sendRetryAfter: shutdownSendRetryAfter,
     })
     for (const follower of this.#followers) follower.stop()
+    await this.#audit?.close()
     await this.#engine.close()
   }
 
@@ -191,7 +235,10 @@ export class Server {
   async #openEngine(): Promise<void> {
     await this.#engine.open((error) => this.#onFatal(error))
     const { storage } = this.#engine
-    this.#services.install(eventsService({ storage, group: this.#options.eventsGroup }))
+    for (const group of this.#groups) {
+      const eventLimits = this.#eventLimits
+      this.#services.install(eventsService({ storage, group, eventLimits }))
+    }
   }
 
   #installServices(): void {
@@ -200,20 +247,29 @@ export class Server {
     this.#services.install(metricsService(METRICS_PATH, this.#metrics))
     this.#services.install(metricsService(SLIS_PATH, this.#healthMetrics.registry))
     this.#services.install(
-      discoveryService({ group: this.#options.eventsGroup, otherPaths: OPEN_PATHS }),
+      discoveryService({
+        group: this.#options.eventsGroup,
+        otherGroups: selfReviewGroups,
+        otherPaths: [...OPEN_PATHS, ...openApiPaths],
+      }),
     )
+    const { gitVersion: release } = buildInfo()
+    this.#services.install(openApiService({ groups: this.#groups, release }))
   }
 
-  async #tokens(): Promise<TokenUsers> {
-    const { tokenAuthFile } = this.#options
-    if (tokenAuthFile === undefined) return noTokens
-    const log = this.#log.child({ logger: 'gate' })
-    const tokens = await about('--token-auth-file', FileTokens.open(tokenAuthFile, log))
-    this.#followers.push(tokens)
-    return tokens
+  #handler(gate: Gate, { limits, observer }: Admission): Handler {
+    return serve({
+      services: this.#services,
+      gate,
+      limits,
+      observer,
+      audit: this.#audit?.auditor,
+      log: this.#log.child({ logger: 'http' }),
+      isTurningAway: () => this.#lifecycle.notAcceptingNewRequest.isOpen,
+    })
   }
 
-  #listener(gate: Gate, host: string, port: number, tls?: TlsSettings): Listener {
+  #listener(handler: Handler, host: string, port: number, tls?: TlsSettings): Listener {
     const log = this.#log.child({ logger: 'http' })
     const listener = new Listener({
       host,
@@ -225,13 +281,8 @@ export class Server {
         requestTimeoutMs: this.#options.requestTimeoutMs,
         streamsMax: this.#options.http2MaxStreamsPerConnection,
       },
-      handler: serve({
-        services: this.#services,
-        gate,
-        log,
-        isTurningAway: () => this.#lifecycle.notAcceptingNewRequest.isOpen,
-      }),
-      lateResponse,
+      handler,
+      lateResponse: (request) => lateResponse(request, this.#audit?.auditor),
       onBug: (err, { method, path }) => {
         // A long list whose state went before its end was read: its reader lists anew.
         if (err instanceof StatusError) log.warn('List cut off', { err, method, path })
@@ -257,15 +308,6 @@ export class Server {
         { cause },
       )
     }
-  }
-}
-
-/** Names the flags to look at when something the operator set does not work. */
-async function about<T>(flags: string, work: Promise<T>): Promise<T> {
-  try {
-    return await work
-  } catch (cause) {
-    throw new Error(`${flags}: it does not work as given`, { cause })
   }
 }
 

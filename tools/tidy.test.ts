@@ -33,7 +33,10 @@ const RULES: Readonly<Record<string, { rooms: readonly string[]; packages: reado
     packages: [],
   },
   retention: { rooms: ['storage', 'cache', 'etcd', 'api', 'lib'], packages: [] },
-  gate: { rooms: ['http/exchange.ts', 'api', 'lib'], packages: [] },
+  gate: {
+    rooms: ['http/exchange.ts', 'codec/yaml-documents.ts', 'api', 'lib'],
+    packages: ['jose'],
+  },
   health: { rooms: ['http/exchange.ts', 'lib'], packages: ['@prometheus-io/client'] },
   registry: { rooms: [...STORED, 'codec', 'api', 'lib'], packages: [] },
   endpoints: {

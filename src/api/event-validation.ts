@@ -39,6 +39,32 @@ export function createProblems(event: Event): readonly FieldError[] {
 }
 
 /**
+ * The same for an event in the older form: it is held to less, and any name will do that fits into a
+ * path.
+ */
+export function coreCreateProblems(event: Event): readonly FieldError[] {
+  const problems = new Problems()
+  const carried = new Problems()
+  checkCommon(problems, event)
+  if (problems.list().length > 0) return problems.list()
+  checkCarried(carried, event.metadata)
+  checkMeta(problems, event.metadata, { names: pathSegmentNames, carried })
+  return problems.list()
+}
+
+/** In the older form everything may change, as long as what comes out is an event. */
+export function coreUpdateProblems(event: Event, old: Event): readonly FieldError[] {
+  const meta = event.metadata
+  const problems = new Problems()
+  const carried = new Problems()
+  checkCarried(carried, meta)
+  checkMeta(problems, meta, { names: pathSegmentNames, carried })
+  checkMetaUpdate(problems, { meta, old: old.metadata, carried })
+  checkCommon(problems, event)
+  return problems.list()
+}
+
+/**
  * What is wrong with an event that is to take the place of `old`; nothing if it may. Only metadata
  * and series can change. Some problems are told two or three times, as clients have come to know it.
  */

@@ -20,10 +20,12 @@ export interface Field {
   readonly type: FieldType
   /** What is printed when the field is not set; nothing unless told. */
   readonly whenUnset?: 'null' | '{}' | '""' | '0'
-  /** A zero or false that was sent is kept and printed: it is not the same as unset. */
+  /** A zero, false or empty list that was sent is kept: it is not the same as unset. */
   readonly keepsZero?: true
   /** Lists whose entries a strategic merge matches: by this member, or as a set of texts. */
   readonly mergeBy?: string
+  /** The published schema asks for it. What else a new event must have is a matter of validation. */
+  readonly isRequired?: true
   readonly doc: string
 }
 
@@ -31,29 +33,35 @@ export class StructType {
   readonly name: string
   readonly fields: readonly Field[]
   readonly #byName: ReadonlyMap<string, Field>
+  readonly #byNumber: ReadonlyMap<number, Field>
 
   constructor(name: string, fields: readonly Field[]) {
     this.name = name
     this.fields = fields
     this.#byName = new Map(fields.map((field) => [field.name, field]))
+    this.#byNumber = new Map(fields.map((field) => [field.number, field]))
   }
 
   field(name: string): Field | undefined {
     return this.#byName.get(name)
   }
+
+  /** By its number in protobuf. */
+  byNumber(number: number): Field | undefined {
+    return this.#byNumber.get(number)
+  }
+}
+
+/** A text that is always there. */
+function requiredText(name: string, number: number, doc: string): Field {
+  return { name, number, type: 'string', whenUnset: '""', isRequired: true, doc }
 }
 
 export const ownerReferenceType: StructType = new StructType('OwnerReference', [
-  {
-    name: 'apiVersion',
-    number: 5,
-    type: 'string',
-    whenUnset: '""',
-    doc: 'API version of the owner.',
-  },
-  { name: 'kind', number: 1, type: 'string', whenUnset: '""', doc: 'Kind of the owner.' },
-  { name: 'name', number: 3, type: 'string', whenUnset: '""', doc: 'Name of the owner.' },
-  { name: 'uid', number: 4, type: 'string', whenUnset: '""', doc: 'UID of the owner.' },
+  requiredText('apiVersion', 5, 'API version of the owner.'),
+  requiredText('kind', 1, 'Kind of the owner.'),
+  requiredText('name', 3, 'Name of the owner.'),
+  requiredText('uid', 4, 'UID of the owner.'),
   {
     name: 'controller',
     number: 6,
@@ -147,6 +155,7 @@ export const objectMetaType: StructType = new StructType('ObjectMeta', [
     name: 'managedFields',
     number: 17,
     type: { listOf: managedFieldsEntryType },
+    keepsZero: true,
     doc: 'Which client manages which field.',
   },
 ])
@@ -167,6 +176,7 @@ export const eventSeriesType: StructType = new StructType('EventSeries', [
     number: 1,
     type: 'int32',
     whenUnset: '0',
+    isRequired: true,
     doc: 'Times seen up to the last one.',
   },
   {
@@ -174,6 +184,7 @@ export const eventSeriesType: StructType = new StructType('EventSeries', [
     number: 2,
     type: 'microTime',
     whenUnset: 'null',
+    isRequired: true,
     doc: 'When it was last seen.',
   },
 ])
@@ -196,6 +207,7 @@ export const eventType: StructType = new StructType('Event', [
     number: 2,
     type: 'microTime',
     whenUnset: 'null',
+    isRequired: true,
     doc: 'When it was first seen. Required.',
   },
   {
@@ -270,4 +282,10 @@ export const eventType: StructType = new StructType('Event', [
     doc: 'For the older form of events.',
   },
   { name: 'deprecatedCount', number: 15, type: 'int32', doc: 'For the older form of events.' },
+])
+
+/** Applied and owned as a whole: nobody manages single fields of these. */
+export const atomicTypes: ReadonlySet<StructType> = new Set([
+  ownerReferenceType,
+  objectReferenceType,
 ])

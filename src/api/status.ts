@@ -137,6 +137,40 @@ export function unauthorized(): StatusError {
   return new StatusError('Unauthorized', 'Unauthorized')
 }
 
+/** What was refused, in the words of the one who asked for it. */
+export interface Refused {
+  readonly isResource: boolean
+  readonly verb: string
+  readonly path: string
+  readonly group?: string
+  readonly resource?: string
+  readonly subresource?: string
+  readonly namespace?: string
+  readonly name?: string
+}
+
+export function forbidden(user: string, refused: Refused, reason?: string): StatusError {
+  const why = reason === undefined || reason === '' ? '' : `: ${reason}`
+  const { verb, path, group = '', resource = '', namespace = '', name = '' } = refused
+  if (!refused.isResource) {
+    const message = `forbidden: User "${user}" cannot ${verb} path "${path}"${why}`
+    return new StatusError('Forbidden', withEntities(message), { details: {} })
+  }
+  const qualified = group === '' ? resource : `${resource}.${group}`
+  const named = name === '' ? '' : ` "${name}"`
+  const place = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`
+  const part = refused.subresource ? `${resource}/${refused.subresource}` : resource
+  const message = `${qualified}${named} is forbidden: User "${user}" cannot ${verb} resource "${part}" in API group "${group}" ${place}${why}`
+  return new StatusError('Forbidden', withEntities(message), {
+    details: { ...(name === '' ? {} : { name }), group, kind: resource },
+  })
+}
+
+/** It repeats what a stranger sent, and might end up in a browser. */
+function withEntities(message: string): string {
+  return message.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
 /** `limit` names the bound that was passed, so that the caller knows what would fit. */
 export function entityTooLarge(limit: string, cause: unknown): StatusError {
   return new StatusError('RequestEntityTooLarge', `Request entity too large: ${limit}`, { cause })

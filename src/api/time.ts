@@ -28,6 +28,34 @@ export function printedTime(milliseconds: number, kind: 'time' | 'microTime'): s
   return kind === 'time' ? `${text.slice(0, 19)}Z` : `${text.slice(0, 23)}000Z`
 }
 
+/** A time as protobuf has it. */
+export interface Instant {
+  /** Since 1970, whole. */
+  readonly seconds: number
+  readonly nanos: number
+}
+
+/** Of a time in one of our forms. */
+export function instantOfTime(text: string): Instant {
+  const seconds = Date.parse(`${text.slice(0, DATE_LENGTH)}Z`) / 1000
+  return { seconds, nanos: text[DATE_LENGTH] === '.' ? Number(text.slice(20, 26)) * 1000 : 0 }
+}
+
+/** In one of our forms; undefined for the zero time. Fails with a TimeSyntaxError past all years. */
+export function timeOfInstant(
+  { seconds, nanos }: Instant,
+  kind: 'time' | 'microTime',
+): string | undefined {
+  const date = new Date(seconds * 1000)
+  const year = date.getUTCFullYear()
+  if (!(year >= 0 && year <= 9999) || nanos < 0 || nanos > 999_999_999) {
+    throw new TimeSyntaxError(`time of ${seconds} seconds and ${nanos} nanoseconds is out of range`)
+  }
+  const second = date.toISOString().slice(0, DATE_LENGTH)
+  const micros = String(Math.floor(nanos / 1000)).padStart(6, '0')
+  return canonicalTime(kind === 'time' ? `${second}Z` : `${second}.${micros}Z`, kind)
+}
+
 /** Whether nothing has to be changed. Most times arrive like this, and this look is cheap. */
 function isCanonical(text: string, kind: 'time' | 'microTime'): boolean {
   const shape = kind === 'time' ? 'dddd-dd-ddTdd:dd:ddZ' : 'dddd-dd-ddTdd:dd:dd.ddddddZ'

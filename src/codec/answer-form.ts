@@ -10,9 +10,11 @@ import { yamlOf } from './yaml.ts'
 /** Lives as long as the program. */
 export interface AnswerForm {
   readonly contentType: string
+  /** The head tells how long the entries are, so that they have to be counted first. */
+  readonly isMeasured?: true
   one(event: ShownEvent): Buffer | string
-  /** What comes before the entries of a list. */
-  listHead(meta: ListMeta): string
+  /** What comes before the entries of a list, which have so many bytes. */
+  listHead(meta: ListMeta, entriesBytes: number): Buffer | string
   /**
    * As many entries as are written at once in a long list: what it takes to print them must not keep
    * others waiting.
@@ -24,7 +26,7 @@ export interface AnswerForm {
    */
   listEntries(events: readonly ShownEvent[], index: number, room?: Room): Buffer | string
   /** What comes after `count` entries in all. */
-  listTail(meta: ListMeta, count: number): string
+  listTail(meta: ListMeta, count: number): Buffer | string
 }
 
 export function answerForm(shape: EventShape, wanted: Representation): AnswerForm {

@@ -1,9 +1,11 @@
 import type { DecodedDeleteOptions } from '../api/delete-options.ts'
-import { StructType } from '../api/schema.ts'
 import { badRequest } from '../api/status.ts'
 import { goQuote } from '../lib/go-quote.ts'
 import { isObject, type Json, memberOf } from '../lib/json.ts'
 import { EVENT_VALUES_MAX, JsonSyntaxError, parseJson } from './json-text.ts'
+import { opened } from './kube-protobuf.ts'
+import { deleteOptionsType } from './meta-types.ts'
+import { decodeStruct, ProtobufError } from './protobuf-struct.ts'
 import { jsonKind, StructDecoder, TypeMismatch } from './struct-decoding.ts'
 import { parseYaml } from './yaml.ts'
 import { YamlSyntaxError } from './yaml-nodes.ts'
@@ -14,46 +16,23 @@ import { YamlSyntaxError } from './yaml-nodes.ts'
  */
 export function decodeDeleteOptions(
   body: Buffer,
-  mediaType: 'json' | 'yaml',
+  mediaType: 'json' | 'yaml' | 'protobuf',
 ): DecodedDeleteOptions {
   try {
-    const text = body.toString('utf8')
-    const { value } = mediaType === 'json' ? parseJson(text, EVENT_VALUES_MAX) : parseYaml(text)
-    return decoded(value)
+    return decoded(read(body, mediaType))
   } catch (error) {
     throw asBadRequest(error)
   }
 }
 
-const preconditionsType: StructType = new StructType('Preconditions', [
-  { name: 'uid', number: 1, type: 'string', doc: 'UID that the object must have.' },
-  { name: 'resourceVersion', number: 2, type: 'string', doc: 'Version that it must have.' },
-])
-
-const deleteOptionsType: StructType = new StructType('DeleteOptions', [
-  {
-    name: 'gracePeriodSeconds',
-    number: 1,
-    type: 'int64',
-    keepsZero: true,
-    doc: 'Seconds to end in.',
-  },
-  {
-    name: 'preconditions',
-    number: 2,
-    type: { struct: preconditionsType },
-    doc: 'What must be so for the object to go.',
-  },
-  {
-    name: 'orphanDependents',
-    number: 3,
-    type: 'bool',
-    keepsZero: true,
-    doc: 'Whether dependents stay. Older than propagationPolicy.',
-  },
-  { name: 'propagationPolicy', number: 4, type: 'string', doc: 'What becomes of dependents.' },
-  { name: 'dryRun', number: 5, type: { listOf: 'string' }, doc: '`All`: try, and store nothing.' },
-])
+function read(body: Buffer, mediaType: 'json' | 'yaml' | 'protobuf'): Json {
+  if (mediaType === 'protobuf') {
+    const { kind, raw } = opened(body)
+    return { kind, ...decodeStruct(deleteOptionsType, raw, EVENT_VALUES_MAX) }
+  }
+  const text = body.toString('utf8')
+  return (mediaType === 'json' ? parseJson(text, EVENT_VALUES_MAX) : parseYaml(text)).value
+}
 
 const SHOWN_LENGTH_MAX = 256
 
@@ -81,6 +60,9 @@ function asBadRequest(error: unknown): unknown {
   if (error instanceof JsonSyntaxError) {
     return badRequest(`couldn't get version/kind; json parse error: ${error.message}`, error)
   }
-  const isTheirs = error instanceof TypeMismatch || error instanceof YamlSyntaxError
+  const isTheirs =
+    error instanceof TypeMismatch ||
+    error instanceof YamlSyntaxError ||
+    error instanceof ProtobufError
   return isTheirs ? badRequest(error.message, error) : error
 }

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, it } from 'node:test'
 import fc from 'fast-check'
+import { eventsGroup } from '../api/event-groups.ts'
 import { StatusError } from '../api/status.ts'
 import type { FrameEncoder } from '../storage/frames.ts'
 import { formatVersion, versionOfChange } from '../storage/resource-version.ts'
@@ -9,12 +10,13 @@ import { StoredBody } from '../storage/stored-form.ts'
 import type { AnswerForm } from './answer-form.ts'
 import { type ShownEvent, unstoredEvent } from './event-bytes.ts'
 import { EventForms } from './event-forms.ts'
-import { type EventView, eventsView, type ListMeta } from './event-shapes.ts'
+import type { EventView, ListMeta } from './event-shapes.ts'
+import { viewOf } from './event-view.ts'
 import type { Representation } from './representation.ts'
 import { eventColumns } from './table.ts'
 
 const now = Date.parse('2026-01-02T04:04:05Z')
-const forms = new EventForms(eventsView, () => now)
+const forms = new EventForms(viewOf(eventsGroup('events.k8s.io')), () => now)
 const version = versionOfChange(7, 3)
 const resourceVersion = formatVersion(version)
 
@@ -52,13 +54,13 @@ function stored(event: object = { metadata, ...fields }): StoredEvent {
 }
 
 function list(form: AnswerForm, meta: ListMeta, pages: readonly (readonly ShownEvent[])[]): string {
-  let text = form.listHead(meta)
+  let text = String(form.listHead(meta, 0))
   let count = 0
   for (const page of pages) {
-    text += form.listEntries(page, count)
+    text += String(form.listEntries(page, count))
     count += page.length
   }
-  return text + form.listTail(meta, count)
+  return text + String(form.listTail(meta, count))
 }
 
 function parsed(text: Buffer | string): unknown {
@@ -102,6 +104,8 @@ describe('an event in JSON', () => {
     const view: EventView = {
       apiVersion: 'v1',
       body: (body) => Buffer.from(body.toString().replace('"regarding":', '"involvedObject":')),
+      isAsStored: false,
+      message: () => Buffer.alloc(0),
     }
     const core = new EventForms(view, () => now)
     const { regarding, ...rest } = whole

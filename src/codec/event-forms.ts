@@ -1,6 +1,7 @@
 import { type AnswerForm, answerForm } from './answer-form.ts'
 import { type EventShape, type EventView, PartialShape, WholeShape } from './event-shapes.ts'
-import type { Representation } from './representation.ts'
+import { protobufAnswer, protobufWatch } from './protobuf-forms.ts'
+import { PROTOBUF, type Representation } from './representation.ts'
 import { TableShape } from './table-shape.ts'
 import { type WatchForm, watchForm } from './watch-form.ts'
 
@@ -31,18 +32,24 @@ export class EventForms {
     const key = `${shapeKey(wanted)} ${wanted.mediaType} ${wanted.isPretty}`
     let form = this.#answers.get(key)
     if (form === undefined) {
-      form = answerForm(this.#shape(wanted), wanted)
+      form =
+        wanted.mediaType === PROTOBUF
+          ? protobufAnswer(this.#view, wanted)
+          : answerForm(this.#shape(wanted), wanted)
       this.#answers.set(key, form)
     }
     return form
   }
 
-  /** In JSON, one line a frame, whatever else is wanted. */
+  /** In protobuf, or one line of JSON a frame whatever else is wanted. */
   watch(wanted: Representation): WatchForms {
-    const key = shapeKey(wanted)
+    const isProtobuf = wanted.mediaType === PROTOBUF
+    const key = `${shapeKey(wanted)} ${isProtobuf}`
     let forms = this.#watches.get(key)
     if (forms === undefined) {
-      forms = watchForms(this.#shape(wanted))
+      forms = isProtobuf
+        ? sameForms(protobufWatch(this.#view, wanted))
+        : watchForms(this.#shape(wanted))
       this.#watches.set(key, forms)
     }
     return forms
@@ -61,6 +68,10 @@ export class EventForms {
 
 function shapeKey({ as, metaVersion, includeObject }: Representation): string {
   return `${as} ${metaVersion} ${includeObject}`
+}
+
+function sameForms(form: WatchForm): WatchForms {
+  return { first: form, next: form }
 }
 
 function watchForms(shape: EventShape): WatchForms {

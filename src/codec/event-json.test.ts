@@ -2,17 +2,13 @@ import { deepEqual, equal, ok } from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Event } from '../api/event.ts'
+import { type EventGroup, eventsGroup } from '../api/event-groups.ts'
 import { StatusError } from '../api/status.ts'
 import type { Json } from '../lib/json.ts'
-import {
-  decodeEventBody,
-  decodeEventTree,
-  encodeEvent,
-  eventTree,
-  strictDecodingError,
-} from './event-json.ts'
+import { decodeEventBody, decodeEventTree, encodeEvent, strictDecodingError } from './event-json.ts'
+import { eventTree, viewOf } from './event-view.ts'
 
-const options = { apiVersion: 'events.k8s.io/v1' }
+const options: EventGroup = eventsGroup('events.k8s.io')
 
 const scheduled = {
   apiVersion: 'events.k8s.io/v1',
@@ -290,7 +286,7 @@ test('encodeEvent prints fields in their order, and those that are always there'
 
 test('eventTree is the event as a client sees it, in a tree of its own', () => {
   const event: Event = { metadata: { name: 'a', labels: { x: '1' } } }
-  const tree = eventTree(encodeEvent(event), options)
+  const tree = eventTree(encodeEvent(event), viewOf(options))
   deepEqual(tree, {
     kind: 'Event',
     apiVersion: 'events.k8s.io/v1',

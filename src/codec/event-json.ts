@@ -1,4 +1,5 @@
 import type { Event } from '../api/event.ts'
+import { type EventGroup, eventsGroup } from '../api/event-groups.ts'
 import { eventType } from '../api/schema.ts'
 import { badRequest, type StatusError } from '../api/status.ts'
 import { TimeSyntaxError } from '../api/time.ts'
@@ -29,11 +30,8 @@ const SUMMARY_LENGTH = 30
 const TYPE_LENGTH_MAX = 512
 
 /** An event as a client sent it, in JSON; fails with a StatusError 400. */
-export function decodeEventBody(
-  body: Buffer,
-  options: { readonly apiVersion: string },
-): DecodedEvent {
-  return decodeSent(body, options, readJson)
+export function decodeEventBody(body: Buffer, group: EventGroup): DecodedEvent {
+  return decodeSent(body, group, readJson)
 }
 
 /**
@@ -42,14 +40,14 @@ export function decodeEventBody(
  */
 export function decodeSent(
   body: Buffer,
-  options: { readonly apiVersion: string },
+  group: EventGroup,
   read: (text: string) => ParsedJson,
 ): DecodedEvent {
   try {
     const { value, duplicates } = read(body.toString('utf8'))
-    return decoded(value, { apiVersion: options.apiVersion, duplicates })
+    return decoded(value, group, duplicates)
   } catch (error) {
-    throw asBadRequest(error, options.apiVersion, ` (${summaryOf(body)})`)
+    throw asBadRequest(error, group.apiVersion, ` (${summaryOf(body)})`)
   }
 }
 
@@ -59,12 +57,13 @@ export function decodeSent(
  */
 export function decodeEventTree(
   tree: Json,
-  options: { readonly apiVersion: string; readonly duplicates?: ParsedJson['duplicates'] },
+  group: EventGroup,
+  duplicates?: ParsedJson['duplicates'],
 ): DecodedEvent {
   try {
-    return decoded(tree, options)
+    return decoded(tree, group, duplicates)
   } catch (error) {
-    throw asBadRequest(error, options.apiVersion, '')
+    throw asBadRequest(error, group.apiVersion, '')
   }
 }
 
@@ -78,11 +77,13 @@ export function encodeEvent(event: Event): Buffer {
   return Buffer.from(eventText(event), 'utf8')
 }
 
-/** What `encodeEvent` made, as a tree of its own: everything that is printed. */
-export function eventTree(body: Buffer, options: { readonly apiVersion: string }): JsonObject {
-  const type = `"kind":"Event","apiVersion":${JSON.stringify(options.apiVersion)}`
-  return JSON.parse(`{${type},${body.toString('utf8', 1)}`)
+/** What `encodeEvent` made, read. Fails with a StatusError when it is not that. */
+export function readEncoded(body: Buffer): Event {
+  return decodeEventTree(JSON.parse(body.toString()) as Json, storedGroup).event
 }
+
+/** What is stored has no group; it has the shape of this one. */
+const storedGroup: EventGroup = { ...eventsGroup(''), apiVersion: '' }
 
 const encoder = new StructEncoder(eventType)
 
@@ -102,15 +103,16 @@ function readJson(text: string): ParsedJson {
 
 function decoded(
   value: Json,
-  options: { readonly apiVersion: string; readonly duplicates?: ParsedJson['duplicates'] },
+  group: EventGroup,
+  duplicates: ParsedJson['duplicates'] | undefined,
 ): DecodedEvent {
   if (value !== null && !isObject(value)) throw new UnrecognizedBody(notAnObject(value))
   const tree = value ?? {}
-  checkType(tree, options.apiVersion)
-  const decoder = new StructDecoder(TYPE_NAMES, options.duplicates)
-  const event = decoder.struct(eventType, tree, '')
-  event['metadata'] ??= {}
-  return { event: event as unknown as Event, problems: decoder.problems }
+  checkType(tree, group.apiVersion)
+  const decoder = new StructDecoder(TYPE_NAMES, duplicates)
+  const read = decoder.struct(group.type, tree, '')
+  read['metadata'] ??= {}
+  return { event: group.toEvent(read), problems: decoder.problems }
 }
 
 /** Nobody has to say what a body is; whoever does must say what the endpoint takes. */

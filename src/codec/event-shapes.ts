@@ -21,10 +21,11 @@ export interface EventView {
   readonly apiVersion: string
   /** The body in this group's names. Its metadata stays where it is, byte for byte. */
   body(body: Buffer): Buffer
+  /** Bodies are shown as they are stored. */
+  readonly isAsStored: boolean
+  /** The event as this group's protobuf message. */
+  message(event: ShownEvent): Buffer
 }
-
-/** Events as they are stored. */
-export const eventsView: EventView = { apiVersion: 'events.k8s.io/v1', body: (body) => body }
 
 /** What a list says of itself. */
 export interface ListMeta {
@@ -86,7 +87,7 @@ export class WholeShape implements EventShape {
   }
 
   entries(events: readonly ShownEvent[], before: string, room: Room = new Room()): Buffer {
-    const shown = this.#view === eventsView ? events : events.map((event) => this.#shown(event))
+    const shown = this.#view.isAsStored ? events : events.map((event) => this.#shown(event))
     const bytesMax = shown.reduce((sum, event) => sum + wholeLengthMax(event) + 1, before.length)
     const target = room.make(bytesMax)
     let at = writeAscii(target, 0, before)

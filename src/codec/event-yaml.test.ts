@@ -1,9 +1,10 @@
 import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
+import { eventsGroup } from '../api/event-groups.ts'
 import { StatusError } from '../api/status.ts'
 import { decodeEventYaml } from './event-yaml.ts'
 
-const options = { apiVersion: 'events.k8s.io/v1' }
+const options = eventsGroup('events.k8s.io')
 
 test('decodeEventYaml reads an event, and tells repeated names before unknown ones', () => {
   const body = `apiVersion: events.k8s.io/v1

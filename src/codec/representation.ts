@@ -1,6 +1,9 @@
+/** Kubernetes' own; see kube-protobuf.ts. */
+export const PROTOBUF = 'application/vnd.kubernetes.protobuf'
+
 /** How a client wants to be shown what it asked for. */
 export interface Representation {
-  readonly mediaType: 'application/json' | 'application/yaml'
+  readonly mediaType: 'application/json' | 'application/yaml' | typeof PROTOBUF
   /** The object itself, a table of its printed columns, or its metadata alone. */
   readonly as: 'object' | 'table' | 'partial'
   /** Of the table or the partial object; they look the same in both. */

@@ -97,7 +97,7 @@ export class StructDecoder {
 
   #list(place: Place, entryType: 'string' | StructType, value: Json): Json[] | undefined {
     if (!Array.isArray(value)) return mismatch(place, value)
-    if (value.length === 0) return undefined
+    if (value.length === 0) return place.field.keepsZero ? [] : undefined
     const path = joined(place.path, place.field.name)
     return value.map((entry, index) => {
       if (!(entryType instanceof StructType)) {

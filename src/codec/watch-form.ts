@@ -40,22 +40,27 @@ export function watchForm(shape: EventShape): WatchForm {
     entered: { encode: ({ stored }) => write.ADDED(stored) },
     left: { encode: (item) => write.DELETED(lastInView(item)) },
     present: write.ADDED,
-    bookmark: (version, isInitialEnd) =>
-      write.BOOKMARK(unstoredEvent(isInitialEnd ? initialEnd : noEvent, version)),
+    bookmark: (version, isInitialEnd) => write.BOOKMARK(markOf(version, isInitialEnd)),
     error: (status) => Buffer.from(`{"type":"ERROR","object":${JSON.stringify(status)}}\n`),
   }
 }
 
-function naturalType(item: WatchItem): FrameType {
+export function naturalType(item: WatchItem): FrameType {
   if (item.type === 'delete') return 'DELETED'
   return item.previous === undefined ? 'ADDED' : 'MODIFIED'
 }
 
-function lastInView(item: WatchItem): ShownEvent {
+/** What was seen before a change by which an event went out of view, under that change's version. */
+export function lastInView(item: WatchItem): ShownEvent {
   const { stored } = item
   if (item.type === 'delete' || item.previous === undefined) return stored
   const { body, versionOffset } = item.previous
   return { body, versionOffset, version: stored.version }
+}
+
+/** The event that a bookmark is told with. */
+export function markOf(version: Version, isInitialEnd: boolean): ShownEvent {
+  return unstoredEvent(isInitialEnd ? initialEnd : noEvent, version)
 }
 
 const noEvent: Buffer = bookmarkBody('{}')

@@ -16,6 +16,7 @@ const handler = withAggregated(
         {
           name: 'events',
           singularName: 'event',
+          namespaced: true,
           kind: 'Event',
           verbs: ['get', 'list'],
           shortNames: ['ev'],

@@ -4,25 +4,27 @@
  * whoever does not gets the plain document.
  */
 import { hash } from 'node:crypto'
-import { documentText } from '../codec/document.ts'
+import { documentBody } from '../codec/document.ts'
 import type { Handler, Request } from '../http/exchange.ts'
 import { type AcceptClause, parseAccept } from './media-type.ts'
 import { wantsPretty } from './negotiate.ts'
 
 /** A group as the aggregated form has it. */
 export interface GroupDiscovery {
+  /** Empty for the group without a name. */
   readonly name: string
   readonly version: string
   readonly resources: readonly ResourceDiscovery[]
 }
 
-/** A namespaced resource, under the names of the plain form. */
+/** A resource, under the names of the plain form. */
 export interface ResourceDiscovery {
   readonly name: string
   readonly singularName: string
+  readonly namespaced: boolean
   readonly kind: string
   readonly verbs: readonly string[]
-  readonly shortNames: readonly string[]
+  readonly shortNames?: readonly string[]
 }
 
 const GROUP = 'apidiscovery.k8s.io'
@@ -46,13 +48,13 @@ export function withAggregated(plain: Handler, groups: readonly GroupDiscovery[]
       return { status: 304, headers: caching, body: '' }
     const headers = { ...caching, 'content-type': CONTENT_TYPE }
     const form = { mediaType: 'application/json', isPretty: wantsPretty(request) } as const
-    return { status: 200, headers, body: documentText(form, list) }
+    return { status: 200, headers, body: documentBody(form, list) }
   }
 }
 
 function groupItem({ name, version, resources }: GroupDiscovery): object {
   return {
-    metadata: { name },
+    metadata: name === '' ? {} : { name },
     versions: [{ version, resources: resources.map(resourceItem), freshness: 'Current' }],
   }
 }
@@ -62,10 +64,10 @@ function resourceItem(resource: ResourceDiscovery): object {
     resource: resource.name,
     // Group and version are left for the client to fill in from where the resource stands.
     responseKind: { group: '', version: '', kind: resource.kind },
-    scope: 'Namespaced',
+    scope: resource.namespaced ? 'Namespaced' : 'Cluster',
     singularResource: resource.singularName,
     verbs: resource.verbs,
-    shortNames: resource.shortNames,
+    ...(resource.shortNames === undefined ? {} : { shortNames: resource.shortNames }),
   }
 }
 

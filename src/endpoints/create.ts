@@ -1,4 +1,4 @@
-import type { Endpoint, EventApi, EventCollection } from './event-api.ts'
+import { admitOnce, type Endpoint, type EventApi, type EventCollection } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
 import { negotiateObject } from './negotiate.ts'
 import { afterReading, placedIn, readSentEvent, receiveBody } from './sent-event.ts'
@@ -10,14 +10,18 @@ import { readCreateOptions } from './write-options.ts'
  * The form of the answer is settled before the body is read: a client that asks for one we lack
  * must get its 406 having changed nothing.
  */
-export function createEvent({ registry, forms, apiVersion }: EventApi): Endpoint<EventCollection> {
-  return async (request, { namespace }) => {
+export function createEvent(api: EventApi): Endpoint<EventCollection> {
+  const { registry, forms, group } = api
+  return async (request, { namespace }, caller) => {
     const form = forms.answer(negotiateObject(request))
     const body = await receiveBody(request)
     const { fieldValidation, isDryRun } = readCreateOptions(request.query)
-    const { event, warnings } = readSentEvent(body, { apiVersion, fieldValidation })
+    const { event, warnings } = readSentEvent(body, { group, fieldValidation })
     await afterReading(body.bytes)
-    const created = await registry.create(namespace, placedIn(namespace, event), { isDryRun })
+    const created = await registry.create(namespace, placedIn(namespace, event), {
+      isDryRun,
+      admit: admitOnce(api, caller),
+    })
     return eventResponse(201, form, created, warnings)
   }
 }

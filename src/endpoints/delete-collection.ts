@@ -1,4 +1,5 @@
 import type { Response } from '../http/exchange.ts'
+import { detailsOf } from '../registry/storage-errors.ts'
 import { receiveDeleteOptions } from './delete.ts'
 import type { Endpoint, EventApi, EventCollection } from './event-api.ts'
 import { listQuery, readOptions } from './list-query.ts'
@@ -12,10 +13,10 @@ import { successResponse } from './respond.ts'
  * event that cannot be deleted, and what was deleted before then is gone. With a limit the answer
  * says where to go on.
  */
-export function deleteEvents({ registry, lister }: EventApi): Endpoint<EventCollection> {
+export function deleteEvents({ registry, lister, group }: EventApi): Endpoint<EventCollection> {
   return async (request, path): Promise<Response> => {
     const representation = negotiateList(request)
-    const query = listQuery(path, readOptions(request.query, path))
+    const query = listQuery(path, readOptions(request.query, path, group))
     const options = await receiveDeleteOptions(request)
     const listing = await lister.list({ ...query, signal: request.signal })
     for await (const events of listing.pieces) {
@@ -30,7 +31,7 @@ export function deleteEvents({ registry, lister }: EventApi): Endpoint<EventColl
         ...(continueToken === undefined ? {} : { continue: continueToken }),
         ...(remainingItemCount === undefined ? {} : { remainingItemCount }),
       },
-      details: { group: registry.names.group, kind: 'events' },
+      details: detailsOf(registry.names),
     })
   }
 }

@@ -1,5 +1,6 @@
 import { decodeDeleteOptions } from '../codec/delete-options.ts'
 import type { Request } from '../http/exchange.ts'
+import { detailsOf } from '../registry/storage-errors.ts'
 import { type DeleteOptions, readDeleteOptions } from './delete-options.ts'
 import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
@@ -18,8 +19,7 @@ export function deleteEvent({ registry, forms }: EventApi): Endpoint<OneEvent> {
     const options = await receiveDeleteOptions(request)
     const deleted = await registry.delete({ namespace, name }, options)
     if (deleted.isGone) {
-      const { group } = registry.names
-      const details = { name, group, kind: 'events', uid: deleted.uid }
+      const details = { ...detailsOf(registry.names, name), uid: deleted.uid }
       return successResponse(representation, { details })
     }
     // Said by a client that expects to wait for its dependents: it is told that this takes longer.

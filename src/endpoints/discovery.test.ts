@@ -1,27 +1,32 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Handler, Request, Response } from '../http/exchange.ts'
+import type { Caller } from '../gate/gate.ts'
+import type { Request, Response } from '../http/exchange.ts'
 import { discoveryService } from './discovery.ts'
+import type { ServiceHandler } from './services.ts'
 
 const service = discoveryService({ group: 'events.k8s.io', otherPaths: ['/livez', '/about'] })
 
-function handlerOf(path: string): Handler {
+const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
+
+function handlerOf(path: string): ServiceHandler {
   const handler = service.find(path)
   assert.ok(handler, path)
   return handler
 }
 
+const plainRequest: Request = {
+  method: 'GET',
+  path: '/',
+  query: new URLSearchParams(),
+  headers: {},
+  peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
+  signal: new AbortController().signal,
+  body: async () => Buffer.alloc(0),
+}
+
 async function ask(path: string, method = 'GET', accept?: string): Promise<Response> {
-  const request: Request = {
-    method,
-    path,
-    query: new URLSearchParams(),
-    headers: { accept },
-    peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
-    signal: new AbortController().signal,
-    body: async () => Buffer.alloc(0),
-  }
-  return handlerOf(path)(request)
+  return handlerOf(path)({ ...plainRequest, method, path, headers: { accept } }, caller)
 }
 
 const document = async (path: string): Promise<unknown> => {
@@ -61,33 +66,105 @@ describe('discoveryService', () => {
     assert.equal((await ask('/apis/events.k8s.io/v1/')).body, recorded)
   })
 
-  test('the group without a name has no version yet', async () => {
-    const expected = { kind: 'APIVersions', versions: [], serverAddressByClientCIDRs: [] }
+  test('the group without a name has one version, with the same resource', async () => {
+    const expected = { kind: 'APIVersions', versions: ['v1'], serverAddressByClientCIDRs: [] }
     assert.deepEqual(await document('/api'), expected)
     assert.deepEqual(await document('/api/'), expected)
+    const { resources } = JSON.parse(String((await ask('/apis/events.k8s.io/v1')).body))
+    for (const path of ['/api/v1', '/api/v1/']) {
+      const list = JSON.parse(String((await ask(path)).body))
+      assert.deepEqual(Object.keys(list), ['kind', 'groupVersion', 'resources'])
+      assert.equal(list.groupVersion, 'v1')
+      assert.deepEqual(list.resources[0], resources[0])
+    }
+  })
+
+  test('kinds that events are about are named, and nothing can be done with them', async () => {
+    const { resources } = JSON.parse(String((await ask('/api/v1')).body))
+    const others = resources.slice(1)
+    assert.ok(others.length > 0)
+    for (const { name, verbs } of others) assert.deepEqual(verbs, [], name)
+    assert.deepEqual(
+      others.find(({ kind }: { kind: string }) => kind === 'Node'),
+      {
+        name: 'nodes',
+        singularName: 'node',
+        namespaced: false,
+        verbs: [],
+        kind: 'Node',
+        shortNames: ['no'],
+      },
+    )
+  })
+
+  test('what is served besides events is told in both forms, and has paths of its own', async () => {
+    const reviews = {
+      name: 'authorization.k8s.io',
+      version: 'v1',
+      resources: [
+        {
+          name: 'selfsubjectaccessreviews',
+          singularName: 'selfsubjectaccessreview',
+          namespaced: false,
+          kind: 'SelfSubjectAccessReview',
+          verbs: ['create'],
+        },
+      ],
+    }
+    const wider = discoveryService({
+      group: 'events.k8s.io',
+      otherGroups: [reviews],
+      otherPaths: [],
+    })
+    const told = async (path: string): Promise<Record<string, unknown>> => {
+      const handler = wider.find(path)
+      assert.ok(handler)
+      return JSON.parse(String((await handler({ ...plainRequest, path }, caller)).body))
+    }
+    const { groups } = (await told('/apis')) as { groups: readonly { name: string }[] }
+    assert.deepEqual(
+      groups.map(({ name }) => name),
+      ['authorization.k8s.io', 'events.k8s.io'],
+    )
+    assert.deepEqual((await told('/apis/authorization.k8s.io/v1'))['resources'], reviews.resources)
+    assert.equal((await told('/apis/authorization.k8s.io'))['name'], 'authorization.k8s.io')
+    assert.equal(wider.find('/apis/authorization.k8s.io/v1/selfsubjectaccessreviews'), undefined)
+    assert.notEqual(wider.find('/apis/authorization.k8s.io/v2'), undefined)
+    assert.equal(wider.find('/apis/authorization'), undefined)
   })
 
   test('the root lists every path, sorted and indented', async () => {
     const { body } = await ask('/')
     assert.ok(String(body).startsWith('{\n  "paths": ['))
     assert.deepEqual(JSON.parse(String(body)), {
-      paths: ['/about', '/api', '/apis', '/apis/events.k8s.io', '/apis/events.k8s.io/v1', '/livez'],
+      paths: [
+        '/about',
+        '/api',
+        '/api/v1',
+        '/apis',
+        '/apis/events.k8s.io',
+        '/apis/events.k8s.io/v1',
+        '/livez',
+      ],
     })
   })
 
   test('the lists come in the aggregated form to those who ask, both or neither', async () => {
     const accept = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
     for (const [path, groups] of [
-      ['/api', []],
+      ['/api', [undefined]],
       ['/apis', ['events.k8s.io']],
     ] as const) {
       const { headers, body } = await ask(path, 'GET', accept)
       assert.equal(headers['content-type'], accept)
       const { items } = JSON.parse(String(body))
       assert.deepEqual(
-        items.map((item: { metadata: { name: string } }) => item.metadata.name),
+        items.map((item: { metadata: { name?: string } }) => item.metadata.name),
         groups,
       )
+      const [{ resources }] = items[0].versions
+      assert.equal(resources[0].resource, 'events')
+      assert.equal(resources[0].verbs.length, 8)
     }
   })
 
@@ -102,8 +179,8 @@ describe('discoveryService', () => {
       '/apis/events.k8s.io/v2/events',
       '/apis/events.k8s.io/v1beta1',
       '/apis/events.k8s.io//',
-      '/api/v1',
-      '/api/v1/namespaces/a/events',
+      '/api/v2',
+      '/api/v2/namespaces/a/events',
     ]) {
       await assert.rejects(
         ask(path),
@@ -139,7 +216,7 @@ describe('discoveryService', () => {
       for (const path of ['/', '/apis', '/apis/events.k8s.io']) {
         assert.equal((await ask(path, method)).status, 200)
       }
-      for (const path of ['/api', '/apis/events.k8s.io/v1']) {
+      for (const path of ['/api', '/api/v1', '/apis/events.k8s.io/v1']) {
         await assert.rejects(ask(path, method), {
           code: 405,
           reason: 'MethodNotAllowed',

@@ -5,38 +5,44 @@
  */
 import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
-import { withAggregated } from './aggregated-discovery.ts'
+import { type GroupDiscovery, withAggregated } from './aggregated-discovery.ts'
 import { negotiateDocument } from './negotiate.ts'
+import { regardedKinds } from './regarded-kinds.ts'
 import { documentResponse } from './respond.ts'
 import type { Service } from './services.ts'
 
 export interface DiscoveryOptions {
   /** The API group of events. */
   readonly group: string
+  /** What is served besides events. */
+  readonly otherGroups?: readonly GroupDiscovery[]
   /** Paths of other services, to be listed at `/`. */
   readonly otherPaths: readonly string[]
 }
 
 const VERSION = 'v1'
 
+/** Where the group without a name has its one version. */
+const CORE_PATH = '/api/v1'
+
 /**
  * Answers for discovery itself, and with 404 for what is below `/api` or the group and belongs to
- * no version served. What is below the group's version is not its business.
+ * no version served. What is below a version that is served is not its business.
  */
 export function discoveryService(options: DiscoveryOptions): Service {
-  const groupPath = `/apis/${options.group}`
-  const versionPath = `${groupPath}/${VERSION}`
-  const group = apiGroup(options.group)
+  const groups: readonly GroupDiscovery[] = [
+    ...(options.otherGroups ?? []),
+    { name: options.group, version: VERSION, resources: [EVENTS] },
+  ]
+  const list = { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(apiGroup) }
   const documents = new Map<string, Handler>([
-    ['/api', onlyGet(withAggregated(answering(API_VERSIONS), []))],
-    [
-      '/apis',
-      withAggregated(answering({ kind: 'APIGroupList', apiVersion: 'v1', groups: [group] }), [
-        { name: options.group, version: VERSION, resources: [EVENTS] },
-      ]),
-    ],
-    [groupPath, answering({ kind: 'APIGroup', apiVersion: 'v1', ...group })],
-    [versionPath, onlyGet(answering(resourceList(options.group)))],
+    ['/api', onlyGet(withAggregated(answering(API_VERSIONS), [core]))],
+    [CORE_PATH, onlyGet(answering(CORE_RESOURCE_LIST))],
+    ['/apis', withAggregated(answering(list), groups)],
+    ...groups.flatMap((group): [string, Handler][] => [
+      [groupPath(group), answering({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(group) })],
+      [versionPath(group), onlyGet(answering(resourceList(group)))],
+    ]),
   ])
   const root = rootHandler([...documents.keys(), ...options.otherPaths])
   return {
@@ -46,17 +52,17 @@ export function discoveryService(options: DiscoveryOptions): Service {
       if (path === '/') return root
       const document = documents.get(path.endsWith('/') ? path.slice(0, -1) : path)
       if (document !== undefined) return document
-      if (path.startsWith(`${versionPath}/`)) return undefined
-      return path.startsWith('/api/') || path.startsWith(`${groupPath}/`) ? unknown : undefined
+      if (path.startsWith(`${CORE_PATH}/`)) return undefined
+      if (path.startsWith('/api/')) return unknown
+      const group = groups.find((one) => path.startsWith(`${groupPath(one)}/`))
+      if (group === undefined || path.startsWith(`${versionPath(group)}/`)) return undefined
+      return unknown
     },
   }
 }
 
-/**
- * The group without a name, which has no version here yet. client-go takes an empty list, as it
- * takes a 404. Under which address clients come is not for us to know, so no address is named.
- */
-const API_VERSIONS = { kind: 'APIVersions', versions: [], serverAddressByClientCIDRs: [] }
+/** Under which address clients come is not for us to know, so no address is named. */
+const API_VERSIONS = { kind: 'APIVersions', versions: [VERSION], serverAddressByClientCIDRs: [] }
 
 const EVENTS = {
   name: 'events',
@@ -69,17 +75,37 @@ const EVENTS = {
   storageVersionHash: 'r2yiGXH7wu8=',
 }
 
-function apiGroup(name: string): object {
-  const version = { groupVersion: `${name}/${VERSION}`, version: VERSION }
-  return { name, versions: [version], preferredVersion: version }
+const CORE_RESOURCES = [EVENTS, ...regardedKinds]
+
+/** The group without a name. */
+const core: GroupDiscovery = { name: '', version: VERSION, resources: CORE_RESOURCES }
+
+/** Without an apiVersion, as the older group has always told it. */
+const CORE_RESOURCE_LIST = {
+  kind: 'APIResourceList',
+  groupVersion: VERSION,
+  resources: CORE_RESOURCES,
 }
 
-function resourceList(group: string): object {
+function groupPath({ name }: GroupDiscovery): string {
+  return `/apis/${name}`
+}
+
+function versionPath(group: GroupDiscovery): string {
+  return `${groupPath(group)}/${group.version}`
+}
+
+function apiGroup({ name, version }: GroupDiscovery): object {
+  const preferredVersion = { groupVersion: `${name}/${version}`, version }
+  return { name, versions: [preferredVersion], preferredVersion }
+}
+
+function resourceList({ name, version, resources }: GroupDiscovery): object {
   return {
     kind: 'APIResourceList',
     apiVersion: 'v1',
-    groupVersion: `${group}/${VERSION}`,
-    resources: [EVENTS],
+    groupVersion: `${name}/${version}`,
+    resources,
   }
 }
 

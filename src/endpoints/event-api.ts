@@ -1,4 +1,9 @@
+import type { Event } from '../api/event.ts'
+import type { EventGroup } from '../api/event-groups.ts'
 import type { EventForms } from '../codec/event-forms.ts'
+import type { EventView } from '../codec/event-shapes.ts'
+import type { EventLimits } from '../gate/event-limits.ts'
+import type { Caller } from '../gate/gate.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import type { EventLister } from '../registry/listing.ts'
 import type { EventRegistry } from '../registry/registry.ts'
@@ -7,12 +12,30 @@ import type { EventPath } from './event-routes.ts'
 
 /** What the verbs work with. */
 export interface EventApi {
-  /** `<group>/v1`. */
-  readonly apiVersion: string
+  /** Under which they are asked for. */
+  readonly group: EventGroup
+  /** How they are shown there. */
+  readonly view: EventView
   readonly registry: EventRegistry
   readonly lister: EventLister
   readonly storage: Pick<EventStorage, 'watch' | 'currentVersion'>
   readonly forms: EventForms
+  readonly eventLimits: Pick<EventLimits, 'take'> | undefined
+}
+
+/**
+ * Counts a write against its caller's allowance: once for a request, however often the write has to
+ * be tried.
+ */
+export function admitOnce(
+  { eventLimits }: Pick<EventApi, 'eventLimits'>,
+  { user }: Caller,
+): (event: Event) => void {
+  let isCounted = false
+  return (event) => {
+    if (!isCounted) eventLimits?.take(user, event)
+    isCounted = true
+  }
 }
 
 /** The path of one event. */
@@ -24,4 +47,5 @@ export type EventCollection = Extract<EventPath, { readonly kind: 'collection' }
 export type Endpoint<Path extends EventPath = EventPath> = (
   request: Request,
   path: Path,
+  caller: Caller,
 ) => Promise<Response>

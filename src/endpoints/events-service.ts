@@ -1,6 +1,9 @@
+import type { EventGroup } from '../api/event-groups.ts'
 import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import { EventForms } from '../codec/event-forms.ts'
-import type { Handler, Request } from '../http/exchange.ts'
+import { viewOf } from '../codec/event-view.ts'
+import type { EventLimits } from '../gate/event-limits.ts'
+import type { Request } from '../http/exchange.ts'
 import { EventLister } from '../registry/listing.ts'
 import { EventRegistry } from '../registry/registry.ts'
 import type { EventStorage } from '../storage/storage.ts'
@@ -14,36 +17,40 @@ import { getEvent } from './get.ts'
 import { listEvents } from './list.ts'
 import { patchEvent } from './patch.ts'
 import { readBoolean } from './query-values.ts'
-import type { Service } from './services.ts'
+import type { Service, ServiceHandler } from './services.ts'
 import { inTime } from './timeout.ts'
 import { updateEvent } from './update.ts'
 import { watchEvents } from './watch.ts'
 
 export interface EventsServiceOptions {
   readonly storage: EventStorage
-  /** The API group that events are served under. */
-  readonly group: string
+  /** Under which they are served. */
+  readonly group: EventGroup
+  /** How fast events may come; undefined when nobody minds. */
+  readonly eventLimits?: Pick<EventLimits, 'take'> | undefined
 }
 
 type Methods<Path extends EventPath> = Readonly<Record<string, Endpoint<Path>>>
 
 /** As it is told in the probes while it is missing. */
-export function eventsServiceName(group: string): string {
-  return `v1.${group}`
+export function eventsServiceName(group: EventGroup): string {
+  return `v1.${group.name}`
 }
 
-/** Everything under `/apis/<group>/v1/`. */
-export function eventsService({ storage, group }: EventsServiceOptions): Service {
-  const apiVersion = `${group}/v1`
+/** Everything under `/apis/<group>/v1/`, or under `/api/v1/` for the group without a name. */
+export function eventsService({ storage, group, eventLimits }: EventsServiceOptions): Service {
+  const view = viewOf(group)
   const registry = new EventRegistry({ storage, group })
   const api: EventApi = {
-    apiVersion,
+    group,
+    view,
     storage,
     registry,
     lister: new EventLister(storage, registry.names),
-    forms: new EventForms({ apiVersion, body: (body) => body }, Date.now),
+    forms: new EventForms(view, Date.now),
+    eventLimits,
   }
-  const prefix = `/apis/${apiVersion}/`
+  const prefix = group.name === '' ? '/api/v1/' : `/apis/${group.apiVersion}/`
   const endpoints = endpointsOf(api)
   return {
     name: eventsServiceName(group),
@@ -52,7 +59,8 @@ export function eventsService({ storage, group }: EventsServiceOptions): Service
       if (!path.startsWith(prefix)) return undefined
       const target = parseEventPath(path.slice(prefix.length))
       if (target === undefined) return nowhere
-      return async (request) => compressed(request, await endpoints(request, target))
+      return async (request, caller) =>
+        compressed(request, await endpoints(request, target, caller))
     },
   }
 }
@@ -61,8 +69,10 @@ export function eventsService({ storage, group }: EventsServiceOptions): Service
 function endpointsOf(api: EventApi): Endpoint {
   const watch = watchEvents(api)
   const list = inTime(listEvents(api))
-  const listOrWatch: Endpoint = (request, path) =>
-    readBoolean(request.query, 'watch') === true ? watch(request, path) : list(request, path)
+  const listOrWatch: Endpoint = (request, path, caller) => {
+    const isWatch = readBoolean(request.query, 'watch') === true
+    return isWatch ? watch(request, path, caller) : list(request, path, caller)
+  }
   const everything: Methods<EventPath> = { GET: listOrWatch }
   const watchPaths: Methods<EventPath> = { GET: watch }
   const collection: Methods<EventCollection> = {
@@ -76,15 +86,15 @@ function endpointsOf(api: EventApi): Endpoint {
     PATCH: inTime(patchEvent(api)),
     DELETE: inTime(deleteEvent(api)),
   }
-  return async (request, path) => {
-    if (path.isWatchPath) return methodOf(watchPaths, request)(request, path)
+  return async (request, path, caller) => {
+    if (path.isWatchPath) return methodOf(watchPaths, request)(request, path, caller)
     switch (path.kind) {
       case 'everything':
-        return methodOf(everything, request)(request, path)
+        return methodOf(everything, request)(request, path, caller)
       case 'collection':
-        return methodOf(collection, request)(request, path)
+        return methodOf(collection, request)(request, path, caller)
       case 'event':
-        return methodOf(event, request)(request, path)
+        return methodOf(event, request)(request, path, caller)
     }
   }
 }
@@ -98,6 +108,6 @@ function methodOf<Path extends EventPath>(
   return endpoint
 }
 
-const nowhere: Handler = async () => {
+const nowhere: ServiceHandler = async () => {
   throw unknownPath()
 }

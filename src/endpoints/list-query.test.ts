@@ -1,20 +1,22 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { eventsGroup } from '../api/event-groups.ts'
 import { encodeContinue } from '../registry/continue-token.ts'
 import { beginning, parseVersion } from '../storage/resource-version.ts'
 import type { EventPath } from './event-routes.ts'
 import { listQuery, readOptions, type WatchPlan, watchPlan } from './list-query.ts'
 
+const group = eventsGroup('events.k8s.io')
 const everything: EventPath = { kind: 'everything', isWatchPath: false }
 const collection: EventPath = { kind: 'collection', namespace: 'a', isWatchPath: false }
 
 function query(path: EventPath, options: Readonly<Record<string, string>>) {
-  return listQuery(path, readOptions(new URLSearchParams(options), path))
+  return listQuery(path, readOptions(new URLSearchParams(options), path, group))
 }
 
 function plan(options: Readonly<Record<string, string>>, path = collection): WatchPlan {
   const watched = path.isWatchPath ? options : { watch: 'true', ...options }
-  return watchPlan(path, readOptions(new URLSearchParams(watched), path))
+  return watchPlan(path, readOptions(new URLSearchParams(watched), path, group))
 }
 
 function selected(path: EventPath, fieldSelector: string) {

@@ -1,4 +1,5 @@
 /** From a path and its options to what a list or a watch is about. */
+import type { EventGroup } from '../api/event-groups.ts'
 import { eventSelector, namedBy } from '../registry/event-selector.ts'
 import { listPosition, readVersion } from '../registry/list-position.ts'
 import type { ListQuery } from '../registry/listing.ts'
@@ -13,8 +14,13 @@ const watchMsMin = 1_800_000
 /** Names of namespaces begin with a letter or a digit: nothing is in this one. */
 const emptyScope: EventScope = { namespace: '.' }
 
-export function readOptions(query: URLSearchParams, path: EventPath): ListOptions {
+export function readOptions(
+  query: URLSearchParams,
+  path: EventPath,
+  { fieldNames }: EventGroup,
+): ListOptions {
   const listPath: ListPath = {
+    fieldNames,
     isWatch: path.isWatchPath,
     name: path.kind === 'event' ? path.name : undefined,
   }

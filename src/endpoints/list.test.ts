@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { eventsGroup } from '../api/event-groups.ts'
 import { EventForms } from '../codec/event-forms.ts'
+import { viewOf } from '../codec/event-view.ts'
+import type { Caller } from '../gate/gate.ts'
 import type { Request } from '../http/exchange.ts'
 import type { EventListing } from '../registry/listing.ts'
 import { versionOfChange, versionOfState } from '../storage/resource-version.ts'
@@ -9,9 +12,8 @@ import { StoredBody } from '../storage/stored-form.ts'
 import type { EventApi } from './event-api.ts'
 import { listEvents } from './list.ts'
 
-const forms = new EventForms({ apiVersion: 'events.k8s.io/v1', body: (body) => body }, () =>
-  Date.UTC(2026, 0, 2),
-)
+const group = eventsGroup('events.k8s.io')
+const forms = new EventForms(viewOf(group), () => Date.UTC(2026, 0, 2))
 
 function stored(index: number): StoredEvent {
   const key = { namespace: 'a', name: `e${index}` }
@@ -37,9 +39,11 @@ function listing(sizes: readonly number[]): EventListing {
   }
 }
 
+const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
+
 async function answer(sizes: readonly number[], accept: string, query = '') {
   const lister = { list: async () => listing(sizes) }
-  const endpoint = listEvents({ lister, forms } as unknown as EventApi)
+  const endpoint = listEvents({ lister, forms, group } as unknown as EventApi)
   const request = {
     method: 'GET',
     query: new URLSearchParams(query),
@@ -47,7 +51,7 @@ async function answer(sizes: readonly number[], accept: string, query = '') {
     signal: new AbortController().signal,
   } as Partial<Request> as Request
   const path = { kind: 'collection', namespace: 'a', isWatchPath: false } as const
-  const { body, ...head } = await endpoint(request, path)
+  const { body, ...head } = await endpoint(request, path, caller)
   const isStream = typeof body !== 'string' && !(body instanceof Uint8Array)
   // Copies: chunks are only lent.
   const chunks: Buffer[] = []

@@ -14,10 +14,10 @@ import { negotiateList } from './negotiate.ts'
  * Goes out as it is read, at the client's pace; a short one in one piece. When the state cannot be
  * read to its end the answer is cut off, so that nobody takes a part for the whole.
  */
-export function listEvents({ lister, forms }: EventApi): Endpoint {
+export function listEvents({ lister, forms, group }: EventApi): Endpoint {
   return async (request, path) => {
     const form = forms.answer(negotiateList(request))
-    const options = readOptions(request.query, path)
+    const options = readOptions(request.query, path, group)
     const listing = await lister.list({
       ...listQuery(path, options),
       pieceItems: form.entriesAtOnce,
@@ -38,9 +38,10 @@ function listResponse(form: AnswerForm, listing: EventListing): Response {
   if (whole === undefined) {
     return { status: 200, headers, body: streamed(form, meta, listing), lendsChunks: true }
   }
+  const entries = whole.length === 0 ? '' : form.listEntries(whole, 0)
   const parts = [
-    form.listHead(meta),
-    ...(whole.length === 0 ? [] : [form.listEntries(whole, 0)]),
+    form.listHead(meta, Buffer.byteLength(entries)),
+    entries,
     form.listTail(meta, whole.length),
   ]
   const isText = parts.every((part) => typeof part === 'string')
@@ -51,12 +52,21 @@ function listResponse(form: AnswerForm, listing: EventListing): Response {
   }
 }
 
+/** Goes through the whole list once before it is sent, without keeping any of it. */
+async function entriesBytes(form: AnswerForm, listing: EventListing): Promise<number> {
+  let bytes = 0
+  for await (const items of listing.pieces) {
+    if (items.length > 0) bytes += Buffer.byteLength(form.listEntries(items, 0))
+  }
+  return bytes
+}
+
 async function* streamed(
   form: AnswerForm,
   meta: ListMeta,
   listing: EventListing,
 ): AsyncGenerator<Chunk> {
-  yield form.listHead(meta)
+  yield form.listHead(meta, form.isMeasured ? await entriesBytes(form, listing) : 0)
   const room = new Room()
   let count = 0
   for await (const items of listing.pieces) {

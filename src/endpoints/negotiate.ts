@@ -7,19 +7,20 @@
  */
 import { badRequest, StatusError } from '../api/status.ts'
 import type { DocumentForm } from '../codec/document.ts'
-import type { IncludeObject, MetaVersion, Representation } from '../codec/representation.ts'
+import {
+  type IncludeObject,
+  type MetaVersion,
+  PROTOBUF,
+  type Representation,
+} from '../codec/representation.ts'
 import type { Request } from '../http/exchange.ts'
 import { goQuote } from '../lib/go-quote.ts'
 import { type AcceptClause, parseAccept, parseContentType } from './media-type.ts'
 
 /** The order is ours: a range gets the first of them. */
-const offered = ['application/json', 'application/yaml'] as const
-/** What the refusals name; protobuf is known by name, but no answer is made in it yet. */
-const objectTypes = [...offered, 'application/vnd.kubernetes.protobuf']
-const streamTypes = [
-  'application/json;stream=watch',
-  'application/vnd.kubernetes.protobuf;stream=watch',
-]
+const offered = ['application/json', 'application/yaml', PROTOBUF] as const
+const objectTypes: readonly string[] = offered
+const streamTypes = ['application/json;stream=watch', `${PROTOBUF};stream=watch`]
 const listTypes = [...objectTypes, ...streamTypes]
 
 /** For an answer that is one event. */
@@ -38,7 +39,7 @@ export function negotiateList(request: Request): Representation {
   return representation(request, chosen)
 }
 
-/** For a watch: one JSON object a line, never indented. */
+/** For a watch: one JSON object a line, never indented, or protobuf. */
 export function negotiateWatch(request: Request): Representation {
   const chosen = negotiate(request, listTypes)
   if (chosen.mediaType === 'application/yaml') throw notAccepted(streamTypes)
@@ -60,8 +61,10 @@ export function errorForm(request: Request): DocumentForm {
   return { mediaType: chosen.mediaType, isPretty: chosen.isPretty || wantsPretty(request) }
 }
 
+export type BodyMediaType = 'json' | 'yaml' | 'protobuf'
+
 /** The form of a body that is not a patch. */
-export function bodyMediaType(request: Request): 'json' | 'yaml' {
+export function bodyMediaType(request: Request): BodyMediaType {
   const header = request.headers['content-type']
   if (header === undefined || header === '' || header === 'application/json') return 'json'
   switch (parseContentType(header)) {
@@ -69,6 +72,8 @@ export function bodyMediaType(request: Request): 'json' | 'yaml' {
       return 'json'
     case 'application/yaml':
       return 'yaml'
+    case PROTOBUF:
+      return 'protobuf'
     default:
       throw new StatusError(
         'UnsupportedMediaType',
@@ -186,6 +191,7 @@ function accepted(
   if (kind === undefined || version === undefined || wanted.get('g') !== 'meta.k8s.io') {
     return undefined
   }
+  if (kind === 'Table' && mediaType === PROTOBUF) return undefined
   return { mediaType, conversion: { kind, version }, isPretty }
 }
 

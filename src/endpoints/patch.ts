@@ -1,7 +1,8 @@
 import type { Event } from '../api/event.ts'
 import { eventType } from '../api/schema.ts'
 import { badRequest, StatusError } from '../api/status.ts'
-import { decodeEventTree, eventTree } from '../codec/event-json.ts'
+import { decodeEventTree } from '../codec/event-json.ts'
+import { eventTree } from '../codec/event-view.ts'
 import {
   EVENT_VALUES_MAX,
   JSON_VALUES_MAX,
@@ -12,10 +13,11 @@ import { type Json, setMember } from '../lib/json.ts'
 import { applyJsonPatch, readJsonPatch } from '../registry/json-patch.ts'
 import { applyMergePatch } from '../registry/merge-patch.ts'
 import { PatchError, patchStatus } from '../registry/patch-error.ts'
-import type { CurrentEvent } from '../registry/registry.ts'
+import type { CurrentEvent } from '../registry/stored-event.ts'
 import { applyStrategicMerge } from '../registry/strategic-merge.ts'
 import { formatVersion } from '../storage/resource-version.ts'
-import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
+import { applyEvent } from './apply.ts'
+import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-api.ts'
 import { eventResponse } from './event-response.ts'
 import { negotiateObject, type PatchFormat, patchFormat } from './negotiate.ts'
 import {
@@ -26,27 +28,35 @@ import {
   receiveBytes,
   type SentEvent,
 } from './sent-event.ts'
-import { type FieldValidation, readPatchOptions } from './write-options.ts'
+import { type FieldValidation, managerOf, readPatchOptions } from './write-options.ts'
 
-/** PATCH …/namespaces/{namespace}/events/{name}, by JSON patch, merge patch or strategic merge. */
-export function patchEvent({ registry, forms, apiVersion }: EventApi): Endpoint<OneEvent> {
-  return async (request, { namespace, name }) => {
+/**
+ * PATCH …/namespaces/{namespace}/events/{name}, by JSON patch, merge patch or strategic merge; what is
+ * applied goes its own way.
+ */
+export function patchEvent(api: EventApi): Endpoint<OneEvent> {
+  const { registry, forms, group, view } = api
+  const apply = applyEvent(api)
+  return async (request, path, caller) => {
     const format = patchFormat(request)
+    if (format === 'apply') return apply(request, path, caller)
+    const { namespace, name } = path
     const form = forms.answer(negotiateObject(request))
     const body = await receiveBytes(request)
-    const { fieldValidation, isDryRun } = readPatchOptions(request.query, {
-      isApply: format === 'apply',
+    const { fieldValidation, isDryRun, fieldManager } = readPatchOptions(request.query, {
+      isApply: false,
     })
-    if (format === 'apply') throw applyNotServed()
     const patch = await patchReading(body, format)
     let warnings: readonly string[] = []
     const change = (current: CurrentEvent): Event => {
-      const sent = patched(current, patch(), { apiVersion, fieldValidation })
+      const sent = patched(current, patch(), { group, view, fieldValidation })
       ;({ warnings } = sent)
       checkName(sent.event, name)
       return placedIn(namespace, sent.event)
     }
-    const event = await registry.patch({ namespace, name }, change, { isDryRun })
+    const admit = admitOnce(api, caller)
+    const manager = (): string => managerOf(fieldManager, request.headers['user-agent'])
+    const event = await registry.patch({ namespace, name }, change, { isDryRun, admit, manager })
     return eventResponse(200, form, event, warnings)
   }
 }
@@ -109,13 +119,13 @@ function readPatch(body: Buffer, format: Exclude<PatchFormat, 'apply'>): Patch {
 function patched(
   { stored }: CurrentEvent,
   patch: Patch,
-  options: { readonly apiVersion: string; readonly fieldValidation: FieldValidation },
+  options: Pick<EventApi, 'group' | 'view'> & { readonly fieldValidation: FieldValidation },
 ): SentEvent {
-  const tree = eventTree(stored.body, options)
+  const tree = eventTree(stored.body, options.view)
   const metadata = tree['metadata'] as { [name: string]: Json }
   setMember(metadata, 'resourceVersion', formatVersion(stored.version))
   try {
-    const decoded = decodeEventTree(patch.apply(tree), options)
+    const decoded = decodeEventTree(patch.apply(tree), options.group)
     const problems = [...patch.problems, ...decoded.problems]
     if (options.fieldValidation === 'Strict' && problems.length > 0) {
       throw unusable(`strict decoding error: ${problems.join(', ')}`)
@@ -143,8 +153,4 @@ function unusable(why: string): StatusError {
       causes: [{ reason: 'FieldValueInvalid', message: `Invalid value: ${why}`, field: 'patch' }],
     },
   })
-}
-
-function applyNotServed(): StatusError {
-  return new StatusError('UnsupportedMediaType', '415: Unsupported Media Type', { details: {} })
 }

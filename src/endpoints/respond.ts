@@ -1,19 +1,24 @@
 import type { StatusDetails, StatusError } from '../api/status.ts'
-import { type DocumentForm, documentText } from '../codec/document.ts'
+import { type DocumentForm, documentBody } from '../codec/document.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import { errorForm } from './negotiate.ts'
 
-/** A Status as the body of an answer, with `Retry-After` when it says when to come back. */
+/**
+ * A Status as the body of an answer, with `Retry-After` when it says when to come back. It may repeat
+ * what a stranger sent, so no browser is to guess what it is; a 401 repeats nothing.
+ */
 export function statusResponse(request: Request, error: StatusError): Response {
   const response = documentResponse(error.code, errorForm(request), error.status())
   const retryAfter = error.details?.retryAfterSeconds
+  const isUnauthorized = error.reason === 'Unauthorized'
   return {
     ...response,
-    headers:
-      retryAfter === undefined
-        ? response.headers
-        : { ...response.headers, 'retry-after': String(retryAfter) },
-    closeConnection: error.reason === 'Unauthorized',
+    headers: {
+      ...response.headers,
+      ...(isUnauthorized ? {} : { 'x-content-type-options': 'nosniff' }),
+      ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
+    },
+    closeConnection: isUnauthorized,
   }
 }
 
@@ -39,7 +44,7 @@ export function documentResponse(status: number, form: DocumentForm, document: o
   return {
     status,
     headers: { 'content-type': form.mediaType },
-    body: documentText(form, document),
+    body: documentBody(form, document),
   }
 }
 

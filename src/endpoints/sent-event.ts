@@ -1,13 +1,15 @@
 /** Events in request bodies: read, held against the path, and warned about. */
 import { setImmediate } from 'node:timers/promises'
 import type { Event } from '../api/event.ts'
+import type { EventGroup } from '../api/event-groups.ts'
 import { dedupOwnerReferences } from '../api/owner-references.ts'
 import { cutText } from '../api/problems.ts'
 import { badRequest, entityTooLarge } from '../api/status.ts'
 import { type DecodedEvent, decodeEventBody, strictDecodingError } from '../codec/event-json.ts'
+import { decodeEventMessage } from '../codec/event-protobuf.ts'
 import { decodeEventYaml } from '../codec/event-yaml.ts'
 import type { Request } from '../http/exchange.ts'
-import { bodyMediaType } from './negotiate.ts'
+import { type BodyMediaType, bodyMediaType } from './negotiate.ts'
 import type { FieldValidation } from './write-options.ts'
 
 /**
@@ -19,6 +21,10 @@ const BODY_BYTES_MAX = 1024 * 1024
 /** Few events are longer than a tenth of this; reading one takes some milliseconds. */
 const LONG_BYTES = 128 * 1024
 
+const DECODERS: Readonly<
+  Record<BodyMediaType, (bytes: Buffer, group: EventGroup) => DecodedEvent>
+> = { json: decodeEventBody, yaml: decodeEventYaml, protobuf: decodeEventMessage }
+
 /** An event and what its sender should know about it. */
 export interface SentEvent {
   readonly event: Event
@@ -28,7 +34,7 @@ export interface SentEvent {
 /** The body as it is, once its media type is known to be one of ours. */
 export interface SentBody {
   readonly bytes: Buffer
-  readonly mediaType: 'json' | 'yaml'
+  readonly mediaType: BodyMediaType
 }
 
 export async function receiveBody(request: Request): Promise<SentBody> {
@@ -53,12 +59,11 @@ export async function afterReading(bytes: Buffer): Promise<void> {
 
 export function readSentEvent(
   { bytes, mediaType }: SentBody,
-  options: { readonly apiVersion: string; readonly fieldValidation: FieldValidation },
+  options: { readonly group: EventGroup; readonly fieldValidation: FieldValidation },
 ): SentEvent {
-  const decoded =
-    mediaType === 'json' ? decodeEventBody(bytes, options) : decodeEventYaml(bytes, options)
+  const decoded = DECODERS[mediaType](bytes, options.group)
   if (options.fieldValidation === 'Strict' && decoded.problems.length > 0) {
-    throw strictDecodingError(decoded.problems, options.apiVersion)
+    throw strictDecodingError(decoded.problems, options.group.apiVersion)
   }
   return acceptedEvent(decoded, options.fieldValidation)
 }

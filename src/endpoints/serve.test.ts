@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { StatusError } from '../api/status.ts'
-import { noTokens } from '../gate/bearer-token.ts'
-import { createGate } from '../gate/gate.ts'
+import { StatusError, tooManyRequests } from '../api/status.ts'
+import { alwaysAllow } from '../gate/always-allow.ts'
+import { bearerTokens } from '../gate/bearer-token.ts'
+import { Gate } from '../gate/gate.ts'
+import { type Limits, RequestLimits } from '../gate/limits.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import { silentLog } from '../lib/log.ts'
+import type { RequestObserver } from './request-tallies.ts'
 import { lateResponse, serve } from './serve.ts'
 import { Services } from './services.ts'
 
@@ -26,7 +29,12 @@ function request(path: string, change: Partial<Request> & { isRemote?: boolean }
 
 function serving(
   handler: Handler,
-  options: { missing?: boolean; turnedAway?: boolean } = {},
+  options: {
+    missing?: boolean
+    turnedAway?: boolean
+    limits?: Limits
+    observer?: RequestObserver
+  } = {},
 ): Handler {
   const services = new Services(options.missing === true ? ['one', 'two'] : ['one'])
   services.install({
@@ -36,12 +44,47 @@ function serving(
   })
   return serve({
     services,
-    gate: createGate(noTokens),
+    gate: new Gate({
+      authenticators: [bearerTokens([])],
+      authorizers: [alwaysAllow],
+      allowsAnonymous: false,
+    }),
+    limits: options.limits ?? unlimited,
+    observer: options.observer ?? { begun: () => {}, ended: () => {} },
     log: silentLog,
     isTurningAway: () => options.turnedAway === true,
   })
 }
 
+const unlimited = new RequestLimits({
+  requestsInFlight: 0,
+  mutatingRequestsInFlight: 0,
+  watches: 0,
+  watchesPerUser: 0,
+})
+/** Notes what becomes of places, and of answers. */
+function placesOf(): {
+  limits: Limits
+  observer: RequestObserver
+  told: string[]
+  ended: [number, number][]
+} {
+  const told: string[] = []
+  const ended: [number, number][] = []
+  const tell = (what: string) => (): void => void told.push(what)
+  const entry = { settle: tell('settled'), [Symbol.dispose]: tell('left') }
+  const limits: Limits = {
+    enter: () => {
+      told.push('entered')
+      return entry
+    },
+  }
+  const observer: RequestObserver = {
+    begun: () => {},
+    ended: (_asked, { status: code, bytes }) => ended.push([code, bytes]),
+  }
+  return { limits, observer, told, ended }
+}
 const fine: Handler = async () => ({ status: 200, headers: {}, body: 'fine' })
 const throwing = (error: unknown): Handler =>
   serving(async () => {
@@ -117,6 +160,53 @@ describe('serve', () => {
     assert.equal(answer.status, 429)
     assert.equal(answer.headers['retry-after'], '5')
     assert.equal((await handler(request('/livez'))).status, 200)
+  })
+
+  test('a place is kept until the answer has been sent', async () => {
+    const places = placesOf()
+    const answer = await serving(fine, places)(request('/one'))
+    assert.deepEqual(places.told, ['entered'])
+    answer.onEnd?.({ status: 200, bytes: 4 })
+    assert.deepEqual(places.told, ['entered', 'left'])
+    assert.deepEqual(places.ended, [[200, 4]])
+  })
+
+  test('a place is given back when the handler fails', async () => {
+    const places = placesOf()
+    const handler = serving(async () => {
+      throw new StatusError('BadRequest', 'no')
+    }, places)
+    const answer = await handler(request('/one'))
+    assert.deepEqual(places.told, ['entered', 'left'])
+    answer.onEnd?.({ status: 400, bytes: 4 })
+    assert.deepEqual(places.told, ['entered', 'left'])
+    assert.deepEqual(places.ended, [[400, 4]])
+  })
+
+  test('a watch counts as a request until it has begun', async () => {
+    const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
+    const places = placesOf()
+    const watch = { status: 200, headers: {}, body: '', longRunning: true }
+    const answer = await serving(async () => ({ ...watch, settled }), places)(request('/one'))
+    assert.deepEqual(places.told, ['entered'])
+    settle()
+    await settled
+    assert.deepEqual(places.told, ['entered', 'settled'])
+    answer.onEnd?.({ status: 200, bytes: 4 })
+    assert.deepEqual(places.told, ['entered', 'settled', 'left'])
+
+    const quick = placesOf()
+    await serving(async () => watch, quick)(request('/one'))
+    assert.deepEqual(quick.told, ['entered', 'settled'])
+  })
+
+  test('a request for which there is no place is told when to come back', async () => {
+    const refusal = tooManyRequests('Too many requests, please try again later.', 3)
+    const full = { enter: () => Promise.reject(refusal) }
+    const answer = await serving(fine, { limits: full })(request('/one'))
+    assert.equal(answer.status, 429)
+    assert.equal(answer.headers['retry-after'], '3')
+    assert.equal(status(answer).reason, 'TooManyRequests')
   })
 
   test('a Status is indented for people and compact for programs', async () => {

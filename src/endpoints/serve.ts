@@ -1,9 +1,14 @@
 import { randomUUID } from 'node:crypto'
 import { entityTooLarge, internalError, StatusError, unavailable } from '../api/status.ts'
+import { type Attributes, attributesOf } from '../gate/attributes.ts'
+import type { Auditor } from '../gate/auditor.ts'
 import type { Gate } from '../gate/gate.ts'
+import type { Entry, Limits } from '../gate/limits.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log.ts'
+import { AuditRecord } from './audit-record.ts'
+import type { RequestObserver } from './request-tallies.ts'
 import { statusResponse, textResponse } from './respond.ts'
 import type { Services } from './services.ts'
 import { lateError } from './timeout.ts'
@@ -18,31 +23,41 @@ const REQUEST_LOG_LEVEL = 3
 export interface ServeOptions {
   readonly services: Services
   readonly gate: Gate
+  readonly limits: Limits
+  readonly observer: RequestObserver
+  /** Without it, nothing is kept of any request. */
+  readonly audit?: Auditor | undefined
   readonly log: Log
   /** The server is on its way out and sends new requests elsewhere. */
   isTurningAway(): boolean
 }
 
 /**
- * The life of a request, on one page: find whose path it is, learn who asks, let the service
- * answer. Whatever a step throws becomes the answer here and nowhere else. An unknown path gets
- * its 404 past the gate, so that strangers learn nothing from it.
+ * The life of a request, on one page: find whose path it is, learn who asks, find it a place, let
+ * the service answer. Whatever a step throws becomes the answer here and nowhere else. An unknown
+ * path gets its 404 past the gate, so that strangers learn nothing from it.
  */
 export function serve(options: ServeOptions): Handler {
-  const { services, gate, log } = options
+  const { log, observer } = options
   return async (request) => {
     const auditId = auditIdOf(request)
-    const startedAt = log.enabled(REQUEST_LOG_LEVEL) ? performance.now() : 0
+    const startedAt = performance.now()
+    const attributes = attributesOf(request)
+    const record = recordOf(request, attributes, { auditId, audit: options.audit })
     let response: Response
     try {
       if (options.isTurningAway() && !isProbe(request.path)) response = turnedAway()
       else {
-        const found = services.find(request.path)
-        await gate.authenticate(request, found?.service ?? { isOpenToHost: true })
-        response = await (found === undefined ? nowhere(services) : found.handler(request))
+        response = await answer(request, attributes, options, record)
+        if (record !== undefined) response = await record.answered(response)
       }
     } catch (error) {
-      response = errorResponse(request, error, log.child({ auditId }))
+      const status = statusErrorFor(request, error)
+      response = errorResponse(request, error, status, () => log.child({ auditId }))
+      if (record !== undefined) {
+        const isPanic = status !== error && status.reason === 'InternalError'
+        response = await record.answered(response, { error: status, isPanic })
+      }
     }
     if (log.enabled(REQUEST_LOG_LEVEL)) {
       log.v(REQUEST_LOG_LEVEL, 'HTTP', {
@@ -54,20 +69,73 @@ export function serve(options: ServeOptions): Handler {
         auditId,
       })
     }
-    return withStandardHeaders(response, auditId)
+    const { onEnd } = response
+    const isLong = response.longRunning === true
+    if (isLong) observer.begun(attributes)
+    return {
+      ...withStandardHeaders(response, auditId),
+      onEnd: (sent) => {
+        onEnd?.(sent)
+        observer.ended(attributes, sent, { ms: performance.now() - startedAt, isLong })
+      },
+    }
   }
 }
 
+async function answer(
+  request: Request,
+  attributes: Attributes,
+  { services, gate, limits }: ServeOptions,
+  record?: AuditRecord,
+): Promise<Response> {
+  const found = services.find(request.path)
+  const access = found?.service ?? { isOpenToHost: true }
+  const caller = await gate.admit(request, attributes, access, record?.trail)
+  if (found === undefined) return nowhere(services)
+  const entry = await limits.enter({ user: caller.sender ?? caller.user, attributes, request })
+  try {
+    return keeping(entry, await found.handler(record?.request() ?? request, caller))
+  } catch (error) {
+    entry[Symbol.dispose]()
+    throw error
+  }
+}
+
+/** The place is kept until the whole answer has been sent; a watch needs it only to begin. */
+function keeping(entry: Entry, response: Response): Response {
+  if (response.longRunning === true) {
+    if (response.settled === undefined) entry.settle()
+    else void response.settled.then(() => entry.settle())
+  }
+  return { ...response, onEnd: () => entry[Symbol.dispose]() }
+}
+
 /** The answer to a request whose handler took too long; the handler's own comes too late. */
-export function lateResponse(request: Request): Response {
-  return withStandardHeaders(statusResponse(request, lateError(request)), auditIdOf(request))
+export function lateResponse(request: Request, audit?: Auditor): Response {
+  return withStandardHeaders(
+    statusResponse(request, lateError(request)),
+    audit?.idOf(request) ?? auditIdOf(request),
+  )
+}
+
+function recordOf(
+  request: Request,
+  attributes: Attributes,
+  { auditId, audit }: { readonly auditId: string; readonly audit: Auditor | undefined },
+): AuditRecord | undefined {
+  if (audit === undefined) return undefined
+  return new AuditRecord(audit.begin(request, attributes, auditId), request)
 }
 
 /** The one catch: anything thrown becomes a Status. */
-function errorResponse(request: Request, error: unknown, log: Log): Response {
-  const status = statusErrorFor(request, error)
+function errorResponse(
+  request: Request,
+  error: unknown,
+  status: StatusError,
+  log: () => Log,
+): Response {
   if (status.reason === 'InternalError') {
-    log.error('Request failed', {
+    log().error('Request failed', {
       err: error,
       stack: error instanceof Error ? error.stack : undefined,
       method: request.method,

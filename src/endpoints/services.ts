@@ -1,12 +1,18 @@
-import type { Handler } from '../http/exchange.ts'
+import type { Caller } from '../gate/gate.ts'
+import type { Request, Response } from '../http/exchange.ts'
+
+/** Answers a request of somebody who has been let in. */
+export type ServiceHandler = (request: Request, caller: Caller) => Promise<Response>
 
 /** A family of paths that is served together and becomes available together. */
 export interface Service {
   readonly name: string
   /** Callers on this host need no credentials for it. */
   readonly isOpenToHost: boolean
+  /** Callers on this host need no permission for it either, whosever credentials they show. */
+  readonly isOpenToHostUsers?: boolean
   /** The handler for a path of this family; undefined for anybody else's path. */
-  find(path: string): Handler | undefined
+  find(path: string): ServiceHandler | undefined
 }
 
 /**
@@ -36,7 +42,7 @@ export class Services {
     )
   }
 
-  find(path: string): { readonly service: Service; readonly handler: Handler } | undefined {
+  find(path: string): { readonly service: Service; readonly handler: ServiceHandler } | undefined {
     for (const service of this.#installed) {
       const handler = service.find(path)
       if (handler !== undefined) return { service, handler }

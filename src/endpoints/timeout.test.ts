@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { StatusError } from '../api/status.ts'
+import type { Caller } from '../gate/gate.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import type { EventPath } from './event-routes.ts'
 import { inTime } from './timeout.ts'
@@ -13,10 +14,12 @@ function request(query: string, method = 'GET'): Request {
   return { method, query: new URLSearchParams(query) } as Request
 }
 
+const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
+
 describe('inTime', () => {
   test('an endpoint that is quick enough answers', async () => {
     for (const query of ['', 'timeout=', 'timeout=0', 'timeout=-5s', 'timeout=1h']) {
-      assert.equal(await inTime(async () => answer)(request(query), path), answer, query)
+      assert.equal(await inTime(async () => answer)(request(query), path, caller), answer, query)
     }
   })
 
@@ -25,23 +28,23 @@ describe('inTime', () => {
       await new Promise((resolve) => setImmediate(resolve))
       return answer
     }
-    assert.equal(await inTime(slow)(request('timeout=2562047h'), path), answer)
+    assert.equal(await inTime(slow)(request('timeout=2562047h'), path, caller), answer)
   })
 
   test('what is no duration is refused before anything is done', async () => {
-    const refused = inTime(() => assert.fail('it was asked'))(request('timeout=soon'), path)
+    const refused = inTime(() => assert.fail('it was asked'))(request('timeout=soon'), path, caller)
     await assert.rejects(refused, { reason: 'BadRequest' })
   })
 
   test('a failure in time comes out as it is', async () => {
     const error = new Error('no')
     const failing = inTime(() => Promise.reject(error))
-    await assert.rejects(failing(request('timeout=1m'), path), error)
+    await assert.rejects(failing(request('timeout=1m'), path, caller), error)
   })
 
   test('a late read is told to come back, a late write is not', async () => {
     const late = (method: string): Promise<unknown> =>
-      inTime(never)(request('timeout=1ms', method), path).catch((error: unknown) => error)
+      inTime(never)(request('timeout=1ms', method), path, caller).catch((error: unknown) => error)
     for (const [method, seconds] of [
       ['GET', 1],
       ['POST', undefined],
@@ -56,7 +59,7 @@ describe('inTime', () => {
 
   test('a failure that comes too late troubles nobody', async () => {
     const failing = Promise.withResolvers<Response>()
-    const late = inTime(() => failing.promise)(request('timeout=1ms'), path)
+    const late = inTime(() => failing.promise)(request('timeout=1ms'), path, caller)
     await assert.rejects(late, { reason: 'Timeout' })
     failing.reject(new Error('too late'))
     await new Promise((resolve) => setImmediate(resolve))

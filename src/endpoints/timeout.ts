@@ -17,13 +17,15 @@ export function lateError({ method }: Request, cause?: unknown): StatusError {
  * not stopped by that, and a late answer says nothing about whether it happened.
  */
 export function inTime<Path extends EventPath>(endpoint: Endpoint<Path>): Endpoint<Path> {
-  return async (request, path) => {
+  return async (request, path, caller) => {
     const timeoutMs = readTimeoutMs(request.query)
-    if (timeoutMs === undefined) return endpoint(request, path)
+    if (timeoutMs === undefined) return endpoint(request, path, caller)
+    // Not even a timer is that short.
+    if (timeoutMs < 1) throw lateError(request)
     const late = Promise.withResolvers<never>()
     const timer = setTimeout(() => late.reject(lateError(request)), timeoutMs)
     try {
-      return await Promise.race([late.promise, endpoint(request, path)])
+      return await Promise.race([late.promise, endpoint(request, path, caller)])
     } finally {
       clearTimeout(timer)
     }

@@ -1,4 +1,4 @@
-import { StatusError, tooManyRequests } from '../api/status.ts'
+import { StatusError } from '../api/status.ts'
 import type { WatchForms } from '../codec/event-forms.ts'
 import type { WatchForm } from '../codec/watch-form.ts'
 import { tellingOf, watchFailure } from '../registry/watching.ts'
@@ -11,9 +11,6 @@ import { negotiateWatch } from './negotiate.ts'
 
 /** How often a watcher who asked for it is told how far it has come. */
 const bookmarkEveryMs = 60_000
-/** Twice what a replica is built for; each of them costs a cursor and a stream. */
-const watchersMax = 20_000
-const retryAfterSeconds = 5
 /** Events read at once of those that are told first: a client that does not read keeps them here. */
 const presentItems = 20
 /** A watch that failed on its way may be begun again elsewhere, or here a little later. */
@@ -26,27 +23,21 @@ const againAfterSeconds = 2
  * frame. Changes are taken when the client has room for them, and not before.
  */
 export function watchEvents(api: EventApi): Endpoint {
-  let watchers = 0
   return async (request, path) => {
     const forms = api.forms.watch(negotiateWatch(request))
-    const plan = watchPlan(path, readOptions(request.query, path))
-    if (watchers >= watchersMax) {
-      throw tooManyRequests('this replica has all the watchers it can carry', retryAfterSeconds)
-    }
+    const plan = watchPlan(path, readOptions(request.query, path, api.group))
+    const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const body = async function* (): AsyncGenerator<Buffer> {
-      watchers += 1
       using end = new WatchEnd(request.signal, plan.lifetimeMs)
-      try {
-        yield* frames(api, plan, { teller: new Teller(forms, plan.selector), signal: end.signal })
-      } finally {
-        watchers -= 1
-      }
+      const teller = new Teller(forms, plan.selector)
+      yield* frames(api, plan, { teller, signal: end.signal, settle })
     }
     return {
       status: 200,
       headers: { 'content-type': forms.first.contentType },
       body: body(),
       longRunning: true,
+      settled,
     }
   }
 }
@@ -54,6 +45,8 @@ export function watchEvents(api: EventApi): Endpoint {
 interface Telling {
   readonly teller: Teller
   readonly signal: AbortSignal
+  /** Called when the beginning is made, and only changes are waited for. */
+  readonly settle: () => void
 }
 
 async function* frames(api: EventApi, plan: WatchPlan, telling: Telling): AsyncGenerator<Buffer> {
@@ -69,6 +62,7 @@ async function* frames(api: EventApi, plan: WatchPlan, telling: Telling): AsyncG
       from = listing.version
     }
     from ??= await api.storage.currentVersion({ signal })
+    telling.settle()
     yield* changes(api, plan, { ...telling, from })
   } catch (error) {
     if (signal.aborted) return

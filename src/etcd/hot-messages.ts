@@ -4,6 +4,8 @@
  * benchmark in bench/etcd-decode.bench.ts says what that saves; the tests hold every one of them
  * to the generated code.
  */
+
+import { BackwardWriter, Reader } from '../lib/protobuf.ts'
 import type {
   Compare,
   KeyValue,
@@ -15,7 +17,6 @@ import type {
   TxnResult,
   WatchEvent,
 } from './protocol.ts'
-import { BackwardWriter, Reader } from './wire.ts'
 
 export function encodeTxn(txn: Txn): Buffer {
   const writer = new BackwardWriter(4096)

@@ -1,10 +1,46 @@
+import { unauthorized } from '../api/status.ts'
+import { headerValues, type Request } from '../http/exchange.ts'
 import { follow } from '../lib/follow.ts'
 import type { Log } from '../lib/log.ts'
-import type { TokenUsers, User } from './gate.ts'
+import type { Authenticator } from './gate.ts'
 import { loadTokens, type TokenTable } from './token-file.ts'
+import { authenticated, type User } from './user.ts'
 
-/** Nobody has a token. */
-export const noTokens: TokenUsers = { userOf: () => undefined }
+/** Knows whose a bearer token is. */
+export interface TokenUsers {
+  /** Undefined when it is nobody's that this one knows. Rejects with 401 when it must not be used. */
+  userOf(token: string): User | undefined | Promise<User | undefined>
+}
+
+/** Asks for a token's user one after the other; a token that nobody knows is refused. */
+export function bearerTokens(known: readonly TokenUsers[]): Authenticator {
+  return {
+    authenticate: async (request) => {
+      const token = bearerToken(request)
+      if (token === undefined) return undefined
+      for (const tokens of known) {
+        const user = await tokens.userOf(token)
+        if (user !== undefined) return authenticated(user)
+      }
+      throw unauthorized()
+    },
+  }
+}
+
+/** Room for a signed token with hundreds of groups. Strangers cannot make us look at more. */
+const TOKEN_LENGTH_MAX = 16 * 1024
+
+/**
+ * Any case of the scheme, any text after the token; other schemes are no credentials here. Two
+ * such headers are refused: a proxy may have looked at the other one.
+ */
+function bearerToken(request: Request): string | undefined {
+  const [sent = '', ...more] = headerValues(request, 'authorization')
+  if (more.length > 0) throw unauthorized()
+  const token = /^bearer\s+(\S+)/i.exec(sent)?.[1]
+  if (token !== undefined && token.length > TOKEN_LENGTH_MAX) throw unauthorized()
+  return token
+}
 
 /**
  * The tokens of `--token-auth-file`, as the file has them now: it is looked at once a second. While

@@ -1,12 +1,26 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { unauthorized as unauthorizedError } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
-import { createGate, type User } from './gate.ts'
+import { alwaysAllow } from './always-allow.ts'
+import { attributesOf } from './attributes.ts'
+import { bearerTokens } from './bearer-token.ts'
+import { type Authenticator, type Authorizer, type Caller, Gate, type GateOptions } from './gate.ts'
+import type { User } from './user.ts'
 
 const ada: User = { name: 'ada', uid: '7', groups: ['system:authenticated'] }
-const gate = createGate({ userOf: (token) => (token === 'secret' ? ada : undefined) })
+const tokens = bearerTokens([{ userOf: (token) => (token === 'secret' ? ada : undefined) }])
 const open = { isOpenToHost: true }
 const closed = { isOpenToHost: false }
+
+function gateOf(options: Partial<GateOptions> = {}): Gate {
+  return new Gate({
+    authenticators: [tokens],
+    authorizers: [alwaysAllow],
+    allowsAnonymous: false,
+    ...options,
+  })
+}
 
 function request(isLoopback: boolean, headers: Record<string, string> = {}): Request {
   return {
@@ -20,20 +34,24 @@ function request(isLoopback: boolean, headers: Record<string, string> = {}): Req
   }
 }
 
+const admit = (asked: Request, access = open, gate = gateOf()): Promise<Caller> =>
+  gate.admit(asked, attributesOf(asked), access)
 const unauthorized = { reason: 'Unauthorized', code: 401 }
+const forbidden = { reason: 'Forbidden', code: 403 }
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
-describe('createGate', () => {
+describe('gate', () => {
   test('lets the host in where it may, and says who it is', async () => {
-    const user = await gate.authenticate(request(true), open)
+    const { user } = await admit(request(true))
     assert.deepEqual(user, { name: 'system:host', groups: ['system:unauthenticated'] })
   })
 
   test('keeps the host out of what is not open to it', async () => {
-    await assert.rejects(gate.authenticate(request(true), closed), unauthorized)
+    await assert.rejects(admit(request(true), closed), unauthorized)
   })
 
   test('keeps everybody else out', async () => {
-    await assert.rejects(gate.authenticate(request(false), open), unauthorized)
+    await assert.rejects(admit(request(false)), unauthorized)
   })
 
   test('takes nothing that came through a proxy for local', async () => {
@@ -45,37 +63,77 @@ describe('createGate', () => {
       'x-real-ip',
       'via',
     ]) {
-      await assert.rejects(gate.authenticate(request(true, { [name]: '' }), open), unauthorized)
+      await assert.rejects(admit(request(true, { [name]: '' })), unauthorized)
     }
   })
 
-  test('lets in whoever shows a token, from anywhere, to everything', async () => {
-    const shown = { authorization: 'Bearer secret', 'x-forwarded-for': '198.51.100.7' }
+  test('lets in whoever shows a token, from anywhere', async () => {
+    const shown = { ...bearer('secret'), 'x-forwarded-for': '198.51.100.7' }
     for (const access of [open, closed]) {
-      assert.equal(await gate.authenticate(request(false, shown), access), ada)
+      assert.deepEqual((await admit(request(false, shown), access)).user, ada)
     }
   })
 
   test('takes any case of the scheme, several spaces, and text after the token', async () => {
     for (const authorization of ['bearer secret', 'BEARER   secret', 'Bearer secret and more']) {
-      assert.equal(await gate.authenticate(request(false, { authorization }), closed), ada)
+      assert.deepEqual((await admit(request(false, { authorization }))).user, ada)
     }
   })
 
-  test('refuses a token that nobody knows, also where the host may come in', async () => {
-    for (const authorization of ['Bearer wrong', 'bEARER\twrong', 'Bearer secret, Bearer secret']) {
-      await assert.rejects(gate.authenticate(request(true, { authorization }), open), unauthorized)
+  test('refuses a token that nobody knows, even from the host', async () => {
+    await assert.rejects(admit(request(true, bearer('wrong'))), unauthorized)
+  })
+
+  test('refuses a token beside another one, and one beyond all measure', async () => {
+    const twice = request(false, bearer('secret'))
+    const rawHeaders = ['Authorization', 'Bearer secret', 'authorization', 'Bearer secret']
+    await assert.rejects(admit({ ...twice, rawHeaders }), unauthorized)
+    await assert.rejects(admit(request(false, bearer('x'.repeat(16_385)))), unauthorized)
+  })
+
+  test('something wrong beside something right does not hurt; by itself it is never nobody', async () => {
+    const wrong: Authenticator = { authenticate: () => Promise.reject(unauthorizedError()) }
+    const silent: Authenticator = { authenticate: async () => undefined }
+    for (const [authenticators, isKnown] of [
+      [[wrong, tokens], true],
+      [[silent, wrong, tokens], true],
+      [[wrong, silent], false],
+      [[silent, wrong], false],
+    ] as const) {
+      const gate = gateOf({ authenticators, allowsAnonymous: true })
+      const outcome = admit(request(true, bearer('secret')), open, gate)
+      if (isKnown) assert.deepEqual((await outcome).user, ada)
+      else await assert.rejects(outcome, unauthorized)
     }
   })
 
-  test('takes what holds no token for no credentials', async () => {
-    for (const authorization of ['', 'Basic YTpi', 'Bearer', 'Bearer ', 'secret', 'Bearersecret']) {
-      const user = await gate.authenticate(request(true, { authorization }), open)
-      assert.equal(user.name, 'system:host')
-      await assert.rejects(
-        gate.authenticate(request(true, { authorization }), closed),
-        unauthorized,
-      )
+  test('an authenticator that breaks lets nobody in, not even by another one', async () => {
+    const broken: Authenticator = { authenticate: () => Promise.reject(new Error('bug')) }
+    const gate = gateOf({ authenticators: [broken, tokens], allowsAnonymous: true })
+    await assert.rejects(admit(request(true, bearer('secret')), open, gate), /bug/)
+  })
+
+  test('a caller without credentials is anonymous where that is allowed', async () => {
+    const gate = gateOf({ allowsAnonymous: true })
+    assert.equal((await admit(request(false), open, gate)).user.name, 'system:anonymous')
+  })
+
+  test('the first authorizer with an opinion decides, and none means no', async () => {
+    const says = (verdict: 'allow' | 'deny' | 'no-opinion'): Authorizer => ({
+      decide: async () => ({ verdict, reason: verdict }),
+    })
+    const asked = request(false, bearer('secret'))
+    const cases: readonly [Authorizer[], boolean][] = [
+      [[], false],
+      [[says('no-opinion')], false],
+      [[says('no-opinion'), says('allow')], true],
+      [[says('deny'), says('allow')], false],
+      [[says('allow'), says('deny')], true],
+    ]
+    for (const [authorizers, isAllowed] of cases) {
+      const outcome = admit(asked, closed, gateOf({ authorizers }))
+      if (isAllowed) assert.deepEqual((await outcome).user, ada)
+      else await assert.rejects(outcome, forbidden)
     }
   })
 })

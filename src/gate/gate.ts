@@ -1,65 +1,162 @@
-import { unauthorized } from '../api/status.ts'
+import { forbidden, StatusError, unauthorized, unavailable } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
+import type { Attributes } from './attributes.ts'
+import { isFromHost } from './host.ts'
+import { impersonationOf } from './impersonation.ts'
+import { ANONYMOUS, HOST, type User } from './user.ts'
 
-/** Who a request comes from. */
-export interface User {
-  readonly name: string
-  readonly uid?: string
-  readonly groups: readonly string[]
+/** Knows one kind of credentials. */
+export interface Authenticator {
+  /**
+   * Undefined when the request shows none of this kind. Rejects with 401 when it does and they are
+   * wrong: a client that sends wrong credentials must hear of it.
+   */
+  authenticate(request: Request): Promise<User | undefined>
+}
+
+export type Verdict = 'allow' | 'deny' | 'no-opinion'
+
+export interface Decision {
+  readonly verdict: Verdict
+  /** Told to whoever is refused. */
+  readonly reason?: string
+  /** Whoever should know could not be asked: a later answer may be another. */
+  readonly isUnsure?: boolean
+}
+
+/** A refusal for want of an answer is worth another try soon. */
+const RETRY_UNSURE_SECONDS = 1
+
+/** Knows who may do what. Fails closed: what it cannot find out it has no opinion on. */
+export interface Authorizer {
+  decide(user: User, attributes: Attributes): Promise<Decision>
+}
+
+/** Hears what the gate finds out about a request, also about one that it then refuses. */
+export interface Trail {
+  /** Whose credentials it shows. Not called when they are wrong, or missing where they are needed. */
+  identified(user: User): void
+  /** As whom it is done instead. */
+  impersonated(user: User): void
+  decided(isAllowed: boolean, reason: string | undefined): void
+}
+
+/** What a service's handler knows of whoever asks. */
+export interface Caller {
+  readonly user: User
+  /** Who speaks for that user, if it is somebody else: what that costs is theirs. */
+  readonly sender?: User
+  /** Rejects with 403 unless this is permitted as well. */
+  authorize(attributes: Attributes): Promise<void>
 }
 
 /** What the gate needs to know of the thing asked for. */
 export interface Access {
   /** Open to processes on this host without credentials, as health probes are. */
   readonly isOpenToHost: boolean
+  /** Open to processes on this host with credentials too, whosever they are. */
+  readonly isOpenToHostUsers?: boolean
+}
+
+export interface GateOptions {
+  /** In the order in which they are asked; the first that knows the caller decides. */
+  readonly authenticators: readonly Authenticator[]
+  /** The first with an opinion decides. */
+  readonly authorizers: readonly Authorizer[]
+  /** Whether a caller without credentials is somebody. */
+  readonly allowsAnonymous: boolean
+  /** Paths that stand for no object and are open to everybody, without credentials too. */
+  readonly isOpenToAll?: (path: string) => boolean
 }
 
 /** Decides who may come in. Identity belongs to the request, never to its connection. */
-export interface Gate {
-  /** Rejects with 401 when the caller has not shown who it is. */
-  authenticate(request: Request, access: Access): Promise<User>
-}
+export class Gate {
+  readonly #options: GateOptions
 
-/** Knows whose a bearer token is. */
-export interface TokenUsers {
-  /** Undefined when it is nobody's. */
-  userOf(token: string): User | undefined
-}
-
-/** A process on this host that showed no credentials. */
-const HOST: User = { name: 'system:host', groups: ['system:unauthenticated'] }
-
-/** A proxy on this host speaks for others: whatever carries one of these is not local. */
-const FORWARDING_HEADERS = /^(forwarded|via|x-real-ip|true-client-ip|x-forwarded-.*|x-remote-.*)$/
-
-/**
- * Knows two kinds of callers: those with a token, wherever they are, and the host itself, for what
- * is open to it. A token that nobody knows is refused rather than overlooked: a client that sends a
- * wrong one must hear of it.
- */
-export function createGate(tokens: TokenUsers): Gate {
-  return {
-    authenticate: async (request, access) => {
-      const token = bearerToken(request)
-      const user = token === undefined ? hostUser(request, access) : tokens.userOf(token)
-      if (user === undefined) throw unauthorized()
-      return user
-    },
+  constructor(options: GateOptions) {
+    this.#options = options
   }
-}
 
-/** Any case of the scheme, any text after the token; other schemes are no credentials here. */
-function bearerToken(request: Request): string | undefined {
-  return /^bearer\s+(\S+)/i.exec(request.headers['authorization'] ?? '')?.[1]
-}
+  /** Rejects with 401 when the caller has not shown who it is, and with 403 when it may not. */
+  async admit(
+    request: Request,
+    attributes: Attributes,
+    access: Access,
+    trail?: Trail,
+  ): Promise<Caller> {
+    const isOpen = !attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true
+    const shown = (await this.#identify(request)) ?? this.#stranger(request, access, isOpen)
+    trail?.identified(shown)
+    const user = await this.#actingAs(shown, request, trail)
+    const caller = this.#caller(user, shown)
+    if (user === HOST || isOpen) return caller
+    if (access.isOpenToHostUsers === true && isFromHost(request)) return caller
+    await this.#authorize(user, attributes, trail)
+    return caller
+  }
 
-function hostUser(request: Request, access: Access): User | undefined {
-  return access.isOpenToHost && isFromHost(request) ? HOST : undefined
-}
+  /** What all who are asked come to: the first with an opinion decides. */
+  async decide(user: User, attributes: Attributes): Promise<Decision> {
+    let reason: string | undefined
+    let isUnsure = false
+    for (const authorizer of this.#options.authorizers) {
+      const decision = await authorizer.decide(user, attributes)
+      if (decision.verdict === 'allow') return decision
+      reason = decision.reason ?? reason
+      isUnsure ||= decision.isUnsure === true
+      if (decision.verdict === 'deny') return { ...decision, ...(reason && { reason }) }
+    }
+    return { verdict: 'no-opinion', isUnsure, ...(reason && { reason }) }
+  }
 
-function isFromHost(request: Request): boolean {
-  return (
-    request.peer.isLoopback &&
-    !Object.keys(request.headers).some((name) => FORWARDING_HEADERS.test(name))
-  )
+  /** Who somebody without credentials is. */
+  #stranger(request: Request, access: Access, isOpen: boolean): User {
+    // Probes ask from the host itself, and have nothing to show.
+    if (access.isOpenToHost && isFromHost(request)) return HOST
+    if (this.#options.allowsAnonymous || isOpen) return ANONYMOUS
+    throw unauthorized()
+  }
+
+  /** As whom the request is to be done: the one who sent it, or the one it names instead. */
+  async #actingAs(user: User, request: Request, trail?: Trail): Promise<User> {
+    const impersonation = impersonationOf(request)
+    if (impersonation === undefined) return user
+    for (const need of impersonation.needs) await this.#authorize(user, need)
+    trail?.impersonated(impersonation.user)
+    return impersonation.user
+  }
+
+  /**
+   * The first to recognise the caller decides, even if it shows something else that is wrong. But
+   * whoever shows something wrong and nothing right is refused, and never taken for a stranger.
+   */
+  async #identify(request: Request): Promise<User | undefined> {
+    let refusal: StatusError | undefined
+    for (const authenticator of this.#options.authenticators) {
+      try {
+        const user = await authenticator.authenticate(request)
+        if (user !== undefined) return user
+      } catch (error) {
+        if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error
+        refusal ??= error
+      }
+    }
+    if (refusal !== undefined) throw refusal
+    return undefined
+  }
+
+  #caller(user: User, sender: User): Caller {
+    const authorize = (attributes: Attributes): Promise<void> => this.#authorize(user, attributes)
+    return sender === user ? { user, authorize } : { user, sender, authorize }
+  }
+
+  async #authorize(user: User, attributes: Attributes, trail?: Trail): Promise<void> {
+    const { verdict, reason, isUnsure } = await this.decide(user, attributes)
+    trail?.decided(verdict === 'allow', reason)
+    if (verdict === 'allow') return
+    if (verdict === 'no-opinion' && isUnsure === true) {
+      throw unavailable('whether this is permitted cannot be found out now', RETRY_UNSURE_SECONDS)
+    }
+    throw forbidden(user.name, attributes, reason)
+  }
 }

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import { readFile, stat } from 'node:fs/promises'
 import { CsvError, type CsvRecord, csvRecords } from '../lib/csv.ts'
-import type { TokenUsers, User } from './gate.ts'
+import type { User } from './user.ts'
 
 /** Room for ten thousand tokens. A much larger file would hold up requests while it is taken in. */
 const FILE_BYTES_MAX = 1024 * 1024
@@ -18,7 +18,9 @@ export interface TokenFileRemark {
 }
 
 /** What a token file says. */
-export interface TokenTable extends TokenUsers {
+export interface TokenTable {
+  /** Undefined when it is nobody's. */
+  userOf(token: string): User | undefined
   /** The file as it was read. */
   readonly content: Buffer
   readonly remarks: readonly TokenFileRemark[]
@@ -70,7 +72,9 @@ export function tokenTable(path: string, content: Buffer): TokenTable {
 
 /**
  * Tokens are told apart by digest: how long a comparison of digests takes says nothing about the
- * tokens behind them.
+ * tokens behind them. Whoever measures it may learn how far the digest of a guess agrees with one of
+ * ours, which is no step towards the token: a guess that is closer has no digest that is closer. The
+ * digest itself takes a time that depends on the length of what was sent, and on nothing of ours.
  */
 function digestOf(token: string): string {
   return hash('sha256', token, 'base64')

@@ -27,6 +27,7 @@ export class Conversation implements Request {
   readonly method: string
   readonly path: string
   readonly headers: RequestHeaders
+  readonly rawHeaders: readonly string[]
   readonly peer: Peer
   readonly #wire: Wire
   readonly #context: ConversationContext
@@ -39,6 +40,9 @@ export class Conversation implements Request {
   #isAnswered = false
   #isFinished = false
   #isClosed = false
+  #onEnd: Response['onEnd']
+  #sentStatus = 0
+  #sentBytes = 0
   #waiters: Waiters | undefined
 
   /** A target that cannot be a path, or a query beyond all measure, is refused here and now. */
@@ -57,6 +61,7 @@ export class Conversation implements Request {
     this.method = wire.method
     this.path = target.path
     this.headers = wire.headers
+    this.rawHeaders = wire.rawHeaders
     this.peer = wire.peer
     this.#search = target.search
     this.#wire = wire
@@ -107,8 +112,11 @@ export class Conversation implements Request {
       this.#context.onBug(error, this)
       response = INTERNAL_ERROR
     }
-    if (this.#isAnswered || this.#abortReason?.kind === 'gone') abandon(response.body)
-    else await this.#answer(response)
+    this.#onEnd = response.onEnd
+    if (this.#isAnswered || this.#isClosed || this.#abortReason?.kind === 'gone') {
+      abandon(response.body)
+      this.#tellEnd()
+    } else await this.#answer(response)
   }
 
   async #answer(wanted: Response): Promise<void> {
@@ -128,10 +136,13 @@ export class Conversation implements Request {
     const { body, status } = response
     const headers = { ...response.headers }
     if (!isStream(body) && !isBodiless(status)) {
-      headers['content-length'] = String(Buffer.byteLength(body))
+      const length = Buffer.byteLength(body)
+      headers['content-length'] = String(length)
+      if (this.method !== 'HEAD') this.#sentBytes = length
     }
     try {
       this.#wire.begin(status, headers, this.#connectionFate(response))
+      this.#sentStatus = status
       return response
     } catch (error) {
       if (response === INTERNAL_ERROR) throw error
@@ -157,6 +168,7 @@ export class Conversation implements Request {
     try {
       for await (const chunk of chunks) {
         if (output.destroyed || output.writableEnded) return
+        this.#sentBytes += chunk.length
         const room = this.#wire.write(chunk, isLent)
         if (room !== undefined) await room
       }
@@ -201,8 +213,16 @@ export class Conversation implements Request {
     this.#context.ordinary.delete(this)
     this.#context.longRunning.delete(this)
     this.#isClosed = true
+    this.#tellEnd()
     this.#waiters?.left.open()
     this.#waiters?.closed.open()
+  }
+
+  /** A handler still at work when the client leaves is told when it answers. */
+  #tellEnd(): void {
+    const onEnd = this.#onEnd
+    this.#onEnd = undefined
+    onEnd?.({ status: this.#sentStatus, bytes: this.#sentBytes })
   }
 
   #whenOver(): Waiters {

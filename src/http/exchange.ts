@@ -10,8 +10,20 @@ export interface Peer {
   readonly address: string
   /** The caller is a process on this very host: its address is a loopback address. */
   readonly isLoopback: boolean
-  /** The client's certificate, once verified on this connection; undefined in every other case. */
-  clientCertificate(): X509Certificate | undefined
+  /** What the client showed in the handshake; undefined when it showed none, or was not asked. */
+  clientCertificate(): PresentedCertificate | undefined
+}
+
+/**
+ * A certificate whose key the client has proved to hold. Who vouches for it is another question:
+ * look at `isVerified` before anything else.
+ */
+export interface PresentedCertificate {
+  readonly leaf: X509Certificate
+  /** What came along with it, in the order in which it came. */
+  readonly intermediates: readonly X509Certificate[]
+  /** One of the authorities of this listener vouched for it at the time of the handshake. */
+  readonly isVerified: boolean
 }
 
 /** Header names are lower case; a header sent several times is joined with commas. */
@@ -23,11 +35,34 @@ export interface Request {
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: RequestHeaders
+  /**
+   * Every header as it was sent, name and value by turns: `headers` cannot tell one that was sent
+   * twice from one with a comma in it. Without it, none was sent twice.
+   */
+  readonly rawHeaders?: readonly string[]
   readonly peer: Peer
   /** Aborts when the client is gone, the request's time is up, or a long request must end. */
   readonly signal: AbortSignal
   /** The whole body; rejects with an ExchangeError if it is too long or never arrives. */
   body(): Promise<Buffer>
+}
+
+/** Each value of a header by itself, in the order sent. The name is in lower case. */
+export function headerValues(
+  { headers, rawHeaders }: Pick<Request, 'headers' | 'rawHeaders'>,
+  name: string,
+): readonly string[] {
+  const joined = Object.hasOwn(headers, name) ? headers[name] : undefined
+  if (joined === undefined) return []
+  if (rawHeaders === undefined) return [joined]
+  const values: string[] = []
+  for (let at = 0; at + 1 < rawHeaders.length; at += 2) {
+    const sent = rawHeaders[at]
+    if (sent?.length === name.length && sent.toLowerCase() === name) {
+      values.push(rawHeaders[at + 1] ?? '')
+    }
+  }
+  return values
 }
 
 export type Chunk = string | Uint8Array
@@ -48,8 +83,26 @@ export interface Response {
    * shutdown it is ended through its signal instead of being waited for.
    */
   readonly longRunning?: boolean
+  /**
+   * Of a long answer: resolves when its beginning has been made, and it only waits from then on.
+   * Without it, that is so from the start.
+   */
+  readonly settled?: Promise<void>
   /** The connection is of no further use to this caller: close it after the answer. */
   readonly closeConnection?: boolean
+  /**
+   * Called once, when nothing more will be sent: all of it has been, or the client is gone, or it
+   * came too late. Must not throw.
+   */
+  readonly onEnd?: (sent: Sent) => void
+}
+
+/** What a client has been sent. Not this answer, if another one had to take its place. */
+export interface Sent {
+  /** 0 when it left before there was an answer. */
+  readonly status: number
+  /** Of the body. */
+  readonly bytes: number
 }
 
 /** Answers a request. A rejection is a bug and is answered with a bare 500. */

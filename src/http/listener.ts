@@ -77,10 +77,12 @@ export class Listener {
   /** Requests under way on an HTTP/1.1 connection: more than one if the client does not wait. */
   readonly #underWay = new WeakMap<Socket, number>()
   readonly #context: ConversationContext
+  #tls: TlsSettings | undefined
   #sweeper: NodeJS.Timeout | undefined
 
   constructor(options: ListenerOptions) {
     this.#options = options
+    this.#tls = options.tls
     this.#sessions = new Sessions(options.limits, options.clock)
     this.#context = {
       handler: options.handler,
@@ -119,10 +121,19 @@ export class Listener {
 
   /** Handshakes from now on use this certificate; connections that exist are not touched. */
   renewCertificate(certificate: ServingCertificate): void {
-    const { tls } = this.#options
-    if (tls === undefined) return
+    this.#renew({ certificate })
+  }
+
+  /** Handshakes from now on ask for a certificate of these authorities, if they asked for one. */
+  renewClientCa(clientCa: string): void {
+    this.#renew({ clientCa })
+  }
+
+  #renew(changed: Partial<TlsSettings>): void {
+    if (this.#tls === undefined) return
+    this.#tls = { ...this.#tls, ...changed }
     const server = this.#server as Http2SecureServer
-    server.setSecureContext(secureContext({ ...tls, certificate }))
+    server.setSecureContext(secureContext(this.#tls))
   }
 
   /**
@@ -203,7 +214,13 @@ export class Listener {
     // Listening for HTTP/1.1 requests brings along Node's imitation of them on HTTP/2, which
     // costs more than the streams themselves.
     server.removeAllListeners('stream')
-    server.on('stream', (stream, headers) => this.#acceptHttp2(stream, headers))
+    const accept = (
+      stream: ServerHttp2Stream,
+      headers: IncomingHttpHeaders,
+      _flags: number,
+      rawHeaders: string[],
+    ): void => this.#acceptHttp2(stream, { headers, rawHeaders })
+    server.on('stream', accept)
     return server
   }
 
@@ -250,7 +267,10 @@ export class Listener {
     return true
   }
 
-  #acceptHttp2(stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void {
+  #acceptHttp2(
+    stream: ServerHttp2Stream,
+    sent: { readonly headers: IncomingHttpHeaders; readonly rawHeaders: readonly string[] },
+  ): void {
     const { session } = stream
     // A stream that fails is a client that is gone, which its 'close' tells us.
     stream.on('error', (error) => stream.destroy(error))
@@ -259,7 +279,7 @@ export class Listener {
     if (session === undefined) return
     this.#sessions.streamOpened(session)
     stream.once('close', () => this.#sessions.streamClosed(session))
-    this.#converse(http2Wire(stream, headers, this.#peer(session, session.socket)))
+    this.#converse(http2Wire(stream, sent, this.#peer(session, session.socket)))
   }
 
   #converse(wire: Wire): void {

@@ -40,21 +40,26 @@ test('peer: a connection without an address is a stranger without a certificate'
 })
 
 for (const [what, isAuthorized, isReused, expected] of [
-  ['a verified certificate is shown', true, false, 'CN=alice'],
-  ['one that was not verified is not', false, false, undefined],
-  ['one of a resumed connection is not', true, true, undefined],
-  ['one that is neither is not', false, true, undefined],
+  ['a verified certificate is shown', true, false, { isVerified: true }],
+  ['one that was not verified is shown as such', false, false, { isVerified: false }],
+  ['one of a resumed connection is not shown', true, true, undefined],
+  ['one that is neither is not shown', false, true, undefined],
 ] as const) {
   test(`peer: ${what}`, () => {
+    const issuer = {}
+    const leaf = { issuerCertificate: issuer }
     const socket = new TLSSocket(new Socket())
     socket.authorized = isAuthorized
     Object.assign(socket, {
       isSessionReused: () => isReused,
-      getPeerX509Certificate: () => ({ subject: 'CN=alice' }),
+      getPeerX509Certificate: () => leaf,
     })
     const peer = peerOf(socket)
     // What was true of the connection stays true of the request, also when it is gone.
     Object.assign(socket, { getPeerX509Certificate: () => assert.fail('asked too late') })
-    assert.equal(peer.clientCertificate()?.subject, expected)
+    const shown = peer.clientCertificate()
+    assert.equal(shown?.isVerified, expected?.isVerified)
+    assert.equal(shown?.leaf, expected && leaf)
+    assert.deepEqual(shown?.intermediates, expected && [issuer])
   })
 }

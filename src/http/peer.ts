@@ -1,11 +1,11 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
-import type { Peer } from './exchange.ts'
+import type { Peer, PresentedCertificate } from './exchange.ts'
 
 /** Worked out once per connection, while it is there: a handler may ask when it no longer is. */
 export function peerOf(socket: Socket): Peer {
   const address = socket.remoteAddress ?? ''
-  const certificate = verifiedCertificate(socket)
+  const certificate = presentedCertificate(socket)
   return {
     address,
     // Both ends: a sidecar may connect from a loopback address to this host's own, for others.
@@ -21,12 +21,23 @@ export function isLoopbackAddress(address: string): boolean {
   return /^127\.\d{1,3}\.\d{1,3}\.\d{1,3}$/.test(ipv4)
 }
 
+/** A client may send along as many as a handshake holds; no honest chain is longer. */
+const INTERMEDIATES_MAX = 8
+
 /**
- * A resumed connection never shows a certificate: `authorized` would then speak of an earlier
- * handshake. Resumption is off anyway; this holds should it ever be switched on.
+ * A resumed connection never shows a certificate: it would be one of an earlier handshake.
+ * Resumption is off anyway; this holds should it ever be switched on.
  */
-function verifiedCertificate(socket: Socket): ReturnType<Peer['clientCertificate']> {
-  if (!(socket instanceof TLSSocket)) return undefined
-  if (!socket.authorized || socket.isSessionReused()) return undefined
-  return socket.getPeerX509Certificate()
+function presentedCertificate(socket: Socket): PresentedCertificate | undefined {
+  if (!(socket instanceof TLSSocket) || socket.isSessionReused()) return undefined
+  const leaf = socket.getPeerX509Certificate()
+  if (leaf === undefined) return undefined
+  // Node 24.21 shows none of these to a server (nodejs/node#65579); releases around it do.
+  const intermediates = []
+  let next = leaf.issuerCertificate
+  while (next !== undefined && intermediates.length < INTERMEDIATES_MAX) {
+    intermediates.push(next)
+    next = next.issuerCertificate
+  }
+  return { leaf, intermediates, isVerified: socket.authorized }
 }

@@ -12,6 +12,8 @@ export interface Wire {
   /** As sent: not decoded, with its query. */
   readonly target: string
   readonly headers: RequestHeaders
+  /** Name and value by turns, as sent. */
+  readonly rawHeaders: readonly string[]
   readonly peer: Peer
   readonly input: Readable
   readonly output: Writable
@@ -47,6 +49,7 @@ export function http1Wire(request: IncomingMessage, response: ServerResponse, pe
     method: request.method ?? '',
     target: request.url ?? '',
     headers,
+    rawHeaders: request.rawHeaders,
     peer,
     input: request,
     output: response,
@@ -77,15 +80,17 @@ export function http1Wire(request: IncomingMessage, response: ServerResponse, pe
 /** A request on an HTTP/2 stream. */
 export function http2Wire(
   stream: ServerHttp2Stream,
-  headers: IncomingHttpHeaders,
+  sent: { readonly headers: IncomingHttpHeaders; readonly rawHeaders: readonly string[] },
   peer: Peer,
 ): Wire {
+  const { headers, rawHeaders } = sent
   // A stream the client has reset counts as closed before it is destroyed, and throws when used.
   const isOpen = (): boolean => !stream.destroyed && !stream.closed
   return {
     method: headers[':method'] ?? '',
     target: headers[':path'] ?? '',
     headers: headers as RequestHeaders,
+    rawHeaders,
     peer,
     input: stream,
     output: stream,

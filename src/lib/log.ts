@@ -148,8 +148,8 @@ function withoutReserved(fields: LogFields): LogFields {
 // The wall clock ticks in whole milliseconds; further off than this, it was set anew.
 const driftMsMax = 2
 
-/** The wall clock with the finer steps of the monotonic one. */
-function microsecondTime(): () => number {
+/** The wall clock, in milliseconds, with the finer steps of the monotonic one. */
+export function microsecondTime(): () => number {
   let origin = performance.timeOrigin
   return () => {
     const wall = Date.now()

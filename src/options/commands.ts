@@ -1,3 +1,6 @@
+import { auditRule } from './audit-flags.ts'
+import { authenticationRules } from './authentication-flags.ts'
+import { authorizationRules } from './authorization-flags.ts'
 import type { Command, FlagTable, Rule } from './flag.ts'
 import { optionalPath } from './kinds.ts'
 import { type Options, serverFlags } from './options.ts'
@@ -28,6 +31,9 @@ const rules: readonly Rule<Options>[] = [
         ? undefined
         : '--etcd-compaction-interval is shorter than 1m: a replica that starts could not read everything before its history is gone. Write 1m or more, or 0 for never',
   },
+  ...authenticationRules,
+  ...authorizationRules,
+  auditRule,
   together('tlsCertFile', 'tlsPrivateKeyFile'),
   together('etcdCertFile', 'etcdKeyFile'),
   needsHttps('etcdCaFile'),

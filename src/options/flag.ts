@@ -4,6 +4,8 @@ import type { Kind } from './kinds.ts'
 export const topics = [
   'Serving',
   'Access',
+  'Limits',
+  'Audit',
   'Storage',
   'API',
   'Health and shutdown',

@@ -18,6 +18,8 @@ test('help: opens with both usages, then one section a topic', () => {
     [
       'Serving flags:',
       'Access flags:',
+      'Limits flags:',
+      'Audit flags:',
       'Storage flags:',
       'API flags:',
       'Health and shutdown flags:',

@@ -1,3 +1,6 @@
+import { type AuditOptions, auditFlags } from './audit-flags.ts'
+import { type AuthenticationOptions, authenticationFlags } from './authentication-flags.ts'
+import { type AuthorizationOptions, authorizationFlags } from './authorization-flags.ts'
 import type { FlagTable } from './flag.ts'
 import {
   boolean,
@@ -11,10 +14,15 @@ import {
   port,
   text,
 } from './kinds.ts'
+import { type LimitOptions, limitFlags } from './limit-flags.ts'
 import { etcdEndpoint, etcdPrefixMistake, eventsGroupMistake } from './values.ts'
 
 /** Everything the command line decides, checked and frozen. Times are in milliseconds. */
-export interface Options {
+export interface Options
+  extends AuthenticationOptions,
+    AuditOptions,
+    AuthorizationOptions,
+    LimitOptions {
   readonly bindAddress: string
   /** 0 asks for any free port. */
   readonly securePort: number
@@ -130,6 +138,7 @@ export const serverFlags: FlagTable<Options> = {
     default: 60_000,
     help: 'How long a request may take before it is answered with a timeout. Watches are not bound by it.',
   },
+  ...limitFlags,
   tokenAuthFile: {
     name: 'token-auth-file',
     topic: 'Access',
@@ -137,6 +146,9 @@ export const serverFlags: FlagTable<Options> = {
     default: undefined,
     help: 'CSV file with a bearer token on each line: token, user, uid and, in quotes, groups with commas between them. Looked at once a second. Without it nobody has a token.',
   },
+  ...authorizationFlags,
+  ...auditFlags,
+  ...authenticationFlags,
   etcdServers: {
     name: 'etcd-servers',
     topic: 'Storage',

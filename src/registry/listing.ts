@@ -41,7 +41,7 @@ export interface EventListing {
   /** Set when the limit cut it short. */
   readonly continueToken: string | undefined
   readonly remainingItemCount: number | undefined
-  /** In order, at least one piece; all of one state. */
+  /** In order, at least one piece; all of one state, and the same however often they are read. */
   readonly pieces: AsyncIterable<readonly StoredEvent[]>
   /** The only piece, when there is one. */
   readonly whole: readonly StoredEvent[] | undefined
@@ -64,7 +64,7 @@ export class EventLister {
       return {
         version: first.version,
         ...this.#rest(query, first, isCut && first.more ? first.items.at(-1)?.key : undefined),
-        pieces: inPieces(first.items, pieceItemsOf(query)),
+        pieces: repeatable(() => inPieces(first.items, pieceItemsOf(query))),
         whole: first.items.length <= pieceItemsOf(query) ? first.items : undefined,
       }
     }
@@ -73,7 +73,7 @@ export class EventLister {
       version: first.version,
       continueToken: end && this.#token(query, end.key, first.version),
       remainingItemCount: end?.remaining,
-      pieces: this.#pieces(query, first, end?.key),
+      pieces: repeatable(() => this.#pieces(query, first, end?.key)),
       whole: undefined,
     }
   }
@@ -191,6 +191,10 @@ async function* inPieces<T>(items: readonly T[], size: number): AsyncGenerator<r
   for (let from = 0; from === 0 || from < items.length; from += size) {
     yield items.slice(from, from + size)
   }
+}
+
+function repeatable<T>(open: () => AsyncGenerator<T>): AsyncIterable<T> {
+  return { [Symbol.asyncIterator]: open }
 }
 
 function isSame(key: EventKey, other: EventKey): boolean {

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Event } from '../api/event.ts'
+import { eventsGroup } from '../api/event-groups.ts'
 import { StorageError } from '../storage/errors.ts'
 import { versionOfChange } from '../storage/resource-version.ts'
 import type { Change, EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
@@ -18,12 +19,12 @@ const event: Event = {
   type: 'Normal',
 }
 const key: EventKey = { namespace: 'a', name: 'e' }
-const written = { isDryRun: false }
+const written = { isDryRun: false, mayCreate: true, manager: () => 'tester' }
 
 function registryOf(storage: Partial<EventStorage>): EventRegistry {
   return new EventRegistry({
     storage: storage as EventStorage,
-    group: 'events.k8s.io',
+    group: eventsGroup('events.k8s.io'),
     now: () => Date.UTC(2026, 0, 1, 12, 30, 45, 678),
   })
 }

@@ -1,28 +1,32 @@
 import { randomUUID } from 'node:crypto'
 import type { Event } from '../api/event.ts'
-import { createProblems, updateProblems } from '../api/event-validation.ts'
+import type { EventGroup } from '../api/event-groups.ts'
+import type { FieldError } from '../api/field-error.ts'
 import { generatedName, RandomSuffixes } from '../api/random-suffix.ts'
 import { badRequest, invalid, StatusError } from '../api/status.ts'
 import { encodeEvent } from '../codec/event-json.ts'
 import { StorageError } from '../storage/errors.ts'
-import { beginning, formatVersion, type Version } from '../storage/resource-version.ts'
+import { beginning, type Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
+import type { Applied } from './apply.ts'
 import { clipped } from './draft.ts'
 import { readVersion } from './list-position.ts'
+import { type Writing, withManagedFields } from './managed-fields.ts'
+import { checkPreconditions, type Preconditions } from './preconditions.ts'
 import {
   type Attempt,
   alreadyExists,
   conflict,
   notFound,
   noUniqueName,
-  preconditionFailed,
   type ResourceNames,
   resourceNames,
   statusOfStorageError,
 } from './storage-errors.ts'
-import { readEvent } from './stored-event.ts'
+import { type CurrentEvent, readEvent } from './stored-event.ts'
 import { afterDelete, changedEvent, isReleased, newEvent } from './strategy.ts'
+import { settled, tracked } from './update-tracking.ts'
 
 const suffixes = new RandomSuffixes()
 
@@ -31,8 +35,8 @@ const nameAttempts = 8
 
 export interface RegistryOptions {
   readonly storage: EventStorage
-  /** The API group that events are served under; messages name it. */
-  readonly group: string
+  /** Under which they are asked for: how they are named, and what they are held to. */
+  readonly group: EventGroup
   /** Milliseconds since 1970, for the times that events are given. */
   readonly now?: (() => number) | undefined
 }
@@ -45,12 +49,17 @@ export type ShownEvent = Omit<StoredEvent, 'version' | 'fields' | 'writtenAtMs'>
 export interface WriteOptions {
   /** Everything is done but the writing. */
   readonly isDryRun: boolean
+  /**
+   * Hears of the event that is about to be written, and throws to prevent it. Perhaps more than
+   * once, when others write at the same time; not for a dry run, nor for a delete.
+   */
+  readonly admit?: (event: Event) => void
 }
 
-/** What a delete was meant for. */
-export interface Preconditions {
-  readonly uid?: string | undefined
-  readonly resourceVersion?: string | undefined
+/** Of a change to an event whose fields may have owners. */
+export interface ChangeOptions extends WriteOptions {
+  /** Who is to own what changes. */
+  readonly manager: () => string
 }
 
 export interface DeleteOptions extends WriteOptions {
@@ -76,12 +85,14 @@ export interface Deleted {
 export class EventRegistry {
   readonly names: ResourceNames
   readonly #storage: EventStorage
+  readonly #group: EventGroup
   readonly #now: () => number
 
   constructor(options: RegistryOptions) {
     this.#storage = options.storage
     this.#now = options.now ?? Date.now
-    this.names = resourceNames(options.group)
+    this.#group = options.group
+    this.names = resourceNames(options.group.name)
   }
 
   async get(key: EventKey, options: ReadOptions): Promise<ShownEvent> {
@@ -109,17 +120,26 @@ export class EventRegistry {
     }
   }
 
-  /** Replaces an event, or creates it. */
-  async update(key: EventKey, sent: Event, options: WriteOptions): Promise<Updated> {
+  /** Replaces an event, or creates it; fails with CreationNeeded when it may not. */
+  async update(
+    key: EventKey,
+    sent: Event,
+    options: ChangeOptions & { readonly mayCreate: boolean },
+  ): Promise<Updated> {
     let isCreated = false
     const event = await this.#change(key, options, (current) => {
       isCreated = current === undefined
-      if (current === undefined) return this.#asNew(key, sent)
+      if (current === undefined) {
+        if (sent.metadata.uid !== undefined) throw this.#wrongUid(key, sent.metadata.uid, '')
+        const event = this.#asNew(key, sent)
+        if (!options.mayCreate) throw new CreationNeeded()
+        return this.#admitted({ event, isRemoved: false }, options)
+      }
       const { uid } = sent.metadata
       if (uid !== undefined && uid !== current.old.metadata.uid) {
         throw this.#wrongUid(key, uid, current.old.metadata.uid)
       }
-      return this.#next(sent, current)
+      return this.#next(sent, current, options)
     })
     return { event, isCreated }
   }
@@ -131,12 +151,35 @@ export class EventRegistry {
   async patch(
     key: EventKey,
     patch: (current: CurrentEvent) => Event,
-    options: WriteOptions,
+    options: ChangeOptions,
   ): Promise<ShownEvent> {
     return this.#change(key, options, (current) => {
       if (current === undefined) throw notFound(this.names, key.name)
-      return this.#next(patch(current), current)
+      return this.#next(patch(current), current, options)
     })
+  }
+
+  /** Makes of an event, or of nothing, what is applied. `apply` must be pure. */
+  async apply(
+    key: EventKey,
+    apply: Apply,
+    options: WriteOptions & { readonly mayCreate: boolean },
+  ): Promise<Updated> {
+    let isCreated = false
+    const event = await this.#change(key, options, (current) => {
+      isCreated = current === undefined
+      const { event: made, managedFields } = apply(current, this.#timeNow())
+      if (current !== undefined) {
+        const owned = (next: Event): Event => settled(next, managedFields, current)
+        return this.#admitted(this.#checkedNext(made, current, owned), options)
+      }
+      const { uid } = made.metadata
+      if (uid !== undefined) throw this.#noSuchUid(key, uid)
+      const created = withManagedFields(this.#asNew(key, made), managedFields)
+      if (!options.mayCreate) throw new CreationNeeded()
+      return this.#admitted({ event: created, isRemoved: false }, options)
+    })
+    return { event, isCreated }
   }
 
   async delete(key: EventKey, options: DeleteOptions): Promise<Deleted> {
@@ -195,18 +238,30 @@ export class EventRegistry {
     return removed === undefined ? stored : unwritten(key, removed, stored.version)
   }
 
-  #next(sent: Event, { stored, old }: CurrentEvent): Decision {
+  #next(sent: Event, current: CurrentEvent, options: ChangeOptions): Decision {
+    const { apiVersion } = this.#group
+    const writing = (): Writing => ({ manager: options.manager(), apiVersion, at: this.#timeNow() })
+    const change = { sent: sent.metadata.managedFields, writing }
+    const next = this.#checkedNext(sent, current, (event) => tracked(event, current, change))
+    return this.#admitted(next, options)
+  }
+
+  /** `owned` gives the event its owners. */
+  #checkedNext(
+    sent: Event,
+    { stored, old }: CurrentEvent,
+    owned: (event: Event) => Event,
+  ): Decision {
     this.#checkVersion(stored, sent.metadata.resourceVersion)
-    const event = changedEvent(sent, old)
-    this.#check(event, updateProblems(event, old))
+    const event = owned(changedEvent(sent, old))
+    this.#check(event, this.#group.updateProblems(event, old))
     return { event, isRemoved: isReleased(event) }
   }
 
-  #asNew(key: EventKey, sent: Event): Decision {
-    if (sent.metadata.uid !== undefined) throw this.#wrongUid(key, sent.metadata.uid, '')
+  #asNew(key: EventKey, sent: Event): Event {
     const event = newEvent(sent, { ...this.#birth(key.namespace), name: key.name })
-    this.#check(event, createProblems(event))
-    return { event, isRemoved: false }
+    this.#check(event, this.#group.createProblems(event))
+    return event
   }
 
   async #createNamed(
@@ -215,7 +270,8 @@ export class EventRegistry {
     options: WriteOptions & { readonly name: string | undefined },
   ): Promise<ShownEvent> {
     const event = newEvent(sent, { ...this.#birth(namespace), name: options.name })
-    this.#check(event, createProblems(event))
+    this.#check(event, this.#group.createProblems(event))
+    this.#admit(event, options)
     const key = { namespace, name: event.metadata.name ?? '' }
     try {
       return await this.#insert(key, encodeEvent(event), options)
@@ -251,14 +307,29 @@ export class EventRegistry {
     throw conflict(this.names, key.name, MODIFIED)
   }
 
-  #check(event: Event, problems: ReturnType<typeof createProblems>): void {
+  #check(event: Event, problems: readonly FieldError[]): void {
     if (problems.length > 0) {
       throw invalid({ kind: 'Event', name: event.metadata.name ?? '' }, problems)
     }
   }
 
+  /** Last, so that nobody is charged for what could not be written anyway. */
+  #admitted(decision: Decision, options: WriteOptions): Decision {
+    this.#admit(decision.event, options)
+    return decision
+  }
+
+  #admit(event: Event, { isDryRun, admit }: WriteOptions): void {
+    if (!isDryRun) admit?.(event)
+  }
+
   #wrongUid(key: EventKey, sent: string, stored: string | undefined): Error {
     const why = `the UID in the object (${clipped(sent)}) is not that of the stored one (${stored ?? ''})`
+    return conflict(this.names, key.name, why)
+  }
+
+  #noSuchUid(key: EventKey, sent: string): Error {
+    const why = `uid mismatch: the provided object specified uid ${clipped(sent)}, and no existing object was found`
     return conflict(this.names, key.name, why)
   }
 
@@ -280,11 +351,12 @@ export class EventRegistry {
   }
 }
 
-/** An event as it is stored, read. */
-export interface CurrentEvent {
-  readonly stored: StoredEvent
-  readonly old: Event
+/** There is no such event, and whoever would replace it has not been allowed to create it. */
+export class CreationNeeded extends Error {
+  override readonly name = 'CreationNeeded'
 }
+/** What is applied makes of an event, or of nothing, at a time as it is printed. */
+export type Apply = (current: CurrentEvent | undefined, at: string) => Applied
 
 interface Decision {
   readonly event: Event
@@ -295,23 +367,6 @@ type Decide = (current: CurrentEvent | undefined) => Decision
 
 const MODIFIED =
   'the object has been modified; please apply your changes to the latest version and try again'
-
-function checkPreconditions(key: EventKey, current: CurrentEvent, wanted: Preconditions): void {
-  const uid = current.old.metadata.uid ?? ''
-  if (wanted.uid !== undefined && wanted.uid !== uid) {
-    throw preconditionFailed(
-      key.name,
-      `the UID in the precondition (${clipped(wanted.uid)}) does not match the UID in record (${uid}). The object might have been deleted and then recreated`,
-    )
-  }
-  const version = formatVersion(current.stored.version)
-  if (wanted.resourceVersion !== undefined && wanted.resourceVersion !== version) {
-    throw preconditionFailed(
-      key.name,
-      `the ResourceVersion in the precondition (${clipped(wanted.resourceVersion)}) does not match the ResourceVersion in record (${version}). The object might have been modified`,
-    )
-  }
-}
 
 function isStatus(error: unknown, reason: StatusError['reason']): boolean {
   return error instanceof StatusError && error.reason === reason

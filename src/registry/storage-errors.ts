@@ -1,6 +1,7 @@
 import {
   entityTooLarge,
   internalError,
+  type StatusDetails,
   StatusError,
   timedOut,
   tooManyRequests,
@@ -12,12 +13,12 @@ import { formatVersion, type Version } from '../storage/resource-version.ts'
 /** How events are called in messages and details. */
 export interface ResourceNames {
   readonly group: string
-  /** `events.<group>`. */
+  /** `events.<group>`, or `events` in the group without a name. */
   readonly qualified: string
 }
 
 export function resourceNames(group: string): ResourceNames {
-  return { group, qualified: `events.${group}` }
+  return { group, qualified: group === '' ? 'events' : `events.${group}` }
 }
 
 export function notFound(names: ResourceNames, name: string): StatusError {
@@ -141,9 +142,11 @@ function future(wanted: Version | undefined, error: StorageError): StatusError {
   })
 }
 
-function detailsOf(
-  { group }: ResourceNames,
-  name: string,
-): { readonly name: string; readonly group: string; readonly kind: string } {
-  return { name, group, kind: 'events' }
+/** Which event, or which kind of object, a Status is about. */
+export function detailsOf({ group }: ResourceNames, name = ''): StatusDetails {
+  return {
+    ...(name === '' ? {} : { name }),
+    ...(group === '' ? {} : { group }),
+    kind: 'events',
+  }
 }

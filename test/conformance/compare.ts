@@ -1,9 +1,16 @@
 import { parse as parseYaml } from 'yaml'
 import { isObject, type Json, memberOf } from '../../src/lib/json.ts'
+import { protobufTree } from '../support/protobuf-tree.ts'
 import { inCallerNames } from './caller-fields.ts'
 import type { Answer } from './client.ts'
 import { normalText, normalTree, type Place } from './normal-form.ts'
-import { type Expected, type Promised, type Step, USUAL_HEADERS } from './recording.ts'
+import {
+  type Expected,
+  type Promised,
+  RECORDED_GROUP,
+  type Step,
+  USUAL_HEADERS,
+} from './recording.ts'
 import { shown, shownBeside, treeDifferences } from './tree-difference.ts'
 
 /** What is wrong with the answer to a step: one line each, none when it is as it should be. */
@@ -75,7 +82,7 @@ function wrongBody(comparison: Comparison): readonly string[] {
   const text = answer.body.toString('utf8')
   if (expected.frames !== undefined) return wrongFrames(comparison, expected.frames)
   if (expected.yaml !== undefined) return wrongTree(comparison, yamlOf(text), expected.yaml)
-  if (expected.base64 !== undefined) return wrongBytes(answer, expected.base64)
+  if (expected.base64 !== undefined) return wrongBytes(comparison, expected.base64)
   if (expected.text !== undefined) {
     const got = normalText(text, place)
     return got === expected.text ? [] : [`text ${shownBeside(got, expected.text)}`]
@@ -145,12 +152,27 @@ function unescaped(text: string): string {
   )
 }
 
-function wrongBytes(answer: Answer, base64: string): readonly string[] {
+/** Field by field, both decoded: the same message can be written in many ways. */
+function wrongBytes(comparison: Comparison, base64: string): readonly string[] {
+  const { step, answer, place } = comparison
+  const isWatch = step.watchMs !== undefined
   const wanted = Buffer.from(base64, 'base64')
-  const envelope = wanted.subarray(0, 4)
-  return answer.body.subarray(0, 4).equals(envelope)
-    ? []
-    : [`begins with ${answer.body.subarray(0, 4).toString('hex')}, not ${envelope.toString('hex')}`]
+  // Bytes could not be given a placeholder for it when they were recorded.
+  const [namespace = 'none'] = /c-[a-z]+(?:-[a-z]+)*/.exec(wanted.toString('latin1')) ?? []
+  try {
+    return treeDifferences(
+      normalTree(normalTree(protobufTree(answer.body, isWatch), place), { namespace }),
+      inGroupOf(step, normalTree(protobufTree(wanted, isWatch), { namespace })),
+    )
+  } catch (error) {
+    return [`not the protobuf it should be: ${error}`]
+  }
+}
+
+/** Bytes were recorded under one group only; the path tells which one is played. */
+function inGroupOf({ path }: Step, tree: Json): Json {
+  const [, group = RECORDED_GROUP] = /^\/apis\/([^/]+)/.exec(path) ?? []
+  return JSON.parse(JSON.stringify(tree).replaceAll(RECORDED_GROUP, group)) as Json
 }
 
 /** The part of a tree that has the members of another. */

@@ -10,7 +10,6 @@ import { after, before, describe, test } from 'node:test'
 import { startEtcd } from '../support/etcd.ts'
 import { Tidings } from '../support/tidings.ts'
 import { Client } from './client.ts'
-import { suiteExemptionOf } from './not-yet-served.ts'
 import { type Player, play } from './play.ts'
 import { loadRecording, SUITES } from './recording.ts'
 import { describeResult } from './report.ts'
@@ -47,13 +46,9 @@ function playAll(suites: readonly string[], group?: string): void {
   after(() => stack.disposeAsync())
 
   for (const suite of suites) {
-    const skip = suiteExemptionOf(suite) ?? false
-    test(suite, { skip }, async (t) => {
+    test(suite, async () => {
       assert.ok(player)
       const results = await play(loadRecording(suite, group), player)
-      for (const { index, skipped } of results) {
-        if (skipped !== undefined) await t.test(`step ${index}`, { skip: skipped })
-      }
       const failed = results.filter(({ wrong }) => wrong.length > 0)
       assert.ok(
         failed.length === 0,

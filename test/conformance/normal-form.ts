@@ -54,7 +54,10 @@ export function normalText(text: string, place: Place): string {
 
 /** `path`: the names of the members around the value, the innermost last. */
 function normalValue(value: Json, place: Place, path: readonly string[]): Json {
-  if (Array.isArray(value)) return value.map((item) => normalValue(item, place, path))
+  if (Array.isArray(value)) {
+    const items = value.map((item) => normalValue(item, place, path))
+    return path.at(-1) === 'managedFields' ? items.sort(compareEntries) : items
+  }
   if (isObject(value)) return normalObject(value, place, path)
   if (typeof value !== 'string') return value
   const [inside, member] = [path.at(-2), path.at(-1)]
@@ -67,6 +70,15 @@ function normalValue(value: Json, place: Place, path: readonly string[]): Json {
   if (rule !== undefined) return rule.becomes
   if (member === 'cells' && AGE_CELL.test(value)) return value.replace(AGE, '<age>')
   return normalText(value, place)
+}
+
+/** Entries are sorted by their seconds first, and who falls into which second is chance. */
+function compareEntries(a: Json, b: Json): number {
+  const [left, right] = [a, b].map((entry) => {
+    const { operation = '', manager = '' } = isObject(entry) ? entry : {}
+    return `${operation} ${manager}`
+  })
+  return (left ?? '') < (right ?? '') ? -1 : 1
 }
 
 function normalObject(object: JsonObject, place: Place, path: readonly string[]): JsonObject {

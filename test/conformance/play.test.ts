@@ -141,18 +141,4 @@ describe('play', () => {
       'made-up[3] POST …/events Event {"type":"Info"} without apiVersion, eventTime, action, reason, reportingInstance, regarding, note\n    no',
     )
   })
-
-  test('does not play what is not yet served, unless told to', async () => {
-    const client = new Script()
-    const [result] = await playSteps(client, [READ], 'apply')
-    assert.match(result?.skipped ?? '', /not served yet/)
-    assert.equal(client.sent.length, 0)
-    assert.equal(
-      describeSuite('apply', result ? [result] : []),
-      'skip apply             0/0 (1 skipped)',
-    )
-    const recording: Recording = { suite: 'apply', about: '', steps: [READ] }
-    await play(recording, { client, token: 'secret', run: 'k3x9', everything: true })
-    assert.equal(client.sent.length, 1)
-  })
 })

@@ -1,7 +1,6 @@
 import { isObject, type Json, memberOf } from '../../src/lib/json.ts'
 import type { Answer, Outgoing } from './client.ts'
 import { judge } from './compare.ts'
-import { exemptionOf } from './not-yet-served.ts'
 import type { Recording, Step } from './recording.ts'
 
 export interface Result {
@@ -9,8 +8,6 @@ export interface Result {
   readonly step: Step
   /** What differed; empty when nothing did. */
   readonly wrong: readonly string[]
-  /** Why it was not played. */
-  readonly skipped?: string
 }
 
 export interface Player {
@@ -19,8 +16,6 @@ export interface Player {
   readonly token: string
   /** Sets the namespaces of this run apart from those of others. */
   readonly run: string
-  /** Plays what is not yet served, too. */
-  readonly everything?: boolean
 }
 
 /** Plays a suite from its first step to its last, in a namespace of its own. */
@@ -31,9 +26,7 @@ export async function play(recording: Recording, player: Player): Promise<readon
     const from = results.length
     results.push(
       ...(await Promise.all(
-        group.map((step, offset) =>
-          playStep({ recording, player, names, step, index: from + offset }),
-        ),
+        group.map((step, offset) => playStep({ player, names, step, index: from + offset })),
       )),
     )
   }
@@ -54,16 +47,13 @@ function inGroups(steps: readonly Step[]): readonly (readonly Step[])[] {
 }
 
 interface Turn {
-  readonly recording: Recording
   readonly player: Player
   readonly names: Map<string, string>
   readonly step: Step
   readonly index: number
 }
 
-async function playStep({ recording, player, names, step, index }: Turn): Promise<Result> {
-  const skipped = player.everything === true ? undefined : exemptionOf(recording.suite, index)
-  if (skipped !== undefined) return { index, step, wrong: [], skipped }
+async function playStep({ player, names, step, index }: Turn): Promise<Result> {
   try {
     const answer = await player.client.send(outgoing(step, names, player.token))
     save(step, answer, names)

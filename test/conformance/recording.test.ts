@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { normalText, normalTree } from './normal-form.ts'
-import { exemptionOf, NOT_YET_SERVED } from './not-yet-served.ts'
 import { type Expected, loadRecording, SUITES } from './recording.ts'
 
 const PLACE = { namespace: 'a namespace that no recording mentions' }
@@ -42,15 +41,4 @@ test('another group takes the place of events.k8s.io everywhere', () => {
   const text = JSON.stringify(loadRecording('discovery', 'events.example.dev'))
   assert.ok(text.includes('/apis/events.example.dev/v1'))
   assert.ok(!text.includes('events.k8s.io'))
-})
-
-test('what is not yet served names steps that exist', () => {
-  for (const { suite, steps = [] } of NOT_YET_SERVED) {
-    const { length } = loadRecording(suite).steps
-    for (const index of steps) {
-      assert.ok(index < length, `${suite}[${index}]`)
-      assert.ok(exemptionOf(suite, index))
-    }
-  }
-  assert.equal(exemptionOf('list', 0), undefined)
 })

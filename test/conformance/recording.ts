@@ -2,7 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import type { Json, JsonObject } from '../../src/lib/json.ts'
 
-const RECORDED_GROUP = 'events.k8s.io'
+/** Under which everything was recorded. */
+export const RECORDED_GROUP = 'events.k8s.io'
 const folder = join(import.meta.dirname, 'recordings')
 
 /** Requests that were sent to a Kubernetes API server one after another, with what it answered. */

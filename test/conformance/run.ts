@@ -1,10 +1,10 @@
 /**
  * node test/conformance/run.ts --base https://127.0.0.1:6443 [--token admin-token]
- *                              [--suite list,watch] [--step 12] [--group NAME] [--everything] [--quiet]
+ *                              [--suite list,watch] [--step 12] [--group NAME] [--quiet]
  *
  * Plays the recordings against a server that is already running and prints each difference.
- * `--step` shows one step only (those before it are played all the same), `--everything` plays what
- * is not served yet, too, `--quiet` prints one line for each suite. Ends with 1 on a difference.
+ * `--step` shows one step only (those before it are played all the same), `--quiet` prints one line for
+ * each suite. Ends with 1 on a difference.
  */
 import { exit, stdout } from 'node:process'
 import { parseArgs } from 'node:util'
@@ -20,7 +20,6 @@ const { values: given } = parseArgs({
     suite: { type: 'string', default: SUITES.join(',') },
     step: { type: 'string' },
     group: { type: 'string' },
-    everything: { type: 'boolean', default: false },
     quiet: { type: 'boolean', default: false },
   },
 })
@@ -30,7 +29,6 @@ const player = {
   client,
   token: given.token,
   run: Date.now().toString(36),
-  everything: given.everything,
 }
 const counts = await Promise.all(given.suite.split(',').map(playAndPrint))
 const failed = counts.reduce((sum, count) => sum + count, 0)

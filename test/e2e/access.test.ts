@@ -122,7 +122,7 @@ describe('who may ask', () => {
   })
 
   test('a token from the file opens everything; without one, discovery stays shut here too', async () => {
-    await using server = await startWithTokens('good,ada,7,"ops,dev"\n,nobody,0\n')
+    await using server = await startWithTokens('good,ada,7,"ops,system:masters"\n,nobody,0\n')
     const remark = await server.logged('Line of the token file not used as it stands')
     assert.equal(remark['line'], 2)
     for (const protocol of ['h1', 'h2'] as const) {

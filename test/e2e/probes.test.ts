@@ -6,6 +6,7 @@ import { type Answer, type Ask, Tidings } from '../support/tidings.ts'
 const PLAIN = 'text/plain; charset=utf-8'
 const STARTUP = [
   'poststarthook/generic-apiserver-start-informers',
+  'poststarthook/rbac/bootstrap-roles',
   'poststarthook/apiservice-registration-controller',
   'autoregister-completion',
 ] as const

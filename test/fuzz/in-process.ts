@@ -1,16 +1,18 @@
 /** The server without its sockets: the real handler over the real storage over a real etcd. */
+
 import { Registry } from '@prometheus-io/client'
+import { eventsGroup } from '../../src/api/event-groups.ts'
 import { eventsService, eventsServiceName } from '../../src/endpoints/events-service.ts'
 import { serve } from '../../src/endpoints/serve.ts'
 import { Services } from '../../src/endpoints/services.ts'
 import { Engine } from '../../src/engine.ts'
-import { createGate } from '../../src/gate/gate.ts'
 import type { Chunk, Handler, Request, Response } from '../../src/http/exchange.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { serverCommand } from '../../src/options/commands.ts'
 import { parseFlags } from '../../src/options/parse.ts'
 import { startEtcd } from '../support/etcd.ts'
 import { eventually } from '../support/eventually.ts'
+import { openTo } from '../support/open-gate.ts'
 import { type Answer, type Ask, STREAM_CHUNKS_MAX, type Target } from './target.ts'
 
 const GROUP = 'events.k8s.io'
@@ -33,10 +35,10 @@ export class InProcess implements Target, AsyncDisposable {
     stack.defer(() => engine.close())
     await engine.open((error) => complaints.push(`fatal: ${error}`))
     await eventually('the engine has synced', () => engine.hasSynced)
-    const services = new Services([eventsServiceName(GROUP)])
-    services.install(eventsService({ storage: engine.storage, group: GROUP }))
-    const gate = createGate({ userOf: () => user })
-    const handler = serve({ services, gate, log, isTurningAway: () => false })
+    const group = eventsGroup(GROUP)
+    const services = new Services([eventsServiceName(group)])
+    services.install(eventsService({ storage: engine.storage, group }))
+    const handler = serve({ services, ...openTo(user), log, isTurningAway: () => false })
     return new InProcess(handler, stack, complaints)
   }
 

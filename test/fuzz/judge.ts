@@ -1,6 +1,8 @@
 /** Whether an answer is one that a server may give, whatever it was asked. */
 import { validateHeaderName, validateHeaderValue } from 'node:http'
 import { parse } from 'yaml'
+import { PROTOBUF } from '../../src/codec/representation.ts'
+import { protobufTree } from '../support/protobuf-tree.ts'
 import type { Answer, Ask } from './target.ts'
 
 /** The answer to a mistake tells what it was; it does not send it back. */
@@ -104,6 +106,13 @@ function checkBody(ask: Ask, answer: Answer, complain: Complain): void {
     if (isWatch(text)) checkFrames(text, complain)
     else checkDocument(answer, JSON.parse(text), complain)
   } else if (type === 'application/json;stream=watch') checkFrames(answer.body.toString(), complain)
+  else checkProtobuf(type, answer, complain)
+}
+
+function checkProtobuf(type: string, answer: Answer, complain: Complain): void {
+  if (type === PROTOBUF) {
+    checkDocument(answer, protobufTree(answer.body, false) as Document, complain)
+  } else if (type === `${PROTOBUF};stream=watch`) protobufTree(answer.body, true)
   else complain(`content type ${type}`)
 }
 

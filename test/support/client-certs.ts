@@ -21,43 +21,81 @@ export interface ClientCertificateOptions {
   /** When it ends, in milliseconds from now; negative for one that has expired. */
   readonly endsInMs?: number
   readonly usage?: 'client' | 'server'
+  /** In place of a subject of nothing but the name; each entry is an attribute by name or OID. */
+  readonly subject?: readonly Readonly<Record<string, readonly string[]>>[]
+}
+
+export interface AuthorityOptions {
+  readonly endsInMs?: number
+  /** How many authorities there may be below it. */
+  readonly pathLength?: number
 }
 
 /** Signs certificates for clients, for the length of a test. */
 export class ClientAuthority {
   readonly cert: string
+  /** The certificates between this authority and the one that needs no other, itself included. */
+  readonly chain: string
   readonly #certificate: X509Certificate
   readonly #keys: webcrypto.CryptoKeyPair
 
-  static async create(name: string): Promise<ClientAuthority> {
+  static async create(name: string, options: AuthorityOptions = {}): Promise<ClientAuthority> {
     const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+    const { endsInMs = HOUR_MS, pathLength } = options
     const certificate = await X509CertificateGenerator.createSelfSigned(
       {
         name: `CN=${name}`,
         notBefore: new Date(Date.now() - HOUR_MS),
-        notAfter: new Date(Date.now() + HOUR_MS),
+        notAfter: new Date(Date.now() + endsInMs),
         signingAlgorithm: algorithm,
         keys,
-        extensions: [new BasicConstraintsExtension(true, undefined, true)],
+        extensions: [new BasicConstraintsExtension(true, pathLength, true)],
       },
       webcrypto,
     )
-    return new ClientAuthority(certificate, keys)
+    return new ClientAuthority(certificate, keys, '')
   }
 
-  private constructor(certificate: X509Certificate, keys: webcrypto.CryptoKeyPair) {
+  private constructor(
+    certificate: X509Certificate,
+    keys: webcrypto.CryptoKeyPair,
+    chainAbove: string,
+  ) {
     this.#certificate = certificate
     this.#keys = keys
     this.cert = certificate.toString('pem')
+    this.chain = chainAbove
+  }
+
+  /** An authority that this one vouches for; `chain` is what its clients have to send along. */
+  async authority(name: string, options: AuthorityOptions = {}): Promise<ClientAuthority> {
+    const { endsInMs = HOUR_MS, pathLength } = options
+    const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
+    const certificate = await X509CertificateGenerator.create(
+      {
+        subject: `CN=${name}`,
+        issuer: this.#certificate.subject,
+        notBefore: new Date(Date.now() - 2 * HOUR_MS),
+        notAfter: new Date(Date.now() + endsInMs),
+        signingAlgorithm: algorithm,
+        signingKey: this.#keys.privateKey,
+        publicKey: keys.publicKey,
+        extensions: [new BasicConstraintsExtension(true, pathLength, true)],
+      },
+      webcrypto,
+    )
+    return new ClientAuthority(certificate, keys, `${certificate.toString('pem')}\n${this.chain}`)
   }
 
   async issue(name: string, options: ClientCertificateOptions = {}): Promise<ClientCertificate> {
-    const { endsInMs = HOUR_MS, usage = 'client' } = options
+    const { endsInMs = HOUR_MS, usage = 'client', subject = [{ CN: [name] }] } = options
     const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
     const purpose = usage === 'client' ? ExtendedKeyUsage.clientAuth : ExtendedKeyUsage.serverAuth
     const certificate = await X509CertificateGenerator.create(
       {
-        subject: `CN=${name}`,
+        subject: subject.map((attributes) =>
+          Object.fromEntries(Object.entries(attributes).map(([key, values]) => [key, [...values]])),
+        ),
         issuer: this.#certificate.subject,
         notBefore: new Date(Date.now() - 2 * HOUR_MS),
         notAfter: new Date(Date.now() + endsInMs),
@@ -69,7 +107,7 @@ export class ClientAuthority {
       webcrypto,
     )
     const pkcs8 = Buffer.from(await webcrypto.subtle.exportKey('pkcs8', keys.privateKey))
-    return { cert: certificate.toString('pem'), key: pem(pkcs8) }
+    return { cert: `${certificate.toString('pem')}\n${this.chain}`, key: pem(pkcs8) }
   }
 }
 

@@ -1,9 +1,9 @@
+import { eventsGroup } from '../../src/api/event-groups.ts'
 import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached-storage.ts'
 import { eventsService, eventsServiceName } from '../../src/endpoints/events-service.ts'
 import { lateResponse, serve } from '../../src/endpoints/serve.ts'
 import { Services } from '../../src/endpoints/services.ts'
 import { EtcdClient } from '../../src/etcd/client.ts'
-import { createGate } from '../../src/gate/gate.ts'
 import type { Chunk, Handler, Response } from '../../src/http/exchange.ts'
 import { silentLog } from '../../src/lib/log.ts'
 import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
@@ -17,9 +17,10 @@ import {
   type TestListenerOptions,
 } from './listener.ts'
 import { inParallel } from './load.ts'
+import { openTo } from './open-gate.ts'
 
-const group = 'events.k8s.io'
-const base = `/apis/${group}/v1`
+const group = eventsGroup('events.k8s.io')
+const base = `/apis/${group.apiVersion}`
 /** As the server has it. */
 const callTimeoutMsDefault = 10_000
 export const token = 'secret'
@@ -89,7 +90,7 @@ export class EventApiUnderTest implements AsyncDisposable {
     const user = { name: 'tester', groups: [] }
     this.handler = serve({
       services,
-      gate: createGate({ userOf: () => user }),
+      ...openTo(user),
       log: silentLog,
       isTurningAway: () => false,
     })

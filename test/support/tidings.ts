@@ -22,6 +22,7 @@ export interface Answer {
 export interface Ask {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
+  readonly body?: string
   readonly protocol?: 'h1' | 'h2' | 'plain'
   readonly timeoutMs?: number
   /** Whom to trust, if not the certificate it started with. */
@@ -193,7 +194,9 @@ async function askHttp1(server: Tidings, path: string, ask: Ask): Promise<Answer
     timeout: ask.timeoutMs ?? 15_000,
   })
   request.on('timeout', () => request.destroy(new Error(`${path}: no answer in time`)))
-  request.end()
+  // An answer may overtake the body it did not need, and the connection be closed with it.
+  request.on('error', () => {})
+  request.end(ask.body)
   const [response] = await once(request, 'response')
   return { status: response.statusCode, headers: response.headers, body: await text(response) }
 }
@@ -208,8 +211,9 @@ async function askHttp2(server: Tidings, path: string, ask: Ask): Promise<Answer
       ':method': ask.method ?? 'GET',
       ...(ask.headers ?? {}),
     })
+    session.on('error', () => {})
     stream.setTimeout(ask.timeoutMs ?? 15_000, () => stream.destroy(new Error(`${path}: too late`)))
-    stream.end()
+    stream.end(ask.body)
     const [headers] = await once(stream, 'response')
     return { status: headers[':status'], headers, body: await text(stream) }
   } finally {

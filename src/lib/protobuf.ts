@@ -1,6 +1,6 @@
 /**
- * Reading and writing protobuf by hand, for the messages whose number grows with the traffic (see
- * hot-messages.ts). All others go through the generated code.
+ * Reading and writing protobuf by hand: for etcd's messages whose number grows with the traffic, and
+ * for Kubernetes' wire form, which follows a table of our own.
  */
 
 /**
@@ -24,8 +24,7 @@ export class BackwardWriter {
 
   /** Closes a nested message that was begun (at its end) at `mark`. */
   message(field: number, mark: number): void {
-    this.#varint(this.mark() - mark)
-    this.#varint(field * 8 + 2)
+    this.prefix(field, this.mark() - mark)
   }
 
   /** Zero is the default of every number and is left out, unless the field is part of a choice. */
@@ -42,6 +41,12 @@ export class BackwardWriter {
     this.#reserve(length)
     this.#at -= length
     this.#buffer.set(value, this.#at)
+    this.#varint(length)
+    this.#varint(field * 8 + 2)
+  }
+
+  /** The start of a field of so many bytes, which somebody else puts behind it. */
+  prefix(field: number, length: number): void {
     this.#varint(length)
     this.#varint(field * 8 + 2)
   }
@@ -114,6 +119,11 @@ export class Reader {
     this.field = this.#low >>> 3
     this.#wireType = this.#low & 7
     return true
+  }
+
+  /** 0 for numbers, 2 for bytes; others are not in use here. */
+  get wireType(): number {
+    return this.#wireType
   }
 
   skip(): void {

@@ -1,0 +1,65 @@
+/** Everything that decides how much comes in at once, and counts it, put together from the options. */
+import { Counter, type Registry } from '@prometheus-io/client'
+import { about } from './about.ts'
+import { type RequestObserver, RequestTallies } from './endpoints/request-tallies.ts'
+import type { EventLimits } from './gate/event-limits.ts'
+import { type FollowedEventLimits, openEventLimits } from './gate/event-limits-file.ts'
+import { type Limits, RequestLimits } from './gate/limits.ts'
+import type { Log } from './lib/log.ts'
+import type { Options } from './options/options.ts'
+import { limitsObserver, showLimits, showRequests } from './request-metrics.ts'
+
+/** What else is served besides events. */
+const REVIEWS = [
+  'authentication.k8s.io/v1/selfsubjectreviews',
+  'authorization.k8s.io/v1/selfsubjectaccessreviews',
+]
+
+export interface Admission {
+  readonly limits: Limits
+  readonly observer: RequestObserver
+  readonly eventLimits: EventLimits | undefined
+  /** Stops looking at files. */
+  stop(): void
+}
+
+/** Rejects, naming the flag, when a file cannot be used. */
+export async function openAdmission(
+  options: Options,
+  registry: Registry,
+  log: Log,
+): Promise<Admission> {
+  const limits = new RequestLimits({
+    requestsInFlight: options.maxRequestsInflight,
+    mutatingRequestsInFlight: options.maxMutatingRequestsInflight,
+    watches: options.maxWatches,
+    watchesPerUser: options.maxWatchesPerUser,
+    observer: limitsObserver(registry),
+  })
+  showLimits(limits, registry)
+  const tallies = new RequestTallies([`${options.eventsGroup}/v1/events`, ...REVIEWS])
+  showRequests(tallies, registry)
+  const eventLimits = await eventLimitsOf(options, registry, log)
+  return {
+    limits,
+    observer: tallies,
+    eventLimits: eventLimits?.limits,
+    stop: () => eventLimits?.stop(),
+  }
+}
+
+async function eventLimitsOf(
+  { eventRateLimitConfigFile: path }: Options,
+  registry: Registry,
+  log: Log,
+): Promise<FollowedEventLimits | undefined> {
+  if (path === undefined) return undefined
+  const refused = new Counter({
+    name: 'tidings_event_rate_limited_total',
+    help: 'Events that were turned away with 429 because of an event rate limit.',
+    labelNames: ['type'],
+    registers: [registry],
+  })
+  const open = openEventLimits(path, log, (type) => refused.inc({ type }))
+  return about('--event-rate-limit-config-file', open)
+}

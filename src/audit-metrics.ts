@@ -1,0 +1,58 @@
+import { Counter, Gauge, type Registry } from '@prometheus-io/client'
+import type { Auditor } from './gate/auditor.ts'
+import type { LineQueue } from './lib/line-queue.ts'
+
+/** Kubernetes names the way out by the kind of backend. */
+const PLUGIN = 'log'
+
+/** How the audit log fares; read when somebody looks. */
+export function watchAudit(auditor: Auditor, queue: LineQueue, registry: Registry): void {
+  const registers = [registry]
+  new Counter({
+    name: 'apiserver_audit_event_total',
+    help: 'Audit events that were made.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(auditor.eventCount)
+    },
+  })
+  new Counter({
+    name: 'apiserver_audit_error_total',
+    help: 'Audit events that were lost, and writes of them that failed.',
+    labelNames: ['plugin'],
+    registers,
+    collect() {
+      const { lost, failedWrites } = queue.counts
+      this.reset()
+      this.inc({ plugin: PLUGIN }, lost + failedWrites)
+    },
+  })
+  new Counter({
+    name: 'apiserver_audit_level_total',
+    help: 'Requests by how much the audit policy keeps of them.',
+    labelNames: ['level'],
+    registers,
+    collect() {
+      this.reset()
+      for (const [level, count] of Object.entries(auditor.levels)) this.inc({ level }, count)
+    },
+  })
+  new Counter({
+    name: 'tidings_audit_lost_total',
+    help: 'Audit events that were lost because they could not be written in time.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(queue.counts.lost)
+    },
+  })
+  new Gauge({
+    name: 'tidings_audit_waiting_bytes',
+    help: 'Audit events that wait to be written.',
+    registers,
+    collect() {
+      this.set(queue.counts.bytes)
+    },
+  })
+}

@@ -1,0 +1,133 @@
+/** Everything that knows who callers are, put together from the options. */
+import { about } from './about.ts'
+import { ClientAuthorities } from './gate/authorities.ts'
+import { bearerTokens, FileTokens, type TokenUsers } from './gate/bearer-token.ts'
+import { clientCertificates } from './gate/client-certificate.ts'
+import { frontProxy } from './gate/front-proxy.ts'
+import type { Authenticator } from './gate/gate.ts'
+import { OidcTokens } from './gate/oidc-token.ts'
+import { ServiceAccountTokens } from './gate/service-account-token.ts'
+import { TokenWebhook } from './gate/token-webhook.ts'
+import { WebhookClient } from './gate/webhook-client.ts'
+import { monotonicClock as clock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
+import type { Options } from './options/options.ts'
+
+export interface Authentication {
+  /** In the order in which they are asked. */
+  readonly authenticators: readonly Authenticator[]
+  /** Whose certificates clients may show; undefined when none are asked for. */
+  readonly clientAuthorities: Pick<ClientAuthorities, 'pem' | 'onChange'> | undefined
+  /** Stops looking at files. */
+  stop(): void
+}
+
+/** Rejects, naming the flag, when a file cannot be used. */
+export async function openAuthentication(options: Options, log: Log): Promise<Authentication> {
+  const authorities = await openAuthorities(options, log)
+  const tokens = [
+    await openFileTokens(options, log),
+    await openServiceAccountTokens(options, log),
+    await openOidcTokens(options, log),
+    await openTokenWebhook(options, log),
+  ].filter((users) => users !== undefined)
+  return {
+    authenticators: [
+      ...(authorities === undefined ? [] : certificateUsers(options, authorities)),
+      bearerTokens(tokens),
+    ],
+    clientAuthorities: authorities,
+    stop: () => {
+      authorities?.stop()
+      for (const users of tokens) users.stop()
+    },
+  }
+}
+
+type OpenTokens = Promise<(TokenUsers & { stop(): void }) | undefined>
+
+async function openAuthorities(options: Options, log: Log): Promise<ClientAuthorities | undefined> {
+  const { clientCaFile, requestheaderClientCaFile: frontProxyCaFile } = options
+  if (clientCaFile === undefined && frontProxyCaFile === undefined) return undefined
+  return about(
+    '--client-ca-file, --requestheader-client-ca-file',
+    ClientAuthorities.open({ clientCaFile, frontProxyCaFile }, log),
+  )
+}
+
+function certificateUsers(
+  options: Options,
+  authorities: ClientAuthorities,
+): readonly Authenticator[] {
+  return [
+    frontProxy({
+      authorities,
+      allowedNames: options.requestheaderAllowedNames,
+      headers: {
+        username: options.requestheaderUsernameHeaders,
+        group: options.requestheaderGroupHeaders,
+        uid: options.requestheaderUidHeaders,
+        extraPrefix: options.requestheaderExtraHeadersPrefix,
+      },
+    }),
+    clientCertificates(authorities),
+  ]
+}
+
+async function openFileTokens({ tokenAuthFile: file }: Options, log: Log): OpenTokens {
+  return file === undefined ? undefined : about('--token-auth-file', FileTokens.open(file, log))
+}
+
+async function openServiceAccountTokens(options: Options, log: Log): OpenTokens {
+  const { serviceAccountKeyFiles: keyFiles, serviceAccountIssuers: issuers } = options
+  if (keyFiles.length === 0) return undefined
+  const audiences = audiencesOf(options)
+  return about(
+    '--service-account-key-file',
+    ServiceAccountTokens.open({ keyFiles, issuers, audiences, clock, log }),
+  )
+}
+
+async function openOidcTokens(options: Options, log: Log): OpenTokens {
+  const { oidcIssuerUrl: issuerUrl, oidcClientId: clientId } = options
+  if (issuerUrl === undefined || clientId === undefined) return undefined
+  const { oidcUsernameClaim: usernameClaim, oidcRequiredClaims } = options
+  const byDefault = usernameClaim === 'email' ? '-' : `${issuerUrl}#`
+  const usernamePrefix = options.oidcUsernamePrefix ?? byDefault
+  return about(
+    '--oidc-ca-file',
+    OidcTokens.open({
+      issuerUrl,
+      clientId,
+      caFile: options.oidcCaFile,
+      signingAlgorithms: options.oidcSigningAlgorithms,
+      usernameClaim,
+      usernamePrefix: usernamePrefix === '-' ? '' : usernamePrefix,
+      groupsClaim: options.oidcGroupsClaim,
+      groupsPrefix: options.oidcGroupsPrefix ?? '',
+      required: new Map(oidcRequiredClaims.map(splitClaim)),
+      clock,
+      log,
+    }),
+  )
+}
+
+async function openTokenWebhook(options: Options, log: Log): OpenTokens {
+  const file = options.authenticationTokenWebhookConfigFile
+  if (file === undefined) return undefined
+  const reviewer = await about(
+    '--authentication-token-webhook-config-file',
+    WebhookClient.open(file, { log }),
+  )
+  const cacheMs = options.authenticationTokenWebhookCacheTtlMs
+  return new TokenWebhook({ reviewer, audiences: audiencesOf(options), cacheMs, clock, log })
+}
+
+function audiencesOf({ apiAudiences, serviceAccountIssuers }: Options): readonly string[] {
+  return apiAudiences.length > 0 ? apiAudiences : serviceAccountIssuers
+}
+
+function splitClaim(item: string): [string, string] {
+  const at = item.indexOf('=')
+  return [item.slice(0, at), item.slice(at + 1)]
+}

@@ -1,0 +1,75 @@
+/** Everything that decides who may do what, put together from the options. */
+import { about } from './about.ts'
+import { alwaysAllow } from './gate/always-allow.ts'
+import type { Authorizer } from './gate/gate.ts'
+import { Rbac } from './gate/rbac.ts'
+import type { PolicyRule } from './gate/rule-set.ts'
+import { standingRights } from './gate/standing-rights.ts'
+import { isMaster, type User } from './gate/user.ts'
+import { WebhookAuthorizer } from './gate/webhook-authorizer.ts'
+import { WebhookClient } from './gate/webhook-client.ts'
+import { monotonicClock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
+import type { Options } from './options/options.ts'
+
+export interface Authorization {
+  /** In the order in which they are asked. */
+  readonly authorizers: readonly Authorizer[]
+  readonly rulesFor: RulesFor
+  /** Stops looking at files. */
+  stop(): void
+}
+
+/** What a user may do in a namespace and on paths, as far as it can be listed. */
+export type RulesFor = (
+  user: User,
+  namespace: string,
+) => { readonly rules: readonly PolicyRule[]; readonly isIncomplete: boolean }
+
+const EVERYTHING: readonly PolicyRule[] = [
+  { verbs: ['*'], apiGroups: ['*'], resources: ['*'], resourceNames: [], nonResourceUrls: [] },
+  { verbs: ['*'], apiGroups: [], resources: [], resourceNames: [], nonResourceUrls: ['*'] },
+]
+
+/** Rejects, naming the flag, when a file cannot be used. */
+export async function openAuthorization(options: Options, log: Log): Promise<Authorization> {
+  const opened: { stop(): void }[] = []
+  const authorizers: Authorizer[] = [standingRights]
+  let rbac: Rbac | undefined
+  for (const mode of options.authorizationModes) {
+    if (mode === 'RBAC') {
+      const { rbacPolicyPaths: paths, eventsGroup } = options
+      rbac = await about('--rbac-policy-path', Rbac.open({ paths, eventsGroup, log }))
+      opened.push(rbac)
+      authorizers.push(rbac)
+    } else if (mode === 'Webhook') {
+      const path = options.authorizationWebhookConfigFile ?? ''
+      const flag = '--authorization-webhook-config-file'
+      const client = await about(flag, WebhookClient.open(path, { log }))
+      opened.push(client)
+      authorizers.push(webhook(client, options, log))
+    } else authorizers.push(alwaysAllow)
+  }
+  const isOpenToAll = options.authorizationModes.includes('AlwaysAllow')
+  const isWebhook = options.authorizationModes.includes('Webhook')
+  return {
+    authorizers,
+    rulesFor: (user, namespace) => ({
+      rules: isOpenToAll || isMaster(user) ? EVERYTHING : (rbac?.rulesFor(user, namespace) ?? []),
+      isIncomplete: isWebhook,
+    }),
+    stop: () => {
+      for (const one of opened) one.stop()
+    },
+  }
+}
+
+function webhook(client: WebhookClient, options: Options, log: Log): WebhookAuthorizer {
+  return new WebhookAuthorizer({
+    client,
+    authorizedTtlMs: options.authorizationWebhookAuthorizedTtlMs,
+    unauthorizedTtlMs: options.authorizationWebhookUnauthorizedTtlMs,
+    clock: monotonicClock,
+    log,
+  })
+}

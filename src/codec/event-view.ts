@@ -1,0 +1,33 @@
+import type { Event } from '../api/event.ts'
+import { coreGroup, type EventGroup } from '../api/event-groups.ts'
+import type { JsonObject } from '../lib/json.ts'
+import type { ShownEvent } from './event-bytes.ts'
+import { readEncoded } from './event-json.ts'
+import type { EventView } from './event-shapes.ts'
+import { metadataOf } from './protobuf-forms.ts'
+import { encodeStruct } from './protobuf-struct.ts'
+import { StructEncoder } from './struct-encoding.ts'
+
+/** Events as the callers of a group are shown them. What is stored has the shape of events.k8s.io. */
+export function viewOf(group: EventGroup): EventView {
+  const { apiVersion } = group
+  const isAsStored = group.type !== coreGroup.type
+  const encoder = new StructEncoder(group.type)
+  const inGroup = (event: Event): JsonObject => group.fromEvent(event) as JsonObject
+  return {
+    apiVersion,
+    isAsStored,
+    body: (body) => (isAsStored ? body : Buffer.from(encoder.text(inGroup(readEncoded(body))))),
+    message: (shown: ShownEvent) =>
+      encodeStruct(group.type, {
+        ...inGroup(readEncoded(shown.body)),
+        metadata: metadataOf(shown),
+      }),
+  }
+}
+
+/** What is stored, as a tree of its own in the names of a group: everything that is printed. */
+export function eventTree(body: Buffer, view: EventView): JsonObject {
+  const type = `"kind":"Event","apiVersion":${JSON.stringify(view.apiVersion)}`
+  return JSON.parse(`{${type},${view.body(body).toString('utf8', 1)}`)
+}

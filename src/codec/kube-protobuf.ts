@@ -1,0 +1,88 @@
+/**
+ * Kubernetes' envelope around protobuf: four bytes that tell it apart from everything else, then a
+ * message that says what kind of object is inside, and the object.
+ */
+import { StructType } from '../api/schema.ts'
+import type { JsonObject } from '../lib/json.ts'
+import { BackwardWriter, Reader } from '../lib/protobuf.ts'
+import { documentTypes } from './meta-types.ts'
+import { decodeStruct, encodeStruct, ProtobufError } from './protobuf-struct.ts'
+
+const MAGIC: Buffer = Buffer.from([0x6b, 0x38, 0x73, 0x00])
+const WIRE_BYTES = 2
+/** Its two names and nothing else. */
+const TYPE_VALUES_MAX = 16
+
+const typeMetaType: StructType = new StructType('TypeMeta', [
+  { name: 'apiVersion', number: 1, type: 'string', doc: 'Group and version.' },
+  { name: 'kind', number: 2, type: 'string', doc: 'Kind.' },
+])
+
+export interface TypeMeta {
+  readonly apiVersion: string
+  readonly kind: string
+}
+
+/** What is in an envelope. */
+export interface Sealed extends TypeMeta {
+  readonly raw: Buffer
+}
+
+/** An object in its envelope. */
+export function sealed(meta: TypeMeta, raw: Buffer): Buffer {
+  return Buffer.concat([sealStart(meta, raw.length), raw])
+}
+
+/** All of an envelope that comes before the `rawBytes` bytes of its object. */
+export function sealStart(meta: TypeMeta, rawBytes: number): Buffer {
+  const writer = new BackwardWriter(128)
+  writer.prefix(2, rawBytes)
+  writer.bytes(1, encodeStruct(typeMetaType, { ...meta }), { always: true })
+  return Buffer.concat([MAGIC, writer.finish()])
+}
+
+/** Fails with a ProtobufError when this is no envelope. */
+export function opened(bytes: Buffer): Sealed {
+  if (!bytes.subarray(0, MAGIC.length).equals(MAGIC)) {
+    throw new ProtobufError(
+      'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
+    )
+  }
+  let type: JsonObject = {}
+  let raw: Buffer = Buffer.alloc(0)
+  try {
+    const reader = new Reader(bytes.subarray(MAGIC.length))
+    while (reader.next()) {
+      const isBytes = reader.wireType === WIRE_BYTES
+      if (reader.field === 1 && isBytes) {
+        type = decodeStruct(typeMetaType, reader.bytes(), TYPE_VALUES_MAX)
+      } else if (reader.field === 2 && isBytes) raw = reader.bytes()
+      else reader.skip()
+    }
+  } catch (error) {
+    if (error instanceof RangeError) throw new ProtobufError(error.message)
+    throw error
+  }
+  const { apiVersion = '', kind = '' } = type as Partial<TypeMeta>
+  return { apiVersion, kind, raw }
+}
+
+/** A Status, or one of the documents that tell what is served. Those have forms of their own in JSON. */
+export function sealedDocument(document: object): Buffer {
+  const { kind = '', apiVersion = 'v1' } = document as Partial<TypeMeta>
+  const type = documentTypes.get(kind)
+  if (type === undefined) throw new TypeError(`no protobuf for a document of kind ${kind}`)
+  const tree = JSON.parse(JSON.stringify(document)) as JsonObject
+  return sealed({ apiVersion, kind }, encodeStruct(type, withVerbLists(tree)))
+}
+
+/** In protobuf the verbs of a resource are a message around their list. */
+function withVerbLists(document: JsonObject): JsonObject {
+  const { resources } = document
+  if (!Array.isArray(resources)) return document
+  const wrapped = (resources as JsonObject[]).map((resource) => ({
+    ...resource,
+    verbs: { items: resource['verbs'] ?? [] },
+  }))
+  return { ...document, resources: wrapped }
+}

@@ -1,0 +1,205 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { coreGroup, eventsGroup } from '../api/event-groups.ts'
+import { isObject, type Json, type JsonObject } from '../lib/json.ts'
+import { openApiV2, openApiV3 } from './openapi.ts'
+
+const groups = [eventsGroup('events.k8s.io'), coreGroup]
+const v2 = openApiV2(groups, 'v1.36.0')
+const v3Documents = groups.map((group) => openApiV3(group, 'v1.36.0'))
+const [events, core] = v3Documents.map((document) => at(document, 'components', 'schemas'))
+const KINDS = 'x-kubernetes-group-version-kind'
+const META = 'io.k8s.apimachinery.pkg.apis.meta.v1'
+
+function at(tree: Json | undefined, ...names: readonly string[]): JsonObject {
+  let here = tree
+  for (const name of names) here = isObject(here) ? here[name] : undefined
+  assert.ok(isObject(here), names.join(' '))
+  return here
+}
+
+/** Every object of a document, the document itself included. */
+function* objectsOf(tree: Json | undefined): Generator<JsonObject> {
+  if (Array.isArray(tree)) for (const entry of tree) yield* objectsOf(entry)
+  else if (isObject(tree)) {
+    yield tree
+    for (const value of Object.values(tree)) yield* objectsOf(value)
+  }
+}
+
+function operationsOf(document: JsonObject): JsonObject[] {
+  return [...objectsOf(document)].filter(({ operationId }) => operationId !== undefined)
+}
+
+describe('OpenAPI documents', () => {
+  test('every reference leads to a schema of the same document', () => {
+    for (const document of [v2, ...v3Documents]) {
+      const refs = [...objectsOf(document)].flatMap(({ $ref }) =>
+        typeof $ref === 'string' ? [$ref] : [],
+      )
+      assert.ok(refs.length > 20)
+      for (const ref of refs) {
+        const [, ...names] = ref.split('/')
+        at(document, ...names)
+      }
+    }
+  })
+
+  test('schemas have the names that Kubernetes gave them', () => {
+    assert.deepEqual(Object.keys(events ?? {}), [
+      'io.k8s.api.core.v1.EventSource',
+      'io.k8s.api.core.v1.ObjectReference',
+      'io.k8s.api.events.v1.Event',
+      'io.k8s.api.events.v1.EventList',
+      'io.k8s.api.events.v1.EventSeries',
+      `${META}.APIResource`,
+      `${META}.APIResourceList`,
+      `${META}.DeleteOptions`,
+      `${META}.FieldsV1`,
+      `${META}.ListMeta`,
+      `${META}.ManagedFieldsEntry`,
+      `${META}.MicroTime`,
+      `${META}.ObjectMeta`,
+      `${META}.OwnerReference`,
+      `${META}.Patch`,
+      `${META}.Preconditions`,
+      `${META}.Status`,
+      `${META}.StatusCause`,
+      `${META}.StatusDetails`,
+      `${META}.Time`,
+      `${META}.Verbs`,
+      `${META}.WatchEvent`,
+    ])
+    at(core, 'io.k8s.api.core.v1.Event')
+    at(core, 'io.k8s.api.core.v1.EventSeries')
+    at(v2, 'definitions', 'io.k8s.api.core.v1.Event')
+    at(v2, 'definitions', 'io.k8s.api.events.v1.Event')
+  })
+
+  test('an Event is known by its group, version and kind', () => {
+    assert.deepEqual(at(events, 'io.k8s.api.events.v1.Event')[KINDS], [
+      { group: 'events.k8s.io', version: 'v1', kind: 'Event' },
+    ])
+    assert.deepEqual(at(core, 'io.k8s.api.core.v1.Event')[KINDS], [
+      { group: '', version: 'v1', kind: 'Event' },
+    ])
+    assert.deepEqual(at(v2, 'definitions', `${META}.DeleteOptions`)[KINDS], [
+      { group: '', version: 'v1', kind: 'DeleteOptions' },
+      { group: 'events.k8s.io', version: 'v1', kind: 'DeleteOptions' },
+    ])
+  })
+
+  test('what is required is what Kubernetes requires in its schema', () => {
+    const required = Object.entries({ ...core, ...events }).flatMap(([name, schema]) =>
+      isObject(schema) && schema['required'] !== undefined ? [[name, schema['required']]] : [],
+    )
+    assert.deepEqual(Object.fromEntries(required), {
+      'io.k8s.api.core.v1.Event': ['metadata', 'involvedObject'],
+      'io.k8s.api.core.v1.EventList': ['items'],
+      'io.k8s.api.events.v1.Event': ['eventTime'],
+      'io.k8s.api.events.v1.EventList': ['items'],
+      'io.k8s.api.events.v1.EventSeries': ['count', 'lastObservedTime'],
+      [`${META}.OwnerReference`]: ['apiVersion', 'kind', 'name', 'uid'],
+      [`${META}.WatchEvent`]: ['type', 'object'],
+    })
+  })
+
+  test('lists and structs say how they are merged and owned', () => {
+    const rulesOf = (name: string): JsonObject =>
+      Object.fromEntries(
+        Object.entries(at(events, `${META}.ObjectMeta`, 'properties', name)).filter(([key]) =>
+          key.startsWith('x-'),
+        ),
+      )
+    assert.deepEqual(rulesOf('ownerReferences'), {
+      'x-kubernetes-list-type': 'map',
+      'x-kubernetes-list-map-keys': ['uid'],
+      'x-kubernetes-patch-strategy': 'merge',
+      'x-kubernetes-patch-merge-key': 'uid',
+    })
+    assert.deepEqual(rulesOf('finalizers'), {
+      'x-kubernetes-list-type': 'set',
+      'x-kubernetes-patch-strategy': 'merge',
+    })
+    assert.deepEqual(rulesOf('managedFields'), { 'x-kubernetes-list-type': 'atomic' })
+    const atomic = Object.entries(events ?? {}).flatMap(([name, schema]) =>
+      isObject(schema) && schema['x-kubernetes-map-type'] === 'atomic' ? [name] : [],
+    )
+    assert.deepEqual(atomic, ['io.k8s.api.core.v1.ObjectReference', `${META}.OwnerReference`])
+  })
+
+  test('fields have the types of the wire; version 3 wraps what it describes and refers to', () => {
+    const event = at(events, 'io.k8s.api.events.v1.Event', 'properties')
+    assert.deepEqual(at(event, 'eventTime')['allOf'], [
+      { $ref: `#/components/schemas/${META}.MicroTime` },
+    ])
+    assert.equal(at(event, 'deprecatedCount')['format'], 'int32')
+    const inV2 = at(v2, 'definitions', 'io.k8s.api.events.v1.Event', 'properties', 'eventTime')
+    assert.equal(inV2['$ref'], `#/definitions/${META}.MicroTime`)
+    assert.equal(typeof inV2['description'], 'string')
+    const labels = at(events, `${META}.ObjectMeta`, 'properties', 'labels')
+    assert.deepEqual(labels['additionalProperties'], { type: 'string' })
+  })
+
+  test('every schema and every field has a description', () => {
+    const silent = Object.entries({ ...events, ...core }).flatMap(([name, schema]) => [
+      ...(at(schema)['description'] === undefined ? [name] : []),
+      ...Object.entries(at(schema)['properties'] ?? {}).flatMap(([field, property]) =>
+        property.description === undefined ? [`${name}.${field}`] : [],
+      ),
+    ])
+    assert.deepEqual(silent, [])
+  })
+
+  test('PATCH says whose kind it is and that it takes fieldValidation, which kubectl looks for', () => {
+    for (const document of [v2, ...v3Documents]) {
+      const patches = operationsOf(document).filter(
+        (operation) => operation['x-kubernetes-action'] === 'patch',
+      )
+      assert.ok(patches.length > 0)
+      for (const patch of patches) {
+        const kind = at(patch, KINDS)
+        assert.deepEqual({ ...kind, group: '' }, { group: '', version: 'v1', kind: 'Event' })
+        assert.ok(
+          (patch['parameters'] as JsonObject[]).some(
+            (parameter) => parameter['name'] === 'fieldValidation' && parameter['in'] === 'query',
+          ),
+        )
+      }
+    }
+  })
+
+  test('operations have ids of their own, the ones that generated clients know', () => {
+    const ids = operationsOf(v2).map(({ operationId }) => operationId)
+    assert.equal(new Set(ids).size, ids.length)
+    assert.equal(ids.length, 24)
+    for (const id of [
+      'getEventsV1APIResources',
+      'listEventsV1EventForAllNamespaces',
+      'createCoreV1NamespacedEvent',
+      'deleteEventsV1CollectionNamespacedEvent',
+      'watchCoreV1NamespacedEventList',
+    ]) {
+      assert.ok(ids.includes(id), id)
+    }
+  })
+
+  test('paths have a parameter for each name in braces', () => {
+    for (const [path, item] of Object.entries(at(v2, 'paths'))) {
+      const wanted = [...path.matchAll(/\{(\w+)\}/g)].map(([, name]) => name).sort()
+      for (const operation of Object.values(at(item))) {
+        const parameters = at(operation)['parameters'] as JsonObject[]
+        const given = parameters.filter(({ in: place }) => place === 'path')
+        assert.deepEqual(given.map(({ name }) => name).sort(), wanted, path)
+      }
+    }
+  })
+
+  test('another group has its own paths, ids and schema names', () => {
+    const document = openApiV3(eventsGroup('events.example.dev'), 'v1.36.0')
+    at(document, 'components', 'schemas', 'dev.example.events.v1.Event')
+    const path = '/apis/events.example.dev/v1/namespaces/{namespace}/events/{name}'
+    const { operationId } = at(document, 'paths', path, 'get')
+    assert.equal(operationId, 'readEventsExampleDevV1NamespacedEvent')
+  })
+})

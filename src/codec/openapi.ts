@@ -1,0 +1,148 @@
+/** The documents of OpenAPI, versions 2 and 3, about the groups that are served. */
+import type { EventGroup } from '../api/event-groups.ts'
+import type { JsonObject } from '../lib/json.ts'
+import { type Operation, operationsOf, type Parameter } from './openapi-operations.ts'
+import { OpenApiSchemas } from './openapi-schemas.ts'
+
+/** How a caller shows who it is. */
+const BEARER_TOKEN = {
+  type: 'apiKey',
+  name: 'authorization',
+  in: 'header',
+  description: 'Bearer token.',
+}
+
+/** One document about one group. `release` is the version of the API's behaviour. */
+export function openApiV3(group: EventGroup, release: string): JsonObject {
+  const schemas = new OpenApiSchemas(group, 'v3')
+  const paths = pathItems(operationsOf(group), (operation) => ({
+    ...head(group, operation),
+    parameters: operation.parameters.map((parameter) => ({
+      ...placed(parameter),
+      schema: { type: parameter.type, uniqueItems: true },
+    })),
+    ...(operation.body === undefined
+      ? {}
+      : {
+          requestBody: {
+            content: contents(operation.body.consumes, schemas.ref(operation.body.schema)),
+            ...(operation.body.isRequired ? { required: true } : {}),
+          },
+        }),
+    responses: answers(operation, (schema) => ({
+      content: contents(operation.produces, schemas.ref(schema)),
+    })),
+  }))
+  return {
+    openapi: '3.0.0',
+    info: { title: 'tidings', version: release },
+    paths,
+    components: { schemas: schemas.all(), securitySchemes: { BearerToken: BEARER_TOKEN } },
+  }
+}
+
+/** One document about all groups. */
+export function openApiV2(groups: readonly EventGroup[], release: string): JsonObject {
+  const paths: JsonObject = {}
+  const definitions: JsonObject = {}
+  // What groups share is told by a named one: it is known by that name, too.
+  for (const group of groups.toSorted((one, other) => (one.name < other.name ? -1 : 1))) {
+    const schemas = new OpenApiSchemas(group, 'v2')
+    Object.assign(
+      paths,
+      pathItems(operationsOf(group), (operation) => v2Operation(group, operation, schemas)),
+    )
+    Object.assign(definitions, schemas.all())
+  }
+  return {
+    swagger: '2.0',
+    info: { title: 'tidings', version: release },
+    paths,
+    definitions,
+    securityDefinitions: { BearerToken: BEARER_TOKEN },
+    security: [{ BearerToken: [] }],
+  }
+}
+
+function v2Operation(group: EventGroup, operation: Operation, schemas: OpenApiSchemas): JsonObject {
+  const { body } = operation
+  const parameters = operation.parameters.map((parameter) => ({
+    ...placed(parameter),
+    type: parameter.type,
+    uniqueItems: true,
+  }))
+  return {
+    ...head(group, operation),
+    consumes: [...(body?.consumes ?? ['*/*'])],
+    produces: [...operation.produces],
+    parameters:
+      body === undefined
+        ? parameters
+        : [
+            {
+              name: 'body',
+              in: 'body',
+              ...(body.isRequired ? { required: true } : {}),
+              schema: schemas.ref(body.schema),
+            },
+            ...parameters,
+          ],
+    responses: answers(operation, (schema) => ({ schema: schemas.ref(schema) })),
+  }
+}
+
+/** What is told of an operation in both versions. */
+function head(group: EventGroup, operation: Operation): JsonObject {
+  const tag = group.name === '' ? 'core_v1' : `${group.name.replace(/\.k8s\.io$/, '')}_v1`
+  return {
+    tags: [tag],
+    description: operation.doc,
+    operationId: operation.id,
+    ...(operation.isDeprecated ? { deprecated: true } : {}),
+    ...(operation.action === undefined
+      ? {}
+      : {
+          'x-kubernetes-action': operation.action,
+          'x-kubernetes-group-version-kind': { group: group.name, version: 'v1', kind: 'Event' },
+        }),
+  }
+}
+
+function placed(parameter: Parameter): JsonObject {
+  return {
+    name: parameter.name,
+    in: parameter.in,
+    description: parameter.doc,
+    ...(parameter.in === 'path' ? { required: true } : {}),
+  }
+}
+
+function contents(forms: readonly string[], schema: JsonObject): JsonObject {
+  return Object.fromEntries(forms.map((form) => [form, { schema }]))
+}
+
+function answers(operation: Operation, contentOf: (schema: string) => JsonObject): JsonObject {
+  const own = Object.entries(operation.answers).map(([code, schema]) => [
+    code,
+    { description: DESCRIPTIONS[code] ?? 'OK', ...contentOf(schema) },
+  ])
+  return Object.fromEntries([...own, ['401', { description: 'Unauthorized' }]])
+}
+
+const DESCRIPTIONS: Readonly<Record<string, string>> = {
+  200: 'OK',
+  201: 'Created',
+  202: 'Accepted',
+}
+
+function pathItems(
+  operations: readonly Operation[],
+  render: (operation: Operation) => JsonObject,
+): JsonObject {
+  const paths: Record<string, JsonObject> = {}
+  for (const operation of operations) {
+    const { path, method } = operation
+    paths[path] = { ...paths[path], [method]: render(operation) }
+  }
+  return paths
+}

@@ -1,0 +1,254 @@
+/**
+ * Structures of the table as protobuf messages, by the numbers in the table. What is read has the
+ * form that JSON is read into: members that say nothing are absent. Fields that nobody knows are
+ * skipped, as protobuf has it.
+ */
+import { type Field, type ScalarKind, StructType } from '../api/schema.ts'
+import { type Instant, instantOfTime, timeOfInstant } from '../api/time.ts'
+import { isObject, type Json, type JsonObject, setMember } from '../lib/json.ts'
+import { BackwardWriter, Reader } from '../lib/protobuf.ts'
+import { jsonOf, sortedNames } from './json-write.ts'
+
+/** What is wrong with bytes that should be a message. */
+export class ProtobufError extends Error {
+  override readonly name = 'ProtobufError'
+}
+
+const WIRE_NUMBER = 0
+const WIRE_BYTES = 2
+/** Enough for most messages, so that their buffer need not grow. */
+const CAPACITY = 1024
+
+/** Writes fields of `value` that are set, last to first as the writer wants it. */
+export function writeStruct(writer: BackwardWriter, type: StructType, value: JsonObject): void {
+  for (const field of descending(type)) {
+    const member = value[field.name]
+    if (member !== undefined && member !== null) writeField(writer, field, member)
+  }
+}
+
+/** A message on its own. */
+export function encodeStruct(type: StructType, value: JsonObject): Buffer {
+  const writer = new BackwardWriter(CAPACITY)
+  writeStruct(writer, type, value)
+  return writer.finish()
+}
+
+/** Fails with a ProtobufError when these are no such message, or one of more values than `valuesMax`. */
+export function decodeStruct(type: StructType, bytes: Buffer, valuesMax: number): JsonObject {
+  try {
+    return new StructReader(bytes, valuesMax).struct(type)
+  } catch (error) {
+    if (error instanceof RangeError) throw new ProtobufError(error.message)
+    throw error
+  }
+}
+
+const orders = new WeakMap<StructType, readonly Field[]>()
+
+function descending(type: StructType): readonly Field[] {
+  let order = orders.get(type)
+  if (order === undefined) {
+    order = [...type.fields].sort((one, other) => other.number - one.number)
+    orders.set(type, order)
+  }
+  return order
+}
+
+function writeField(writer: BackwardWriter, { number, type }: Field, value: Json): void {
+  if (type === 'stringMap') writeMap(writer, number, value as JsonObject)
+  else if (typeof type === 'string') writeScalar(writer, { number, type }, value)
+  else if ('struct' in type) writeMessage(writer, number, type.struct, value)
+  else {
+    const { listOf } = type
+    for (const entry of (value as Json[]).toReversed()) {
+      if (listOf instanceof StructType) writeMessage(writer, number, listOf, entry)
+      else writer.bytes(number, Buffer.from(entry as string), { always: true })
+    }
+  }
+}
+
+function writeMessage(writer: BackwardWriter, number: number, type: StructType, value: Json): void {
+  const mark = writer.mark()
+  if (isObject(value)) writeStruct(writer, type, value)
+  writer.message(number, mark)
+}
+
+function writeMap(writer: BackwardWriter, number: number, map: JsonObject): void {
+  for (const name of sortedNames(map).reverse()) {
+    const mark = writer.mark()
+    writer.bytes(2, Buffer.from(String(map[name])), { always: true })
+    writer.bytes(1, Buffer.from(name), { always: true })
+    writer.message(number, mark)
+  }
+}
+
+function writeScalar(
+  writer: BackwardWriter,
+  field: { readonly number: number; readonly type: ScalarKind },
+  value: Json,
+): void {
+  const { number, type } = field
+  switch (type) {
+    case 'string':
+      writer.bytes(number, Buffer.from(value as string))
+      return
+    case 'bool':
+      writer.number(number, value === true ? 1 : 0, { always: true })
+      return
+    case 'int32':
+    case 'int64':
+      writer.number(number, wholeNumber(value as number), { always: true })
+      return
+    case 'time':
+    case 'microTime':
+      writeInstant(writer, number, value as string)
+      return
+    case 'raw': {
+      const mark = writer.mark()
+      writer.bytes(1, Buffer.from(jsonOf(value)))
+      writer.message(number, mark)
+    }
+  }
+}
+
+function writeInstant(writer: BackwardWriter, number: number, text: string): void {
+  const { seconds, nanos } = instantOfTime(text)
+  const mark = writer.mark()
+  writer.number(2, nanos)
+  // Written even when it is 0: an empty message is no time at all.
+  writer.number(1, wholeNumber(seconds), { always: true })
+  writer.message(number, mark)
+}
+
+/** Negative numbers are written as 64 bits. */
+function wholeNumber(value: number): number | bigint {
+  return value < 0 ? BigInt(value) : value
+}
+
+class StructReader {
+  readonly #reader: Reader
+  readonly #valuesMax: number
+  #values = 0
+
+  constructor(bytes: Buffer, valuesMax: number) {
+    this.#reader = new Reader(bytes)
+    this.#valuesMax = valuesMax
+  }
+
+  struct(type: StructType): JsonObject {
+    const reader = this.#reader
+    const result: JsonObject = {}
+    while (reader.next()) {
+      const field = type.byNumber(reader.field)
+      if (field === undefined) reader.skip()
+      else this.#field(field, result)
+    }
+    for (const field of type.fields) dropUnset(field, result)
+    return result
+  }
+
+  #field(field: Field, result: JsonObject): void {
+    if (++this.#values > this.#valuesMax) {
+      throw new ProtobufError(`more than ${this.#valuesMax} values`)
+    }
+    const isNumber = field.type === 'int32' || field.type === 'int64' || field.type === 'bool'
+    if (this.#reader.wireType !== (isNumber ? WIRE_NUMBER : WIRE_BYTES)) {
+      throw new ProtobufError(`wrong wireType = ${this.#reader.wireType} for field ${field.name}`)
+    }
+    const { type } = field
+    if (type === 'stringMap') this.#mapEntry(field, result)
+    else if (typeof type === 'string') result[field.name] = this.#scalar(type) ?? null
+    else if ('struct' in type) result[field.name] = this.#message(type.struct)
+    else {
+      const list = (result[field.name] ?? []) as Json[]
+      const isMessage = type.listOf instanceof StructType
+      list.push(isMessage ? this.#message(type.listOf as StructType) : this.#text())
+      result[field.name] = list
+    }
+  }
+
+  #message(type: StructType): JsonObject {
+    const outer = this.#reader.enter()
+    const message = this.struct(type)
+    this.#reader.leave(outer)
+    return message
+  }
+
+  #mapEntry(field: Field, result: JsonObject): void {
+    const entry = this.#message(mapEntryType)
+    const map = (result[field.name] ?? {}) as JsonObject
+    setMember(map, String(entry['key'] ?? ''), entry['value'] ?? '')
+    result[field.name] = map
+  }
+
+  #scalar(type: ScalarKind): Json | undefined {
+    const reader = this.#reader
+    switch (type) {
+      case 'string':
+        return this.#text()
+      case 'bool':
+        return reader.boolean()
+      case 'int32':
+        return reader.number() | 0
+      case 'int64':
+        return reader.number()
+      case 'time':
+      case 'microTime':
+        return this.#instant(type)
+      case 'raw':
+        return this.#raw()
+    }
+  }
+
+  #text(): string {
+    return this.#reader.bytes().toString()
+  }
+
+  #instant(type: 'time' | 'microTime'): string | undefined {
+    const bytes = this.#reader.bytes()
+    if (bytes.length === 0) return undefined
+    const { seconds = 0, nanos = 0 } = decodeStruct(instantType, bytes, 2) as Partial<Instant>
+    try {
+      return timeOfInstant({ seconds, nanos }, type)
+    } catch (error) {
+      throw new ProtobufError(error instanceof Error ? error.message : String(error))
+    }
+  }
+
+  #raw(): Json | undefined {
+    const { raw } = this.#message(rawType) as { raw?: string }
+    if (raw === undefined) return undefined
+    try {
+      return JSON.parse(raw) as Json
+    } catch {
+      throw new ProtobufError('the raw fields of an entry are not JSON')
+    }
+  }
+}
+
+/** A member that was sent and says nothing is the same as one that was not sent. */
+function dropUnset(field: Field, result: JsonObject): void {
+  const value = result[field.name]
+  if (value === undefined) return
+  const isNothing =
+    value === null ||
+    value === '' ||
+    (!field.keepsZero && (value === 0 || value === false)) ||
+    (field.whenUnset === '{}' && isObject(value) && Object.keys(value).length === 0)
+  if (isNothing) delete result[field.name]
+}
+
+const mapEntryType: StructType = new StructType('Entry', [
+  { name: 'key', number: 1, type: 'string', doc: 'Name.' },
+  { name: 'value', number: 2, type: 'string', doc: 'Value.' },
+])
+
+const instantType: StructType = new StructType('Time', [
+  { name: 'seconds', number: 1, type: 'int64', doc: 'Since 1970.' },
+  { name: 'nanos', number: 2, type: 'int32', doc: 'Of a second.' },
+])
+
+const rawType: StructType = new StructType('FieldsV1', [
+  { name: 'raw', number: 1, type: 'string', doc: 'JSON.' },
+])

@@ -1,0 +1,86 @@
+/** Bodies as the audit log keeps them. */
+import { parseYaml } from '../codec/yaml.ts'
+import type { Chunk, Request } from '../http/exchange.ts'
+import { isObject, type Json, memberOf } from '../lib/json.ts'
+import { parseContentType } from './media-type.ts'
+
+/** Longer bodies are left out, with a mark that they were: one request must not fill the log. */
+export const auditBodyBytesMax: number = 100 * 1024
+
+/** JSON on a single line; undefined for what is neither JSON nor YAML. */
+export type KeptBody = string | 'too-long' | undefined
+
+export interface KeepOptions {
+  /** Of a Content-Type header; JSON is meant where there is none. */
+  readonly contentType: string | undefined
+  readonly keepsManagedFields: boolean
+}
+
+export function keptBody(bytes: Chunk, options: KeepOptions): KeptBody {
+  const form = formOf(options.contentType)
+  if (bytes.length === 0 || form === undefined) return undefined
+  if (bytes.length > auditBodyBytesMax) return 'too-long'
+  try {
+    const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')
+    const tree: Json = form === 'json' ? JSON.parse(text) : parseYaml(text).value
+    if (!options.keepsManagedFields) dropManagedFields(tree)
+    return JSON.stringify(tree)
+  } catch {
+    // What cannot be read has been refused; there is no object to keep.
+    return undefined
+  }
+}
+
+function formOf(contentType: string | undefined): 'json' | 'yaml' | undefined {
+  if (contentType === undefined) return 'json'
+  const type = parseContentType(contentType) ?? ''
+  if (/[/+]json$/.test(type)) return 'json'
+  return /[/+]yaml$/.test(type) ? 'yaml' : undefined
+}
+
+/** Of the object itself, or of each in a list. */
+function dropManagedFields(tree: Json): void {
+  if (!isObject(tree)) return
+  const items = memberOf(tree, 'items')
+  for (const object of Array.isArray(items) ? items : [tree]) {
+    const metadata = isObject(object) ? memberOf(object, 'metadata') : undefined
+    if (isObject(metadata)) delete metadata['managedFields']
+  }
+}
+
+/** A request that remembers the body that was read from it; it is not read for the log's sake. */
+export interface ObservedRequest {
+  readonly request: Request
+  /** Undefined unless somebody has read all of it. */
+  bytes(): Buffer | undefined
+}
+
+export function observeBody(request: Request): ObservedRequest {
+  let seen: Buffer | undefined
+  const body = async (): Promise<Buffer> => {
+    seen = await request.body()
+    return seen
+  }
+  const observed = new Proxy(request, {
+    get: (target, name) => (name === 'body' ? body : Reflect.get(target, name, target)),
+  })
+  return { request: observed, bytes: () => seen }
+}
+
+/** Remembers what passes through a stream, up to a little more than is ever kept. */
+export class ObservedStream {
+  readonly #chunks: Buffer[] = []
+  #bytes = 0
+
+  async *of(chunks: AsyncIterable<Chunk>): AsyncGenerator<Chunk> {
+    for await (const chunk of chunks) {
+      if (this.#bytes <= auditBodyBytesMax) this.#chunks.push(Buffer.from(chunk))
+      this.#bytes += chunk.length
+      yield chunk
+    }
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks)
+  }
+}

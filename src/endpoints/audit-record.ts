@@ -1,0 +1,141 @@
+import { type StatusError, timedOut } from '../api/status.ts'
+import type { AuditedBodies, AuditTrail } from '../gate/auditor.ts'
+import type { Chunk, Request, Response } from '../http/exchange.ts'
+import { ExchangeError } from '../http/exchange.ts'
+import {
+  type KeptBody,
+  keptBody,
+  type ObservedRequest,
+  ObservedStream,
+  observeBody,
+} from './audit-bodies.ts'
+
+/** Where the name of an object stands in an answer of ours, in bytes from its start. */
+const NAME_WITHIN = 512
+/** It is the first member of the metadata, but for a version. */
+const NAME = /"metadata":\s*\{\s*(?:"resourceVersion":\s*"\d+",\s*)?"name":\s*"([a-z0-9.-]+)"/
+const CREATED = 201
+
+/** Why a request failed; `isPanic` when nobody planned for it. */
+export interface Failure {
+  readonly error: StatusError
+  readonly isPanic: boolean
+}
+
+/** Follows one request through its handler and tells its trail what to keep. */
+export class AuditRecord {
+  readonly trail: AuditTrail
+  readonly #request: Request
+  #observed: ObservedRequest | undefined
+
+  constructor(trail: AuditTrail, request: Request) {
+    this.trail = trail
+    this.#request = request
+  }
+
+  /** For the handler, once the gate has let the request in. */
+  request(): Request {
+    if (!this.trail.keepsRequest) return this.#request
+    this.#observed = observeBody(this.#request)
+    return this.#observed.request
+  }
+
+  /** The same answer, once it may go out. */
+  async answered(response: Response, failure?: Failure): Promise<Response> {
+    const { trail } = this
+    if (!trail.isKept) return response
+    if (isLate(this.#request)) {
+      const error = timedOut({})
+      trail.ended({ code: error.code, error })
+      return response
+    }
+    const { body } = response
+    if (response.longRunning === true) {
+      trail.started(response.status)
+      await trail.written()
+      return this.#endingLater(response, () => undefined)
+    }
+    if (!isStream(body)) {
+      this.#end(response, body, failure)
+      await trail.written()
+      return response
+    }
+    if (!trail.keepsResponse) return this.#endingLater(response, () => undefined)
+    const stream = new ObservedStream()
+    const observed = { ...response, body: stream.of(body) }
+    return this.#endingLater(observed, () => stream.bytes())
+  }
+
+  #endingLater(response: Response, bytes: () => Chunk | undefined): Response {
+    return {
+      ...response,
+      onEnd: (sent) => {
+        response.onEnd?.(sent)
+        // An answer that another one took the place of was not given.
+        const status = sent.status === 0 ? response.status : sent.status
+        this.#end({ ...response, status }, bytes(), undefined)
+      },
+    }
+  }
+
+  #end(response: Response, body: Chunk | undefined, failure: Failure | undefined): void {
+    const { trail } = this
+    trail.ended({
+      code: response.status,
+      error: failure?.error,
+      isPanic: failure?.isPanic === true,
+      createdName: response.status === CREATED ? nameIn(body) : undefined,
+      bodies: trail.keepsRequest ? this.#bodies(response, body) : undefined,
+    })
+  }
+
+  #bodies(response: Response, body: Chunk | undefined): AuditedBodies {
+    const { keepsManagedFields, keepsResponse } = this.trail
+    const sent = this.#observed?.bytes()
+    const request =
+      sent === undefined
+        ? undefined
+        : keptBody(sent, {
+            contentType: this.#request.headers['content-type'],
+            keepsManagedFields,
+          })
+    const answer =
+      keepsResponse && body !== undefined
+        ? keptAnswer(response, body, keepsManagedFields)
+        : undefined
+    return {
+      request: request === 'too-long' ? undefined : request,
+      response: answer === 'too-long' ? undefined : answer,
+      isTruncated: request === 'too-long' || answer === 'too-long',
+    }
+  }
+}
+
+/** Only long answers are compressed, and those are too long for the log. */
+function keptAnswer(response: Response, body: Chunk, keepsManagedFields: boolean): KeptBody {
+  if (response.headers['content-encoding'] !== undefined) return 'too-long'
+  return keptBody(body, { contentType: response.headers['content-type'], keepsManagedFields })
+}
+
+/** The name that an object was given. */
+function nameIn(body: Chunk | undefined): string | undefined {
+  if (body === undefined) return undefined
+  const start =
+    typeof body === 'string'
+      ? body.slice(0, NAME_WITHIN)
+      : Buffer.from(body.buffer, body.byteOffset, Math.min(body.length, NAME_WITHIN)).toString(
+          'latin1',
+        )
+  return NAME.exec(start)?.[1]
+}
+
+/** The client has been given another answer by now. */
+function isLate({ signal }: Request): boolean {
+  return (
+    signal.aborted && signal.reason instanceof ExchangeError && signal.reason.kind === 'timeout'
+  )
+}
+
+function isStream(body: Response['body']): body is AsyncIterable<Chunk> {
+  return typeof body !== 'string' && !(body instanceof Uint8Array)
+}

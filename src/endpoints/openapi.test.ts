@@ -1,0 +1,127 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { coreGroup, eventsGroup } from '../api/event-groups.ts'
+import type { Response } from '../http/exchange.ts'
+import { openApiService } from './openapi.ts'
+
+const service = openApiService({
+  groups: [eventsGroup('events.k8s.io'), coreGroup],
+  release: 'v1.36.0',
+})
+const PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
+
+async function ask(
+  url: string,
+  headers: Readonly<Record<string, string>> = {},
+  method = 'GET',
+): Promise<Response> {
+  const { pathname, searchParams } = new URL(url, 'http://host')
+  const handler = service.find(pathname)
+  assert.ok(handler, url)
+  return handler(
+    {
+      method,
+      path: pathname,
+      query: searchParams,
+      headers,
+      peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
+      signal: new AbortController().signal,
+      body: async () => Buffer.alloc(0),
+    },
+    { user: { name: 'ada', groups: [] }, authorize: async () => {} },
+  )
+}
+
+async function urlOf(place: string): Promise<string> {
+  const { body } = await ask('/openapi/v3')
+  return JSON.parse(String(body)).paths[place].serverRelativeURL
+}
+
+describe('openApiService', () => {
+  test('the index of version 3 names a document for each group, under its hash', async () => {
+    const { status, headers, body } = await ask('/openapi/v3')
+    assert.equal(status, 200)
+    assert.equal(headers['content-type'], 'application/json')
+    const { paths } = JSON.parse(String(body))
+    assert.deepEqual(Object.keys(paths), ['apis/events.k8s.io/v1', 'api/v1'])
+    for (const [place, { serverRelativeURL }] of Object.entries<{ serverRelativeURL: string }>(
+      paths,
+    )) {
+      const [path, hash] = serverRelativeURL.split('?hash=')
+      assert.equal(path, `/openapi/v3/${place}`)
+      assert.match(hash ?? '', /^[0-9A-F]{128}$/)
+      const answer = await ask(serverRelativeURL)
+      assert.equal(answer.headers['etag'], `"${hash}"`)
+      assert.equal(JSON.parse(String(answer.body)).openapi, '3.0.0')
+    }
+  })
+
+  test('a document asked for by its hash may be kept for good', async () => {
+    const { headers } = await ask(await urlOf('api/v1'))
+    assert.equal(headers['cache-control'], 'public, immutable')
+    assert.ok(Date.parse(headers['expires'] ?? '') > Date.now() + 364 * 24 * 3600 * 1000)
+    assert.equal(headers['vary'], 'Accept')
+  })
+
+  test('without a hash, or with an outdated one, it is the same document, not to be kept', async () => {
+    const { body } = await ask(await urlOf('api/v1'))
+    for (const url of ['/openapi/v3/api/v1', '/openapi/v3/api/v1?hash=FEED']) {
+      const answer = await ask(url)
+      assert.equal(answer.status, 200)
+      assert.equal(answer.headers['cache-control'], undefined)
+      assert.equal(answer.headers['expires'], undefined)
+      assert.equal(answer.body, body)
+    }
+  })
+
+  test('who has it already gets 304 and nothing more', async () => {
+    for (const [url, accept] of [
+      ['/openapi/v2', 'application/json'],
+      ['/openapi/v2', PROTOBUF],
+      ['/openapi/v3', '*/*'],
+      ['/openapi/v3/api/v1', 'application/json'],
+    ] as const) {
+      const first = await ask(url, { accept })
+      const etag = first.headers['etag'] ?? ''
+      const again = await ask(url, { accept, 'if-none-match': etag })
+      assert.deepEqual([again.status, again.body, again.headers['etag']], [304, '', etag])
+      assert.equal((await ask(url, { accept, 'if-none-match': '"other"' })).status, 200)
+    }
+  })
+
+  test('version 2 comes as JSON, or as protobuf under either of its names', async () => {
+    const json = await ask('/openapi/v2')
+    assert.equal(json.headers['content-type'], 'application/json')
+    assert.equal(JSON.parse(String(json.body)).swagger, '2.0')
+    for (const name of [PROTOBUF, PROTOBUF.replace('v2.v1', 'v2@v1')]) {
+      const { headers, body } = await ask('/openapi/v2', { accept: `${name},application/json` })
+      assert.equal(headers['content-type'], PROTOBUF)
+      assert.notEqual(headers['etag'], json.headers['etag'])
+      assert.ok(Buffer.isBuffer(body))
+    }
+    const preferring = await ask('/openapi/v2', { accept: `${PROTOBUF};q=0.5, application/*` })
+    assert.equal(preferring.headers['content-type'], 'application/json')
+  })
+
+  test('a form that is not there is a 406 without a body', async () => {
+    for (const url of ['/openapi/v2', '/openapi/v3', '/openapi/v3/api/v1']) {
+      const { status, body } = await ask(url, { accept: 'application/xml' })
+      assert.deepEqual([status, body], [406, ''])
+    }
+  })
+
+  test('only GET and HEAD are allowed', async () => {
+    assert.equal((await ask('/openapi/v2', {}, 'HEAD')).status, 200)
+    await assert.rejects(ask('/openapi/v2', {}, 'POST'), { code: 405 })
+  })
+
+  test('a group that is not served is a 404; other paths are left to others', async () => {
+    for (const path of ['/openapi/v3/apis/apps/v1', '/openapi/v3/apis', '/openapi/v3/x']) {
+      await assert.rejects(ask(path), { code: 404 }, path)
+    }
+    for (const path of ['/openapi', '/openapi/', '/openapi/v1', '/openapi/v3x', '/', '']) {
+      assert.equal(service.find(path), undefined, path)
+    }
+    assert.equal(service.isOpenToHost, false)
+  })
+})

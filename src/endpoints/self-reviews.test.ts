@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Attributes } from '../gate/attributes.ts'
+import type { Decision } from '../gate/gate.ts'
+import type { PolicyRule } from '../gate/rule-set.ts'
+import type { User } from '../gate/user.ts'
+import type { Request, Response } from '../http/exchange.ts'
+import { selfReviewGroups, selfReviewsService } from './self-reviews.ts'
+
+const ada: User = { name: 'ada', uid: '7', groups: ['dev'], extra: { scope: ['a'] } }
+const rule: PolicyRule = {
+  verbs: ['get'],
+  apiGroups: [''],
+  resources: ['events'],
+  resourceNames: [],
+  nonResourceUrls: [],
+}
+const asked: [User, Attributes][] = []
+let decision: Decision = { verdict: 'allow' }
+const service = selfReviewsService({
+  decide: async (user, attributes) => {
+    asked.push([user, attributes])
+    return decision
+  },
+  rulesFor: (_user, namespace) => ({
+    rules: [
+      rule,
+      { ...rule, resourceNames: ['x'] },
+      { ...rule, apiGroups: [], resources: [], nonResourceUrls: ['/livez'] },
+    ],
+    isIncomplete: namespace === 'webhook',
+  }),
+  wallTime: () => Date.UTC(2026, 0, 2, 3, 4, 5, 678),
+})
+const AUTHORIZATION = '/apis/authorization.k8s.io/v1'
+const ACCESS = `${AUTHORIZATION}/selfsubjectaccessreviews`
+
+async function post(path: string, body: string | object, method = 'POST'): Promise<Response> {
+  const handler = service.find(path)
+  assert.ok(handler)
+  const request: Request = {
+    method,
+    path,
+    query: new URLSearchParams(),
+    headers: typeof body === 'string' ? { 'content-type': 'application/yaml' } : {},
+    peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
+    signal: new AbortController().signal,
+    body: async () => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
+  }
+  return handler(request, { user: ada, authorize: async () => {} })
+}
+
+const read = ({ body }: Response): unknown => JSON.parse(String(body))
+
+describe('selfReviewsService', () => {
+  test('a question about an object is put as it stands, and comes back with its answer', async () => {
+    decision = { verdict: 'allow' }
+    const spec = {
+      resourceAttributes: { verb: 'list', group: 'g', resource: 'events', namespace: 'a' },
+    }
+    const apiVersion = 'authorization.k8s.io/v1'
+    const response = await post(ACCESS, { apiVersion, kind: 'SelfSubjectAccessReview', spec })
+    assert.equal(response.status, 201)
+    assert.deepEqual(read(response), {
+      kind: 'SelfSubjectAccessReview',
+      apiVersion,
+      metadata: {},
+      spec,
+      status: { allowed: true },
+    })
+    assert.deepEqual(asked.at(-1), [
+      ada,
+      {
+        isResource: true,
+        verb: 'list',
+        group: 'g',
+        version: '',
+        resource: 'events',
+        subresource: '',
+        namespace: 'a',
+        name: '',
+        path: '',
+      },
+    ])
+  })
+
+  test('a question about a path, in YAML, and answers that are no', async () => {
+    const body = 'spec: {nonResourceAttributes: {path: /metrics, verb: get}}'
+    const statusAfter = async (given: Decision): Promise<unknown> => {
+      decision = given
+      return (read(await post(`${ACCESS}/`, body)) as { status: unknown }).status
+    }
+    assert.deepEqual(await statusAfter({ verdict: 'no-opinion' }), { allowed: false })
+    assert.deepEqual(await statusAfter({ verdict: 'deny', reason: 'because' }), {
+      allowed: false,
+      denied: true,
+      reason: 'because',
+    })
+    assert.deepEqual(await statusAfter({ verdict: 'no-opinion', isUnsure: true }), {
+      allowed: false,
+      evaluationError: 'whoever decides could not be asked',
+    })
+    assert.deepEqual(asked.at(-1)?.[1], { isResource: false, verb: 'get', path: '/metrics' })
+  })
+
+  test('what may be done is listed, objects and paths apart', async () => {
+    const path = `${AUTHORIZATION}/selfsubjectrulesreviews`
+    const { status } = read(await post(path, { spec: { namespace: 'a' } })) as { status: object }
+    const { verbs, apiGroups, resources } = rule
+    assert.deepEqual(status, {
+      resourceRules: [
+        { verbs, apiGroups, resources },
+        { verbs, apiGroups, resources, resourceNames: ['x'] },
+      ],
+      nonResourceRules: [{ verbs, nonResourceURLs: ['/livez'] }],
+      incomplete: false,
+    })
+    const other = read(await post(path, { spec: { namespace: 'webhook' } })) as {
+      status: { incomplete: boolean }
+    }
+    assert.equal(other.status.incomplete, true)
+    await assert.rejects(post(path, { spec: {} }), {
+      code: 400,
+      message: 'no namespace on request',
+    })
+  })
+
+  test('who am I', async () => {
+    const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+    assert.deepEqual(read(await post(path, { kind: 'SelfSubjectReview' })), {
+      kind: 'SelfSubjectReview',
+      apiVersion: 'authentication.k8s.io/v1',
+      metadata: { creationTimestamp: '2026-01-02T03:04:05Z' },
+      status: { userInfo: { username: 'ada', uid: '7', groups: ['dev'], extra: { scope: ['a'] } } },
+    })
+  })
+
+  test('what makes no sense is refused', async () => {
+    const rest = { code: 400 }
+    await assert.rejects(post(ACCESS, []), rest)
+    await assert.rejects(post(ACCESS, { kind: 'Pod' }), rest)
+    await assert.rejects(post(ACCESS, { spec: 7 }), rest)
+    await assert.rejects(post(ACCESS, { spec: { resourceAttributes: { verb: 7 } } }), rest)
+    await assert.rejects(post(ACCESS, 'a: ['), rest)
+    for (const spec of [{}, { resourceAttributes: {}, nonResourceAttributes: {} }]) {
+      await assert.rejects(post(ACCESS, { spec }), { code: 422, message: /exactly one of/ })
+    }
+    await assert.rejects(post(ACCESS, {}, 'GET'), { code: 405 })
+    await assert.rejects(post(`${AUTHORIZATION}/tokenreviews`, {}), { code: 404 })
+    assert.equal(service.find('/apis/authorization.k8s.io'), undefined)
+    assert.equal(service.find('/apis/events.k8s.io/v1/events'), undefined)
+  })
+
+  test('discovery is told of each of them', () => {
+    const names = selfReviewGroups.flatMap(({ name, resources }) =>
+      resources.map((resource) => `${resource.name}.${name}`),
+    )
+    assert.deepEqual(names, [
+      'selfsubjectreviews.authentication.k8s.io',
+      'selfsubjectaccessreviews.authorization.k8s.io',
+      'selfsubjectrulesreviews.authorization.k8s.io',
+    ])
+  })
+})

@@ -1,0 +1,136 @@
+/** Acting as somebody else, by the headers `Impersonate-…`: who is meant, and what that takes. */
+import { badRequest } from '../api/status.ts'
+import { headerValues, type Request } from '../http/exchange.ts'
+import type { ResourceAttributes } from './attributes.ts'
+import {
+  ANONYMOUS,
+  AUTHENTICATED,
+  serviceAccountGroups,
+  serviceAccountOf,
+  UNAUTHENTICATED,
+  type User,
+} from './user.ts'
+
+const PREFIX = 'impersonate-'
+const USER = 'impersonate-user'
+const GROUP = 'impersonate-group'
+const UID = 'impersonate-uid'
+const EXTRA = 'impersonate-extra-'
+
+/** Each of them is a permission to be looked up; no honest caller needs nearly as many. */
+const VALUES_MAX = 128
+const VALUE_LENGTH_MAX = 1024
+
+/** What a request with such headers asks for. */
+export interface Impersonation {
+  readonly user: User
+  /** Each of them must be permitted to whoever asks. */
+  readonly needs: readonly ResourceAttributes[]
+}
+
+/** Undefined when there are no such headers. Throws a 400 for some that mean nothing. */
+export function impersonationOf(request: Request): Impersonation | undefined {
+  const names = Object.keys(request.headers).filter((name) => name.startsWith(PREFIX))
+  if (names.length === 0) return undefined
+  const asked = readHeaders(request, names)
+  const { user, groups, uid, extra } = asked
+  if (user === '') {
+    if (groups.length === 0 && uid === '' && extra.length === 0) return undefined
+    throw badRequest(`${USER} is missing: other such headers need a user to go with`)
+  }
+  return { user: impersonated(asked), needs: needsOf(asked, request.path) }
+}
+
+interface Asked {
+  readonly user: string
+  readonly groups: readonly string[]
+  readonly uid: string
+  readonly extra: readonly (readonly [key: string, values: readonly string[]])[]
+}
+
+/** Names that start like the others but are none of them are nobody's business. */
+function readHeaders(request: Request, names: readonly string[]): Asked {
+  const bound = new Bound()
+  const valuesOf = (name: string): readonly string[] => bound.checked(headerValues(request, name))
+  const one = (name: string): string => {
+    const values = valuesOf(name)
+    // Whoever reads the first would let in somebody else than whoever reads the last.
+    if (values.length > 1) throw badRequest(`${name} is there more than once`)
+    return values[0] ?? ''
+  }
+  const extra = new Map<string, readonly string[]>()
+  for (const name of names) {
+    if (!name.startsWith(EXTRA) || name === EXTRA) continue
+    const key = unescaped(name.slice(EXTRA.length)).toLowerCase()
+    extra.set(key, [...(extra.get(key) ?? []), ...valuesOf(name)])
+  }
+  return { user: one(USER), groups: valuesOf(GROUP), uid: one(UID), extra: [...extra] }
+}
+
+class Bound {
+  #count = 0
+
+  checked(values: readonly string[]): readonly string[] {
+    this.#count += values.length
+    if (this.#count > VALUES_MAX) throw badRequest(`more than ${VALUES_MAX} ${PREFIX}* headers`)
+    if (values.some((value) => value.length > VALUE_LENGTH_MAX)) {
+      throw badRequest(`an ${PREFIX}* header is longer than ${VALUE_LENGTH_MAX} characters`)
+    }
+    return values
+  }
+}
+
+/** Keys may hold what a header's name cannot. What is not escaped stands for itself. */
+function unescaped(key: string): string {
+  try {
+    return decodeURIComponent(key)
+  } catch {
+    return key
+  }
+}
+
+function impersonated({ user, groups, uid, extra }: Asked): User {
+  const account = groups.length === 0 ? serviceAccountOf(user) : undefined
+  const listed = account === undefined ? groups : serviceAccountGroups(account.namespace)
+  return {
+    name: user,
+    ...(uid === '' ? {} : { uid }),
+    groups: [...listed, ...addedGroups(user, listed)],
+    ...(extra.length === 0 ? {} : { extra: Object.fromEntries(extra) }),
+  }
+}
+
+/** Everybody is in one of the two; who asks for the other one gets that. */
+function addedGroups(user: string, listed: readonly string[]): readonly string[] {
+  if (user === ANONYMOUS.name) return listed.includes(UNAUTHENTICATED) ? [] : [UNAUTHENTICATED]
+  const isSettled = listed.includes(AUTHENTICATED) || listed.includes(UNAUTHENTICATED)
+  return isSettled ? [] : [AUTHENTICATED]
+}
+
+function needsOf({ user, groups, uid, extra }: Asked, path: string): readonly ResourceAttributes[] {
+  const need = (resource: string, name: string): ResourceAttributes => ({
+    isResource: true,
+    verb: 'impersonate',
+    group: '',
+    version: 'v1',
+    resource,
+    subresource: '',
+    namespace: '',
+    name,
+    path,
+  })
+  const authentication = { group: 'authentication.k8s.io' }
+  const account = serviceAccountOf(user)
+  const needs =
+    account === undefined
+      ? [need('users', user)]
+      : [{ ...need('serviceaccounts', account.name), namespace: account.namespace }]
+  for (const group of groups) needs.push(need('groups', group))
+  if (uid !== '') needs.push({ ...need('uids', uid), ...authentication })
+  for (const [key, values] of extra) {
+    for (const value of values) {
+      needs.push({ ...need('userextras', value), ...authentication, subresource: key })
+    }
+  }
+  return needs
+}

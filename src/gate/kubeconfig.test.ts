@@ -1,0 +1,79 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { loadKubeconfig } from './kubeconfig.ts'
+
+const SECRET = 'hunter2-token'
+
+describe('loadKubeconfig', () => {
+  let folder: string
+  let path: string
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tidings-kubeconfig-'))
+    path = join(folder, 'config')
+  })
+  after(() => rm(folder, { recursive: true }))
+
+  const config = (cluster: object, user: object = {}): object => ({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [
+      { name: 'other', cluster: { server: 'https://other' } },
+      { name: 'c', cluster },
+    ],
+    users: [{ name: 'u', user }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  })
+  const server = 'https://127.0.0.1:8443/authorize'
+
+  test('the cluster and user of the current context; files are found from the folder of the file', async () => {
+    await writeFile(join(folder, 'token'), `${SECRET}\n`)
+    await writeFile(path, JSON.stringify(config({ server }, { tokenFile: 'token', token: 'old' })))
+    const found = await loadKubeconfig(path)
+    assert.equal(String(found.url), server)
+    assert.equal(found.token, SECRET)
+    assert.equal(found.clientCertificate, undefined)
+    assert.equal(await loadKubeconfig(path, found), found)
+    await writeFile(join(folder, 'token'), 'another')
+    assert.equal((await loadKubeconfig(path, found)).token, 'another')
+  })
+
+  const wrong: readonly (readonly [string | object, RegExp])[] = [
+    ['{}', /kind must be Config/],
+    ['- a', /kind must be Config/],
+    [`a: [${SECRET}`, /line 1: not YAML/],
+    [{ ...config({ server }), 'current-context': 'y' }, /contexts has no context named "y"/],
+    [{ ...config({ server }), clusters: null }, /clusters has no cluster named "c"/],
+    [{ ...config({ server }), users: 'x' }, /users has no user named "u"/],
+    [config({}), /cluster\.server is no address/],
+    [config({ server: 'http://127.0.0.1' }), /must be https/],
+    [config({ server: `https://ada:${SECRET}@127.0.0.1` }), /holds a user name/],
+    [config({ server, 'insecure-skip-tls-verify': true }), /insecure-skip-tls-verify is refused/],
+    [config({ server, 'proxy-url': 'http://x' }), /cluster\.proxy-url is not supported/],
+    [config({ server }, { exec: {} }), /user\.exec is not supported/],
+    [config({ server }, { username: 'x', password: SECRET }), /user\.username is not supported/],
+    [config({ server }, { token: 7 }), /token must be a text/],
+    [config({ server }, { token: `${SECRET}\nx: y` }), /no header can carry/],
+    [config({ server }, { 'client-key-data': 'eA==' }), /go together/],
+    [config({ server, 'certificate-authority': 'missing.pem' }), /missing\.pem/],
+    [
+      config({ server }, { 'client-key-data': 'eA==', 'client-certificate-data': 'eA==' }),
+      /config: /,
+    ],
+  ]
+  for (const [content, expected] of wrong) {
+    const text = typeof content === 'string' ? content : JSON.stringify(content)
+    test(`${text.slice(0, 300)} is refused: ${expected}`, async () => {
+      await writeFile(path, text)
+      await assert.rejects(loadKubeconfig(path), (error) => {
+        assert.match(String(error), expected)
+        assert.ok(String(error).includes(path))
+        return !String(error).includes(SECRET)
+      })
+    })
+  }
+})

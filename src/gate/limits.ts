@@ -1,0 +1,225 @@
+/**
+ * How much may be under way at once: reads, writes and watches, each with bounds of their own, and
+ * shared fairly among users.
+ */
+import { type StatusError, tooManyRequests } from '../api/status.ts'
+import type { Request } from '../http/exchange.ts'
+import type { Attributes } from './attributes.ts'
+import { FairPlaces, type Place, type RefusalReason } from './fair-places.ts'
+import { isMaster, type User } from './user.ts'
+import { WatchPlaces, type WatchRefusal } from './watch-places.ts'
+
+/**
+ * How long a request may wait for a place: at least so long, longer the more there are, and up to
+ * half as long again. Waiting is what slows a client down: one that is told no at once has its next
+ * request ready, and telling it no costs a good part of what serving it would. So no more than about
+ * 500 a second are told, however many come.
+ */
+const WAIT_MS_MIN = 1000
+const WAIT_MS_PER_WAITING = 2
+const WAIT_STEPS = 10
+/** Requests of each kind that may wait. Each holds its headers and its stream, and no body. */
+const WAITING_MAX = 4000
+/** Room that is kept for masters, on top of what everybody shares, as a part of that. */
+const MASTERS_PART = 0.1
+/** Seconds to choose from for coming back: those who were turned away together come back apart. */
+const RETRY_SECONDS = [1, 2, 3, 4]
+const RETRY_WATCH_SECONDS = [5, 6, 7, 8, 9, 10, 11, 12]
+/** What tells about the server must go on when it is full. */
+const EXEMPT = /^\/(?:healthz|livez|readyz|version|metrics)(?:\/|$)/
+/** Verbs that concern many events. */
+const MANY: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
+/**
+ * A list of this many counts as one place, and none as more than the other. Lists keep the processor
+ * busy: many at once are no faster, and everybody else waits for all of them.
+ */
+const EVENTS_PER_PLACE = 100
+const WIDTH_MAX = 20
+const READING: ReadonlySet<string> = new Set(['get', 'list', 'watch', 'head'])
+
+export type RequestKind = 'readOnly' | 'mutating'
+
+/** Hears of those who wait, and of those who are turned away. */
+export interface LimitsObserver {
+  waited(kind: RequestKind, waitedMs: number, hasPlace: boolean): void
+  refused(kind: RequestKind | 'watch', reason: RefusalReason | WatchRefusal): void
+}
+
+/** 0 means no bound. */
+export interface LimitsOptions {
+  readonly requestsInFlight: number
+  readonly mutatingRequestsInFlight: number
+  readonly watches: number
+  readonly watchesPerUser: number
+  readonly observer?: LimitsObserver
+  /** From 0 up to 1. */
+  readonly random?: () => number
+}
+
+/** A request that asks to be let in. */
+export interface Entrant {
+  readonly user: User
+  readonly attributes: Attributes
+  /** Whoever is no longer there waits no longer. */
+  readonly request: Pick<Request, 'signal' | 'query'>
+}
+
+/** A request's place among those under way, until it is disposed of. */
+export interface Entry extends Disposable {
+  /** A watch has begun, and no longer counts among the requests: only among the watches. */
+  settle(): void
+}
+
+/** Knows how much is too much. */
+export interface Limits {
+  /** Throws or rejects with 429 and a time to come back. */
+  enter(entrant: Entrant): Entry | Promise<Entry>
+}
+
+/** The limits of one replica. */
+export class RequestLimits implements Limits {
+  readonly #rooms: Readonly<Record<RequestKind, Room>>
+  readonly #watches: WatchPlaces
+  readonly #observer: LimitsObserver | undefined
+  readonly #random: () => number
+
+  constructor(options: LimitsOptions) {
+    const { observer, random = Math.random } = options
+    this.#observer = observer
+    this.#random = random
+    this.#rooms = {
+      readOnly: this.#room('readOnly', bound(options.requestsInFlight)),
+      mutating: this.#room('mutating', bound(options.mutatingRequestsInFlight)),
+    }
+    this.#watches = new WatchPlaces(bound(options.watches), bound(options.watchesPerUser))
+  }
+
+  /** Requests that have been let in; watches count only while they begin. */
+  inFlight(kind: RequestKind): number {
+    const { shared, forMasters } = this.#rooms[kind]
+    return shared.entered + forMasters.entered
+  }
+
+  /** Requests that wait for a place. */
+  inQueue(kind: RequestKind): number {
+    return this.#rooms[kind].shared.waiting
+  }
+
+  get watching(): number {
+    return this.#watches.held
+  }
+
+  enter(entrant: Entrant): Entry | Promise<Entry> {
+    const { user, attributes } = entrant
+    if (!attributes.isResource && EXEMPT.test(attributes.path)) return UNCOUNTED
+    const watch = attributes.verb === 'watch' ? this.#watch(user) : undefined
+    const kind = READING.has(attributes.verb) ? 'readOnly' : 'mutating'
+    const { shared, forMasters } = this.#rooms[kind]
+    const entering = { user: user.name, width: widthOf(entrant) }
+    const place =
+      shared.tryEnter(entering) ?? (isMaster(user) ? forMasters.tryEnter(entering) : undefined)
+    if (place !== undefined) return entry(place, watch)
+    return this.#entryOf(shared.wait(entering, entrant.request.signal), kind, watch)
+  }
+
+  async #entryOf(
+    waiting: Promise<Place | RefusalReason>,
+    kind: RequestKind,
+    watch: Place | undefined,
+  ): Promise<Entry> {
+    try {
+      const place = await waiting
+      if (typeof place !== 'string') return entry(place, watch)
+      this.#observer?.refused(kind, place)
+      throw this.#oneOf(REFUSALS)
+    } catch (error) {
+      watch?.[Symbol.dispose]()
+      throw error
+    }
+  }
+
+  #watch(user: User): Place {
+    const place = this.#watches.enter(user.name)
+    if (typeof place !== 'string') return place
+    this.#observer?.refused('watch', place)
+    throw this.#oneOf(WATCH_REFUSALS[place])
+  }
+
+  #oneOf(refusals: readonly StatusError[]): StatusError | undefined {
+    return refusals[Math.floor(this.#random() * refusals.length)]
+  }
+
+  #room(kind: RequestKind, limit: number): Room {
+    const waitMs = (waiting: number): number => {
+      const ms = WAIT_MS_MIN + waiting * WAIT_MS_PER_WAITING
+      return ms * (1 + Math.floor(this.#random() * WAIT_STEPS) / (2 * WAIT_STEPS))
+    }
+    return {
+      shared: new FairPlaces({
+        limit,
+        waitingMax: WAITING_MAX,
+        waitMs,
+        onWaited: (waitedMs, hasPlace) => this.#observer?.waited(kind, waitedMs, hasPlace),
+      }),
+      forMasters: new FairPlaces({
+        limit: Math.ceil(limit * MASTERS_PART),
+        waitingMax: 0,
+        waitMs,
+      }),
+    }
+  }
+}
+
+/** Made once: clients may be turned away by the thousand, and a stack trace is half of the cost. */
+const REFUSALS: readonly StatusError[] = RETRY_SECONDS.map((seconds) =>
+  tooManyRequests('Too many requests, please try again later.', seconds),
+)
+const WATCH_REFUSALS: Readonly<Record<WatchRefusal, readonly StatusError[]>> = {
+  'watches-full': RETRY_WATCH_SECONDS.map((seconds) =>
+    tooManyRequests('this replica has all the watches it can carry', seconds),
+  ),
+  'user-watches-full': RETRY_WATCH_SECONDS.map((seconds) =>
+    tooManyRequests('this user has all the watches it may have on this replica', seconds),
+  ),
+}
+
+interface Room {
+  readonly shared: FairPlaces
+  /**
+   * Taken when the shared room is full: whoever mends the cluster gets in, and still cannot drown
+   * the server.
+   */
+  readonly forMasters: FairPlaces
+}
+
+/** Many events at once take more time and memory than one, by as much as there are. */
+function widthOf({ attributes, request }: Entrant): number {
+  if (!MANY.has(attributes.verb) || (attributes.isResource && attributes.name !== '')) return 1
+  // From a version on, only what has changed since.
+  if (attributes.verb === 'watch' && isVersion(request.query.get('resourceVersion'))) return 1
+  // A page of what is selected may take a look at everything.
+  if (request.query.has('labelSelector') || request.query.has('fieldSelector')) return WIDTH_MAX
+  const limit = Number(request.query.get('limit') ?? 0)
+  return limit > 0 ? Math.min(Math.ceil(limit / EVENTS_PER_PLACE), WIDTH_MAX) : WIDTH_MAX
+}
+
+function isVersion(value: string | null): boolean {
+  return value !== null && value !== '' && value !== '0'
+}
+
+function bound(limit: number): number {
+  return limit === 0 ? Number.POSITIVE_INFINITY : limit
+}
+
+function entry(place: Place, watch: Place | undefined): Entry {
+  const leave = (): void => place[Symbol.dispose]()
+  return {
+    settle: leave,
+    [Symbol.dispose]: () => {
+      leave()
+      watch?.[Symbol.dispose]()
+    },
+  }
+}
+
+const UNCOUNTED: Entry = { settle: () => {}, [Symbol.dispose]: () => {} }

@@ -1,0 +1,73 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type ClaimRules, userIn } from './oidc-token.ts'
+
+const rules: ClaimRules = {
+  usernameClaim: 'sub',
+  usernamePrefix: 'oidc:',
+  groupsClaim: 'groups',
+  groupsPrefix: 'oidc:',
+  required: new Map(),
+}
+const refused = { name: 'TokenRefused' }
+
+describe('claims of an OIDC issuer', () => {
+  test('become a user, each name with its prefix', () => {
+    assert.deepEqual(userIn({ sub: 'ada', groups: ['a', 'b'], jti: 'x' }, rules), {
+      name: 'oidc:ada',
+      groups: ['oidc:a', 'oidc:b'],
+      extra: { 'authentication.kubernetes.io/credential-id': ['JTI=x'] },
+    })
+  })
+
+  test('one group may be a text, and none may be missing, null or empty', () => {
+    assert.deepEqual(userIn({ sub: 'ada', groups: 'a' }, rules).groups, ['oidc:a'])
+    for (const groups of [undefined, null, '', []]) {
+      assert.deepEqual(userIn({ sub: 'ada', groups }, rules).groups, [])
+    }
+    assert.deepEqual(
+      userIn({ sub: 'a', groups: ['g'] }, { ...rules, groupsClaim: undefined }).groups,
+      [],
+    )
+  })
+
+  test('a user or group that is not text is refused', () => {
+    for (const claims of [{}, { sub: '' }, { sub: 7 as never }, { sub: 'a', groups: [7] }]) {
+      assert.throws(() => userIn(claims, rules), refused)
+    }
+    assert.throws(() => userIn({ sub: 'a', groups: { a: 1 } }, rules), refused)
+  })
+
+  test('what every object has is no claim', () => {
+    for (const usernameClaim of ['constructor', '__proto__', 'toString']) {
+      assert.throws(() => userIn({ sub: 'ada' }, { ...rules, usernameClaim }), refused)
+    }
+  })
+
+  test('names that Kubernetes keeps for itself need a prefix', () => {
+    const bare = { ...rules, usernamePrefix: '', groupsPrefix: '' }
+    assert.throws(() => userIn({ sub: 'system:admin' }, bare), refused)
+    assert.throws(() => userIn({ sub: 'ada', groups: ['dev', 'system:masters'] }, bare), refused)
+    assert.deepEqual(userIn({ sub: 'ada', groups: ['system:masters'] }, rules).groups, [
+      'oidc:system:masters',
+    ])
+  })
+
+  test('an address counts unless it is said not to be verified', () => {
+    const byEmail = { ...rules, usernameClaim: 'email', usernamePrefix: '' }
+    const email = 'ada@example.com'
+    assert.equal(userIn({ email }, byEmail).name, email)
+    assert.equal(userIn({ email, email_verified: true }, byEmail).name, email)
+    for (const email_verified of [false, 'true', 1]) {
+      assert.throws(() => userIn({ email, email_verified }, byEmail), refused)
+    }
+  })
+
+  test('required claims must be there as they are', () => {
+    const strict = { ...rules, required: new Map([['hd', 'example.com']]) }
+    assert.ok(userIn({ sub: 'ada', hd: 'example.com' }, strict))
+    for (const hd of [undefined, 'else', ['example.com'], true]) {
+      assert.throws(() => userIn({ sub: 'ada', hd }, strict), refused)
+    }
+  })
+})

@@ -1,0 +1,87 @@
+import assert from 'node:assert/strict'
+import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { loadPolicyFiles, overlaid } from './rbac-files.ts'
+
+function role(name: string, rest = 'rules: []'): string {
+  return `apiVersion: rbac.authorization.k8s.io/v1\nkind: ClusterRole\nmetadata: {name: ${name}}\n${rest}\n`
+}
+
+describe('loadPolicyFiles', () => {
+  let folder: string
+
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tidings-rbac-'))
+  })
+  after(() => rm(folder, { recursive: true }))
+
+  async function file(name: string, text: string): Promise<string> {
+    const path = join(folder, name)
+    await writeFile(path, text)
+    return path
+  }
+
+  async function namesIn(...paths: readonly string[]): Promise<readonly string[]> {
+    return (await loadPolicyFiles(paths)).objects.map(({ name }) => name)
+  }
+
+  test('documents of a file, files of a folder, JSON too; hidden and other files are skipped', async () => {
+    const inner = join(folder, 'inner')
+    await mkdir(join(inner, '..data'), { recursive: true })
+    await writeFile(join(inner, '..data', 'b.yaml'), role('three'))
+    await symlink(join('..data', 'b.yaml'), join(inner, 'b.yaml'))
+    await writeFile(join(inner, 'a.yml'), `---\n${role('one')}---\n# nothing\n---\n${role('two')}`)
+    await writeFile(join(inner, 'c.json'), JSON.stringify({ kind: 'List', items: [] }))
+    await writeFile(join(inner, '.hidden.yaml'), 'no: {')
+    await writeFile(join(inner, 'README.md'), 'no: {')
+    const single = await file('single.policy', role('four'))
+    assert.deepEqual(await namesIn(inner, single), ['one', 'two', 'three', 'four'])
+  })
+
+  test('files that say the same give what is in use', async () => {
+    const path = await file('same.yaml', role('one'))
+    const first = await loadPolicyFiles([path])
+    assert.equal(await loadPolicyFiles([path], first), first)
+    await writeFile(path, role('two'))
+    assert.notEqual(await loadPolicyFiles([path], first), first)
+  })
+
+  test('every mistake is told with its file, document and field; none is half taken', async () => {
+    const path = await file(
+      'broken.yaml',
+      `${role('fine')}---\n${role('bad', 'rules: [{verbs: [], apiGroups: [""], resources: [x]}]')}---\n${role('fine')}---\nkind: Pod\n`,
+    )
+    await assert.rejects(loadPolicyFiles([path]), (error) => {
+      const text = String(error)
+      return [
+        /broken\.yaml, document 2: rules\[0\]\.verbs: must not be empty/,
+        /document 3: ClusterRole fine is there already, in .*broken\.yaml, document 1/,
+        /document 4: kind: "Pod" is none of/,
+      ].every((pattern) => pattern.test(text))
+    })
+  })
+
+  test('what is not YAML is told with its line, and nothing of it is quoted', async () => {
+    const path = await file('no.yaml', `${role('fine')}---\na: b\n  secret-word: [\n`)
+    await assert.rejects(loadPolicyFiles([path]), (error) => {
+      assert.match(String(error), /no\.yaml, document 2: line [678]: not YAML/)
+      return !String(error).includes('secret-word')
+    })
+  })
+
+  test('a missing file, and one beyond all measure, are refused', async () => {
+    await assert.rejects(loadPolicyFiles([join(folder, 'none.yaml')]), /none\.yaml/)
+    const large = await file('large.yaml', `# ${'x'.repeat(4 * 1024 * 1024)}`)
+    await assert.rejects(loadPolicyFiles([large]), /large\.yaml: a policy has at most/)
+  })
+
+  test('a policy’s object takes the place of a built-in one of the same kind and name', async () => {
+    const path = await file('view.yaml', role('view'))
+    const { objects } = await loadPolicyFiles([path])
+    const builtin = { kind: 'Role', namespace: undefined, name: 'view' } as never
+    const binding = { kind: 'Binding', namespace: undefined, name: 'view' } as never
+    assert.deepEqual(overlaid([builtin, binding], objects), [objects[0], binding])
+  })
+})

@@ -1,0 +1,54 @@
+import type { FlagTable } from './flag.ts'
+import { integer, optionalPath } from './kinds.ts'
+
+/** How much may be under way at once, and how fast events may come. 0 means no limit. */
+export interface LimitOptions {
+  readonly maxRequestsInflight: number
+  readonly maxMutatingRequestsInflight: number
+  readonly maxWatches: number
+  readonly maxWatchesPerUser: number
+  readonly eventRateLimitConfigFile: string | undefined
+}
+
+/** As many as there may be connections: more would be no limit at all. */
+const inflightMax = 20_000
+/** A hundred times what a replica is built for: whoever wants more wants no limit. */
+const watchesMax = 1_000_000
+
+export const limitFlags: FlagTable<LimitOptions> = {
+  maxRequestsInflight: {
+    name: 'max-requests-inflight',
+    topic: 'Limits',
+    kind: integer({ min: 0, max: inflightMax }),
+    default: 400,
+    help: 'Reads under way at once. Users share them fairly; one that finds no place waits for a while and is then answered with 429. 0 means no limit.',
+  },
+  maxMutatingRequestsInflight: {
+    name: 'max-mutating-requests-inflight',
+    topic: 'Limits',
+    kind: integer({ min: 0, max: inflightMax }),
+    default: 200,
+    help: 'Writes under way at once, shared in the same way. 0 means no limit.',
+  },
+  maxWatches: {
+    name: 'max-watches',
+    topic: 'Limits',
+    kind: integer({ min: 0, max: watchesMax }),
+    default: 20_000,
+    help: 'Watches under way at once, of all users together. 0 means no limit.',
+  },
+  maxWatchesPerUser: {
+    name: 'max-watches-per-user',
+    topic: 'Limits',
+    kind: integer({ min: 0, max: watchesMax }),
+    default: 10_000,
+    help: 'Watches under way at once of any one user. 0 means no limit.',
+  },
+  eventRateLimitConfigFile: {
+    name: 'event-rate-limit-config-file',
+    topic: 'Limits',
+    kind: optionalPath,
+    default: undefined,
+    help: 'YAML file that says how fast events may be written: on this server, in a namespace, by a user, or by one source about one object. A Configuration of eventratelimit.admission.k8s.io/v1alpha1. Looked at once a second. Without it there is no such limit.',
+  },
+}

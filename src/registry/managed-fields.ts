@@ -1,0 +1,238 @@
+/** Who owns which fields of an event: read from its managedFields, kept up to date, and written back. */
+import { isDeepStrictEqual } from 'node:util'
+import type { Event, ManagedFieldsEntry } from '../api/event.ts'
+import { fromCoreName, toCoreName } from '../api/event-groups.ts'
+import { entityTooLarge, type StatusError } from '../api/status.ts'
+import {
+  difference,
+  type FieldSet,
+  fieldSetOfV1,
+  fieldsV1Of,
+  NO_FIELDS,
+  renamedTop,
+  sizeOf,
+  union,
+} from './field-set.ts'
+import type { Changes } from './typed-tree.ts'
+
+export interface Owner {
+  readonly manager: string
+  readonly operation: 'Apply' | 'Update'
+  /** In whose names its fields are shown. */
+  readonly apiVersion: string
+  readonly subresource: string
+  /** When its fields last changed, as it is printed. */
+  readonly time: string | undefined
+  /** In the names that we use inside. Never empty. */
+  readonly fields: FieldSet
+}
+
+/** By `ownerId`. */
+export type Owners = ReadonlyMap<string, Owner>
+
+export const NO_OWNERS: Owners = new Map()
+
+/** Whoever wrote what is there when an event is first applied. */
+const BEFORE_FIRST_APPLY = 'before-first-apply'
+/** Whoever made updates so long ago that they are not told apart any more. */
+const ANCIENT_CHANGES = 'ancient-changes'
+const UPDATERS_MAX = 10
+/** All of them; an event that is applied by more than a few has gone wrong somewhere. */
+const OWNERS_MAX = 128
+/** Of all owners together. Every write goes through all of them, while others wait. */
+const FIELDS_MAX = 5000
+const MANAGER_BYTES_MAX = 128
+const TEXT_LENGTH_MAX = 256
+
+/** Nobody owns these: they are the server's, or say which object it is. */
+const NOBODYS: FieldSet =
+  fieldSetOfV1({
+    'f:apiVersion': {},
+    'f:kind': {},
+    'f:metadata': {
+      '.': {},
+      'f:name': {},
+      'f:namespace': {},
+      'f:creationTimestamp': {},
+      'f:selfLink': {},
+      'f:uid': {},
+      'f:generation': {},
+      'f:managedFields': {},
+      'f:resourceVersion': {},
+    },
+  }) ?? NO_FIELDS
+
+/** Those of the fields that somebody can own. */
+export function ownable(fields: FieldSet): FieldSet {
+  return difference(fields, NOBODYS)
+}
+
+/** What makes an entry the same one: appliers are one however they name the fields. */
+export function ownerId(owner: Omit<Owner, 'time' | 'fields'>): string {
+  const { manager, operation, apiVersion, subresource } = owner
+  return JSON.stringify([manager, operation, operation === 'Update' ? apiVersion : '', subresource])
+}
+
+/** Undefined when an entry cannot be read: then nothing is known. */
+export function readOwners(entries: readonly ManagedFieldsEntry[]): Owners | undefined {
+  if (entries.length > OWNERS_MAX) return undefined
+  const owners = new Map<string, Owner>()
+  for (const entry of entries) {
+    const owner = readOwner(entry)
+    if (owner === undefined) return undefined
+    if (owner.fields.size > 0) owners.set(ownerId(owner), owner)
+  }
+  return areTooMany(owners) ? undefined : owners
+}
+
+function fieldCount(owners: Owners): number {
+  return [...owners.values()].reduce((sum, { fields }) => sum + sizeOf(fields), 0)
+}
+
+function readOwner(entry: ManagedFieldsEntry): Owner | undefined {
+  const { manager = '', operation, apiVersion = '', subresource = '', time } = entry
+  if (operation !== 'Apply' && operation !== 'Update') return undefined
+  if (apiVersion === '' || entry.fieldsType !== 'FieldsV1') return undefined
+  const isShort = Buffer.byteLength(manager) <= MANAGER_BYTES_MAX
+  if (!isShort || apiVersion.length > TEXT_LENGTH_MAX || subresource.length > TEXT_LENGTH_MAX) {
+    return undefined
+  }
+  const shown = fieldSetOfV1(entry.fieldsV1)
+  if (shown === undefined) return undefined
+  const fields = isCore(apiVersion) ? renamedTop(shown, fromCoreName) : shown
+  return { manager, operation, apiVersion, subresource, time, fields }
+}
+
+/** Whether they are more than an event may have. */
+export function areTooMany(owners: Owners): boolean {
+  return owners.size > OWNERS_MAX || fieldCount(owners) > FIELDS_MAX
+}
+
+/** The answer to whoever would make them too many. */
+export function tooManyOwners(): StatusError {
+  const limit = `${OWNERS_MAX} managers with ${FIELDS_MAX} fields together`
+  return entityTooLarge(`limit is ${limit}`, undefined)
+}
+
+/** As they are shown: those who apply first, then by time. */
+export function printOwners(owners: Owners): readonly ManagedFieldsEntry[] {
+  return [...owners.values()].sort(compareOwners).map((owner) => ({
+    ...(owner.manager === '' ? {} : { manager: owner.manager }),
+    operation: owner.operation,
+    apiVersion: owner.apiVersion,
+    ...(owner.time === undefined ? {} : { time: owner.time }),
+    fieldsType: 'FieldsV1',
+    fieldsV1: fieldsV1Of(shownFields(owner, owner.fields)),
+    ...(owner.subresource === '' ? {} : { subresource: owner.subresource }),
+  }))
+}
+
+/** Fields of an owner in the names it knows them by. */
+export function shownFields({ apiVersion }: Owner, fields: FieldSet): FieldSet {
+  return isCore(apiVersion) ? renamedTop(fields, toCoreName) : fields
+}
+
+function isCore(apiVersion: string): boolean {
+  return apiVersion === 'v1'
+}
+
+function compareOwners(a: Owner, b: Owner): number {
+  return (
+    compareTexts(a.operation, b.operation) ||
+    compareTexts(a.time ?? '', b.time ?? '') ||
+    compareTexts(a.manager, b.manager) ||
+    compareTexts(a.apiVersion, b.apiVersion) ||
+    compareTexts(a.subresource, b.subresource)
+  )
+}
+
+function compareTexts(a: string, b: string): number {
+  if (a === b) return 0
+  return a < b ? -1 : 1
+}
+
+/** Those who are left when these changes took fields away from everybody but `except`. */
+export function afterLosses(owners: Owners, { set, removed }: Changes, except?: string): Owners {
+  const left = new Map<string, Owner>()
+  for (const [id, owner] of owners) {
+    const fields = id === except ? owner.fields : difference(difference(owner.fields, set), removed)
+    if (fields.size > 0) left.set(id, fields === owner.fields ? owner : { ...owner, fields })
+  }
+  return left
+}
+
+/** Who writes, and when. */
+export interface Writing {
+  readonly manager: string
+  readonly apiVersion: string
+  readonly at: string
+}
+
+/** The owners once somebody has made these changes without applying them. */
+export function afterUpdate(owners: Owners, changes: Changes, writing: Writing): Owners {
+  const left = afterLosses(owners, changes)
+  const won = ownable(changes.set)
+  if (won.size === 0) return left
+  const { manager, apiVersion, at } = writing
+  const identity = { manager, operation: 'Update', apiVersion, subresource: '' } as const
+  const id = ownerId(identity)
+  const fields = union(left.get(id)?.fields ?? NO_FIELDS, won)
+  return withoutAncients(new Map(left).set(id, { ...identity, time: at, fields }))
+}
+
+/** The one owner of everything that `changes` made out of an empty event. */
+export function beforeFirstApply(changes: Changes, writing: Omit<Writing, 'manager'>): Owners {
+  return afterUpdate(NO_OWNERS, changes, { ...writing, manager: BEFORE_FIRST_APPLY })
+}
+
+/** The oldest of many who updated are made one, for each version of the names. */
+function withoutAncients(owners: Owners): Owners {
+  const updaters = [...owners.values()].filter(({ operation }) => operation === 'Update')
+  let tooMany = updaters.length - UPDATERS_MAX
+  if (tooMany <= 0) return owners
+  const left = new Map(owners)
+  const oldest = new Map<string, Owner>()
+  for (const owner of updaters.sort(compareOwners)) {
+    if (tooMany <= 0) break
+    const older = oldest.get(owner.apiVersion)
+    oldest.set(owner.apiVersion, older === undefined ? owner : joinAncients(left, older, owner))
+    if (older !== undefined) tooMany--
+  }
+  return left
+}
+
+/** Puts one owner in the place of two. */
+function joinAncients(owners: Map<string, Owner>, older: Owner, newer: Owner): Owner {
+  owners.delete(ownerId(older))
+  owners.delete(ownerId(newer))
+  const identity = { ...newer, manager: ANCIENT_CHANGES, subresource: '' }
+  const id = ownerId(identity)
+  const known = owners.get(id)?.fields ?? NO_FIELDS
+  const ancient = { ...identity, fields: union(known, union(older.fields, newer.fields)) }
+  owners.set(id, ancient)
+  return ancient
+}
+
+export function withManagedFields(event: Event, entries: readonly ManagedFieldsEntry[]): Event {
+  const { managedFields: _, ...metadata } = event.metadata
+  const isManaged = entries.length > 0
+  return { ...event, metadata: isManaged ? { ...metadata, managedFields: entries } : metadata }
+}
+
+/** Whether entries say the same of who owns what, whenever that was. */
+export function isSameButForTimes(
+  a: readonly ManagedFieldsEntry[],
+  b: readonly ManagedFieldsEntry[],
+): boolean {
+  return a.length === b.length && isDeepStrictEqual(timeless(a), timeless(b))
+}
+
+/** Their order is one of times, too. */
+function timeless(entries: readonly ManagedFieldsEntry[]): ReadonlyMap<string, ManagedFieldsEntry> {
+  return new Map(
+    entries.map(({ time: _, ...entry }) => {
+      const { manager, operation, apiVersion, subresource } = entry
+      return [JSON.stringify([manager, operation, apiVersion, subresource]), entry]
+    }),
+  )
+}

@@ -1,0 +1,132 @@
+import { GET, HealthProbe, LIST, LimitedServer, WRITE } from '../support/limited-server.ts'
+import { type LoadOrder, type LoadResult, runLoads } from '../support/request-load.ts'
+
+const USERS = ['ada', 'bob', 'eve', 'joe', 'kim']
+const FACTOR = 10
+const WARM_MS = 2000
+const PEAK_MS = 3000
+/** What it can do is the best of these. */
+const PEAK_CONCURRENCY = [50, 150, 300]
+const MEMORY_LOOK_MS = 500
+const MIB = 1024 * 1024
+
+/** What an overloaded server did, beside what it can do. */
+export interface OverloadReport {
+  /** Requests a second that it serves when it is given as many as it can take. */
+  readonly peakPerSecond: number
+  readonly offeredPerSecond: number
+  readonly goodputPerSecond: number
+  /** Goodput as a part of the peak; both by the time that other programs left to the server. */
+  readonly goodputRatio: number
+  /** The same by the clock on the wall. */
+  readonly wallRatio: number
+  readonly health: { readonly p99Ms: number; readonly count: number; readonly failures: number }
+  /** How many times slower the machine was than one of our own would be. */
+  readonly slowness: number
+  readonly memoryMib: { readonly early: number; readonly late: number }
+  readonly isSameProcess: boolean
+  readonly result: LoadResult
+}
+
+/** Offers ten times of what the server can do for as long as this, on schedule, to five users. */
+export async function overload(ms: number): Promise<OverloadReport> {
+  await using limited = await LimitedServer.start(USERS)
+  const { server } = limited
+  const common = {
+    port: server.port,
+    ca: server.ca,
+    tokens: USERS,
+    deadlineMs: 15_000,
+  }
+  const measure = (
+    order: Omit<LoadOrder, keyof typeof common | 'requests'>,
+    requests = [WRITE, LIST, WRITE, GET],
+  ): Promise<Measured> => measured(limited, { ...common, requests, ...order })
+  await measure({ id: 'fill', connections: 5, concurrency: 50, ms: WARM_MS }, [WRITE])
+  await measure({ id: 'warm', connections: 5, concurrency: 100, ms: WARM_MS })
+  const peaks: Measured[] = []
+  for (const concurrency of PEAK_CONCURRENCY) {
+    peaks.push(await measure({ id: 'peak', connections: 5, concurrency, ms: PEAK_MS }))
+  }
+  const peak = peaks.reduce((a, b) => (a.fairPerSecond > b.fairPerSecond ? a : b))
+  const peakPerSecond = peak.result.ok / peak.result.seconds
+  const memory: number[] = []
+  const look = setInterval(() => {
+    void limited.memoryBytes().then(
+      (bytes) => memory.push(bytes),
+      () => {},
+    )
+  }, MEMORY_LOOK_MS)
+  const probe = new HealthProbe(server)
+  const offeredPerSecond = FACTOR * peakPerSecond
+  const over = await measure({ id: 'over', connections: 20, perSecond: offeredPerSecond, ms })
+  const health = await probe.stop()
+  clearInterval(look)
+  const third = Math.floor(memory.length / 3)
+  const goodputPerSecond = over.result.ok / over.result.seconds
+  return {
+    peakPerSecond,
+    offeredPerSecond,
+    goodputPerSecond,
+    goodputRatio: over.fairPerSecond / peak.fairPerSecond,
+    wallRatio: goodputPerSecond / peakPerSecond,
+    health,
+    slowness: over.slowness,
+    memoryMib: {
+      early: median(memory.slice(0, third)) / MIB,
+      late: median(memory.slice(-third)) / MIB,
+    },
+    isSameProcess: server.process.exitCode === null && server.process.signalCode === null,
+    result: over.result,
+  }
+}
+
+interface Measured {
+  readonly result: LoadResult
+  /** Answers for each second that other programs left to the server. */
+  readonly fairPerSecond: number
+  readonly slowness: number
+}
+
+async function measured(limited: LimitedServer, order: LoadOrder): Promise<Measured> {
+  let before = 0
+  const [result] = await runLoads([order], () => {
+    before = limited.starvedMs()
+  })
+  if (result === undefined) throw new Error('no result')
+  const starvedSeconds = (limited.starvedMs() - before) / 1000
+  const ownSeconds = Math.max(result.seconds - starvedSeconds, 0.1)
+  return {
+    result,
+    fairPerSecond: result.ok / ownSeconds,
+    slowness: result.seconds / ownSeconds,
+  }
+}
+
+function median(values: readonly number[]): number {
+  return values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)] ?? 0
+}
+
+const GOODPUT_RATIO_MIN = 0.8
+const HEALTH_P99_MS_MAX = 500
+/** Room for the bookkeeping of 50,000 recent changes, which their bytes do not include. */
+const MEMORY_GROWTH_MIB_MAX = 96
+
+/** What is wrong with how it went; nothing when all is well. */
+export function complaints(report: OverloadReport): readonly string[] {
+  const { goodputRatio, health, slowness, memoryMib, result } = report
+  const problems: [boolean, string][] = [
+    [goodputRatio < GOODPUT_RATIO_MIN, `goodput is ${goodputRatio.toFixed(2)} of the peak`],
+    [health.p99Ms > HEALTH_P99_MS_MAX * slowness, `health p99 is ${health.p99Ms.toFixed(0)} ms`],
+    [health.failures > 0, `health failed ${health.failures} times`],
+    [
+      memoryMib.late > memoryMib.early + MEMORY_GROWTH_MIB_MAX,
+      `memory grew from ${memoryMib.early.toFixed(0)} to ${memoryMib.late.toFixed(0)} MiB`,
+    ],
+    [!report.isSameProcess, 'the process has ended'],
+    [result.refused + result.unsent < result.ok, 'too little was offered to be an overload'],
+    [result.refusedWithoutDate > 0, `${result.refusedWithoutDate} were not told when to come back`],
+    [result.failed > 0, `${result.failed} failed: ${JSON.stringify(result.others)}`],
+  ]
+  return problems.filter(([isWrong]) => isWrong).map(([, what]) => what)
+}

@@ -1,0 +1,175 @@
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { ConnectionOptions } from 'node:tls'
+import { StatusError } from '../../src/api/status.ts'
+import { openAuthentication } from '../../src/authentication.ts'
+import { statusResponse } from '../../src/endpoints/respond.ts'
+import { alwaysAllow } from '../../src/gate/always-allow.ts'
+import { attributesOf } from '../../src/gate/attributes.ts'
+import { Gate } from '../../src/gate/gate.ts'
+import type { User } from '../../src/gate/user.ts'
+import type { Handler } from '../../src/http/exchange.ts'
+import type { HttpLimits } from '../../src/http/limits.ts'
+import { createLog, type LineSink } from '../../src/lib/log.ts'
+import { serverCommand } from '../../src/options/commands.ts'
+import { parseFlags } from '../../src/options/parse.ts'
+import { openSession, type Protocol, requestOn } from './http-client.ts'
+import { startListener } from './listener.ts'
+import { type Answer, RawHttp1 } from './raw-http1.ts'
+
+/** Headers as they are to be sent, one by one. */
+export type SentHeaders = readonly (readonly [name: string, value: string])[]
+
+/** A connection on which headers can be sent in any case and any number. */
+export interface GateClient extends Disposable {
+  request(headers?: SentHeaders, path?: string): Promise<Answer>
+}
+
+/** A listener that tells whoever asks who it takes them for. */
+export interface TestGate extends AsyncDisposable {
+  readonly port: number
+  /** Everything logged, at the highest level. */
+  readonly lines: readonly string[]
+  /** How many got past the gate. */
+  admitted(): number
+  /** How many bodies were asked for. */
+  bodiesRead(): number
+  connect(protocol: Protocol, options?: ConnectionOptions): Promise<GateClient>
+  /** A connection for one request. */
+  ask(protocol: Protocol, headers?: SentHeaders, options?: ConnectionOptions): Promise<Answer>
+}
+
+export async function startGate(
+  flags: readonly string[],
+  limits: Partial<HttpLimits> = {},
+): Promise<TestGate> {
+  const parsed = parseFlags(serverCommand, ['--etcd-servers=http://127.0.0.1:1', ...flags])
+  if (parsed.kind !== 'run') throw new Error(JSON.stringify(parsed))
+  const lines: string[] = []
+  const sink: LineSink = { write: (line) => lines.push(line) }
+  const log = createLog({ format: 'json', verbosity: 10, sink, pid: 1 })
+  const { authenticators, clientAuthorities, stop } = await openAuthentication(parsed.options, log)
+  const gate = new Gate({
+    authenticators,
+    authorizers: [alwaysAllow],
+    allowsAnonymous: parsed.options.anonymousAuth,
+  })
+  let admitted = 0
+  let bodies = 0
+  const handler: Handler = async (sent) => {
+    const request = {
+      method: sent.method,
+      path: sent.path,
+      query: sent.query,
+      signal: sent.signal,
+      headers: sent.headers,
+      ...(sent.rawHeaders === undefined ? {} : { rawHeaders: sent.rawHeaders }),
+      peer: sent.peer,
+      body: () => {
+        bodies += 1
+        return sent.body()
+      },
+    }
+    try {
+      const access = { isOpenToHost: request.path === '/livez' }
+      const { user } = await gate.admit(request, attributesOf(request), access)
+      admitted += 1
+      return { status: 200, headers: {}, body: JSON.stringify(user) }
+    } catch (error) {
+      if (error instanceof StatusError) return statusResponse(request, error)
+      throw error
+    }
+  }
+  const { listener, port, bugs } = await startListener(handler, {
+    limits,
+    ...(clientAuthorities === undefined ? {} : { tls: { clientCa: clientAuthorities.pem } }),
+  })
+  clientAuthorities?.onChange((pem) => listener.renewClientCa(pem))
+  const connect: TestGate['connect'] = (protocol, options) => connectTo(protocol, port, options)
+  return {
+    port,
+    lines,
+    admitted: () => admitted,
+    bodiesRead: () => bodies,
+    connect,
+    ask: async (protocol, headers, options) => {
+      using client = await connect(protocol, options)
+      return await client.request(headers)
+    },
+    [Symbol.asyncDispose]: async () => {
+      stop()
+      await listener.close()
+      if (bugs.length > 0) throw new Error('the handler has a bug', { cause: bugs[0] })
+    },
+  }
+}
+
+/** Whom the gate took the caller for; undefined when it was refused. */
+export function userIn(answer: Answer): User | undefined {
+  if (answer.status === 401) return undefined
+  if (answer.status !== 200) throw new Error(`${answer.status} ${answer.body}`)
+  return JSON.parse(answer.body.toString()) as User
+}
+
+async function connectTo(
+  protocol: Protocol,
+  port: number,
+  options: ConnectionOptions = {},
+): Promise<GateClient> {
+  if (protocol === 'h2') {
+    const session = await openSession(port, options)
+    return {
+      request: (headers = [], path = '/apis') =>
+        requestOn(session, { path, headers: grouped(headers) }),
+      [Symbol.dispose]: () => session.destroy(),
+    }
+  }
+  const connection = await RawHttp1.open(port, options)
+  return {
+    request: (headers = [], path = '/apis') => {
+      const lines = headers.map(([name, value]) => `${name}: ${value}\r\n`).join('')
+      connection.send(Buffer.from(`GET ${path} HTTP/1.1\r\nhost: localhost\r\n${lines}\r\n`))
+      return connection.readAnswer()
+    },
+    [Symbol.dispose]: () => connection.close(),
+  }
+}
+
+/** HTTP/2 knows lower case only; a list is sent as headers of their own. */
+function grouped(headers: SentHeaders): Record<string, string> {
+  const found: Record<string, string[]> = {}
+  for (const [name, value] of headers) {
+    // UTF-8, as it goes over the wire.
+    const bytes = Buffer.from(value).toString('latin1')
+    const key = name.toLowerCase()
+    found[key] = [...(found[key] ?? []), bytes]
+  }
+  // Node takes lists as well, which is what this is about.
+  return found as Record<string, unknown> as Record<string, string>
+}
+
+/** A folder of files that are replaced as a whole, as a careful operator would. */
+export class Folder implements AsyncDisposable {
+  readonly path: string
+
+  static async create(): Promise<Folder> {
+    return new Folder(await mkdtemp(join(tmpdir(), 'tidings-gate-')))
+  }
+
+  private constructor(path: string) {
+    this.path = path
+  }
+
+  /** The path of the file. */
+  async write(name: string, text: string): Promise<string> {
+    const path = join(this.path, name)
+    await writeFile(`${path}.new`, text)
+    await rename(`${path}.new`, path)
+    return path
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return rm(this.path, { recursive: true })
+  }
+}

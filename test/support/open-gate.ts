@@ -1,0 +1,27 @@
+import type { RequestObserver } from '../../src/endpoints/request-tallies.ts'
+import { alwaysAllow } from '../../src/gate/always-allow.ts'
+import { Gate } from '../../src/gate/gate.ts'
+import { type Limits, RequestLimits } from '../../src/gate/limits.ts'
+import type { User } from '../../src/gate/user.ts'
+
+/** For tests of what is behind the gate: everybody is this user, and may do everything at once. */
+export function openTo(user: User): {
+  readonly gate: Gate
+  readonly limits: Limits
+  readonly observer: RequestObserver
+} {
+  return {
+    gate: new Gate({
+      authenticators: [{ authenticate: async () => user }],
+      authorizers: [alwaysAllow],
+      allowsAnonymous: false,
+    }),
+    limits: new RequestLimits({
+      requestsInFlight: 0,
+      mutatingRequestsInFlight: 0,
+      watches: 0,
+      watchesPerUser: 0,
+    }),
+    observer: { begun: () => {}, ended: () => {} },
+  }
+}

@@ -1,0 +1,75 @@
+import { once } from 'node:events'
+import type { IncomingMessage, ServerResponse } from 'node:http'
+import https from 'node:https'
+import type { AddressInfo } from 'node:net'
+import { CertificateAuthority } from './certs.ts'
+
+/** What becomes of a question; by default it stays unanswered. */
+export type WebhookAnswer = (question: unknown, response: ServerResponse) => void
+
+/** A server that is asked by reviews, and answers as it is told. */
+export class WebhookServer implements AsyncDisposable {
+  answer: WebhookAnswer
+  /** Everything that was asked. */
+  readonly questions: unknown[] = []
+  /** The most that were open at a time. */
+  openMax = 0
+  /** A kubeconfig that leads here. */
+  readonly kubeconfig: string
+  readonly #server: https.Server
+  #open = 0
+
+  static async start(answer: WebhookAnswer): Promise<WebhookServer> {
+    const authority = await CertificateAuthority.create('webhooks')
+    const { cert, key } = await authority.issueServer()
+    const server = https.createServer({ cert, key })
+    server.listen(0, '127.0.0.1')
+    await once(server, 'listening')
+    return new WebhookServer(server, authority.cert, answer)
+  }
+
+  private constructor(server: https.Server, ca: Buffer, answer: WebhookAnswer) {
+    this.#server = server
+    this.answer = answer
+    const { port } = server.address() as AddressInfo
+    this.kubeconfig = JSON.stringify({
+      apiVersion: 'v1',
+      kind: 'Config',
+      'current-context': 'here',
+      contexts: [{ name: 'here', context: { cluster: 'here', user: 'us' } }],
+      clusters: [
+        {
+          name: 'here',
+          cluster: {
+            server: `https://127.0.0.1:${port}/review`,
+            'certificate-authority-data': ca.toString('base64'),
+          },
+        },
+      ],
+      users: [{ name: 'us', user: {} }],
+    })
+    server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+      this.#take(request, response).catch(() => response.destroy())
+    })
+  }
+
+  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    this.#open += 1
+    this.openMax = Math.max(this.openMax, this.#open)
+    response.once('close', () => {
+      this.#open -= 1
+    })
+    let text = ''
+    for await (const chunk of request) text += chunk
+    const question: unknown = JSON.parse(text)
+    this.questions.push(question)
+    this.answer(question, response)
+  }
+
+  /** Nobody is at home any more; those who wait are cut off. */
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections()
+    this.#server.close()
+    await once(this.#server, 'close')
+  }
+}
