@@ -16,18 +16,21 @@ const query: ListQuery = {
   signal: new AbortController().signal,
 }
 
-function stored(index: number): StoredEvent {
-  return { key: { namespace: 'a', name: String(index).padStart(6, '0') } } as StoredEvent
+function stored(index: number, bytes = 0): StoredEvent {
+  const key = { namespace: 'a', name: String(index).padStart(6, '0') }
+  return { key, body: Buffer.alloc(bytes) } as Partial<StoredEvent> as StoredEvent
 }
 
 /** A storage with so many events, that notes what it is asked for. */
-function storageOf(count: number) {
+function storageOf(count: number, bytes = 0) {
   const asked: ListOptions[] = []
   const list = async (_scope: unknown, options: ListOptions): Promise<EventPage> => {
     asked.push(options)
     const from = options.after === undefined ? 0 : Number(options.after.name) + 1
     const to = Math.min(count, from + options.limit)
-    const items = Array.from({ length: Math.max(0, to - from) }, (_, index) => stored(from + index))
+    const items = Array.from({ length: Math.max(0, to - from) }, (_, index) =>
+      stored(from + index, bytes),
+    )
     return { items, version, more: to < count, remaining: count - to }
   }
   return { asked, storage: { list } as Partial<EventStorage> as EventStorage }
@@ -75,6 +78,28 @@ describe('a list', () => {
         what,
       )
     }
+  })
+
+  test('of long events comes in pieces of few, and others have their turn in between', async () => {
+    const { storage } = storageOf(20, 100_000)
+    const listing = await listerOf(storage).list(query)
+    assert.equal(listing.whole, undefined)
+    const sizes: number[] = []
+    let turns = 0
+    const timer = setInterval(() => {
+      turns += 1
+    }, 0)
+    for await (const piece of listing.pieces) {
+      sizes.push(piece.length)
+      const until = performance.now() + 5
+      while (performance.now() < until);
+    }
+    clearInterval(timer)
+    assert.deepEqual(
+      sizes,
+      Array.from({ length: 10 }, () => 2),
+    )
+    assert.ok(turns > 3, `${turns} turns`)
   })
 
   test('comes in smaller pieces for those who want them', async () => {

@@ -1,6 +1,7 @@
 /**
  * Lists: which state is read, page after page of that one state, and where the next request goes on.
  */
+import { setImmediate } from 'node:timers/promises'
 import { StorageError } from '../storage/errors.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type {
@@ -18,6 +19,8 @@ import { pageExpired, type ResourceNames, statusOfStorageError } from './storage
 
 /** Events read at once, unless the reader wants fewer: a long list goes in pieces of this many. */
 const pieceItemsUsual = 500
+/** What is printed at once; in the slowest form that takes some ten milliseconds. */
+const pieceBytesMax = 256 * 1024
 /** A limit up to this many is read at once: the last key is needed before the first is sent. */
 const wholePageItems = 10_000
 
@@ -65,7 +68,7 @@ export class EventLister {
         version: first.version,
         ...this.#rest(query, first, isCut && first.more ? first.items.at(-1)?.key : undefined),
         pieces: repeatable(() => inPieces(first.items, pieceItemsOf(query))),
-        whole: first.items.length <= pieceItemsOf(query) ? first.items : undefined,
+        whole: isOnePiece(first.items, query) ? first.items : undefined,
       }
     }
     const end = await this.#findEnd(query, first, limit)
@@ -133,16 +136,16 @@ export class EventLister {
   ): AsyncGenerator<readonly StoredEvent[]> {
     const limit = pieceItemsOf(query)
     let page = first
-    yield page.items
+    yield* inPieces(page.items, limit)
     while (page.more) {
       const after = page.items.at(-1)?.key
       page = await this.#next(query, first.version, { after, limit })
       const last = end && page.items.findIndex(({ key }) => isSame(key, end))
       if (last !== undefined && last !== -1) {
-        yield page.items.slice(0, last + 1)
+        yield* inPieces(page.items.slice(0, last + 1), limit)
         return
       }
-      yield page.items
+      yield* inPieces(page.items, limit)
     }
   }
 
@@ -187,10 +190,34 @@ function pieceItemsOf({ pieceItems = pieceItemsUsual }: ListQuery): number {
   return pieceItems
 }
 
-async function* inPieces<T>(items: readonly T[], size: number): AsyncGenerator<readonly T[]> {
-  for (let from = 0; from === 0 || from < items.length; from += size) {
-    yield items.slice(from, from + size)
+/** Others have their turn between two pieces. */
+async function* inPieces(
+  items: readonly StoredEvent[],
+  itemsMax: number,
+): AsyncGenerator<readonly StoredEvent[]> {
+  let from = 0
+  do {
+    if (from > 0) await setImmediate()
+    const end = pieceEnd(items, from, itemsMax)
+    yield items.slice(from, end)
+    from = end
+  } while (from < items.length)
+}
+
+/** At least one, however long it is. */
+function pieceEnd(items: readonly StoredEvent[], from: number, itemsMax: number): number {
+  let bytes = items[from]?.body.length ?? 0
+  let end = from + 1
+  while (end < items.length && end - from < itemsMax) {
+    bytes += items[end]?.body.length ?? 0
+    if (bytes > pieceBytesMax) break
+    end += 1
   }
+  return end
+}
+
+function isOnePiece(items: readonly StoredEvent[], query: ListQuery): boolean {
+  return pieceEnd(items, 0, pieceItemsOf(query)) >= items.length
 }
 
 function repeatable<T>(open: () => AsyncGenerator<T>): AsyncIterable<T> {
