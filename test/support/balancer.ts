@@ -1,0 +1,60 @@
+import { once } from 'node:events'
+import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
+
+/**
+ * One address before several servers. A new connection goes to the next of those that are in
+ * rotation; those that are there stay where they are, as with any balancer that knows no HTTP.
+ */
+export class Balancer implements AsyncDisposable {
+  readonly #server: Server
+  readonly #sockets = new Set<Socket>()
+  #ports: readonly number[]
+  #next = 0
+
+  static async start(ports: readonly number[]): Promise<Balancer> {
+    const balancer = new Balancer(ports)
+    balancer.#server.listen(0, '127.0.0.1')
+    await once(balancer.#server, 'listening')
+    return balancer
+  }
+
+  private constructor(ports: readonly number[]) {
+    this.#ports = ports
+    this.#server = createServer((client) => this.#accept(client))
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port
+  }
+
+  /** From now on new connections go to these. */
+  rotate(ports: readonly number[]): void {
+    this.#ports = ports
+  }
+
+  #accept(client: Socket): void {
+    const port = this.#ports[this.#next++ % this.#ports.length]
+    if (port === undefined) {
+      client.resetAndDestroy()
+      return
+    }
+    const server = connect({ host: '127.0.0.1', port })
+    for (const [from, to] of [
+      [client, server],
+      [server, client],
+    ] as const) {
+      this.#sockets.add(from)
+      from.pipe(to)
+      from.on('error', () => to.destroy())
+      from.on('close', () => {
+        this.#sockets.delete(from)
+        to.destroy()
+      })
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
+}
