@@ -63,7 +63,7 @@ export function preconditionFailed(name: string, why: string): StatusError {
   })
 }
 
-export function listExpired(): StatusError {
+function listExpired(): StatusError {
   return new StatusError('Expired', 'The resourceVersion for the provided list is too old.')
 }
 
@@ -86,14 +86,17 @@ export interface Attempt {
   readonly wanted?: Version | undefined
   /** Nothing was to be written, so that it may simply be tried again. */
   readonly isRead?: boolean | undefined
+  /** Of many events some were changed before it failed. */
+  readonly isPartlyDone?: boolean | undefined
 }
 
 /** What became of the storage's errors in the words of the API: the one place where that is said. */
 export function statusOfStorageError(
   error: StorageError,
   names: ResourceNames,
-  { wanted, isRead }: Attempt = {},
+  { wanted, isRead, isPartlyDone }: Attempt = {},
 ): StatusError {
+  const done = isPartlyDone === true ? PARTLY_DONE : 'nothing was done'
   const name = error.key?.name ?? ''
   switch (error.kind) {
     case 'missing':
@@ -110,12 +113,12 @@ export function statusOfStorageError(
     case 'future':
       return future(wanted, error)
     case 'unavailable':
-      return unavailable('the datastore cannot be reached; nothing was done', 1, error)
+      return unavailable(`the datastore cannot be reached; ${done}`, 1, error)
     case 'timeout':
       return timedOut({ ...(isRead === true ? { retryAfterSeconds: 1 } : {}), cause: error })
     case 'overloaded':
       return tooManyRequests(
-        'the datastore has more to do than it can; nothing was done',
+        `the datastore has more to do than it can; ${done}`,
         Math.ceil((error.retryAfterMs ?? 1000) / 1000),
         error,
       )
@@ -126,6 +129,7 @@ export function statusOfStorageError(
   }
 }
 
+const PARTLY_DONE = 'some of the events were deleted, repeat the request for the others'
 const KEPT_CHANGING = 'others kept changing the object for as long as this change was tried'
 
 function future(wanted: Version | undefined, error: StorageError): StatusError {
