@@ -38,6 +38,7 @@ import { monotonicClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { Lifecycle } from './lifecycle.ts'
 import type { Options } from './options/options.ts'
+import { removalTurns } from './registry/event-remover.ts'
 import { Startup } from './startup.ts'
 
 const LOOPBACK = '127.0.0.1'
@@ -235,9 +236,11 @@ export class Server {
   async #openEngine(): Promise<void> {
     await this.#engine.open((error) => this.#onFatal(error))
     const { storage } = this.#engine
+    const eventLimits = this.#eventLimits
+    const shared = { storage, eventLimits, removalTurns: removalTurns() }
+    const { requestTimeoutMs } = this.#options
     for (const group of this.#groups) {
-      const eventLimits = this.#eventLimits
-      this.#services.install(eventsService({ storage, group, eventLimits }))
+      this.#services.install(eventsService({ ...shared, group, requestTimeoutMs }))
     }
   }
 

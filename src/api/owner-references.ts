@@ -27,9 +27,13 @@ export function checkOwnerReferences(
 
 /**
  * References that say the same are kept once. `warning` tells the client, who is to mend its
- * request; the UIDs are named as often as they were too many.
+ * request; the UIDs are named as often as they were too many. `when` is for those that were not sent
+ * like that, but came to be.
  */
-export function dedupOwnerReferences(meta: ObjectMeta): {
+export function dedupOwnerReferences(
+  meta: ObjectMeta,
+  when = '',
+): {
   readonly meta: ObjectMeta
   readonly warning?: string
 } {
@@ -46,7 +50,7 @@ export function dedupOwnerReferences(meta: ObjectMeta): {
   return {
     meta: { ...meta, ownerReferences: [...kept.values()] },
     warning:
-      `.${FIELD} contains duplicate entries; API server dedups owner references in 1.20+, ` +
+      `.${FIELD} contains duplicate entries${when}; API server dedups owner references in 1.20+, ` +
       'and may reject such requests as early as 1.24; please fix your requests; ' +
       `duplicate UID(s) observed: ${cutText(repeated.join(', '))}`,
   }

@@ -57,7 +57,7 @@ function requiredText(name: string, number: number, doc: string): Field {
   return { name, number, type: 'string', whenUnset: '""', isRequired: true, doc }
 }
 
-export const ownerReferenceType: StructType = new StructType('OwnerReference', [
+const ownerReferenceType: StructType = new StructType('OwnerReference', [
   requiredText('apiVersion', 5, 'API version of the owner.'),
   requiredText('kind', 1, 'Kind of the owner.'),
   requiredText('name', 3, 'Name of the owner.'),
@@ -78,7 +78,7 @@ export const ownerReferenceType: StructType = new StructType('OwnerReference', [
   },
 ])
 
-export const managedFieldsEntryType: StructType = new StructType('ManagedFieldsEntry', [
+const managedFieldsEntryType: StructType = new StructType('ManagedFieldsEntry', [
   { name: 'manager', number: 1, type: 'string', doc: 'Who manages these fields.' },
   { name: 'operation', number: 2, type: 'string', doc: 'How: `Apply` or `Update`.' },
   { name: 'apiVersion', number: 3, type: 'string', doc: 'Version in which the fields are named.' },
@@ -170,7 +170,7 @@ export const objectReferenceType: StructType = new StructType('ObjectReference',
   { name: 'fieldPath', number: 7, type: 'string', doc: 'A part of it, such as one container.' },
 ])
 
-export const eventSeriesType: StructType = new StructType('EventSeries', [
+const eventSeriesType: StructType = new StructType('EventSeries', [
   {
     name: 'count',
     number: 1,

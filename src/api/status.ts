@@ -52,9 +52,10 @@ export interface Status {
 }
 
 interface StatusExtra {
-  readonly details?: StatusDetails
+  readonly details?: StatusDetails | undefined
   /** With `Expired`: where an interrupted list can go on. */
-  readonly continueToken?: string
+  readonly continueToken?: string | undefined
+  readonly warnings?: readonly string[]
   /** For the log only. */
   readonly cause?: unknown
 }
@@ -64,6 +65,8 @@ export class StatusError extends Error {
   override readonly name = 'StatusError'
   readonly reason: StatusReason
   readonly details: StatusDetails | undefined
+  /** What the caller should know besides, each to be told in a header. */
+  readonly warnings: readonly string[]
   readonly #continueToken: string | undefined
 
   /** `cause` is for the log; the client sees `message` and `details` only. */
@@ -71,11 +74,22 @@ export class StatusError extends Error {
     super(message, { cause: extra.cause })
     this.reason = reason
     this.details = extra.details
+    this.warnings = extra.warnings ?? []
     this.#continueToken = extra.continueToken
   }
 
   get code(): number {
     return CODES[this.reason]
+  }
+
+  /** The same answer with other warnings. */
+  withWarnings(warnings: readonly string[]): StatusError {
+    return new StatusError(this.reason, this.message, {
+      details: this.details,
+      continueToken: this.#continueToken,
+      warnings,
+      cause: this.cause,
+    })
   }
 
   status(): Status {
@@ -90,6 +104,10 @@ export class StatusError extends Error {
       code: this.code,
     }
   }
+}
+
+export function isStatus(error: unknown, reason: StatusReason): boolean {
+  return error instanceof StatusError && error.reason === reason
 }
 
 export function badRequest(message: string, cause?: unknown): StatusError {

@@ -22,12 +22,6 @@ export function canonicalTime(text: string, kind: 'time' | 'microTime'): string 
   return kind === 'time' || canonical.endsWith('.000000Z') ? undefined : canonical
 }
 
-/** Milliseconds since 1970 in one of our forms. */
-export function printedTime(milliseconds: number, kind: 'time' | 'microTime'): string {
-  const text = new Date(milliseconds).toISOString()
-  return kind === 'time' ? `${text.slice(0, 19)}Z` : `${text.slice(0, 23)}000Z`
-}
-
 /** A time as protobuf has it. */
 export interface Instant {
   /** Since 1970, whole. */

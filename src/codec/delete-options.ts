@@ -11,8 +11,8 @@ import { parseYaml } from './yaml.ts'
 import { YamlSyntaxError } from './yaml-nodes.ts'
 
 /**
- * The body of a delete; fails with a StatusError 400. Of whatever API version it says it is, it is
- * the same thing, and names that nobody knows do not matter.
+ * The body of a delete; fails with a StatusError: 400, or 413 for too much. Of whatever API
+ * version it says it is, it is the same thing, and names that nobody knows do not matter.
  */
 export function decodeDeleteOptions(
   body: Buffer,

@@ -29,7 +29,7 @@ const SUMMARY_LENGTH = 30
 /** As much of a kind or an apiVersion as is looked at: longer than any, and short enough to show. */
 const TYPE_LENGTH_MAX = 512
 
-/** An event as a client sent it, in JSON; fails with a StatusError 400. */
+/** An event as a client sent it, in JSON; fails with a StatusError: 400, or 413 for too much. */
 export function decodeEventBody(body: Buffer, group: EventGroup): DecodedEvent {
   return decodeSent(body, group, readJson)
 }

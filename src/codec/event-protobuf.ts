@@ -6,8 +6,8 @@ import { opened } from './kube-protobuf.ts'
 import { decodeStruct, ProtobufError } from './protobuf-struct.ts'
 
 /**
- * An event as a client sent it, in protobuf; fails with a StatusError 400. Fields that nobody knows
- * are not told of: protobuf is made to be read like that.
+ * An event as a client sent it, in protobuf; fails with a StatusError: 400, or 413 for too
+ * much. Fields that nobody knows are not told of: protobuf is made to be read like that.
  */
 export function decodeEventMessage(body: Buffer, group: EventGroup): DecodedEvent {
   try {

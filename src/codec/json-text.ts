@@ -1,3 +1,4 @@
+import { entityTooLarge, type StatusError } from '../api/status.ts'
 import { goQuote } from '../lib/go-quote.ts'
 import { type Json, type JsonObject, setMember } from '../lib/json.ts'
 
@@ -27,10 +28,10 @@ export interface ParsedJson {
   readonly duplicates: ReadonlyMap<JsonObject, ReadonlySet<string>>
 }
 
-/** The text is not JSON, or more of it than we read. The message is for the client. */
+/** The text is not JSON, or nothing that we read. The message is for the client. */
 export class JsonSyntaxError extends Error {
   override readonly name = 'JsonSyntaxError'
-  readonly kind: 'syntax' | 'depth' | 'size' | 'number'
+  readonly kind: 'syntax' | 'depth' | 'number'
 
   constructor(message: string, kind: JsonSyntaxError['kind'] = 'syntax') {
     super(message)
@@ -38,10 +39,18 @@ export class JsonSyntaxError extends Error {
   }
 }
 
-/** Fails with a JsonSyntaxError, in the words of Go's encoding/json. */
+/**
+ * Fails with a JsonSyntaxError, in the words of Go's encoding/json, or with a StatusError 413 if there
+ * is more than we read.
+ */
 export function parseJson(text: string, valuesMax: number = JSON_VALUES_MAX): ParsedJson {
   const parser = new Parser(text, valuesMax)
   return { value: parser.whole(), duplicates: parser.duplicates ?? NO_DUPLICATES }
+}
+
+/** What a client is told that sends more, in whatever format. */
+export function tooManyValues(valuesMax: number): StatusError {
+  return entityTooLarge(`limit is ${valuesMax} names and values`, undefined)
 }
 
 const NO_DUPLICATES: ReadonlyMap<JsonObject, ReadonlySet<string>> = new Map()
@@ -170,7 +179,7 @@ class Parser {
 
   #count(): void {
     if (++this.#values <= this.#valuesMax) return
-    throw new JsonSyntaxError(`more than ${this.#valuesMax} names and values`, 'size')
+    throw tooManyValues(this.#valuesMax)
   }
 
   #string(): string {

@@ -7,6 +7,7 @@ import { type Field, type ScalarKind, StructType } from '../api/schema.ts'
 import { type Instant, instantOfTime, timeOfInstant } from '../api/time.ts'
 import { isObject, type Json, type JsonObject, setMember } from '../lib/json.ts'
 import { BackwardWriter, Reader } from '../lib/protobuf.ts'
+import { tooManyValues } from './json-text.ts'
 import { jsonOf, sortedNames } from './json-write.ts'
 
 /** What is wrong with bytes that should be a message. */
@@ -20,7 +21,7 @@ const WIRE_BYTES = 2
 const CAPACITY = 1024
 
 /** Writes fields of `value` that are set, last to first as the writer wants it. */
-export function writeStruct(writer: BackwardWriter, type: StructType, value: JsonObject): void {
+function writeStruct(writer: BackwardWriter, type: StructType, value: JsonObject): void {
   for (const field of descending(type)) {
     const member = value[field.name]
     if (member !== undefined && member !== null) writeField(writer, field, member)
@@ -34,7 +35,7 @@ export function encodeStruct(type: StructType, value: JsonObject): Buffer {
   return writer.finish()
 }
 
-/** Fails with a ProtobufError when these are no such message, or one of more values than `valuesMax`. */
+/** Fails with a ProtobufError when these are no such message, with a 413 if it has too many values. */
 export function decodeStruct(type: StructType, bytes: Buffer, valuesMax: number): JsonObject {
   try {
     return new StructReader(bytes, valuesMax).struct(type)
@@ -150,7 +151,7 @@ class StructReader {
 
   #field(field: Field, result: JsonObject): void {
     if (++this.#values > this.#valuesMax) {
-      throw new ProtobufError(`more than ${this.#valuesMax} values`)
+      throw tooManyValues(this.#valuesMax)
     }
     const isNumber = field.type === 'int32' || field.type === 'int64' || field.type === 'bool'
     if (this.#reader.wireType !== (isNumber ? WIRE_NUMBER : WIRE_BYTES)) {

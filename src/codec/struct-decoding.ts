@@ -5,10 +5,10 @@ import { isObject, type Json, type JsonObject } from '../lib/json.ts'
 import type { ParsedJson } from './json-text.ts'
 
 /** As many problems as are told; a body can have any number. */
-const PROBLEMS_MAX = 100
+export const PROBLEMS_MAX = 100
 
 /** A name in a problem is shown up to here. */
-const SHOWN_LENGTH_MAX = 256
+export const SHOWN_LENGTH_MAX = 256
 
 /** A value has another type than its field. The message is what Go's encoding/json says. */
 export class TypeMismatch extends Error {

@@ -9,6 +9,7 @@ import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-
 import { eventResponse } from './event-response.ts'
 import { negotiateObject } from './negotiate.ts'
 import { afterReading, checkName, placedIn, receiveBytes } from './sent-event.ts'
+import { withWarnings } from './warnings.ts'
 import { readPatchOptions } from './write-options.ts'
 
 /** PATCH …/namespaces/{namespace}/events/{name} with fields to apply: changes the event, or creates it. */
@@ -37,10 +38,14 @@ export function applyEvent(api: EventApi): Endpoint<OneEvent> {
       return { event: placedIn(namespace, event), managedFields }
     }
     const admit = admitOnce(api, caller)
-    const { event, isCreated } = await orCreate(request, caller, (mayCreate) =>
-      registry.apply({ namespace, name }, apply, { isDryRun, mayCreate, admit }),
-    )
     const warnings = fieldValidation === 'Warn' ? config.problems : []
+    const { event, isCreated } = await withWarnings(
+      () => warnings,
+      () =>
+        orCreate(request, caller, (mayCreate) =>
+          registry.apply({ namespace, name }, apply, { isDryRun, mayCreate, admit }),
+        ),
+    )
     return eventResponse(isCreated ? 201 : 200, form, event, warnings)
   }
 }

@@ -2,6 +2,7 @@ import { admitOnce, type Endpoint, type EventApi, type EventCollection } from '.
 import { eventResponse } from './event-response.ts'
 import { negotiateObject } from './negotiate.ts'
 import { afterReading, placedIn, readSentEvent, receiveBody } from './sent-event.ts'
+import { withWarnings } from './warnings.ts'
 import { readCreateOptions } from './write-options.ts'
 
 /**
@@ -18,10 +19,14 @@ export function createEvent(api: EventApi): Endpoint<EventCollection> {
     const { fieldValidation, isDryRun } = readCreateOptions(request.query)
     const { event, warnings } = readSentEvent(body, { group, fieldValidation })
     await afterReading(body.bytes)
-    const created = await registry.create(namespace, placedIn(namespace, event), {
-      isDryRun,
-      admit: admitOnce(api, caller),
-    })
+    const created = await withWarnings(
+      () => warnings,
+      async () =>
+        registry.create(namespace, placedIn(namespace, event), {
+          isDryRun,
+          admit: admitOnce(api, caller),
+        }),
+    )
     return eventResponse(201, form, created, warnings)
   }
 }

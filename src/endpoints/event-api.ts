@@ -5,6 +5,7 @@ import type { EventView } from '../codec/event-shapes.ts'
 import type { EventLimits } from '../gate/event-limits.ts'
 import type { Caller } from '../gate/gate.ts'
 import type { Request, Response } from '../http/exchange.ts'
+import type { EventRemover } from '../registry/event-remover.ts'
 import type { EventLister } from '../registry/listing.ts'
 import type { EventRegistry } from '../registry/registry.ts'
 import type { EventStorage } from '../storage/storage.ts'
@@ -18,9 +19,12 @@ export interface EventApi {
   readonly view: EventView
   readonly registry: EventRegistry
   readonly lister: EventLister
+  readonly remover: EventRemover
   readonly storage: Pick<EventStorage, 'watch' | 'currentVersion'>
   readonly forms: EventForms
   readonly eventLimits: Pick<EventLimits, 'take'> | undefined
+  /** How long a request may take that nobody waits for any more. */
+  readonly requestTimeoutMs: number
 }
 
 /**

@@ -57,7 +57,7 @@ describe('parseEventPath', () => {
   })
 })
 
-test('parseEventPath: a name that is longer than any could be is nowhere', () => {
+test('long-names-in-paths: a name that is longer than any could be is nowhere', () => {
   const likely = 'n'.repeat(1024)
   assert.equal(parseEventPath(`namespaces/${likely}/events/${likely}`)?.kind, 'event')
   const name = `${likely}n`

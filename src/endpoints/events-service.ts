@@ -4,8 +4,10 @@ import { EventForms } from '../codec/event-forms.ts'
 import { viewOf } from '../codec/event-view.ts'
 import type { EventLimits } from '../gate/event-limits.ts'
 import type { Request } from '../http/exchange.ts'
+import { EventRemover, removalTurns } from '../registry/event-remover.ts'
 import { EventLister } from '../registry/listing.ts'
 import { EventRegistry } from '../registry/registry.ts'
+import type { Turns } from '../registry/turns.ts'
 import type { EventStorage } from '../storage/storage.ts'
 import { compressed } from './compress.ts'
 import { createEvent } from './create.ts'
@@ -15,8 +17,8 @@ import type { Endpoint, EventApi, EventCollection, OneEvent } from './event-api.
 import { type EventPath, parseEventPath } from './event-routes.ts'
 import { getEvent } from './get.ts'
 import { listEvents } from './list.ts'
+import { wantsWatch } from './list-options.ts'
 import { patchEvent } from './patch.ts'
-import { readBoolean } from './query-values.ts'
 import type { Service, ServiceHandler } from './services.ts'
 import { inTime } from './timeout.ts'
 import { updateEvent } from './update.ts'
@@ -28,7 +30,12 @@ export interface EventsServiceOptions {
   readonly group: EventGroup
   /** How fast events may come; undefined when nobody minds. */
   readonly eventLimits?: Pick<EventLimits, 'take'> | undefined
+  /** For those who delete collections, whatever the group. */
+  readonly removalTurns?: Turns | undefined
+  readonly requestTimeoutMs?: number | undefined
 }
+
+const requestTimeoutMsDefault = 60_000
 
 type Methods<Path extends EventPath> = Readonly<Record<string, Endpoint<Path>>>
 
@@ -38,7 +45,8 @@ export function eventsServiceName(group: EventGroup): string {
 }
 
 /** Everything under `/apis/<group>/v1/`, or under `/api/v1/` for the group without a name. */
-export function eventsService({ storage, group, eventLimits }: EventsServiceOptions): Service {
+export function eventsService(options: EventsServiceOptions): Service {
+  const { storage, group, eventLimits } = options
   const view = viewOf(group)
   const registry = new EventRegistry({ storage, group })
   const api: EventApi = {
@@ -47,8 +55,10 @@ export function eventsService({ storage, group, eventLimits }: EventsServiceOpti
     storage,
     registry,
     lister: new EventLister(storage, registry.names),
+    remover: new EventRemover(registry, options.removalTurns ?? removalTurns()),
     forms: new EventForms(view, Date.now),
     eventLimits,
+    requestTimeoutMs: options.requestTimeoutMs ?? requestTimeoutMsDefault,
   }
   const prefix = group.name === '' ? '/api/v1/' : `/apis/${group.apiVersion}/`
   const endpoints = endpointsOf(api)
@@ -70,8 +80,7 @@ function endpointsOf(api: EventApi): Endpoint {
   const watch = watchEvents(api)
   const list = inTime(listEvents(api))
   const listOrWatch: Endpoint = (request, path, caller) => {
-    const isWatch = readBoolean(request.query, 'watch') === true
-    return isWatch ? watch(request, path, caller) : list(request, path, caller)
+    return wantsWatch(request.query) ? watch(request, path, caller) : list(request, path, caller)
   }
   const everything: Methods<EventPath> = { GET: listOrWatch }
   const watchPaths: Methods<EventPath> = { GET: watch }

@@ -63,7 +63,7 @@ describe('openApiService', () => {
     assert.equal(headers['vary'], 'Accept')
   })
 
-  test('without a hash, or with an outdated one, it is the same document, not to be kept', async () => {
+  test('outdated-openapi-hash: without a hash, or with an outdated one, it is the same document, not to be kept', async () => {
     const { body } = await ask(await urlOf('api/v1'))
     for (const url of ['/openapi/v3/api/v1', '/openapi/v3/api/v1?hash=FEED']) {
       const answer = await ask(url)
@@ -115,7 +115,7 @@ describe('openApiService', () => {
     await assert.rejects(ask('/openapi/v2', {}, 'POST'), { code: 405 })
   })
 
-  test('a group that is not served is a 404; other paths are left to others', async () => {
+  test('outdated-openapi-hash: a group that is not served is a 404; other paths are left to others', async () => {
     for (const path of ['/openapi/v3/apis/apps/v1', '/openapi/v3/apis', '/openapi/v3/x']) {
       await assert.rejects(ask(path), { code: 404 }, path)
     }

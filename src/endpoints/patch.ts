@@ -1,6 +1,7 @@
 import type { Event } from '../api/event.ts'
 import { eventType } from '../api/schema.ts'
 import { badRequest, StatusError } from '../api/status.ts'
+import { duplicateFields } from '../codec/duplicate-fields.ts'
 import { decodeEventTree } from '../codec/event-json.ts'
 import { eventTree } from '../codec/event-view.ts'
 import {
@@ -9,6 +10,8 @@ import {
   JsonSyntaxError,
   parseJson,
 } from '../codec/json-text.ts'
+import { PROBLEMS_MAX } from '../codec/struct-decoding.ts'
+import { goQuote } from '../lib/go-quote.ts'
 import { type Json, setMember } from '../lib/json.ts'
 import { applyJsonPatch, readJsonPatch } from '../registry/json-patch.ts'
 import { applyMergePatch } from '../registry/merge-patch.ts'
@@ -28,6 +31,7 @@ import {
   receiveBytes,
   type SentEvent,
 } from './sent-event.ts'
+import { withWarnings } from './warnings.ts'
 import { type FieldValidation, managerOf, readPatchOptions } from './write-options.ts'
 
 /**
@@ -56,7 +60,10 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
     }
     const admit = admitOnce(api, caller)
     const manager = (): string => managerOf(fieldManager, request.headers['user-agent'])
-    const event = await registry.patch({ namespace, name }, change, { isDryRun, admit, manager })
+    const event = await withWarnings(
+      () => warnings,
+      () => registry.patch({ namespace, name }, change, { isDryRun, admit, manager }),
+    )
     return eventResponse(200, form, event, warnings)
   }
 }
@@ -89,30 +96,41 @@ async function patchReading(
 function readPatch(body: Buffer, format: Exclude<PatchFormat, 'apply'>): Patch {
   try {
     const valuesMax = format === 'json' ? JSON_VALUES_MAX : EVENT_VALUES_MAX
-    const { value, duplicates } = parseJson(body.toString(), valuesMax)
-    const repeated = [...duplicates.values()].flatMap((names) =>
-      [...names].map((name) => `duplicate field "${name}"`),
-    )
+    const parsed = parseJson(body.toString(), valuesMax)
+    const { value } = parsed
+    const repeated = duplicateFields(parsed)
+    const problems = repeated.map((field) => `duplicate field ${goQuote(field)}`)
     switch (format) {
       case 'json': {
         const patch = readJsonPatch(value)
-        const unknown = patch.unknownFields.map((field) => `unknown field "${field}"`)
         return {
           apply: (document) => applyJsonPatch(document, patch),
-          problems: [...repeated, ...unknown].map((problem) => `json patch ${problem}`),
+          problems: operationProblems(repeated, patch.unknownFields),
         }
       }
       case 'merge':
-        return { apply: (document) => applyMergePatch(document, value), problems: repeated }
+        return { apply: (document) => applyMergePatch(document, value), problems }
       case 'strategic':
         return {
           apply: (document) => applyStrategicMerge(document, value, eventType),
-          problems: repeated,
+          problems,
         }
     }
   } catch (error) {
     throw refusalOf(error)
   }
+}
+
+/** What is unknown and repeated is told once, as unknown. */
+function operationProblems(
+  repeated: readonly string[],
+  unknown: readonly string[],
+): readonly string[] {
+  const known = repeated.filter((field) => !unknown.includes(field))
+  return [
+    ...known.map((field) => `json patch duplicate field ${goQuote(field)}`),
+    ...unknown.map((field) => `json patch unknown field ${goQuote(field)}`),
+  ]
 }
 
 /** The event as the patch leaves it, read as strictly as if it had been sent. */
@@ -126,11 +144,12 @@ function patched(
   setMember(metadata, 'resourceVersion', formatVersion(stored.version))
   try {
     const decoded = decodeEventTree(patch.apply(tree), options.group)
-    const problems = [...patch.problems, ...decoded.problems]
+    const problems = [...patch.problems, ...decoded.problems].slice(0, PROBLEMS_MAX)
     if (options.fieldValidation === 'Strict' && problems.length > 0) {
       throw unusable(`strict decoding error: ${problems.join(', ')}`)
     }
-    return acceptedEvent({ ...decoded, problems }, options.fieldValidation)
+    const when = ' after mutating admission happens'
+    return acceptedEvent({ ...decoded, problems }, options.fieldValidation, when)
   } catch (error) {
     // What cannot be read any more is the fault of the patch, not of a body.
     if (error instanceof StatusError && error.reason === 'BadRequest') throw unusable(error.message)

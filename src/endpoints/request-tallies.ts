@@ -6,11 +6,11 @@ import type { Attributes } from '../gate/attributes.ts'
 import type { Sent } from '../http/exchange.ts'
 
 /** Seconds; those of a Kubernetes API server, so that its dashboards fit. */
-export const DURATION_BUCKETS: readonly number[] = [
+const DURATION_BUCKETS: readonly number[] = [
   0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
   60,
 ]
-export const SIZE_BUCKETS: readonly number[] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]
+const SIZE_BUCKETS: readonly number[] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]
 
 /** What requests are told apart by. Only values from lists of ours, whatever strangers send. */
 export interface RequestLabels {

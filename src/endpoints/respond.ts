@@ -2,6 +2,7 @@ import type { StatusDetails, StatusError } from '../api/status.ts'
 import { type DocumentForm, documentBody } from '../codec/document.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import { errorForm } from './negotiate.ts'
+import { warningHeader } from './warnings.ts'
 
 /**
  * A Status as the body of an answer, with `Retry-After` when it says when to come back. It may repeat
@@ -9,6 +10,7 @@ import { errorForm } from './negotiate.ts'
  */
 export function statusResponse(request: Request, error: StatusError): Response {
   const response = documentResponse(error.code, errorForm(request), error.status())
+  const warning = warningHeader(error.warnings)
   const retryAfter = error.details?.retryAfterSeconds
   const isUnauthorized = error.reason === 'Unauthorized'
   return {
@@ -16,6 +18,7 @@ export function statusResponse(request: Request, error: StatusError): Response {
     headers: {
       ...response.headers,
       ...(isUnauthorized ? {} : { 'x-content-type-options': 'nosniff' }),
+      ...(warning === undefined ? {} : { warning }),
       ...(retryAfter === undefined ? {} : { 'retry-after': String(retryAfter) }),
     },
     closeConnection: isUnauthorized,

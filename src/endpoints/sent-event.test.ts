@@ -16,7 +16,7 @@ function request(body: Buffer): Request {
   }
 }
 
-test('sent events: a body that the datastore could not hold is refused unread', async () => {
+test('smaller-bodies: a body that the datastore could not hold is refused unread', async () => {
   const fits = Buffer.alloc(1_048_576)
   assert.equal((await receiveBody(request(fits))).bytes, fits)
   const tooLarge = Buffer.alloc(1_048_577)

@@ -68,9 +68,13 @@ export function readSentEvent(
   return acceptedEvent(decoded, options.fieldValidation)
 }
 
-/** Ignored or warned about, as the sender asked. */
-export function acceptedEvent(decoded: DecodedEvent, fieldValidation: FieldValidation): SentEvent {
-  const { meta: metadata, warning } = dedupOwnerReferences(decoded.event.metadata)
+/** Ignored or warned about, as the sender asked. `when` says what made it so, if it was not sent so. */
+export function acceptedEvent(
+  decoded: DecodedEvent,
+  fieldValidation: FieldValidation,
+  when?: string,
+): SentEvent {
+  const { meta: metadata, warning } = dedupOwnerReferences(decoded.event.metadata, when)
   return {
     event: metadata === decoded.event.metadata ? decoded.event : { ...decoded.event, metadata },
     warnings: [

@@ -1,3 +1,5 @@
+import { StatusError } from '../api/status.ts'
+
 /** All texts together; if they are longer, each is cut short and what still finds no room left out. */
 const TOTAL_MAX = 4096
 const SHORT_MAX = 256
@@ -12,6 +14,19 @@ export function warningHeader(texts: readonly string[]): string | undefined {
   const total = once.reduce((sum, text) => sum + text.length, 0)
   const shown = total <= TOTAL_MAX ? once : shortened(once)
   return shown.map((text) => `299 - "${escaped(text)}"`).join(', ')
+}
+
+/** Does the work; the refusal, if it comes to one, tells what the answer would have told. */
+export async function withWarnings<T>(
+  warnings: () => readonly string[],
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const texts = warnings()
+    throw error instanceof StatusError && texts.length > 0 ? error.withWarnings(texts) : error
+  }
 }
 
 function shortened(texts: readonly string[]): readonly string[] {

@@ -87,7 +87,7 @@ describe('entries of managedFields', () => {
     })
   }
 
-  test('are not read by the hundreds', () => {
+  test('owners-are-bounded: are not read by the hundreds', () => {
     const many = Array.from({ length: 129 }, (_, at) =>
       entry({ operation: 'Apply', manager: `m${at}` }),
     )
@@ -98,7 +98,7 @@ describe('entries of managedFields', () => {
     assert.equal(tooManyOwners().code, 413)
   })
 
-  test('are not read with more fields than any event has', () => {
+  test('owners-are-bounded: are not read with more fields than any event has', () => {
     const fields = (count: number): JsonObject =>
       Object.fromEntries(Array.from({ length: count }, (_, at) => [`f:${at}`, {}]))
     const half = entry({ fieldsV1: fields(2500) })

@@ -143,24 +143,15 @@ describe('an update', () => {
   })
 })
 
-describe('deleting many', () => {
-  test('ends when all have ended, with the first failure; what is gone already does not matter', async () => {
-    const ended: string[] = []
-    const registry = registryOf({
-      update: async (at) => {
-        await new Promise((resolve) => setImmediate(resolve))
-        ended.push(at.name)
-        const kind = at.name === 'gone' ? 'missing' : 'unavailable'
-        throw new StorageError({ kind, message: '', key: at })
-      },
-    })
-    const keys = ['gone', 'one', 'other'].map((name) => ({ namespace: 'a', name }))
+describe('a delete', () => {
+  test('finds nothing where there is another event than the one that was meant', async () => {
+    const { registry, changes } = await existing()
     const options = { isDryRun: false, preconditions: {} }
-    await assert.rejects(registry.deleteAll(keys, options), {
-      reason: 'ServiceUnavailable',
-      message: 'the datastore cannot be reached; part of it may have been done',
+    await assert.rejects(registry.delete(key, { ...options, isMeant: () => false }), {
+      reason: 'NotFound',
     })
-    assert.deepEqual(ended, ['gone', 'one', 'other'])
-    await registry.deleteAll(keys.slice(0, 1), options)
+    assert.deepEqual(changes, [])
+    await registry.delete(key, { ...options, isMeant: ({ fields }) => fields.reason === 'Tested' })
+    assert.deepEqual(changes, ['remove'])
   })
 })

@@ -3,7 +3,7 @@ import type { Event } from '../api/event.ts'
 import type { EventGroup } from '../api/event-groups.ts'
 import type { FieldError } from '../api/field-error.ts'
 import { generatedName, RandomSuffixes } from '../api/random-suffix.ts'
-import { badRequest, invalid, StatusError } from '../api/status.ts'
+import { badRequest, invalid, isStatus } from '../api/status.ts'
 import { encodeEvent } from '../codec/event-json.ts'
 import { StorageError } from '../storage/errors.ts'
 import { beginning, type Version } from '../storage/resource-version.ts'
@@ -64,6 +64,8 @@ export interface ChangeOptions extends WriteOptions {
 
 export interface DeleteOptions extends WriteOptions {
   readonly preconditions: Preconditions
+  /** Of another event than the one that was meant the delete knows nothing: it is not found. */
+  readonly isMeant?: (current: StoredEvent) => boolean
 }
 
 export interface Updated {
@@ -146,7 +148,7 @@ export class EventRegistry {
 
   /**
    * Makes of an event what `patch` makes of it, from the newest state however often that takes.
-   * `patch` must be pure.
+   * `patch` must be repeatable: what its last run made counts.
    */
   async patch(
     key: EventKey,
@@ -159,7 +161,7 @@ export class EventRegistry {
     })
   }
 
-  /** Makes of an event, or of nothing, what is applied. `apply` must be pure. */
+  /** Makes of an event, or of nothing, what is applied. `apply` must be repeatable as well. */
   async apply(
     key: EventKey,
     apply: Apply,
@@ -186,7 +188,9 @@ export class EventRegistry {
     let isGone = true
     let uid = ''
     const event = await this.#change(key, options, (current) => {
-      if (current === undefined) throw notFound(this.names, key.name)
+      if (current === undefined || options.isMeant?.(current.stored) === false) {
+        throw notFound(this.names, key.name)
+      }
       uid = current.old.metadata.uid ?? ''
       checkPreconditions(key, current, options.preconditions)
       const left = afterDelete(current.old, this.#timeNow())
@@ -197,31 +201,14 @@ export class EventRegistry {
     return { event, uid, isGone }
   }
 
-  /**
-   * Deletes each of them, all at once; those that are gone already do not matter. Fails with the
-   * first failure in their order when all have ended.
-   */
-  async deleteAll(keys: readonly EventKey[], options: DeleteOptions): Promise<void> {
-    const outcomes = await Promise.allSettled(keys.map((key) => this.delete(key, options)))
-    for (const outcome of outcomes) {
-      if (outcome.status === 'fulfilled' || isStatus(outcome.reason, 'NotFound')) continue
-      throw this.#ofSeveral(outcome.reason)
-    }
-  }
-
-  /** What is said of one change alone may not be true of all of them. */
-  #ofSeveral(error: unknown): unknown {
-    if (!(error instanceof StatusError && error.cause instanceof StorageError)) return error
-    return statusOfStorageError(error.cause, this.names, { isPart: true })
-  }
-
   /** A change to the newest state, or for a dry run what would become of it. */
   async #change(key: EventKey, options: WriteOptions, decide: Decide): Promise<ShownEvent> {
     let removed: Buffer | undefined
     const change = (stored: StoredEvent | undefined): Buffer | 'remove' => {
       removed = undefined
-      const { event, isRemoved } = decide(stored && { stored, old: readEvent(stored) })
-      const body = encodeEvent(event)
+      const current = stored && { stored, old: readEvent(stored) }
+      const { event, isRemoved } = decide(current)
+      const body = event === current?.old ? current.stored.body : encodeEvent(event)
       // The same bytes are the same event: nothing is to be written.
       if (stored !== undefined && !isRemoved && body.equals(stored.body)) return stored.body
       if (!isRemoved) return body
@@ -367,10 +354,6 @@ type Decide = (current: CurrentEvent | undefined) => Decision
 
 const MODIFIED =
   'the object has been modified; please apply your changes to the latest version and try again'
-
-function isStatus(error: unknown, reason: StatusError['reason']): boolean {
-  return error instanceof StatusError && error.reason === reason
-}
 
 function isBeingDeleted(current: StoredEvent | undefined): boolean {
   return current !== undefined && readEvent(current).metadata.deletionTimestamp !== undefined

@@ -63,7 +63,7 @@ export function preconditionFailed(name: string, why: string): StatusError {
   })
 }
 
-export function listExpired(): StatusError {
+function listExpired(): StatusError {
   return new StatusError('Expired', 'The resourceVersion for the provided list is too old.')
 }
 
@@ -86,18 +86,18 @@ export interface Attempt {
   readonly wanted?: Version | undefined
   /** Nothing was to be written, so that it may simply be tried again. */
   readonly isRead?: boolean | undefined
-  /** It was one change of several, and others may have been made. */
-  readonly isPart?: boolean | undefined
+  /** Of many events some were changed before it failed. */
+  readonly isPartlyDone?: boolean | undefined
 }
 
 /** What became of the storage's errors in the words of the API: the one place where that is said. */
 export function statusOfStorageError(
   error: StorageError,
   names: ResourceNames,
-  { wanted, isRead, isPart }: Attempt = {},
+  { wanted, isRead, isPartlyDone }: Attempt = {},
 ): StatusError {
+  const done = isPartlyDone === true ? PARTLY_DONE : 'nothing was done'
   const name = error.key?.name ?? ''
-  const done = isPart === true ? 'part of it may have been done' : 'nothing was done'
   switch (error.kind) {
     case 'missing':
       return notFound(names, name)
@@ -129,6 +129,7 @@ export function statusOfStorageError(
   }
 }
 
+const PARTLY_DONE = 'some of the events were deleted, repeat the request for the others'
 const KEPT_CHANGING = 'others kept changing the object for as long as this change was tried'
 
 function future(wanted: Version | undefined, error: StorageError): StatusError {

@@ -34,7 +34,7 @@ function entriesAfter(
 }
 
 describe('a change of an event that was never applied', () => {
-  test('gives it no owners, and does not even ask who makes it', () => {
+  test('managed-fields-begin-with-apply: gives it no owners, and does not even ask who makes it', () => {
     const change = { sent: [stored], writing: () => assert.fail('nobody needs to know') }
     const changed = { ...event, note: 'y' }
     assert.equal(tracked(changed, before(event), change), changed)

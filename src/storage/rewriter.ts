@@ -19,7 +19,7 @@ const retryAfterMs = 1_000
 /** What is to become of an event: other bytes, nothing at all, or what it is. */
 export type Intent = Buffer | 'delete' | 'keep'
 
-/** Pure: it runs once per attempt. What it throws is the answer. */
+/** Runs once per attempt, and the last run counts. What it throws is the answer. */
 export type Decide = (current: StoredEvent | undefined) => Intent
 
 export interface RewriterOptions {

@@ -131,13 +131,13 @@ export interface EventWatch<Item = WatchItem> extends AsyncIterable<WatchBatch<I
 }
 
 /**
- * What an update makes of an event; `current` is undefined when there is none. Must be pure: it
- * runs once per attempt. Returning undefined, or `current.body` itself, means that nothing is to be
+ * What an update makes of an event; `current` is undefined when there is none. Must be repeatable:
+ * it runs once per attempt, and the last run counts. Returning undefined, or `current.body` itself, means that nothing is to be
  * written, `remove` that the event is to go; what it throws comes out unchanged.
  */
 export type Change = (current: StoredEvent | undefined) => Buffer | 'remove' | undefined
 
-/** Sees the event about to go and throws to keep it. Must be pure as well. */
+/** Sees the event about to go and throws to keep it. Must be repeatable as well. */
 export type Guard = (current: StoredEvent) => void
 
 /**

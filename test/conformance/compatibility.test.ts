@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
@@ -8,7 +8,7 @@ import { inCallerNames } from './caller-fields.ts'
 import { loadRecording, type Step, SUITES } from './recording.ts'
 
 const root = join(import.meta.dirname, '../..')
-const page = readFileSync(join(root, 'docs/compatibility.md'), 'utf8')
+const page = textOf('docs/compatibility.md')
 
 interface Row {
   readonly id: string
@@ -24,6 +24,10 @@ const rows: readonly Row[] = page
     id: names(cells[1])[0] ?? '',
     shownBy: names(cells.at(-2)),
   }))
+
+function textOf(file: string): string {
+  return readFileSync(join(root, file), 'utf8')
+}
 
 function names(cell = ''): readonly string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
@@ -56,13 +60,18 @@ test('every difference of a step has its row in docs/compatibility.md', () => {
   assert.equal(new Set(ids).size, ids.length)
 })
 
-test('every row of docs/compatibility.md names the suites that show it, or a test that does', () => {
+test('every row of docs/compatibility.md names the suites that show it, or a test that names it', () => {
   assert.notEqual(rows.length, 0)
   for (const { id, shownBy } of rows) {
     const files = shownBy.filter((name) => name.includes('/'))
     const suites = shownBy.filter((name) => !name.includes('/'))
     assert.notEqual(shownBy.length, 0, id)
     assert.deepEqual(suites, [...(used.get(id) ?? [])].sort(), id)
-    for (const file of files) assert.ok(existsSync(join(root, file)), `${id}: ${file}`)
+    for (const file of files)
+      assert.ok(textOf(file).includes(id), `${id}: ${file} says nothing of it`)
   }
+})
+
+test('every suite is played', () => {
+  assert.match(textOf('test/conformance/conformance.test.ts'), /^ {2}playAll\(SUITES\)$/m)
 })

@@ -34,7 +34,7 @@ function watchStatus(server: Tidings, path: string): { stop(): Promise<number[]>
 }
 
 describe('the datastore goes away and comes back', () => {
-  test('paused: readyz red within 3 s and green within 5 s of going on, livez green throughout', async () => {
+  test('livez-asks-about-us: paused: readyz red within 3 s and green within 5 s of going on, livez green throughout', async () => {
     await using etcd = await startEtcd()
     await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints[0]}`])
     await server.until('/readyz', isGreen, 10_000)

@@ -30,7 +30,7 @@ export class OverSocket implements Target, AsyncDisposable {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-fuzz-'))
     stack.defer(() => rm(folder, { recursive: true, force: true }))
     const tokenFile = join(folder, 'tokens.csv')
-    await writeFile(tokenFile, `${TOKEN},fuzz,1\n`)
+    await writeFile(tokenFile, `${TOKEN},fuzz,1,system:masters\n`)
     const flags = [`--etcd-servers=${etcd.endpoints[0]}`, `--token-auth-file=${tokenFile}`]
     const server = stack.use(await Tidings.start(flags))
     await server.until('/readyz', ({ status }) => status === 200, 10_000)

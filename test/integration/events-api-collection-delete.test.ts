@@ -122,24 +122,109 @@ describe('collection delete', () => {
   })
 
   test('what is created meanwhile stays, also under names that came free', async () => {
-    await api.fill('busy', 2_000)
+    const count = 2_000
+    await api.fill('busy', count)
     const created: string[] = []
-    const creating = again(async (round) => {
-      const body = makeEvent('busy', `new-${String(round).padStart(5, '0')}`)
-      assert.equal((await api.call({ method: 'POST', at: 'busy', body })).status, 201)
-      created.push(body.metadata.name)
+    const post = async (name: string): Promise<number> =>
+      (await api.call({ method: 'POST', at: 'busy', body: makeEvent('busy', name) })).status
+    // From the front, as soon as the delete has been there.
+    const following = again(async () => {
+      const name = nameOf(created.length)
+      if ((await post(name)) === 201) created.push(name)
     })
-    await eventually('some are there', () => created.length > 3)
-    const first = created.length
-    const done = await deleteAll('busy')
-    assert.equal(done.status, 200)
-    await creating.stop()
+    // From the back, before it comes there.
+    const replaced: string[] = []
+    const meeting = again(async (round) => {
+      const name = nameOf(count - 1 - round)
+      const { status } = await api.call({ method: 'DELETE', at: `busy/${name}` })
+      if (status === 200 && (await post(name)) === 201) replaced.push(name)
+    })
+    await eventually('some are there', () => replaced.length > 3)
+    assert.equal(created.length, 0)
+    // Those that were there when it began may go, and it takes a moment to begin.
+    const early = replaced.length + 5
+    // Two of them, so that one comes where the other has been.
+    const answers = await Promise.all([deleteAll('busy'), deleteAll('busy')])
+    await Promise.all([following.stop(), meeting.stop()])
+    assert.deepEqual(
+      answers.map(({ status }) => status),
+      [200, 200],
+    )
+    assert.ok(created.length > 3, `${created.length} names were used again`)
+    assert.ok(replaced.length > early, `${replaced.length} were replaced`)
     const left = await names('busy')
-    assert.ok(left.every((name) => name.startsWith('new-')))
-    // Those that were there when it began may have gone; of the others none.
-    const began = created.length - left.length
-    assert.ok(began >= first && began < created.length)
-    assert.deepEqual(left, created.slice(began))
+    assert.deepEqual(
+      [...created, ...replaced.slice(early)].filter((name) => !left.includes(name)),
+      [],
+    )
+  })
+
+  test('what is relabelled meanwhile is not what was asked for', async () => {
+    const count = 2_000
+    await api.fill('relabelled', count, () => ({ labels: { of: 'one' } }))
+    const changed: string[] = []
+    const headers = { 'content-type': 'application/merge-patch+json' }
+    const deleting = deleteAll('relabelled', { labelSelector: 'of=one' })
+    const changing = again(async (round) => {
+      const name = nameOf(count - 1 - round)
+      const at = `relabelled/${name}`
+      const body = { metadata: { labels: { of: 'other' } } }
+      if ((await api.call({ method: 'PATCH', at, headers, body })).status === 200) {
+        changed.push(name)
+      }
+    })
+    assert.equal((await deleting).status, 200)
+    await changing.stop()
+    assert.ok(changed.length > 3)
+    assert.deepEqual(await names('relabelled'), changed.toReversed())
+  })
+
+  test('a client that hangs up stops nothing', async () => {
+    await api.fill('abandoned', 2_000)
+    const client = new AbortController()
+    const deleting = api.call({ method: 'DELETE', at: 'abandoned', signal: client.signal })
+    await eventually('it has begun', async () => (await names('abandoned')).length < 2_000)
+    assert.notEqual((await names('abandoned')).length, 0)
+    client.abort()
+    await deleting
+    assert.deepEqual(await names('abandoned'), [])
+  })
+
+  test('many at once leave room for what others write', async () => {
+    const spaces = Array.from({ length: 24 }, (_, index) => `crowd-${index}`)
+    for (const space of spaces) await api.fill(space, 500)
+    const codes: number[] = []
+    const creating = again(async (round) => {
+      const body = makeEvent('beside-many', `e-${round}`)
+      codes.push((await api.call({ method: 'POST', at: 'beside-many', body })).status)
+    })
+    const answers = await Promise.all(spaces.map((space) => deleteAll(space)))
+    await creating.stop()
+    assert.deepEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
+    assert.deepEqual(new Set(codes), new Set([201]))
+    // Of 12,000 deletes at most some hundred are ahead of anybody.
+    assert.ok(codes.length > 30, `only ${codes.length} were written meanwhile`)
+  })
+
+  test('large events do not hold up everybody else', async () => {
+    const pairs = Array.from({ length: 2_500 }, (_, index) => [
+      `example.com/label-${index}`,
+      'some value',
+    ])
+    const labels = Object.fromEntries(pairs)
+    await api.fill('large', 200, () => ({ labels }))
+    let longest = 0
+    let last = process.threadCpuUsage()
+    const turning = again(async () => {
+      await turn()
+      const { user, system } = process.threadCpuUsage(last)
+      last = process.threadCpuUsage()
+      longest = Math.max(longest, (user + system) / 1000)
+    })
+    assert.equal((await deleteAll('large')).status, 200)
+    await turning.stop()
+    // By the clock of this thread, as other processes have their moments too.
+    assert.ok(longest < 50, `one turn of the event loop took ${longest} ms`)
   })
 
   test('two at once do not get in each other’s way', async () => {
@@ -152,3 +237,8 @@ describe('collection delete', () => {
     assert.deepEqual(await names('twice'), [])
   })
 })
+
+/** As `fill` names them. */
+function nameOf(index: number): string {
+  return `e-${String(index).padStart(6, '0')}`
+}

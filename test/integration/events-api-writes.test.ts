@@ -249,6 +249,15 @@ describe('writes', () => {
     })
   })
 
+  test('namespaces-need-not-exist: one is there with its first event', async () => {
+    const { json: before } = await api.call({ at: 'never-heard-of' })
+    assert.deepEqual(before.items, [])
+    const { status } = await create('never-heard-of', 'e')
+    assert.equal(status, 201)
+    const { json: after } = await api.call({ at: 'never-heard-of' })
+    assert.equal(after.items.length, 1)
+  })
+
   test('names that are made up are all different, and all are found', async () => {
     const namespace = 'generated'
     const event = eventWith(namespace, '', { generateName: 'pod-', name: undefined })

@@ -1,0 +1,210 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { eventsGroup } from '../api/event-groups.ts'
+import { StatusError } from '../api/status.ts'
+import type { Caller } from '../gate/gate.ts'
+import type { Request, Response } from '../http/exchange.ts'
+import { versionOfChange } from '../storage/resource-version.ts'
+import type { Change, EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import { StoredBody } from '../storage/stored-form.ts'
+import { eventsService } from './events-service.ts'
+import { statusResponse } from './respond.ts'
+
+const event = {
+  metadata: { name: 'e', namespace: 'n', uid: 'u', creationTimestamp: '2026-01-01T00:00:00Z' },
+  eventTime: '2026-01-02T03:04:05.678901Z',
+  action: 'Binding',
+  reason: 'Scheduled',
+  type: 'Normal',
+  reportingController: 'example.com/scheduler',
+  reportingInstance: 'scheduler-0',
+  regarding: { kind: 'Pod', namespace: 'n', name: 'web-0' },
+}
+
+function storedAs(key: EventKey, body: Buffer): StoredEvent {
+  const versionOffset = '{"metadata":{'.length
+  const version = versionOfChange(7, 0)
+  return new StoredBody({ key, body, version, versionOffset, writtenAtMs: 0 })
+}
+
+/** Where there is always that event. */
+const storage: Pick<EventStorage, 'update' | 'create'> = {
+  create: async (key, body) => storedAs(key, body),
+  update: async (key, change: Change) => {
+    const outcome = change(storedAs(key, Buffer.from(JSON.stringify(event))))
+    assert.ok(outcome instanceof Buffer)
+    return storedAs(key, outcome)
+  },
+}
+
+interface Sent {
+  readonly method?: string
+  readonly type?: string
+  readonly query?: string
+  /** What is no text goes out as JSON. */
+  readonly body: unknown
+}
+
+interface Answer {
+  readonly status: number
+  readonly warnings: readonly string[]
+  readonly message: string
+}
+
+const MERGE = 'application/merge-patch+json'
+const JSON_PATCH = 'application/json-patch+json'
+const STRATEGIC = 'application/strategic-merge-patch+json'
+
+async function send({ method = 'PATCH', type = MERGE, query = '', body }: Sent): Promise<Answer> {
+  const collection = '/apis/events.k8s.io/v1/namespaces/n/events'
+  const path = method === 'POST' ? collection : `${collection}/e`
+  const service = eventsService({
+    storage: storage as EventStorage,
+    group: eventsGroup('events.k8s.io'),
+  })
+  const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
+  const request = {
+    method,
+    path,
+    query: new URLSearchParams(query),
+    headers: { 'content-type': type },
+    signal: new AbortController().signal,
+    body: async () => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
+  } as Partial<Request> as Request
+  const response = await answerTo(request, () => service.find(path)?.(request, caller))
+  const warnings = response.headers['warning']
+    ?.split(', 299')
+    .map((text) => text.replaceAll('\\', ''))
+  return {
+    status: response.status,
+    warnings: warnings?.map((text) => text.replace(/^(299)? - "(.*)"$/, '$2')) ?? [],
+    message: JSON.parse(Buffer.from(response.body as Buffer).toString()).message,
+  }
+}
+
+async function answerTo(
+  request: Request,
+  answer: () => Promise<Response> | undefined,
+): Promise<Response> {
+  try {
+    const response = await answer()
+    assert.ok(response)
+    return response
+  } catch (error) {
+    assert.ok(error instanceof StatusError)
+    return statusResponse(request, error)
+  }
+}
+
+describe('names that a patch repeats', () => {
+  const labels = '{"metadata":{"labels":{"a":"1","a":"2"}},"metadata":{"labels":{"b":"1","b":"2"}}}'
+
+  test('are told with where they are', async () => {
+    for (const type of [MERGE, STRATEGIC]) {
+      const { status, warnings } = await send({ type, body: labels })
+      assert.equal(status, 200)
+      assert.deepEqual(warnings, [
+        'duplicate field "metadata"',
+        'duplicate field "metadata.labels.b"',
+      ])
+    }
+    const operations = '[{"op":"test","op":"add","path":"/foo","value":{"x":{"y":1,"y":2}}}]'
+    const { warnings } = await send({ type: JSON_PATCH, body: operations })
+    assert.deepEqual(warnings, [
+      'json patch duplicate field "[0].op"',
+      'json patch duplicate field "[0].value.x.y"',
+      'unknown field "foo"',
+    ])
+  })
+
+  test('are told once when they are unknown as well', async () => {
+    const body = '[{"op":"add","path":"/note","value":"x","foo":1,"foo":2}]'
+    const { status, message } = await send({
+      type: JSON_PATCH,
+      body,
+      query: 'fieldValidation=Strict',
+    })
+    assert.equal(status, 422)
+    assert.match(message, /strict decoding error: json patch unknown field "\[0\].foo"$/)
+  })
+
+  test('are refused where the sender is strict, a hundred of them and each cut short', async () => {
+    const name = 'x'.repeat(1_000)
+    const repeated = Array.from({ length: 400 }, (_, index) => `"${index}${name}":1`)
+    const inner = `{${[...repeated, ...repeated].join(',')}}`
+    const body = `${`{"${name}":`.repeat(150)}${inner}${'}'.repeat(150)}`
+    const { status, message } = await send({ body, query: 'fieldValidation=Strict' })
+    assert.equal(status, 422)
+    assert.equal(message.match(/duplicate field/g)?.length, 100)
+    assert.ok(message.length < 60_000, `${message.length} characters`)
+  })
+})
+
+describe('warnings', () => {
+  const owner = { apiVersion: 'v1', kind: 'Pod', name: 'p', uid: 'u1' }
+  const metadata = { ownerReferences: [owner, owner] }
+  const rest =
+    'API server dedups owner references in 1.20+, and may reject such requests as early as 1.24; please fix your requests; duplicate UID(s) observed: u1'
+
+  test('of repeated owners say when they were found', async () => {
+    const patched = await send({ body: { metadata } })
+    assert.deepEqual(patched.warnings, [
+      `.metadata.ownerReferences contains duplicate entries after mutating admission happens; ${rest}`,
+    ])
+    const body = { ...event, metadata: { name: 'e', ...metadata } }
+    const created = await send({ method: 'POST', type: 'application/json', body })
+    assert.equal(created.status, 201)
+    assert.deepEqual(created.warnings, [
+      `.metadata.ownerReferences contains duplicate entries; ${rest}`,
+    ])
+  })
+
+  test('come with refusals, too, once the body has been read', async () => {
+    const warnings = ['unknown field "foo"']
+    const body = { ...event, foo: 1, note: 'n'.repeat(1_025) }
+    for (const method of ['POST', 'PUT', 'PATCH']) {
+      const type = method === 'PATCH' ? MERGE : 'application/json'
+      const refused = await send({ method, type, body })
+      assert.deepEqual([refused.status, refused.warnings], [422, warnings], method)
+      const misplaced = { ...event, foo: 1, metadata: { ...event.metadata, namespace: 'other' } }
+      const misled = await send({ method, type, body: misplaced })
+      assert.deepEqual([misled.status, misled.warnings], [400, warnings], method)
+      const strict = await send({ method, type, body, query: 'fieldValidation=Strict' })
+      assert.deepEqual(strict.warnings, [], method)
+    }
+  })
+})
+
+describe('too many values', () => {
+  const many = `[${'1,'.repeat(80_000)}1]`
+  const applied = 'application/apply-patch+yaml'
+
+  test('smaller-bodies: are a 413 in events, patches and the options of deletes', async () => {
+    const json = 'application/json'
+    for (const sent of [
+      { method: 'POST', type: json, body: `{"foo":${many}}` },
+      { method: 'POST', type: 'application/yaml', body: `{"foo":${many}}` },
+      { method: 'PUT', type: json, body: `{"foo":${many}}` },
+      { method: 'PATCH', type: MERGE, body: `{"foo":${many}}` },
+      { method: 'PATCH', type: STRATEGIC, body: `{"foo":${many}}` },
+      { method: 'PATCH', type: applied, body: `{"foo":${many}}`, query: 'fieldManager=x' },
+      { method: 'DELETE', type: json, body: `{"foo":${many}}` },
+    ]) {
+      const { status, message } = await send(sent)
+      const which = `${sent.method} ${sent.type}`
+      assert.equal(status, 413, which)
+      assert.equal(message, 'Request entity too large: limit is 20000 names and values', which)
+    }
+    const { status, message } = await send({ type: JSON_PATCH, body: many })
+    assert.equal(status, 413)
+    assert.match(message, /limit is 80000 names and values/)
+  })
+
+  test('smaller-bodies: one that is too deep is a 400', async () => {
+    const body = `{"foo":${'['.repeat(201)}${']'.repeat(201)}}`
+    for (const method of ['POST', 'PUT', 'PATCH', 'DELETE']) {
+      const type = method === 'PATCH' ? MERGE : 'application/json'
+      assert.equal((await send({ method, type, body })).status, 400, method)
+    }
+  })
+})
