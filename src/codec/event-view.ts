@@ -18,11 +18,10 @@ export function viewOf(group: EventGroup): EventView {
     apiVersion,
     isAsStored,
     body: (body) => (isAsStored ? body : Buffer.from(encoder.text(inGroup(readEncoded(body))))),
-    message: (shown: ShownEvent) =>
-      encodeStruct(group.type, {
-        ...inGroup(readEncoded(shown.body)),
-        metadata: metadataOf(shown),
-      }),
+    message: ({ body, version }: ShownEvent) => {
+      const event = readEncoded(body)
+      return encodeStruct(group.type, { ...inGroup(event), metadata: metadataOf(event, version) })
+    },
   }
 }
 

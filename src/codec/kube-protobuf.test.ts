@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { coreEventType } from '../api/core-schema.ts'
 import { eventType } from '../api/schema.ts'
+import { StatusError } from '../api/status.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { opened, sealed, sealedDocument } from './kube-protobuf.ts'
 import { statusType } from './meta-types.ts'
@@ -75,6 +76,25 @@ describe('Kubernetes protobuf', () => {
     assert.deepEqual(decodeStruct(eventType, more, valuesMax), event)
   })
 
+  test('a message that is there twice is one', () => {
+    const parts = [{ metadata: { name: 'a' } }, { metadata: { labels: { b: '1' } } }]
+    const bytes = Buffer.concat(parts.map((part) => encodeStruct(eventType, part)))
+    const metadata = { name: 'a', labels: { b: '1' } }
+    assert.deepEqual(decodeStruct(eventType, bytes, valuesMax), { metadata })
+  })
+
+  test('hostile envelopes and fields end quickly', () => {
+    const mebibyte = 1024 * 1024
+    const empty = Buffer.alloc(mebibyte, Buffer.from([0x0a, 0x00]))
+    const unknown = Buffer.alloc(mebibyte, Buffer.from([0x9a, 0x06, 0x00]))
+    const before = process.threadCpuUsage()
+    assert.throws(() => opened(Buffer.concat([Buffer.from('k8s\0'), empty])), ProtobufError)
+    assert.throws(() => decodeStruct(eventType, unknown, valuesMax), StatusError)
+    assert.throws(() => decodeStruct(eventType, empty, valuesMax), StatusError)
+    const { user } = process.threadCpuUsage(before)
+    assert.ok(user < 50_000, `${user} microseconds`)
+  })
+
   test('what is not in an envelope is refused', () => {
     for (const bytes of ['', 'k8s', '{}', 'k8s\0\x0a\xff']) {
       assert.throws(() => opened(Buffer.from(bytes, 'latin1')), ProtobufError)
@@ -105,8 +125,9 @@ describe('Kubernetes protobuf', () => {
           try {
             decodeStruct(type, b, valuesMax)
             opened(sealed({ kind: 'Event', apiVersion: 'v1' }, b))
+            opened(Buffer.concat([Buffer.from('k8s\0'), b]))
           } catch (error) {
-            assert.ok(error instanceof ProtobufError, String(error))
+            assert.ok(error instanceof ProtobufError || error instanceof StatusError, String(error))
           }
         },
       ),

@@ -12,6 +12,8 @@ const MAGIC: Buffer = Buffer.from([0x6b, 0x38, 0x73, 0x00])
 const WIRE_BYTES = 2
 /** Its two names and nothing else. */
 const TYPE_VALUES_MAX = 16
+/** There are four; a client may have more of its own. */
+const ENVELOPE_FIELDS_MAX = 16
 
 const typeMetaType: StructType = new StructType('TypeMeta', [
   { name: 'apiVersion', number: 1, type: 'string', doc: 'Group and version.' },
@@ -48,14 +50,15 @@ export function opened(bytes: Buffer): Sealed {
       'provided data does not appear to be a protobuf message, expected prefix [107 56 115 0]',
     )
   }
-  let type: JsonObject = {}
+  let type: Buffer = Buffer.alloc(0)
   let raw: Buffer = Buffer.alloc(0)
   try {
     const reader = new Reader(bytes.subarray(MAGIC.length))
-    while (reader.next()) {
+    for (let fields = 0; reader.next(); fields++) {
+      if (fields === ENVELOPE_FIELDS_MAX) throw new ProtobufError('too many fields in an envelope')
       const isBytes = reader.wireType === WIRE_BYTES
       if (reader.field === 1 && isBytes) {
-        type = decodeStruct(typeMetaType, reader.bytes(), TYPE_VALUES_MAX)
+        type = reader.bytes()
       } else if (reader.field === 2 && isBytes) raw = reader.bytes()
       else reader.skip()
     }
@@ -63,7 +66,11 @@ export function opened(bytes: Buffer): Sealed {
     if (error instanceof RangeError) throw new ProtobufError(error.message)
     throw error
   }
-  const { apiVersion = '', kind = '' } = type as Partial<TypeMeta>
+  const { apiVersion = '', kind = '' } = decodeStruct(
+    typeMetaType,
+    type,
+    TYPE_VALUES_MAX,
+  ) as Partial<TypeMeta>
   return { apiVersion, kind, raw }
 }
 

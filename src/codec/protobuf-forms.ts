@@ -2,6 +2,7 @@
  * Events as Kubernetes protobuf. What is stored is JSON, so each is read and written anew; in a watch
  * that happens once for all who get it.
  */
+import type { Event } from '../api/event.ts'
 import type { Status } from '../api/status.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { BackwardWriter } from '../lib/protobuf.ts'
@@ -41,13 +42,14 @@ function messageOf(view: EventView, { as, metaVersion }: Representation): Messag
   return {
     one: { apiVersion, kind: 'PartialObjectMetadata' },
     list: { apiVersion, kind: 'PartialObjectMetadataList' },
-    encode: (event) => encodeStruct(partialObjectType, { metadata: metadataOf(event) }),
+    encode: ({ body, version }) =>
+      encodeStruct(partialObjectType, { metadata: metadataOf(readEncoded(body), version) }),
   }
 }
 
-/** With its version, which is not stored with it. */
-export function metadataOf({ body, version }: ShownEvent): JsonObject {
-  const metadata = readEncoded(body).metadata as unknown as JsonObject
+/** Of an event that has been read, with its version, which is not stored with it. */
+export function metadataOf(event: Event, version: ShownEvent['version']): JsonObject {
+  const metadata = event.metadata as unknown as JsonObject
   return version === undefined ? metadata : { ...metadata, resourceVersion: formatVersion(version) }
 }
 

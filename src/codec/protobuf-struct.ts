@@ -7,7 +7,7 @@ import { type Field, type ScalarKind, StructType } from '../api/schema.ts'
 import { type Instant, instantOfTime, timeOfInstant } from '../api/time.ts'
 import { isObject, type Json, type JsonObject, setMember } from '../lib/json.ts'
 import { BackwardWriter, Reader } from '../lib/protobuf.ts'
-import { tooManyValues } from './json-text.ts'
+import { parseJson, tooManyValues } from './json-text.ts'
 import { jsonOf, sortedNames } from './json-write.ts'
 
 /** What is wrong with bytes that should be a message. */
@@ -137,10 +137,11 @@ class StructReader {
     this.#valuesMax = valuesMax
   }
 
-  struct(type: StructType): JsonObject {
+  /** A message that is there twice is one: the second adds to the first. */
+  struct(type: StructType, result: JsonObject = {}): JsonObject {
     const reader = this.#reader
-    const result: JsonObject = {}
     while (reader.next()) {
+      if (++this.#values > this.#valuesMax) throw tooManyValues(this.#valuesMax)
       const field = type.byNumber(reader.field)
       if (field === undefined) reader.skip()
       else this.#field(field, result)
@@ -150,9 +151,6 @@ class StructReader {
   }
 
   #field(field: Field, result: JsonObject): void {
-    if (++this.#values > this.#valuesMax) {
-      throw tooManyValues(this.#valuesMax)
-    }
     const isNumber = field.type === 'int32' || field.type === 'int64' || field.type === 'bool'
     if (this.#reader.wireType !== (isNumber ? WIRE_NUMBER : WIRE_BYTES)) {
       throw new ProtobufError(`wrong wireType = ${this.#reader.wireType} for field ${field.name}`)
@@ -160,8 +158,10 @@ class StructReader {
     const { type } = field
     if (type === 'stringMap') this.#mapEntry(field, result)
     else if (typeof type === 'string') result[field.name] = this.#scalar(type) ?? null
-    else if ('struct' in type) result[field.name] = this.#message(type.struct)
-    else {
+    else if ('struct' in type) {
+      const before = result[field.name]
+      result[field.name] = this.#message(type.struct, isObject(before) ? before : {})
+    } else {
       const list = (result[field.name] ?? []) as Json[]
       const isMessage = type.listOf instanceof StructType
       list.push(isMessage ? this.#message(type.listOf as StructType) : this.#text())
@@ -169,9 +169,9 @@ class StructReader {
     }
   }
 
-  #message(type: StructType): JsonObject {
+  #message(type: StructType, before: JsonObject = {}): JsonObject {
     const outer = this.#reader.enter()
-    const message = this.struct(type)
+    const message = this.struct(type, before)
     this.#reader.leave(outer)
     return message
   }
@@ -209,7 +209,11 @@ class StructReader {
   #instant(type: 'time' | 'microTime'): string | undefined {
     const bytes = this.#reader.bytes()
     if (bytes.length === 0) return undefined
-    const { seconds = 0, nanos = 0 } = decodeStruct(instantType, bytes, 2) as Partial<Instant>
+    const { seconds = 0, nanos = 0 } = decodeStruct(
+      instantType,
+      bytes,
+      this.#valuesMax - this.#values,
+    ) as Partial<Instant>
     try {
       return timeOfInstant({ seconds, nanos }, type)
     } catch (error) {
@@ -217,13 +221,14 @@ class StructReader {
     }
   }
 
+  /** What cannot be read is as good as nothing: nobody looks into it but us. */
   #raw(): Json | undefined {
     const { raw } = this.#message(rawType) as { raw?: string }
     if (raw === undefined) return undefined
     try {
-      return JSON.parse(raw) as Json
+      return parseJson(raw, this.#valuesMax - this.#values).value
     } catch {
-      throw new ProtobufError('the raw fields of an entry are not JSON')
+      return undefined
     }
   }
 }

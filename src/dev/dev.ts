@@ -56,8 +56,8 @@ export function devBanner(parts: {
   return `
 tidings is up, in front of a private etcd:
 
-  ${base}
-  ${etcd.endpoint}
+  tidings  ${base}
+  etcd     ${etcd.endpoint}
 
 In another terminal:
 

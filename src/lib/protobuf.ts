@@ -134,9 +134,11 @@ export class Reader {
       case 1:
         this.#at += 8
         break
-      case 2:
-        this.bytes()
+      case 2: {
+        const length = this.#length()
+        this.#at += length
         break
+      }
       case 5:
         this.#at += 4
         break

@@ -129,6 +129,7 @@ describe('what is no set of fields', () => {
     ['a position that is no number', { 'i:-1': {} }],
     ['a leaf that is no object', { 'f:note': true }],
     ['more levels than an object has', deep],
+    ['a value beyond all measure', { [`v:${'['.repeat(200_000)}${']'.repeat(200_000)}`]: {} }],
   ]
   for (const [what, fields] of wrong) {
     test(`${what} is not read`, () => assert.equal(fieldSetOfV1(fields), undefined))

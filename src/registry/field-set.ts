@@ -155,6 +155,9 @@ function innerOfV1(tree: Json | undefined, depth: number): FieldSet | undefined 
   return set
 }
 
+/** Longer than any uid or finalizer. */
+const STEP_LENGTH_MAX = 1024
+
 /** One way to write each step, so that equal steps are equal texts; undefined for what is none. */
 function canonicalStep(name: string): string | undefined {
   const rest = name.slice(2)
@@ -176,7 +179,9 @@ function canonicalStep(name: string): string | undefined {
   }
 }
 
+/** Undefined for what is no JSON, or more of it than the keys and values of lists are. */
 function parsed(text: string): Json | undefined {
+  if (text.length > STEP_LENGTH_MAX) return undefined
   try {
     return JSON.parse(text)
   } catch {

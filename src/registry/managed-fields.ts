@@ -40,7 +40,7 @@ const UPDATERS_MAX = 10
 /** All of them; an event that is applied by more than a few has gone wrong somewhere. */
 const OWNERS_MAX = 128
 /** Of all owners together. Every write goes through all of them, while others wait. */
-const FIELDS_MAX = 5000
+const FIELDS_MAX = 2000
 const MANAGER_BYTES_MAX = 128
 const TEXT_LENGTH_MAX = 256
 

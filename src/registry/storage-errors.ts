@@ -115,7 +115,7 @@ export function statusOfStorageError(
     case 'unavailable':
       return unavailable(`the datastore cannot be reached; ${done}`, 1, error)
     case 'timeout':
-      return timedOut({ ...(isRead === true ? { retryAfterSeconds: 1 } : {}), cause: error })
+      return isRead === true ? timedOut({ retryAfterSeconds: 1, cause: error }) : inDoubt(error)
     case 'overloaded':
       return tooManyRequests(
         `the datastore has more to do than it can; ${done}`,
@@ -130,6 +130,15 @@ export function statusOfStorageError(
 }
 
 const PARTLY_DONE = 'some of the events were deleted, repeat the request for the others'
+/** Whoever repeats such a write may do it twice, so nobody is told when to. */
+function inDoubt(cause: StorageError): StatusError {
+  return new StatusError(
+    'Timeout',
+    'Timeout: the datastore did not answer in time; the write may have happened, or may yet: look before repeating it',
+    { details: {}, cause },
+  )
+}
+
 const KEPT_CHANGING = 'others kept changing the object for as long as this change was tried'
 
 function future(wanted: Version | undefined, error: StorageError): StatusError {
