@@ -9,10 +9,12 @@ import type { Log } from './lib/log.ts'
 import type { Options } from './options/options.ts'
 import { limitsObserver, showLimits, showRequests } from './request-metrics.ts'
 
-/** What else is served besides events. */
-const REVIEWS = [
+/** What else is served besides events of our own group. */
+const OTHERS = [
+  '/v1/events',
   'authentication.k8s.io/v1/selfsubjectreviews',
   'authorization.k8s.io/v1/selfsubjectaccessreviews',
+  'authorization.k8s.io/v1/selfsubjectrulesreviews',
 ]
 
 export interface Admission {
@@ -37,7 +39,7 @@ export async function openAdmission(
     observer: limitsObserver(registry),
   })
   showLimits(limits, registry)
-  const tallies = new RequestTallies([`${options.eventsGroup}/v1/events`, ...REVIEWS])
+  const tallies = new RequestTallies([`${options.eventsGroup}/v1/events`, ...OTHERS])
   showRequests(tallies, registry)
   const eventLimits = await eventLimitsOf(options, registry, log)
   return {

@@ -1,7 +1,7 @@
 import { type StatusError, timedOut } from '../api/status.ts'
 import type { AuditedBodies, AuditTrail } from '../gate/auditor.ts'
 import type { Chunk, Request, Response } from '../http/exchange.ts'
-import { ExchangeError } from '../http/exchange.ts'
+import { ExchangeError, isStream } from '../http/exchange.ts'
 import {
   type KeptBody,
   keptBody,
@@ -134,8 +134,4 @@ function isLate({ signal }: Request): boolean {
   return (
     signal.aborted && signal.reason instanceof ExchangeError && signal.reason.kind === 'timeout'
   )
-}
-
-function isStream(body: Response['body']): body is AsyncIterable<Chunk> {
-  return typeof body !== 'string' && !(body instanceof Uint8Array)
 }

@@ -142,6 +142,11 @@ describe('selfReviewsService', () => {
     await assert.rejects(post(ACCESS, { spec: 7 }), rest)
     await assert.rejects(post(ACCESS, { spec: { resourceAttributes: { verb: 7 } } }), rest)
     await assert.rejects(post(ACCESS, 'a: ['), rest)
+    const long = { resourceAttributes: { verb: 'get', name: 'x'.repeat(1025) } }
+    await assert.rejects(post(ACCESS, { spec: long }), rest)
+    const path = `/${'x'.repeat(8192)}`
+    await assert.rejects(post(ACCESS, { spec: { nonResourceAttributes: { path } } }), rest)
+    await assert.rejects(post(ACCESS, { metadata: 'x'.repeat(1024 * 1024) }), { code: 413 })
     for (const spec of [{}, { resourceAttributes: {}, nonResourceAttributes: {} }]) {
       await assert.rejects(post(ACCESS, { spec }), { code: 422, message: /exactly one of/ })
     }

@@ -19,6 +19,7 @@ import type { GroupDiscovery } from './aggregated-discovery.ts'
 import { parseContentType } from './media-type.ts'
 import { bodyMediaType, negotiateDocument } from './negotiate.ts'
 import { documentResponse } from './respond.ts'
+import { receiveBytes } from './sent-event.ts'
 import type { Service, ServiceHandler } from './services.ts'
 
 export interface SelfReviewsOptions {
@@ -171,7 +172,7 @@ function askedAttributes(spec: JsonObject): Attributes {
     return {
       isResource: false,
       verb: textOf(nonResource, 'verb'),
-      path: textOf(nonResource, 'path'),
+      path: textOf(nonResource, 'path', PATH_LENGTH_MAX),
     }
   }
   throw invalid({ kind: 'SelfSubjectAccessReview', group: AUTHORIZATION, name: '' }, [
@@ -203,7 +204,7 @@ async function readReview(request: Request, apiVersion: string, kind: string): P
 async function readTree(request: Request): Promise<Json> {
   const contentType = parseContentType(request.headers['content-type'] ?? '')
   const mediaType = contentType === KUBERNETES_PROTOBUF ? 'protobuf' : bodyMediaType(request)
-  const body = await request.body()
+  const body = await receiveBytes(request)
   try {
     if (mediaType === 'protobuf') return decodeReview(body)
     const text = body.toString()
@@ -224,10 +225,17 @@ function shown([apiVersion, kind]: readonly Json[]): string {
   return `${String(apiVersion)}, Kind=${String(kind)}`.slice(0, SHOWN_MAX)
 }
 
+/** No name of anything is nearly as long. */
+const TEXT_LENGTH_MAX = 1024
+/** A longer one is not even heard. */
+const PATH_LENGTH_MAX = 8 * 1024
+
 /** Empty when it is not there. */
-function textOf(part: JsonObject, name: string): string {
+function textOf(part: JsonObject, name: string, lengthMax: number = TEXT_LENGTH_MAX): string {
   const value = memberOf(part, name) ?? ''
   if (typeof value !== 'string') throw badRequest(`${name}: must be a text`)
+  if (value.length > lengthMax)
+    throw badRequest(`${name}: must have at most ${lengthMax} characters`)
   return value
 }
 

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { StatusError, tooManyRequests } from '../api/status.ts'
 import { alwaysAllow } from '../gate/always-allow.ts'
 import { bearerTokens } from '../gate/bearer-token.ts'
-import { Gate } from '../gate/gate.ts'
+import { type Caller, Gate } from '../gate/gate.ts'
 import { type Limits, RequestLimits } from '../gate/limits.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
@@ -11,6 +11,7 @@ import { silentLog } from '../lib/log.ts'
 import type { RequestObserver } from './request-tallies.ts'
 import { lateResponse, serve } from './serve.ts'
 import { Services } from './services.ts'
+import { inTime } from './timeout.ts'
 
 /** A request as a literal: from this host unless said otherwise. */
 function request(path: string, change: Partial<Request> & { isRemote?: boolean } = {}): Request {
@@ -85,6 +86,7 @@ function placesOf(): {
   }
   return { limits, observer, told, ended }
 }
+const stranger: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
 const fine: Handler = async () => ({ status: 200, headers: {}, body: 'fine' })
 const throwing = (error: unknown): Handler =>
   serving(async () => {
@@ -181,6 +183,21 @@ describe('serve', () => {
     answer.onEnd?.({ status: 400, bytes: 4 })
     assert.deepEqual(places.told, ['entered', 'left'])
     assert.deepEqual(places.ended, [[400, 4]])
+  })
+
+  test('a place is kept by what goes on behind an answer that came too late', async () => {
+    const places = placesOf()
+    const working = Promise.withResolvers<Response>()
+    const path = { kind: 'everything', isWatchPath: false } as const
+    const endpoint = inTime(() => working.promise)
+    const handler = serving((asked) => endpoint(asked, path, stranger), places)
+    const answer = await handler(request('/one', { query: new URLSearchParams('timeout=1ms') }))
+    assert.equal(answer.status, 504)
+    answer.onEnd?.({ status: 504, bytes: 4 })
+    assert.deepEqual(places.told, ['entered'])
+    working.resolve({ status: 200, headers: {}, body: 'late' })
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.deepEqual(places.told, ['entered', 'left'])
   })
 
   test('a watch counts as a request until it has begun', async () => {

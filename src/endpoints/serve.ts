@@ -11,7 +11,7 @@ import { AuditRecord } from './audit-record.ts'
 import type { RequestObserver } from './request-tallies.ts'
 import { statusResponse, textResponse } from './respond.ts'
 import type { Services } from './services.ts'
-import { lateError } from './timeout.ts'
+import { lateError, workBehind } from './timeout.ts'
 
 /** Longer ids than this are somebody's mischief, not an audit trail. */
 const AUDIT_ID_MAX = 128
@@ -96,7 +96,10 @@ async function answer(
   try {
     return keeping(entry, await found.handler(record?.request() ?? request, caller))
   } catch (error) {
-    entry[Symbol.dispose]()
+    // Whoever has been told that it took too long is still at work here.
+    const work = workBehind(error)
+    if (work === undefined) entry[Symbol.dispose]()
+    else void work.then(() => entry[Symbol.dispose]())
     throw error
   }
 }

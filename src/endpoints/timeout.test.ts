@@ -4,14 +4,15 @@ import { StatusError } from '../api/status.ts'
 import type { Caller } from '../gate/gate.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import type { EventPath } from './event-routes.ts'
-import { inTime } from './timeout.ts'
+import { inTime, workBehind } from './timeout.ts'
 
 const path: EventPath = { kind: 'everything', isWatchPath: false }
 const answer: Response = { status: 200, headers: {}, body: 'x' }
 const never = (): Promise<Response> => new Promise(() => {})
 
 function request(query: string, method = 'GET'): Request {
-  return { method, query: new URLSearchParams(query) } as Request
+  const { signal } = new AbortController()
+  return { method, query: new URLSearchParams(query), signal } as Request
 }
 
 const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
@@ -63,5 +64,53 @@ describe('inTime', () => {
     await assert.rejects(late, { reason: 'Timeout' })
     failing.reject(new Error('too late'))
     await new Promise((resolve) => setImmediate(resolve))
+  })
+
+  test('what goes on behind a late answer can be waited for, and its reads are stopped', async () => {
+    const answering = Promise.withResolvers<Response>()
+    let signal: AbortSignal | undefined
+    const endpoint = inTime((asked) => {
+      signal = asked.signal
+      return answering.promise
+    })
+    const error = await endpoint(request('timeout=1ms'), path, caller).catch(
+      (late: unknown) => late,
+    )
+    assert.ok(signal?.aborted)
+    const work = workBehind(error)
+    assert.ok(work !== undefined)
+    let isOver = false
+    void work.then(() => {
+      isOver = true
+    })
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.ok(!isOver)
+    let isAbandoned = false
+    const body: AsyncIterable<string> = {
+      [Symbol.asyncIterator]: () => ({
+        next: () => assert.fail('it is read'),
+        return: async () => {
+          isAbandoned = true
+          return { done: true, value: undefined }
+        },
+      }),
+    }
+    answering.resolve({ ...answer, body })
+    await work
+    assert.ok(isAbandoned)
+    assert.equal(workBehind(new Error('in time')), undefined)
+  })
+
+  test('an answer in time leaves its signal to the request', async () => {
+    const gone = new AbortController()
+    let signal: AbortSignal | undefined
+    const endpoint = inTime(async (asked) => {
+      signal = asked.signal
+      return answer
+    })
+    await endpoint({ ...request('timeout=1h'), signal: gone.signal }, path, caller)
+    assert.equal(signal?.aborted, false)
+    gone.abort()
+    assert.equal(signal?.aborted, true)
   })
 })

@@ -1,10 +1,12 @@
 /** The lines of the audit log: Events of `audit.k8s.io/v1`, members in the order Kubernetes has them. */
 import { isIP } from 'node:net'
-import type { StatusError, StatusReason } from '../api/status.ts'
+import type { StatusDetails, StatusError, StatusReason } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
+import { isSecretName } from '../lib/log-fields.ts'
+import { REDACTED, withoutTokens } from '../lib/token-scrub.ts'
 import type { Attributes } from './attributes.ts'
 import type { AuditLevel, AuditStage } from './audit-policy.ts'
-import { auditUri, withoutTokens } from './audit-uri.ts'
+import { auditUri } from './audit-uri.ts'
 import type { User } from './user.ts'
 
 const USER_AGENT_LENGTH_MAX = 1024
@@ -108,9 +110,9 @@ export class AuditLines {
     return `,"responseStatus":${JSON.stringify({
       metadata: {},
       status: 'Failure',
-      message: message ?? (isQuiet ? undefined : told?.message),
+      message: message ?? (isQuiet ? undefined : shown(told?.message)),
       reason: told?.reason,
-      details: isQuiet ? undefined : told?.details,
+      details: isQuiet ? undefined : shownDetails(told?.details),
       code,
     })}`
   }
@@ -121,27 +123,44 @@ function refText(attributes: Attributes, createdName: string | undefined): strin
   const { resource, namespace, group, version, subresource } = attributes
   const name = attributes.name || createdName
   return `,"objectRef":${JSON.stringify({
-    resource,
-    namespace: namespace || undefined,
-    name,
-    apiGroup: group || undefined,
-    apiVersion: version,
-    subresource: subresource || undefined,
+    resource: shown(resource),
+    namespace: shown(namespace) || undefined,
+    name: shown(name),
+    apiGroup: shown(group) || undefined,
+    apiVersion: shown(version),
+    subresource: shown(subresource) || undefined,
   })}`
+}
+
+/** Tokens end up in paths, and from there in names and in what is said about them. */
+function shown(text: string | undefined): string | undefined {
+  return text === undefined ? undefined : withoutTokens(text)
+}
+
+function shownDetails(details: StatusDetails | undefined): object | undefined {
+  return details?.name === undefined ? details : { ...details, name: shown(details.name) }
 }
 
 function userText(user: User | undefined): string {
   if (user === undefined) return '{}'
   const { name: username, uid, groups, extra } = user
-  return JSON.stringify({ username, uid: uid || undefined, groups, extra })
+  return JSON.stringify({ username, uid: uid || undefined, groups, extra: shownExtra(extra) })
+}
+
+/** Front proxies and those who impersonate may say whatever they like about a user. */
+function shownExtra(extra: User['extra']): User['extra'] {
+  if (extra === undefined) return undefined
+  return Object.fromEntries(
+    Object.entries(extra).map(([key, values]) => [
+      key,
+      isSecretName(key) ? [REDACTED] : values.map((value) => withoutTokens(value)),
+    ]),
+  )
 }
 
 function shownAgent(agent: string): string {
-  const shown =
-    agent.length > USER_AGENT_LENGTH_MAX
-      ? `${agent.slice(0, USER_AGENT_LENGTH_MAX)}...TRUNCATED`
-      : agent
-  return withoutTokens(shown)
+  const kept = withoutTokens(agent, USER_AGENT_LENGTH_MAX)
+  return agent.length > USER_AGENT_LENGTH_MAX ? `${kept}...TRUNCATED` : kept
 }
 
 /** What proxies say first, the address we saw ourselves last: only that one is proved. */

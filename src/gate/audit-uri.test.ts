@@ -62,4 +62,14 @@ describe('audit URI', () => {
     )
     assert.ok(uri(`/${'a'.repeat(100_000)}`).length < 9000)
   })
+
+  test('one that is made to be slow holds nobody up', () => {
+    for (const part of ['eyJ', 'eyJ.', 'eyJaaaaaaaa.aaaaaaaa', 'bearer ', ';a=']) {
+      const long = part.repeat(100_000)
+      const startedAt = performance.now()
+      assert.ok(uri(`/${long}`, `a=${long}`).length < 9000)
+      assert.ok(auditUri({ path: '/', query: new URLSearchParams({ [long]: long }) }).length < 9000)
+      assert.ok(performance.now() - startedAt < 500, `${part}: ${performance.now() - startedAt} ms`)
+    }
+  })
 })

@@ -240,4 +240,20 @@ describe('auditor', () => {
     assert.equal(lines[0].requestURI, '/a%22%0Ab')
     assert.equal(lines[0].objectRef, undefined)
   })
+
+  test('tokens are left out of names, and of what is said about a user', () => {
+    const jwt = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl'
+    const { trail, lines } = auditing({ level: 'Metadata' }, asked({ path: `${PATH}/${jwt}` }))
+    const extra = { token: ['s3cr3t'], scope: ['all'], other: [`Bearer ${jwt}`] }
+    trail.identified({ ...ada, extra })
+    trail.impersonated({ name: 'bob', groups: [], extra: { 'example.com/password': ['s3cr3t'] } })
+    trail.ended({
+      code: 404,
+      error: new StatusError('NotFound', `"${jwt}" not found`, { details: { name: jwt } }),
+    })
+    assert.doesNotMatch(JSON.stringify(lines), /s3cr3t|eyJ|c2lnbmF0dXJl/)
+    assert.equal(lines[1].objectRef.name, '[redacted]')
+    assert.deepEqual(lines[1].user.extra.scope, ['all'])
+    assert.deepEqual(lines[1].user.extra.token, ['[redacted]'])
+  })
 })

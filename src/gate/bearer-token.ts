@@ -8,8 +8,11 @@ import { authenticated, type User } from './user.ts'
 
 /** Knows whose a bearer token is. */
 export interface TokenUsers {
-  /** Undefined when it is nobody's that this one knows. Rejects with 401 when it must not be used. */
-  userOf(token: string): User | undefined | Promise<User | undefined>
+  /**
+   * Undefined when it is nobody's that this one knows. Rejects with 401 when it must not be used,
+   * and with 503 when that cannot be found out. `from` is the address that it came from.
+   */
+  userOf(token: string, from: string): User | undefined | Promise<User | undefined>
 }
 
 /** Asks for a token's user one after the other; a token that nobody knows is refused. */
@@ -19,7 +22,7 @@ export function bearerTokens(known: readonly TokenUsers[]): Authenticator {
       const token = bearerToken(request)
       if (token === undefined) return undefined
       for (const tokens of known) {
-        const user = await tokens.userOf(token)
+        const user = await tokens.userOf(token, request.peer.address)
         if (user !== undefined) return authenticated(user)
       }
       throw unauthorized()

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Request } from '../http/exchange.ts'
+import { alwaysAllow } from './always-allow.ts'
 import { type Attributes, attributesOf } from './attributes.ts'
 import { type Access, type Authorizer, type Caller, type Decision, Gate } from './gate.ts'
 import { openPaths, standingRights } from './standing-rights.ts'
@@ -155,6 +156,10 @@ describe('gate: impersonation', () => {
     await assert.rejects(admit({ path: EVENTS, headers: asBob }, []), { code: 401 })
     const onHost = { path: '/livez', isLoopback: true, headers: asBob }
     await assert.rejects(admit(onHost, [standingRights], probe), { code: 403 })
+    const nobody: Authorizer = { decide: () => assert.fail('somebody is asked') }
+    await assert.rejects(admit(onHost, [nobody], probe), { code: 403 })
+    await assert.rejects(admit({ path: '/readyz', headers: asBob }, [nobody]), { code: 403 })
+    await assert.rejects(admit({ path: '/readyz', headers: asBob }, [alwaysAllow]), { code: 403 })
   })
 
   test('is told to whoever follows the request', async () => {

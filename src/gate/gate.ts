@@ -9,7 +9,8 @@ import { ANONYMOUS, HOST, type User } from './user.ts'
 export interface Authenticator {
   /**
    * Undefined when the request shows none of this kind. Rejects with 401 when it does and they are
-   * wrong: a client that sends wrong credentials must hear of it.
+   * wrong: a client that sends wrong credentials must hear of it. Rejects with 503 when nobody can
+   * say.
    */
   authenticate(request: Request): Promise<User | undefined>
 }
@@ -121,7 +122,11 @@ export class Gate {
   async #actingAs(user: User, request: Request, trail?: Trail): Promise<User> {
     const impersonation = impersonationOf(request)
     if (impersonation === undefined) return user
-    for (const need of impersonation.needs) await this.#authorize(user, need)
+    for (const need of impersonation.needs) {
+      // Nobody is asked on behalf of those who may send as many of these as they like.
+      if (user === ANONYMOUS || user === HOST) throw forbidden(user.name, need)
+      await this.#authorize(user, need)
+    }
     trail?.impersonated(impersonation.user)
     return impersonation.user
   }

@@ -6,6 +6,7 @@ import { type Entry, type LimitsOptions, RequestLimits } from './limits.ts'
 import type { User } from './user.ts'
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
+const ALL_EVENTS = '/apis/events.k8s.io/v1/events'
 const ada: User = { name: 'ada', groups: ['system:authenticated'] }
 const bob: User = { name: 'bob', groups: ['system:authenticated'] }
 const master: User = { name: 'root', groups: ['system:masters'] }
@@ -146,6 +147,10 @@ describe('RequestLimits', () => {
       [{ path: EVENTS, query: 'limit=1&labelSelector=a' }, 3],
       [{ path: EVENTS, query: 'limit=1&fieldSelector=type=Normal' }, 3],
       [{ path: EVENTS, query: 'fieldSelector=metadata.name=x' }, 60],
+      [{ path: ALL_EVENTS, query: 'fieldSelector=metadata.name=x' }, 3],
+      [{ path: ALL_EVENTS, query: 'fieldSelector=regarding.uid=x' }, 60],
+      [{ path: ALL_EVENTS, query: 'fieldSelector=regarding.uid!=x' }, 3],
+      [{ path: ALL_EVENTS, query: 'fieldSelector=reason=a%5C,regarding.uid=x' }, 3],
       [{ path: EVENTS, method: 'DELETE' }, 3],
     ]
     for (const [asked, count] of widths) {
@@ -156,6 +161,9 @@ describe('RequestLimits', () => {
     const later = limitsOf({ watchesPerUser: 0, watches: 0 })
     const from = { path: EVENTS, query: 'watch=1&resourceVersion=7' }
     assert.equal(fill(later, ada, from).length, 60)
+    const whole = limitsOf({ watchesPerUser: 0, watches: 0 })
+    const again = { path: EVENTS, query: 'watch=1&resourceVersion=7&sendInitialEvents=true' }
+    assert.equal(fill(whole, ada, again).length, 3)
   })
 
   test('a watch counts among requests until it has begun, and among watches until it ends', async () => {

@@ -2,6 +2,7 @@
  * How much may be under way at once: reads, writes and watches, each with bounds of their own, and
  * shared fairly among users.
  */
+import { coreFieldNames, eventFieldNames, parseFieldSelector } from '../api/field-selector.ts'
 import { type StatusError, tooManyRequests } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import type { Attributes } from './attributes.ts'
@@ -194,17 +195,38 @@ interface Room {
 
 /** Many events at once take more time and memory than one, by as much as there are. */
 function widthOf({ attributes, request }: Entrant): number {
-  if (!MANY.has(attributes.verb) || (attributes.isResource && attributes.name !== '')) return 1
-  // From a version on, only what has changed since.
-  if (attributes.verb === 'watch' && isVersion(request.query.get('resourceVersion'))) return 1
+  if (!MANY.has(attributes.verb)) return 1
+  // Without its namespace, an event of that name is looked for among all.
+  if (attributes.isResource && attributes.name !== '' && attributes.namespace !== '') return 1
+  if (attributes.verb === 'watch' && isFromVersion(request.query)) return 1
+  if (isOfOneObject(request.query)) return 1
   // A page of what is selected may take a look at everything.
   if (request.query.has('labelSelector') || request.query.has('fieldSelector')) return WIDTH_MAX
   const limit = Number(request.query.get('limit') ?? 0)
   return limit > 0 ? Math.min(Math.ceil(limit / EVENTS_PER_PLACE), WIDTH_MAX) : WIDTH_MAX
 }
 
-function isVersion(value: string | null): boolean {
-  return value !== null && value !== '' && value !== '0'
+/** The events of one object are few, and found without looking at others. */
+function isOfOneObject(query: URLSearchParams): boolean {
+  const selector = query.get('fieldSelector') ?? ''
+  if (!selector.includes('.uid')) return false
+  return [eventFieldNames, coreFieldNames].some((names) => {
+    try {
+      return parseFieldSelector(selector, names).some(
+        ({ field, operator }) => field === 'regarding.uid' && operator === '=',
+      )
+    } catch {
+      // Not in these names, or refused later by whoever is asked for such a list.
+      return false
+    }
+  })
+}
+
+/** Only what has changed since is told, unless what was there before is asked for as well. */
+function isFromVersion(query: URLSearchParams): boolean {
+  const version = query.get('resourceVersion') ?? ''
+  const sendsInitial = query.get('sendInitialEvents') ?? 'false'
+  return version !== '' && version !== '0' && sendsInitial.toLowerCase() === 'false'
 }
 
 function bound(limit: number): number {

@@ -51,6 +51,15 @@ describe('claims of an OIDC issuer', () => {
     assert.deepEqual(userIn({ sub: 'ada', groups: ['system:masters'] }, rules).groups, [
       'oidc:system:masters',
     ])
+    for (const [prefix, name] of [
+      ['system:', 'ada'],
+      ['sys', 'tem:masters'],
+    ] as const) {
+      const begun = { ...rules, usernamePrefix: prefix }
+      assert.throws(() => userIn({ sub: name }, begun), refused)
+      const grouped = { ...rules, groupsPrefix: prefix }
+      assert.throws(() => userIn({ sub: 'ada', groups: [name] }, grouped), refused)
+    }
   })
 
   test('an address counts unless it is said not to be verified', () => {
@@ -58,7 +67,7 @@ describe('claims of an OIDC issuer', () => {
     const email = 'ada@example.com'
     assert.equal(userIn({ email }, byEmail).name, email)
     assert.equal(userIn({ email, email_verified: true }, byEmail).name, email)
-    for (const email_verified of [false, 'true', 1]) {
+    for (const email_verified of [false, 'true', 1, null]) {
       assert.throws(() => userIn({ email, email_verified }, byEmail), refused)
     }
   })

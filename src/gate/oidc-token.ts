@@ -132,7 +132,9 @@ export function userIn(claims: JWTPayload, rules: ClaimRules): User {
   }
   const name = claimOf(claims, rules.usernameClaim)
   if (typeof name !== 'string' || name === '') throw new TokenRefused('it names no user')
-  if (rules.usernameClaim === 'email' && (claimOf(claims, 'email_verified') ?? true) !== true) {
+  const isUnverified =
+    Object.hasOwn(claims, 'email_verified') && claimOf(claims, 'email_verified') !== true
+  if (rules.usernameClaim === 'email' && isUnverified) {
     throw new TokenRefused('its address is not verified')
   }
   return {
@@ -155,14 +157,13 @@ function groupsIn(claims: JWTPayload, { groupsClaim, groupsPrefix }: ClaimRules)
 }
 
 /**
- * Whoever may name a group at an issuer could otherwise name it `system:masters`. With a prefix
- * the operator has decided what such names may start with.
+ * Whoever may name a group at an issuer could otherwise name it `system:masters`. What counts is the
+ * whole: a prefix may be the beginning of such a name.
  */
 function outsider(name: string, prefix: string): string {
-  if (prefix === '' && name.startsWith(RESERVED)) {
-    throw new TokenRefused('it takes a name that is reserved')
-  }
-  return prefix + name
+  const whole = prefix + name
+  if (whole.startsWith(RESERVED)) throw new TokenRefused('it takes a name that is reserved')
+  return whole
 }
 
 async function readCa(path: string): Promise<string> {

@@ -7,6 +7,7 @@ function cacheOf(ttlMs: number, entriesMax = 10) {
   const asked: string[] = []
   const cache = new ReviewCache<string>({
     ttlMs: () => ttlMs,
+    isRefusal: (answer) => answer.includes('no'),
     entriesMax,
     clock: { now: () => time.ms },
   })
@@ -58,5 +59,11 @@ describe('ReviewCache', () => {
     const { ask, asked } = cacheOf(100, 2)
     for (const question of ['a', 'b', 'c', 'b', 'a']) await ask(question)
     assert.deepEqual(asked, ['a', 'b', 'c', 'a'])
+  })
+
+  test('answers that let nobody in are kept by themselves', async () => {
+    const { ask, asked } = cacheOf(100, 2)
+    for (const question of ['a', 'no 1', 'no 2', 'no 3', 'a', 'no 3', 'no 1']) await ask(question)
+    assert.deepEqual(asked, ['a', 'no 1', 'no 2', 'no 3', 'no 1'])
   })
 })

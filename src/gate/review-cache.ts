@@ -4,7 +4,9 @@ import type { Clock } from '../lib/clock.ts'
 export interface ReviewCacheOptions<T> {
   /** How long an answer is good for; 0 for not at all. */
   readonly ttlMs: (answer: T) => number
-  /** Answers kept; the one kept longest goes first. */
+  /** Answers that let nobody in are kept by themselves: anybody can make as many as they like. */
+  readonly isRefusal: (answer: T) => boolean
+  /** Answers kept of each of the two; the one kept longest goes first. */
   readonly entriesMax: number
   readonly clock: Clock
 }
@@ -15,7 +17,8 @@ export interface ReviewCacheOptions<T> {
  */
 export class ReviewCache<T> {
   readonly #options: ReviewCacheOptions<T>
-  readonly #answers = new Map<string, { readonly answer: T; readonly until: number }>()
+  readonly #others: Answers<T> = new Map()
+  readonly #refusals: Answers<T> = new Map()
   readonly #underWay = new Map<string, Promise<T>>()
 
   constructor(options: ReviewCacheOptions<T>) {
@@ -25,10 +28,11 @@ export class ReviewCache<T> {
   /** `question` may be long and secret: it is not kept, only told from others. */
   answerTo(question: string, ask: () => Promise<T>): Promise<T> {
     const key = hash('sha256', question, 'base64')
-    const known = this.#answers.get(key)
+    const answers = this.#others.has(key) ? this.#others : this.#refusals
+    const known = answers.get(key)
     if (known !== undefined) {
       if (known.until > this.#options.clock.now()) return Promise.resolve(known.answer)
-      this.#answers.delete(key)
+      answers.delete(key)
     }
     const waiting = this.#underWay.get(key)
     if (waiting !== undefined) return waiting
@@ -39,14 +43,17 @@ export class ReviewCache<T> {
 
   async #ask(key: string, ask: () => Promise<T>): Promise<T> {
     const answer = await ask()
-    const { ttlMs, entriesMax, clock } = this.#options
+    const { ttlMs, isRefusal, entriesMax, clock } = this.#options
     const ttl = ttlMs(answer)
     if (ttl <= 0) return answer
-    if (this.#answers.size >= entriesMax) {
-      const [oldest] = this.#answers.keys()
-      if (oldest !== undefined) this.#answers.delete(oldest)
+    const answers = isRefusal(answer) ? this.#refusals : this.#others
+    if (answers.size >= entriesMax) {
+      const [oldest] = answers.keys()
+      if (oldest !== undefined) answers.delete(oldest)
     }
-    this.#answers.set(key, { answer, until: clock.now() + ttl })
+    answers.set(key, { answer, until: clock.now() + ttl })
     return answer
   }
 }
+
+type Answers<T> = Map<string, { readonly answer: T; readonly until: number }>

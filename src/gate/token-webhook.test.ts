@@ -4,7 +4,7 @@ import type { JsonObject } from '../lib/json.ts'
 import { type LogFields, silentLog } from '../lib/log.ts'
 import { TokenWebhook } from './token-webhook.ts'
 
-const refused = { reason: 'Unauthorized' }
+const unknown = { reason: 'ServiceUnavailable', details: { retryAfterSeconds: 1 } }
 const review = (status: JsonObject): JsonObject => ({
   kind: 'TokenReview',
   apiVersion: 'authentication.k8s.io/v1',
@@ -18,14 +18,15 @@ function webhookOf(
   answer: (token: string) => Promise<JsonObject>,
   options: { cacheMs?: number; audiences?: string[] } = {},
 ) {
-  const state = { nowMs: 0, asked: [] as object[], lines: [] as string[] }
+  const state = { nowMs: 0, asked: [] as object[], sharers: [] as string[], lines: [] as string[] }
   const note = (msg: string, fields: LogFields = {}): void => {
     state.lines.push(msg + JSON.stringify({ ...fields, err: String(fields['err']) }))
   }
   const webhook = new TokenWebhook({
     reviewer: {
-      post: async (body) => {
+      post: async (body, { sharer }) => {
         state.asked.push(body)
+        state.sharers.push(sharer)
         return answer((body as { spec: { token: string } }).spec.token)
       },
       stop: () => {},
@@ -48,12 +49,13 @@ describe('token webhook', () => {
       extra: { scopes: ['x'] },
     }
     const { webhook, state } = webhookOf(async () => yes(user), { audiences: ['api'] })
-    assert.deepEqual(await webhook.userOf('secret'), {
+    assert.deepEqual(await webhook.userOf('secret', '192.0.2.7'), {
       name: 'ada',
       uid: '7',
       groups: ['a', 'b'],
       extra: { scopes: ['x'] },
     })
+    assert.deepEqual(state.sharers, ['192.0.2.7'])
     assert.deepEqual(state.asked, [
       {
         kind: 'TokenReview',
@@ -82,6 +84,22 @@ describe('token webhook', () => {
     assert.equal(state.asked.length, 3)
   })
 
+  test('is asked on behalf of the network that a token came from', async () => {
+    const { webhook, state } = webhookOf(async () => yes(), { cacheMs: 0 })
+    const networks = [
+      ['192.0.2.7', '192.0.2.7'],
+      ['::ffff:192.0.2.7', '::ffff:192.0.2.7'],
+      ['2001:db8:1:2:3:4:5:6', '2001:db8:1:2'],
+      ['2001:db8:1:2::9', '2001:db8:1:2'],
+      ['2001:db8::9', '2001:db8:0:0'],
+    ] as const
+    for (const [address] of networks) await webhook.userOf('a', address)
+    assert.deepEqual(
+      state.sharers,
+      networks.map(([, network]) => network),
+    )
+  })
+
   test('with no time for its answers it is asked each time', async () => {
     const { webhook, state } = webhookOf(async () => yes(), { cacheMs: 0 })
     await webhook.userOf('a')
@@ -89,13 +107,13 @@ describe('token webhook', () => {
     assert.equal(state.asked.length, 2)
   })
 
-  test('what it cannot answer is refused, not remembered, and told once', async () => {
+  test('what it cannot answer is worth another try, not remembered, and told once', async () => {
     let isDown = true
     const { webhook, state } = webhookOf(async () => {
       if (isDown) throw new Error('down')
       return yes()
     })
-    for (let round = 0; round < 3; round++) await assert.rejects(webhook.userOf('canary'), refused)
+    for (let round = 0; round < 3; round++) await assert.rejects(webhook.userOf('canary'), unknown)
     isDown = false
     assert.equal((await webhook.userOf('canary'))?.name, 'ada')
     assert.equal(state.asked.length, 4)
@@ -115,8 +133,8 @@ describe('token webhook', () => {
     ['groups that are no texts', yes({ username: 'ada', groups: [1] })],
     ['more that is no list', yes({ username: 'ada', extra: { a: 'b' } })],
   ] as const) {
-    test(`an answer with ${what} is refused`, async () => {
-      await assert.rejects(webhookOf(async () => answer as JsonObject).webhook.userOf('a'), refused)
+    test(`an answer with ${what} lets nobody in`, async () => {
+      await assert.rejects(webhookOf(async () => answer as JsonObject).webhook.userOf('a'), unknown)
     })
   }
 

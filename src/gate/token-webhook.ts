@@ -1,4 +1,5 @@
-import { unauthorized } from '../api/status.ts'
+import { isIPv6 } from 'node:net'
+import { unavailable } from '../api/status.ts'
 import type { Clock } from '../lib/clock.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
@@ -9,13 +10,18 @@ import type { User } from './user.ts'
 const API_VERSION = 'authentication.k8s.io/v1'
 /** A caller that waits longer has given up. */
 const TIMEOUT_MS = 10_000
+/** For want of an answer; the next try may have one. */
+const RETRY_SECONDS = 1
 /** Apart from each other, so that made-up tokens cannot push out good ones. */
 const USERS_MAX = 10_000
 const REFUSALS_MAX = 10_000
 
 /** Puts a question to the webhook; rejects when there is no answer that can be used. */
 export interface Reviewer {
-  post(body: object, options: { readonly timeoutMs: number }): Promise<JsonObject>
+  post(
+    body: object,
+    options: { readonly timeoutMs: number; readonly sharer: string },
+  ): Promise<JsonObject>
   stop(): void
 }
 
@@ -33,7 +39,8 @@ const NOBODY = {}
 
 /**
  * Asks another server whose a token is. Whoever comes with the same token shares the question and,
- * for a while, the answer. No answer, or one that makes no sense, is kept for nobody and means 401.
+ * for a while, the answer. No answer, or one that makes no sense, is kept for nobody and means 503:
+ * the token may be a good one. Strangers ask too, so those from one address share what they may.
  */
 export class TokenWebhook implements TokenUsers {
   readonly #options: TokenWebhookOptions
@@ -49,14 +56,14 @@ export class TokenWebhook implements TokenUsers {
     this.#refusals = new TokenCache({ entriesMax: REFUSALS_MAX, clock })
   }
 
-  async userOf(token: string): Promise<User | undefined> {
+  async userOf(token: string, from = ''): Promise<User | undefined> {
     const digest = tokenDigest(token)
     const known = this.#users.get(digest)
     if (known !== undefined) return known
     if (this.#refusals.get(digest) !== undefined) return undefined
     let answer = this.#pending.get(digest)
     if (answer === undefined) {
-      answer = this.#ask(token, digest).finally(() => this.#pending.delete(digest))
+      answer = this.#ask(token, digest, networkOf(from)).finally(() => this.#pending.delete(digest))
       this.#pending.set(digest, answer)
     }
     return answer
@@ -66,15 +73,16 @@ export class TokenWebhook implements TokenUsers {
     this.#options.reviewer.stop()
   }
 
-  async #ask(token: string, digest: string): Promise<User | undefined> {
+  async #ask(token: string, digest: string, sharer: string): Promise<User | undefined> {
     const { reviewer, audiences, cacheMs } = this.#options
     let user: User | undefined
     try {
-      const review = await reviewer.post(question(token, audiences), { timeoutMs: TIMEOUT_MS })
+      const asked = question(token, audiences)
+      const review = await reviewer.post(asked, { timeoutMs: TIMEOUT_MS, sharer })
       user = userIn(review, audiences)
     } catch (err) {
       this.#report(err)
-      throw unauthorized()
+      throw unavailable('whose token this is cannot be found out now', RETRY_SECONDS)
     }
     this.#report(undefined)
     if (user === undefined) this.#refusals.set(digest, NOBODY, cacheMs)
@@ -87,10 +95,18 @@ export class TokenWebhook implements TokenUsers {
     const { log } = this.#options
     const isFailing = err !== undefined
     if (isFailing && !this.#isFailing)
-      log.warn('Token webhook failing, its tokens get 401', { err })
+      log.warn('Token webhook failing, its tokens get 503', { err })
     if (!isFailing && this.#isFailing) log.info('Token webhook answers again')
     this.#isFailing = isFailing
   }
+}
+
+/** Whoever has an address of IPv6 has all that share its first half. */
+function networkOf(address: string): string {
+  if (!isIPv6(address) || address.startsWith('::ffff:')) return address
+  const [head = '', tail] = address.split('::')
+  const groups = head.split(':')
+  return (tail === undefined ? groups : [...groups, '0', '0', '0', '0']).slice(0, 4).join(':')
 }
 
 function question(token: string, audiences: readonly string[]): object {

@@ -19,17 +19,21 @@ const asked: Attributes = {
   path: '/ignored',
 }
 
+const ENVELOPE = { kind: 'SubjectAccessReview', apiVersion: 'authorization.k8s.io/v1' }
+
 function authorizerOf(answer: (review: JsonObject) => JsonObject | Error) {
   const reviews: JsonObject[] = []
+  const sharers: string[] = []
   const warnings: unknown[] = []
   const time = { ms: 0 }
   const authorizer = new WebhookAuthorizer({
     client: {
-      post: async (body) => {
+      post: async (body, { sharer }) => {
+        sharers.push(sharer)
         reviews.push(body as JsonObject)
         const answered = answer(body as JsonObject)
         if (answered instanceof Error) throw answered
-        return answered
+        return { ...ENVELOPE, ...answered }
       },
     },
     authorizedTtlMs: 1000,
@@ -37,21 +41,21 @@ function authorizerOf(answer: (review: JsonObject) => JsonObject | Error) {
     clock: { now: () => time.ms },
     log: { ...silentLog, warn: (msg, fields) => warnings.push([msg, fields]) },
   })
-  return { authorizer, reviews, warnings, time }
+  return { authorizer, reviews, sharers, warnings, time }
 }
 
 describe('WebhookAuthorizer', () => {
   test('asks by SubjectAccessReview, with what is there', async () => {
-    const { authorizer, reviews } = authorizerOf(() => ({ status: { allowed: true } }))
+    const { authorizer, reviews, sharers } = authorizerOf(() => ({ status: { allowed: true } }))
     await authorizer.decide(ada, asked)
     await authorizer.decide(
       { name: 'bob', groups: [] },
       { isResource: false, verb: 'get', path: '/metrics' },
     )
-    const envelope = { kind: 'SubjectAccessReview', apiVersion: 'authorization.k8s.io/v1' }
+    assert.deepEqual(sharers, ['ada', 'bob'])
     assert.deepEqual(reviews, [
       {
-        ...envelope,
+        ...ENVELOPE,
         spec: {
           resourceAttributes: {
             namespace: 'a',
@@ -67,7 +71,7 @@ describe('WebhookAuthorizer', () => {
         },
       },
       {
-        ...envelope,
+        ...ENVELOPE,
         spec: { nonResourceAttributes: { path: '/metrics', verb: 'get' }, user: 'bob' },
       },
     ])
@@ -84,6 +88,14 @@ describe('WebhookAuthorizer', () => {
     [{ status: { allowed: 'true' } }, { verdict: 'no-opinion', isUnsure: true }],
     [{ status: {} }, { verdict: 'no-opinion', isUnsure: true }],
     [{}, { verdict: 'no-opinion', isUnsure: true }],
+    [
+      { kind: 'Status', status: { allowed: true } },
+      { verdict: 'no-opinion', isUnsure: true },
+    ],
+    [
+      { apiVersion: 'authorization.k8s.io/v1beta1', status: { allowed: true } },
+      { verdict: 'no-opinion', isUnsure: true },
+    ],
     [new Error('down'), { verdict: 'no-opinion', isUnsure: true }],
   ]
   for (const [answer, expected] of answers) {
@@ -120,6 +132,19 @@ describe('WebhookAuthorizer', () => {
     await authorizer.decide(ada, { ...asked, namespace: 'b' })
     await authorizer.decide(ada, { ...asked, name: 'x' })
     assert.equal(reviews.length, 7)
+  })
+
+  test('refusals of one do not push out the permissions of others', async () => {
+    const { authorizer, reviews } = authorizerOf((review) => ({
+      status: { allowed: JSON.stringify(review).includes('ada') },
+    }))
+    await authorizer.decide(ada, asked)
+    for (let count = 0; count <= 8192; count++) {
+      await authorizer.decide({ name: 'eve', groups: [] }, { ...asked, name: `x-${count}` })
+    }
+    const before = reviews.length
+    await authorizer.decide(ada, asked)
+    assert.equal(reviews.length, before)
   })
 
   test('a webhook that is down is logged once in a while', async () => {

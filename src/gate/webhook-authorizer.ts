@@ -18,7 +18,10 @@ export interface WebhookAuthorizerOptions {
 
 /** Well below the time a request has, so that its caller hears why. */
 const TIMEOUT_MS = 10_000
+/** Of those who may, and of those who may not. */
 const ANSWERS_MAX = 8192
+const KIND = 'SubjectAccessReview'
+const API_VERSION = 'authorization.k8s.io/v1'
 /** Reasons are told to whoever is refused. */
 const REASON_LENGTH_MAX = 1024
 /** A webhook that is down is told once in a while, not for each request. */
@@ -38,6 +41,7 @@ export class WebhookAuthorizer implements Authorizer {
     this.#options = options
     this.#answers = new ReviewCache({
       ttlMs: ({ verdict }) => (verdict === 'allow' ? authorizedTtlMs : unauthorizedTtlMs),
+      isRefusal: ({ verdict }) => verdict !== 'allow',
       entriesMax: ANSWERS_MAX,
       clock,
     })
@@ -46,16 +50,16 @@ export class WebhookAuthorizer implements Authorizer {
   async decide(user: User, attributes: Attributes): Promise<Decision> {
     const spec = reviewSpec(user, attributes)
     try {
-      return await this.#answers.answerTo(JSON.stringify(spec), () => this.#ask(spec))
+      return await this.#answers.answerTo(JSON.stringify(spec), () => this.#ask(spec, user))
     } catch (err) {
       this.#logFailure(err)
       return { verdict: 'no-opinion', isUnsure: true }
     }
   }
 
-  async #ask(spec: object): Promise<Decision> {
-    const review = { kind: 'SubjectAccessReview', apiVersion: 'authorization.k8s.io/v1', spec }
-    return decisionOf(await this.#options.client.post(review, { timeoutMs: TIMEOUT_MS }))
+  async #ask(spec: object, { name: sharer }: User): Promise<Decision> {
+    const review = { kind: KIND, apiVersion: API_VERSION, spec }
+    return decisionOf(await this.#options.client.post(review, { timeoutMs: TIMEOUT_MS, sharer }))
   }
 
   #logFailure(err: unknown): void {
@@ -88,10 +92,13 @@ function resourceSpec(attributes: Extract<Attributes, { isResource: true }>): ob
 
 /** Throws when the answer is no review. */
 function decisionOf(answer: JsonObject): Decision {
+  if (memberOf(answer, 'kind') !== KIND || memberOf(answer, 'apiVersion') !== API_VERSION) {
+    throw new Error(`the answer is no ${KIND} of ${API_VERSION}`)
+  }
   const status = memberOf(answer, 'status')
   const allowed = isObject(status) ? memberOf(status, 'allowed') : undefined
   if (!isObject(status) || typeof allowed !== 'boolean') {
-    throw new Error('the answer is no SubjectAccessReview with a status')
+    throw new Error(`the answer is no ${KIND} with a status`)
   }
   const given = memberOf(status, 'reason')
   const reason =

@@ -4,15 +4,17 @@ import https from 'node:https'
 import { follow } from '../lib/follow.ts'
 import { isObject, type Json, type JsonObject } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
+import { FairPlaces, type Place } from './fair-places.ts'
 import { loadKubeconfig, type WebhookServer } from './kubeconfig.ts'
 
 /** A review is a page; an answer beyond this is no review. */
 const ANSWER_BYTES_MAX = 1024 * 1024
+/** Also how many questions are under way at a time. */
 const SOCKETS_MAX = 32
 const IDLE_SOCKETS_MAX = 8
 const IDLE_MS = 60_000
-/** Questions under way or waiting for a socket. One more is refused at once: it would only wait. */
-const QUESTIONS_MAX = 256
+/** Questions that may wait for that. One more is refused at once: it would only wait. */
+const WAITING_MAX = 256
 /** When the file changed, questions under way have this long to end on the old connections. */
 const FAREWELL_MS = 60_000
 
@@ -25,6 +27,8 @@ export interface PostOptions {
   /** From the question to the end of the answer. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
+  /** On whose behalf it is asked: those who ask much take turns with those who ask little. */
+  readonly sharer: string
 }
 
 /**
@@ -34,7 +38,12 @@ export interface PostOptions {
 export class WebhookClient {
   #server: WebhookServer
   #agent: https.Agent
-  #questions = 0
+  readonly #places = new FairPlaces({
+    limit: SOCKETS_MAX,
+    waitingMax: WAITING_MAX,
+    // A question's own time is shorter.
+    waitMs: () => FAREWELL_MS,
+  })
   readonly #follower: { stop(): void }
 
   /** Rejects, naming file and field, if the file cannot be used. */
@@ -61,13 +70,12 @@ export class WebhookClient {
 
   /** Rejects with a WebhookError unless a JSON object comes back in time, with a status of 2xx. */
   async post(body: object, options: PostOptions): Promise<JsonObject> {
-    if (this.#questions >= QUESTIONS_MAX) throw new WebhookError('too many questions under way')
-    this.#questions++
-    const { signal: given, timeoutMs } = options
+    const { signal: given, timeoutMs, sharer } = options
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), timeoutMs)
     const signal = given === undefined ? late.signal : AbortSignal.any([given, late.signal])
     try {
+      using _place = await this.#enter(sharer, signal)
       return await this.#ask(JSON.stringify(body), signal)
     } catch (cause) {
       if (cause instanceof WebhookError) throw cause
@@ -75,8 +83,14 @@ export class WebhookClient {
       throw new WebhookError('the webhook cannot be asked', { cause })
     } finally {
       clearTimeout(timer)
-      this.#questions--
     }
+  }
+
+  async #enter(user: string, signal: AbortSignal): Promise<Place> {
+    const entering = { user, width: 1 }
+    const place = this.#places.tryEnter(entering) ?? (await this.#places.wait(entering, signal))
+    if (typeof place === 'string') throw new WebhookError('too many questions under way')
+    return place
   }
 
   stop(): void {

@@ -1,8 +1,8 @@
 import { Latch } from '../lib/latch.ts'
 import { readBody } from './body.ts'
 import type { Chunk, Handler, Peer, Request, RequestHeaders, Response } from './exchange.ts'
-import { ExchangeError } from './exchange.ts'
-import { type HttpLimits, QUERY_BYTES_MAX, QUERY_PAIRS_MAX } from './limits.ts'
+import { abandon, ExchangeError, isStream } from './exchange.ts'
+import { type HttpLimits, PATH_BYTES_MAX, QUERY_BYTES_MAX, QUERY_PAIRS_MAX } from './limits.ts'
 import type { ConnectionFate, Wire } from './wire.ts'
 
 /** What all conversations of a listener share. */
@@ -45,11 +45,13 @@ export class Conversation implements Request {
   #sentBytes = 0
   #waiters: Waiters | undefined
 
-  /** A target that cannot be a path, or a query beyond all measure, is refused here and now. */
+  /** A target that cannot be a path, or one beyond all measure, is refused here and now. */
   static start(wire: Wire, context: ConversationContext): void {
     const target = splitTarget(wire.target)
     if (target === undefined) {
       refuse(wire, 400, 'the request target is not a valid path\n')
+    } else if (target === 'too-long') {
+      refuse(wire, 414, 'the path is longer than any that could be meant\n')
     } else if (isTooMuch(target.search)) {
       refuse(wire, 414, 'the query is longer than any that could be meant\n')
     } else {
@@ -123,7 +125,7 @@ export class Conversation implements Request {
     this.#isAnswered = true
     const response = this.#begin(wanted)
     const { body } = response
-    if (response.longRunning === true) this.#becomeLong()
+    if (response.longRunning === true) this.#becomeLong(response.settled)
     if (this.method === 'HEAD' || isBodiless(response.status)) {
       abandon(body)
       this.#finish(undefined)
@@ -179,8 +181,10 @@ export class Conversation implements Request {
     }
   }
 
-  #becomeLong(): void {
-    clearTimeout(this.#deadline)
+  /** Its beginning has no more time than any other answer: one who does not take it is cut off. */
+  #becomeLong(settled: Promise<void> | undefined): void {
+    if (settled === undefined) clearTimeout(this.#deadline)
+    else void settled.then(() => clearTimeout(this.#deadline))
     this.#context.ordinary.delete(this)
     this.#context.longRunning.add(this)
     this.#waiters?.left.open()
@@ -257,7 +261,7 @@ interface Target {
 }
 
 /** Splits and decodes; a proxy-style absolute target (`http://host/path`) counts as its path. */
-function splitTarget(target: string): Target | undefined {
+function splitTarget(target: string): Target | 'too-long' | undefined {
   let rest = target
   if (!rest.startsWith('/')) {
     const absolute = /^https?:\/\/[^/?]*/i.exec(rest)
@@ -268,6 +272,8 @@ function splitTarget(target: string): Target | undefined {
   const mark = rest.indexOf('?')
   const path = mark === -1 ? rest : rest.slice(0, mark)
   const search = mark === -1 ? '' : rest.slice(mark + 1)
+  // Before anybody looks at it: strangers may send one.
+  if (path.length > PATH_BYTES_MAX) return 'too-long'
   if (!path.includes('%')) return { path, search }
   try {
     return { path: decodeURIComponent(path), search }
@@ -294,20 +300,7 @@ function refuse(wire: Wire, status: number, message: string): void {
   wire.finish(wire.method === 'HEAD' ? undefined : message)
 }
 
-function isStream(body: Response['body']): body is AsyncIterable<Chunk> {
-  return typeof body !== 'string' && !(body instanceof Uint8Array)
-}
-
 /** Statuses that end with their headers, and must not even announce a length. */
 function isBodiless(status: number): boolean {
   return status === 204 || status === 304
-}
-
-/** Lets a stream that will not be sent know, so that it gives back what it holds. */
-function abandon(body: Response['body']): void {
-  // Whatever goes wrong in there concerns nobody any more.
-  if (isStream(body))
-    body[Symbol.asyncIterator]()
-      .return?.()
-      .catch(() => {})
 }

@@ -79,8 +79,8 @@ export interface Response {
    */
   readonly lendsChunks?: boolean
   /**
-   * The answer has no natural end (a watch). The request's time limit stops counting, and at
-   * shutdown it is ended through its signal instead of being waited for.
+   * The answer has no natural end (a watch). Once it is settled the request's time limit stops
+   * counting, and at shutdown it is ended through its signal instead of being waited for.
    */
   readonly longRunning?: boolean
   /**
@@ -95,6 +95,20 @@ export interface Response {
    * came too late. Must not throw.
    */
   readonly onEnd?: (sent: Sent) => void
+}
+
+/** Whether a body comes in pieces. */
+export function isStream(body: Response['body']): body is AsyncIterable<Chunk> {
+  return typeof body !== 'string' && !(body instanceof Uint8Array)
+}
+
+/** Lets a stream that will not be sent know, so that it gives back what it holds. */
+export function abandon(body: Response['body']): void {
+  // Whatever goes wrong in there concerns nobody any more.
+  if (isStream(body))
+    body[Symbol.asyncIterator]()
+      .return?.()
+      .catch(() => {})
 }
 
 /** What a client has been sent. Not this answer, if another one had to take its place. */

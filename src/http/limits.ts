@@ -1,12 +1,13 @@
 /**
  * Every bound that a client can run into before the server has looked at what it asks for.
  * They are those of a Kubernetes API server where it has one, so that nobody who moves over
- * meets a new wall.
+ * meets a new wall. Headers are the exception: a megabyte of them on each of thousands of
+ * connections, before anybody has shown who they are, would be all the memory there is.
  */
 export interface HttpLimits {
   /** From the first byte of a connection (or of the next request on it) to the end of its headers. */
   readonly headersTimeoutMs: number
-  /** From the headers to the end of the answer; long requests excepted. */
+  /** From the headers to the end of the answer; of long ones, to the end of their beginning. */
   readonly requestTimeoutMs: number
   /** How long a connection may stay without a request. Longer than any usual load balancer waits. */
   readonly idleTimeoutMs: number
@@ -36,7 +37,7 @@ export const DEFAULT_LIMITS: HttpLimits = {
   requestTimeoutMs: 60_000,
   idleTimeoutMs: 90_000,
   handshakeTimeoutMs: 10_000,
-  headerBytesMax: 1024 * 1024,
+  headerBytesMax: 128 * 1024,
   headerCountMax: 1000,
   bodyBytesMax: 3 * 1024 * 1024,
   streamsMax: 100,
@@ -55,6 +56,8 @@ export const DEFAULT_LIMITS: HttpLimits = {
 export const LINGER_BYTES_MAX: number = 256 * 1024
 export const LINGER_MS: number = 500
 
+/** Room for the longest namespace and name, escaped, and much more. */
+export const PATH_BYTES_MAX: number = 8 * 1024
 /** Room for long selectors and continue tokens, and for a parameter given hundreds of times. */
 export const QUERY_BYTES_MAX: number = 64 * 1024
 export const QUERY_PAIRS_MAX = 1000

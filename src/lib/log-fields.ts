@@ -3,6 +3,7 @@
  * out as it came: secrets are replaced, long values cut, deep ones flattened, and what cannot be
  * read is said to be so. Escaping is left to the two formats.
  */
+import { REDACTED, withoutTokens } from './token-scrub.ts'
 
 const textLengthMax = 2048
 // Shared by everything on one line, so that many fields cannot do what one may not.
@@ -40,7 +41,7 @@ export function plainFields(
 export function plainText(text: string, budget: LineBudget): string {
   const room = Math.max(0, Math.min(textLengthMax, budget.left))
   // Looked through before it is cut, so that a cut cannot leave half a secret unrecognised.
-  const clean = scrub(text.length > 2 * textLengthMax ? text.slice(0, 2 * textLengthMax) : text)
+  const clean = scrub(withoutTokens(text, 2 * textLengthMax))
   const cut = clean.length > room ? `${clean.slice(0, room)}…[${text.length} characters]` : clean
   budget.left -= cut.length
   return cut
@@ -86,15 +87,12 @@ export function isSecretName(name: string): boolean {
   return isKey && !openKeys.has(words.at(-2) ?? '')
 }
 
-const redacted = '[redacted]'
-
 function scrub(text: string): string {
-  // Most texts hold none of these, and one look costs less than three replacements.
-  if (!/bearer|@|PRIVATE KEY/i.test(text)) return text
+  // Most texts hold none of these, and one look costs less than two replacements.
+  if (!/@|PRIVATE KEY/i.test(text)) return text
   return text
-    .replace(/\b(bearer)\s+[\w.~+/=-]{8,}/gi, `$1 ${redacted}`)
-    .replace(/:\/\/[^\s/@]+@/g, `://${redacted}@`)
-    .replace(/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END|$)/g, redacted)
+    .replace(/:\/\/[^\s/@]+@/g, `://${REDACTED}@`)
+    .replace(/-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(-----END|$)/g, REDACTED)
 }
 
 function plainObject(fields: object, budget: LineBudget, depth: number): { [key: string]: Plain } {
@@ -106,7 +104,7 @@ function plainObject(fields: object, budget: LineBudget, depth: number): { [key:
     // The one name that would not become a field of its own.
     const key = name === '__proto__' ? '_proto_' : name.slice(0, nameLengthMax)
     budget.left -= key.length
-    plain[key] = isSecretName(name) ? redacted : plainValue(value, budget, depth)
+    plain[key] = isSecretName(name) ? REDACTED : plainValue(value, budget, depth)
   }
   if (entries.length > itemsMax) plain['more'] = entries.length - itemsMax
   return plain

@@ -283,9 +283,40 @@ async function sendEverything(
       await send(`${SHOP}?limit=1&${query}=${value}`, { protocol })
       await send(`/livez?${query}=${value}`, { protocol })
     }
+    await sendAsMaster({ server, secret, good, protocol })
     await sendBodies({ send, secret, good, protocol })
   }
   return errors
+}
+
+/** What comes in with a request that is let in: its audit lines are the long ones. */
+async function sendAsMaster(to: {
+  readonly server: Tidings
+  readonly secret: (name: string) => string
+  readonly good: string
+  readonly protocol: 'h1' | 'h2'
+}): Promise<void> {
+  const { server, good, protocol } = to
+  const secret = (name: string): string => to.secret(`${protocol}: ${name}`)
+  const authorization = `Bearer ${good}`
+  const ask = async (path: string, expected: number, more: object = {}): Promise<void> => {
+    const { status } = await server.ask(path, { protocol, headers: { authorization, ...more } })
+    assert.equal(status, expected, path)
+  }
+  const root = { 'impersonate-user': 'bob', 'impersonate-group': 'system:masters' }
+  await ask(SHOP, 200, { ...root, 'impersonate-extra-token': secret('extra of a master') })
+  const bearer = `Bearer ${secret('token in an extra')}`
+  await ask(SHOP, 200, { ...root, 'impersonate-extra-scope': bearer })
+  // Whoever sent it may have its own path back; nobody else sees it.
+  await ask(`/${signedToken(secret, 'path')}/x`, 404)
+  await ask(`${SHOP}/${signedToken(secret, 'name')}`, 404)
+  await ask(`/apis/events.k8s.io/v1/namespaces/${signedToken(secret, 'namespace')}/events`, 200)
+}
+
+function signedToken(secret: (name: string) => string, place: string): string {
+  const part = (text: string): string => Buffer.from(text).toString('base64url')
+  const claims = part(`{"sub":"${secret(`token in a ${place}, sub`)}"}`)
+  return `${part('{"alg":"RS256"}')}.${claims}.${secret(`token in a ${place}, signature`)}`
 }
 
 function credentials(secret: (name: string) => string): readonly Record<string, string>[] {

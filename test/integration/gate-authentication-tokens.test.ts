@@ -233,7 +233,7 @@ describe('a token webhook', () => {
     })
   })
 
-  test('slow: many with one token are one question, and all get 401 in bounded time', async () => {
+  test('slow: many with one token are one question, and all get 503 in bounded time', async () => {
     await withWebhook(
       () => {},
       async (gate, webhook) => {
@@ -244,7 +244,7 @@ describe('a token webhook', () => {
           Array.from({ length: 20 }, () => 'good'),
         )
         const tookMs = performance.now() - startedAt
-        for (const { status } of answers) assert.equal(status, 401)
+        for (const { status } of answers) assert.equal(status, 503)
         assert.ok(tookMs > 9_000 && tookMs < 13_000, String(tookMs))
         assert.equal(webhook.questions.length, 1)
       },
@@ -266,23 +266,24 @@ describe('a token webhook', () => {
         ),
     ],
   ] as readonly (readonly [string, WebhookAnswer])[]) {
-    test(`wrong: ${what} is a 401, and the next right answer counts`, async () => {
+    test(`wrong: ${what} is a 503, and the next right answer counts`, async () => {
       await withWebhook(answer, async (gate, webhook) => {
-        assert.equal((await gate.ask('h1', bearer('good'))).status, 401)
+        const answer = await gate.ask('h1', bearer('good'))
+        assert.deepEqual([answer.status, answer.headers['retry-after']], [503, '1'])
         webhook.answer = knows
         assert.equal(userIn(await gate.ask('h1', bearer('good')))?.name, 'good')
       })
     })
   }
 
-  test('down: 401 at once, no token in the log, and one line of it', async () => {
+  test('down: 503 at once, no token in the log, and one line of it', async () => {
     const webhook = await WebhookServer.start(knows)
     const file = await folder.write('down.yaml', webhook.kubeconfig)
     await webhook[Symbol.asyncDispose]()
     await using gate = await startGate([`--authentication-token-webhook-config-file=${file}`])
     const startedAt = performance.now()
     const tokens = Array.from({ length: 50 }, (_, index) => `canary-${index}`)
-    for (const { status } of await askAll(gate, 'h1', tokens)) assert.equal(status, 401)
+    for (const { status } of await askAll(gate, 'h1', tokens)) assert.equal(status, 503)
     assert.ok(performance.now() - startedAt < 5_000)
     assert.equal(gate.lines.filter((line) => line.includes('webhook failing')).length, 1)
     assert.doesNotMatch(gate.lines.join(''), /canary/)
@@ -297,7 +298,7 @@ describe('a token webhook', () => {
       await Promise.all(
         Array.from({ length: 90 }, async (_, index) => {
           const answer = await client.request(bearer(`good-${index}`))
-          assert.ok([200, 401].includes(answer.status))
+          assert.ok([200, 503].includes(answer.status))
         }),
       )
       assert.ok(webhook.openMax <= 64, String(webhook.openMax))

@@ -444,6 +444,34 @@ for (const protocol of PROTOCOLS) {
       }, /cut|CANCEL|INTERNAL_ERROR/)
     })
 
+    test('a long request whose beginning is not taken in time is cut off', async () => {
+      const ends: string[] = []
+      const chunk = Buffer.alloc(64 * 1024)
+      await using server = await startListener(
+        async ({ signal, path }) => {
+          const settling = Promise.withResolvers<void>()
+          const body = async function* () {
+            if (path === '/settled') settling.resolve()
+            while (!signal.aborted) yield chunk
+          }
+          return {
+            ...stream(body, { longRunning: true }),
+            settled: settling.promise,
+            onEnd: () => ends.push(`${path} ${signal.reason?.kind}`),
+          }
+        },
+        { limits: { requestTimeoutMs: 300 } },
+      )
+      using client = await openClient(protocol, server.port)
+      using other = await openClient(protocol, server.port)
+      const settled = await other.open({ path: '/settled' })
+      await client.open({ path: '/unread' })
+      await eventually('the unread one ends', () => ends.length > 0)
+      assert.deepEqual(ends, ['/unread timeout'])
+      assert.ok(await settled.read())
+      settled.leave()
+    })
+
     test('a long request outlives the deadline and ends cleanly when told to', async () => {
       await using server = await startListener(
         async (request) =>

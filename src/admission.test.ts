@@ -1,0 +1,46 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Registry } from '@prometheus-io/client'
+import { openAdmission } from './admission.ts'
+import { attributesOf } from './gate/attributes.ts'
+import { silentLog } from './lib/log.ts'
+import { serverCommand } from './options/commands.ts'
+import { parseFlags } from './options/parse.ts'
+
+describe('openAdmission', () => {
+  test('everything that is served is counted by its name', async () => {
+    const parsed = parseFlags(serverCommand, ['--etcd-servers=http://127.0.0.1:1'])
+    assert.equal(parsed.kind, 'run')
+    const registry = new Registry()
+    const admission = await openAdmission(parsed.options, registry, silentLog)
+    for (const path of [
+      '/api/v1/namespaces/a/events',
+      '/apis/events.k8s.io/v1/namespaces/a/events',
+      '/apis/authentication.k8s.io/v1/selfsubjectreviews',
+      '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+      '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews',
+      '/apis/example.com/v1/strangers',
+    ]) {
+      const asked = attributesOf({ method: 'POST', path, query: new URLSearchParams() })
+      admission.observer.ended(asked, { status: 201, bytes: 1 }, { ms: 1, isLong: false })
+    }
+    const shown = await registry.metrics()
+    const counted = new Set(
+      shown
+        .split('\n')
+        .filter((line) => line.startsWith('apiserver_request_total{'))
+        .map(
+          (line) => `${/group="([^"]*)"/.exec(line)?.[1]}/${/resource="([^"]*)"/.exec(line)?.[1]}`,
+        ),
+    )
+    assert.deepEqual([...counted].sort(), [
+      '/',
+      '/events',
+      'authentication.k8s.io/selfsubjectreviews',
+      'authorization.k8s.io/selfsubjectaccessreviews',
+      'authorization.k8s.io/selfsubjectrulesreviews',
+      'events.k8s.io/events',
+    ])
+    admission.stop()
+  })
+})

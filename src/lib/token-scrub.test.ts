@@ -1,0 +1,57 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { withoutTokens } from './token-scrub.ts'
+
+const JWT = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl'
+
+describe('withoutTokens', () => {
+  test('a signed token goes, and what stands around it stays', () => {
+    assert.equal(withoutTokens(`/a/${JWT}/b`), '/a/[redacted]/b')
+    assert.equal(withoutTokens(`x${JWT}.y ${JWT}`), 'x[redacted].y [redacted]')
+    assert.equal(withoutTokens(`a.b.${JWT}`), 'a.b.[redacted]')
+    assert.equal(withoutTokens('eyJhbGciOiJub25lIn0.eyJzdWIiOiJhIn0.'), '[redacted]')
+    assert.equal(withoutTokens('Bearer s3cr3t, more'), 'Bearer [redacted] more')
+  })
+
+  test('what only begins like one stays', () => {
+    for (const text of [
+      'eyJ',
+      'eyJ.eyJ.eyJ',
+      'eyJ2IjoibWV0YS5rOHMuaW8vdjEifQ',
+      'eyJhbGciOiJS.x.y',
+    ]) {
+      assert.equal(withoutTokens(text), text)
+    }
+  })
+
+  test('a cut leaves no part of a token behind', () => {
+    for (let length = 16; length < JWT.length; length += 1) {
+      assert.equal(withoutTokens(`/a/${JWT}`, 3 + length), '/a/[redacted]', String(length))
+    }
+    fc.assert(
+      fc.property(fc.string(), fc.nat(200), (text, length) => {
+        assert.equal(withoutTokens(text, length), text.slice(0, length))
+      }),
+    )
+  })
+
+  test('a long text made to be slow is not', () => {
+    const size = 1 << 20
+    for (const part of [
+      'eyJ',
+      'eyJ.',
+      'eyJaaaaaaaa.',
+      'eyJaaaaaaaa.aaaaaaaa',
+      'bearer ',
+      'bearer  ',
+      '.',
+    ]) {
+      const startedAt = performance.now()
+      withoutTokens(part.repeat(size / part.length))
+      withoutTokens(`eyJaaaaaaaa.${part.repeat(size / part.length)}`)
+      const ms = performance.now() - startedAt
+      assert.ok(ms < 1000, `${part}: ${ms} ms`)
+    }
+  })
+})
