@@ -6,6 +6,7 @@ import { eventType } from '../api/schema.ts'
 import { StatusError } from '../api/status.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { opened, sealed, sealedDocument } from './kube-protobuf.ts'
+import { structsOf } from './made-structs.test.ts'
 import { statusType } from './meta-types.ts'
 import { decodeStruct, encodeStruct, ProtobufError } from './protobuf-struct.ts'
 
@@ -40,6 +41,16 @@ describe('Kubernetes protobuf', () => {
   test('an event comes back as it was', () => {
     const bytes = encodeStruct(eventType, event)
     assert.deepEqual(decodeStruct(eventType, bytes, valuesMax), event)
+  })
+
+  test('any event comes back as it was, in either group', () => {
+    for (const type of [eventType, coreEventType]) {
+      fc.assert(
+        fc.property(structsOf(type), (made) => {
+          assert.deepEqual(decodeStruct(type, encodeStruct(type, made), valuesMax), made)
+        }),
+      )
+    }
   })
 
   test('what says nothing is left out when it is read', () => {
