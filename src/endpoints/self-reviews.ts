@@ -6,7 +6,8 @@ import { invalidField } from '../api/field-error.ts'
 import { badRequest, invalid, methodNotAllowed, unknownPath } from '../api/status.ts'
 import type { DocumentForm } from '../codec/document.ts'
 import { JsonSyntaxError, parseJson } from '../codec/json-text.ts'
-import { decodeReview, KUBERNETES_PROTOBUF, ReviewSyntaxError } from '../codec/review-protobuf.ts'
+import { ProtobufError } from '../codec/protobuf-struct.ts'
+import { decodeReview } from '../codec/review-protobuf.ts'
 import { parseYaml } from '../codec/yaml.ts'
 import { YamlSyntaxError } from '../codec/yaml-nodes.ts'
 import type { Attributes } from '../gate/attributes.ts'
@@ -16,7 +17,6 @@ import type { User } from '../gate/user.ts'
 import type { Request } from '../http/exchange.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
 import type { GroupDiscovery } from './aggregated-discovery.ts'
-import { parseContentType } from './media-type.ts'
 import { bodyMediaType, negotiateDocument } from './negotiate.ts'
 import { documentResponse } from './respond.ts'
 import { receiveBytes } from './sent-event.ts'
@@ -202,8 +202,7 @@ async function readReview(request: Request, apiVersion: string, kind: string): P
 }
 
 async function readTree(request: Request): Promise<Json> {
-  const contentType = parseContentType(request.headers['content-type'] ?? '')
-  const mediaType = contentType === KUBERNETES_PROTOBUF ? 'protobuf' : bodyMediaType(request)
+  const mediaType = bodyMediaType(request)
   const body = await receiveBytes(request)
   try {
     if (mediaType === 'protobuf') return decodeReview(body)
@@ -217,7 +216,7 @@ async function readTree(request: Request): Promise<Json> {
   }
 }
 
-const SYNTAX_ERRORS = [JsonSyntaxError, YamlSyntaxError, ReviewSyntaxError]
+const SYNTAX_ERRORS = [JsonSyntaxError, YamlSyntaxError, ProtobufError]
 
 const SHOWN_MAX = 256
 
