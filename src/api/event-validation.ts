@@ -1,5 +1,11 @@
 import type { Event, EventSeries, EventSource, ObjectReference } from './event.ts'
-import { type FieldError, invalidField, invalidText, requiredField } from './field-error.ts'
+import {
+  cutText,
+  type FieldError,
+  invalidField,
+  invalidText,
+  requiredField,
+} from './field-error.ts'
 import {
   checkCarried,
   checkFinalizersQualified,
@@ -13,7 +19,7 @@ import {
   subdomainNames,
   subdomainProblems,
 } from './names.ts'
-import { cutText, Problems, shownJson } from './problems.ts'
+import { Problems, shownJson } from './problems.ts'
 
 const WORD_BYTES_MAX = 128
 const NOTE_BYTES_MAX = 1024

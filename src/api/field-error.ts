@@ -28,7 +28,7 @@ export function invalidField(field: string, shown: string, detail: string): Fiel
 }
 
 export function invalidText(field: string, value: string, detail: string): FieldError {
-  return invalidField(field, goQuote(shortened(value)), detail)
+  return invalidField(field, goQuote(cutText(value)), detail)
 }
 
 export function forbiddenField(field: string, detail: string): FieldError {
@@ -58,9 +58,9 @@ export function fieldErrorsText(errors: readonly FieldError[]): string {
   return texts.length === 1 ? (texts[0] ?? '') : `[${texts.join(', ')}]`
 }
 
-/** Enough to recognise a value by; a client may have sent megabytes. */
-function shortened(value: string): string {
-  return value.length <= SHOWN_MAX ? value : `${value.slice(0, SHOWN_MAX)}...`
+/** Enough of a text to recognise it by; a client may have sent megabytes. */
+export function cutText(text: string): string {
+  return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}...`
 }
 
 function withDetail(text: string, detail: string): string {

@@ -1,6 +1,7 @@
 import { goQuote } from '../lib/go-quote.ts'
 import type { ObjectMeta, StringMap } from './event.ts'
 import {
+  cutText,
   forbiddenField,
   invalidField,
   invalidText,
@@ -15,7 +16,7 @@ import {
   qualifiedNameProblems,
 } from './names.ts'
 import { checkOwnerReferences } from './owner-references.ts'
-import { cutText, type Problems, shownJson } from './problems.ts'
+import { type Problems, shownJson } from './problems.ts'
 
 /** Names and values together. */
 const ANNOTATIONS_BYTES_MAX = 262_144

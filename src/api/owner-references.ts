@@ -1,6 +1,6 @@
 import type { ObjectMeta, OwnerReference } from './event.ts'
-import { type FieldError, invalidField, invalidText } from './field-error.ts'
-import { cutText, type Problems, shownJson } from './problems.ts'
+import { cutText, type FieldError, invalidField, invalidText } from './field-error.ts'
+import { type Problems, shownJson } from './problems.ts'
 
 const FIELD = 'metadata.ownerReferences'
 /** So many printed are longer than what is shown of a value. */

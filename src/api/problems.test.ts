@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { requiredField } from './field-error.ts'
-import { cutText, Problems, shownJson } from './problems.ts'
+import { cutText, requiredField } from './field-error.ts'
+import { Problems, shownJson } from './problems.ts'
 
 test('Problems: none found are none', () => {
   const problems = new Problems()

@@ -1,11 +1,9 @@
-import { type FieldError, invalidText } from './field-error.ts'
+import { cutText, type FieldError, invalidText } from './field-error.ts'
 
 /** A client that sent more mistakes than this learns of the first ones. */
 const PROBLEMS_MAX = 100
 /** They quote what was sent, and all of them go into one answer, twice. */
 const CHARACTERS_MAX = 64 * 1024
-/** Values are shown whole up to this many characters. */
-const SHOWN_MAX = 4096
 
 /**
  * Collects what is wrong with an object. A client can make mistakes by the hundred thousand, so
@@ -47,11 +45,6 @@ const NONE: readonly FieldError[] = []
 /** A structure as it is shown in an error, cut where it gets too long. */
 export function shownJson(value: unknown): string {
   return cutText(JSON.stringify(value)).replace(/[<>&\u2028\u2029]/g, escapeCharacter)
-}
-
-/** Enough of a text to recognise it by. */
-export function cutText(text: string): string {
-  return text.length <= SHOWN_MAX ? text : `${text.slice(0, SHOWN_MAX)}...`
 }
 
 /** These are never plain in the JSON that clients are used to. */

@@ -1,5 +1,4 @@
-import { type FieldError, fieldErrorsText } from './field-error.ts'
-import { cutText } from './problems.ts'
+import { cutText, type FieldError, fieldErrorsText } from './field-error.ts'
 
 /** Why a request failed, in the words Kubernetes clients branch on. */
 export type StatusReason = keyof typeof CODES

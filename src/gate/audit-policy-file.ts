@@ -1,5 +1,5 @@
-import { readFile, stat } from 'node:fs/promises'
 import { yamlDocuments } from '../codec/yaml-documents.ts'
+import { readBounded } from '../lib/bounded-file.ts'
 import { follow } from '../lib/follow.ts'
 import type { Log } from '../lib/log.ts'
 import { type AuditPolicy, readAuditPolicy } from './audit-policy.ts'
@@ -35,10 +35,7 @@ interface PolicyFile {
 
 /** Gives `current` itself when the file still says the same. */
 async function load(path: string, current?: PolicyFile): Promise<PolicyFile> {
-  const found = await stat(path)
-  if (!found.isFile()) throw new Error(`${path} is not a file`)
-  if (found.size > FILE_BYTES_MAX) throw new Error(`${path} is larger than ${FILE_BYTES_MAX} bytes`)
-  const content = await readFile(path)
+  const content = await readBounded(path, FILE_BYTES_MAX)
   if (current?.content.equals(content) === true) return current
   try {
     return { content, policy: auditPolicyOf(content.toString()) }

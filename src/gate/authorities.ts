@@ -1,6 +1,6 @@
 import { X509Certificate } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
 import type { PresentedCertificate } from '../http/exchange.ts'
+import { readBounded } from '../lib/bounded-file.ts'
 import { follow } from '../lib/follow.ts'
 import type { Log } from '../lib/log.ts'
 import { type CertificateFacts, certificateFacts } from './certificate-facts.ts'
@@ -135,10 +135,7 @@ async function loadPool(
   current: AuthorityPool | undefined,
 ): Promise<AuthorityPool | undefined> {
   if (path === undefined) return undefined
-  const found = await stat(path)
-  if (!found.isFile()) throw new Error(`${path} is not a file`)
-  if (found.size > FILE_BYTES_MAX) throw new Error(`${path} is larger than ${FILE_BYTES_MAX} bytes`)
-  const pem = await readFile(path, 'utf8')
+  const pem = String(await readBounded(path, FILE_BYTES_MAX))
   return pem === current?.pem ? current : new AuthorityPool(path, pem)
 }
 

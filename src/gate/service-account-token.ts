@@ -1,6 +1,6 @@
 import { createPublicKey, hash, type KeyObject } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
+import { readBounded } from '../lib/bounded-file.ts'
 import type { Clock } from '../lib/clock.ts'
 import { follow } from '../lib/follow.ts'
 import { isObject, type Json, type JsonObject } from '../lib/json.ts'
@@ -127,10 +127,10 @@ class KeySet {
 }
 
 async function loadKeys(paths: readonly string[], current?: KeySet): Promise<KeySet> {
-  const contents = await Promise.all(paths.map(read))
+  const contents = await Promise.all(paths.map((path) => readBounded(path, FILE_BYTES_MAX)))
   const content = contents.join('\0')
   if (content === current?.content) return current
-  const keys = contents.flatMap((pem, index) => keysIn(paths[index] ?? '', pem))
+  const keys = contents.flatMap((pem, index) => keysIn(paths[index] ?? '', String(pem)))
   if (keys.length > KEYS_MAX) throw new Error(`more than ${KEYS_MAX} keys: leave out old ones`)
   return new KeySet(content, keys)
 }
@@ -207,11 +207,4 @@ function objectOf(value: Json | undefined): JsonObject {
 function textOf(object: JsonObject, name: string): string {
   const value = claimOf(object, name)
   return typeof value === 'string' ? value : ''
-}
-
-async function read(path: string): Promise<string> {
-  const found = await stat(path)
-  if (!found.isFile()) throw new Error(`${path} is not a file`)
-  if (found.size > FILE_BYTES_MAX) throw new Error(`${path} is larger than ${FILE_BYTES_MAX} bytes`)
-  return readFile(path, 'utf8')
 }

@@ -1,5 +1,5 @@
 import { hash } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
+import { readBounded } from '../lib/bounded-file.ts'
 import { CsvError, type CsvRecord, csvRecords } from '../lib/csv.ts'
 import type { User } from './user.ts'
 
@@ -33,7 +33,7 @@ export interface TokenTable {
  * commas between them. `current` comes back if the file still says what it says.
  */
 export async function loadTokens(path: string, current?: TokenTable): Promise<TokenTable> {
-  const content = await read(path)
+  const content = await readBounded(path, FILE_BYTES_MAX)
   if (current?.content.equals(content) === true) return current
   return tokenTable(path, content)
 }
@@ -106,12 +106,4 @@ function textOf(path: string, content: Buffer): string {
   } catch {
     throw new Error(`${path} is not UTF-8`)
   }
-}
-
-/** Only a file can be read again and again: of a pipe, nothing is left the second time. */
-async function read(path: string): Promise<Buffer> {
-  const found = await stat(path)
-  if (!found.isFile()) throw new Error(`${path} is not a file`)
-  if (found.size > FILE_BYTES_MAX) throw new Error(`${path} is larger than ${FILE_BYTES_MAX} bytes`)
-  return readFile(path)
 }

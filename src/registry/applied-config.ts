@@ -1,6 +1,6 @@
 /** What a client applies: some fields of an event, and which ones those are. */
 import { type EventGroup, toCoreName } from '../api/event-groups.ts'
-import { cutText } from '../api/problems.ts'
+import { cutText } from '../api/field-error.ts'
 import { atomicTypes, type FieldType, StructType } from '../api/schema.ts'
 import { badRequest, type StatusError } from '../api/status.ts'
 import { canonicalTime } from '../api/time.ts'
