@@ -67,22 +67,23 @@ function modelRules(trees: readonly Tree[], { roleRef, metadata }: Tree): readon
       tree.metadata.name === roleRef.name &&
       (tree.kind === 'ClusterRole' || tree.metadata.namespace === metadata.namespace),
   )
-  return role === undefined ? [] : modelRoleRules(trees, role, 0)
+  return role === undefined ? [] : modelRoleRules(trees, role, new Set())
 }
 
-/** Enough rounds for every role to have been taken in by every other. */
-function modelRoleRules(trees: readonly Tree[], role: Tree, round: number): readonly TreeRule[] {
+/** Each role is taken in once: roles that select each other would else be walked without end. */
+function modelRoleRules(trees: readonly Tree[], role: Tree, taken: Set<Tree>): readonly TreeRule[] {
   const { aggregationRule } = role
+  if (taken.has(role)) return []
+  taken.add(role)
   if (aggregationRule === undefined) return role.rules ?? []
-  if (round > trees.length) return []
   return trees
-    .filter((tree) => tree.kind === 'ClusterRole' && tree !== role)
+    .filter((tree) => tree.kind === 'ClusterRole')
     .filter(({ metadata: { labels = {} } }) =>
       aggregationRule.clusterRoleSelectors.some(({ matchLabels }) =>
         Object.entries(matchLabels).every(([key, value]) => labels[key] === value),
       ),
     )
-    .flatMap((tree) => modelRoleRules(trees, tree, round + 1))
+    .flatMap((tree) => modelRoleRules(trees, tree, taken))
 }
 
 function modelCovers(rule: TreeRule, asked: Attributes): boolean {

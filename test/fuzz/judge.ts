@@ -99,16 +99,21 @@ function checkBody(ask: Ask, answer: Answer, complain: Complain): void {
     if (answer.status < 400) complain(`plain text with ${answer.status}`)
     return
   }
-  if (type === 'application/yaml') {
-    if (answer.body.length <= YAML_CHECKED_MAX) {
-      checkDocument(answer, parse(answer.body.toString(), { uniqueKeys: true }), complain)
-    }
-  } else if (type === 'application/json') {
-    const text = answer.body.toString()
-    if (isWatch(text)) checkFrames(text, complain)
-    else checkDocument(answer, JSON.parse(text), complain)
-  } else if (type === 'application/json;stream=watch') checkFrames(answer.body.toString(), complain)
+  if (type === 'application/yaml') checkYaml(answer, complain)
+  else if (type === 'application/json') checkJson(answer, complain)
+  else if (type === 'application/json;stream=watch') checkFrames(answer.body.toString(), complain)
   else checkProtobuf(type, answer, complain)
+}
+
+function checkYaml(answer: Answer, complain: Complain): void {
+  if (answer.body.length > YAML_CHECKED_MAX) return
+  checkDocument(answer, parse(answer.body.toString(), { uniqueKeys: true }), complain)
+}
+
+function checkJson(answer: Answer, complain: Complain): void {
+  const text = answer.body.toString()
+  if (isWatch(text)) checkFrames(text, complain)
+  else checkDocument(answer, JSON.parse(text), complain)
 }
 
 function checkProtobuf(type: string, answer: Answer, complain: Complain): void {
