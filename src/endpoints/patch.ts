@@ -83,7 +83,7 @@ async function patchReading(
   format: Exclude<PatchFormat, 'apply'>,
 ): Promise<() => Patch> {
   try {
-    const patch = readPatch(body, format)
+    const patch = await readPatch(body, format)
     await afterReading(body)
     return () => patch
   } catch (error) {
@@ -93,10 +93,11 @@ async function patchReading(
   }
 }
 
-function readPatch(body: Buffer, format: Exclude<PatchFormat, 'apply'>): Patch {
+async function readPatch(body: Buffer, format: Exclude<PatchFormat, 'apply'>): Promise<Patch> {
   try {
     const valuesMax = format === 'json' ? JSON_VALUES_MAX : EVENT_VALUES_MAX
     const parsed = parseJson(body.toString(), valuesMax)
+    await afterReading(body)
     const { value } = parsed
     const repeated = duplicateFields(parsed)
     const problems = repeated.map((field) => `duplicate field ${goQuote(field)}`)

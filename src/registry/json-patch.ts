@@ -18,8 +18,8 @@ export interface JsonPatch {
 /** Which members an operation needs, and whether there is such a one, shows when it is applied. */
 export interface Operation {
   readonly op: string | undefined
-  readonly path: string | undefined
-  readonly from: string | undefined
+  readonly path: Pointer
+  readonly from: Pointer
   /** Kubernetes takes one that is missing for null. */
   readonly value: Json
 }
@@ -45,8 +45,8 @@ export function readJsonPatch(patch: Json): JsonPatch {
     }
     return {
       op: textOf(memberOf(fields, 'op'), index, 'op'),
-      path: textOf(memberOf(fields, 'path'), index, 'path'),
-      from: textOf(memberOf(fields, 'from'), index, 'from'),
+      path: readPointer('path', textOf(memberOf(fields, 'path'), index, 'path')),
+      from: readPointer('from', textOf(memberOf(fields, 'from'), index, 'from')),
       value: memberOf(fields, 'value') ?? null,
     }
   })
@@ -77,8 +77,8 @@ export function applyJsonPatch(document: Json, patch: JsonPatch): Json {
       applyOperation(draft, operation)
     } catch (error) {
       if (!(error instanceof PatchError)) throw error
-      const { op = 'no op', path = 'no path' } = operation
-      const subject = `operation ${index} (${clipped(`${op} ${path}`)})`
+      const { op = 'no op', path } = operation
+      const subject = `operation ${index} (${clipped(`${op} ${path.text ?? 'no path'}`)})`
       throw new PatchError(error.kind, `${subject}: ${error.message}`, error)
     }
   }
@@ -103,22 +103,22 @@ const OPERATIONS: ReadonlyMap<string | undefined, typeof applyOperation> = new M
 ])
 
 function add(draft: Draft, { path, value }: Operation): void {
-  draft.add(placeOf('path', path), value)
+  draft.add(placeOf(path), value)
 }
 
 function remove(draft: Draft, { path }: Operation): void {
-  draft.remove(placeOf('path', path))
+  draft.remove(placeOf(path))
 }
 
 function replace(draft: Draft, { path, value }: Operation): void {
-  if (path !== '') draft.replace(placeOf('path', path), value)
+  if (path.text !== '') draft.replace(placeOf(path), value)
   else if (typeof value === 'object' && value !== null) draft.root = value
   else throw new PatchError('failed', 'only an object or a list can replace all')
 }
 
 function move(draft: Draft, operation: Operation): void {
-  const from = placeOf('from', operation.from)
-  const to = placeOf('path', operation.path)
+  const from = placeOf(operation.from)
+  const to = placeOf(operation.path)
   if (to.length > from.length && from.every((name, depth) => name === to[depth])) {
     throw new PatchError('failed', 'a value cannot be moved into itself')
   }
@@ -126,28 +126,38 @@ function move(draft: Draft, operation: Operation): void {
 }
 
 function copy(draft: Draft, { from, path }: Operation): void {
-  const copied = draft.copyOf(placeOf('from', from))
-  draft.add(placeOf('path', path), copied)
+  const copied = draft.copyOf(placeOf(from))
+  draft.add(placeOf(path), copied)
 }
 
 function test(draft: Draft, { path, value }: Operation): void {
-  const found = path === '' ? draft.root : draft.get(placeOf('path', path))
+  const found = path.text === '' ? draft.root : draft.get(placeOf(path))
   if (!draft.isEqual(found, value)) throw new PatchError('failed', 'the value is another one')
 }
 
-/** Reads a JSON pointer (RFC 6901) to something inside the document. */
-function placeOf(field: 'path' | 'from', pointer: string | undefined): Place {
-  if (pointer === undefined) throw new PatchError('failed', `${field} is missing`)
-  if (!pointer.startsWith('/')) {
-    const why = pointer === '' ? 'cannot be the whole document' : 'must start with a slash'
-    throw new PatchError('failed', `${field} ${why}`)
-  }
+/** A JSON pointer (RFC 6901), read once for all attempts at its patch. */
+interface Pointer {
+  /** As it was sent, if it was. */
+  readonly text: string | undefined
+  /** Where it points to inside the document, or why it does not; that matters once it is followed. */
+  readonly to: Place | string
+}
+
+function readPointer(field: 'path' | 'from', text: string | undefined): Pointer {
+  if (text === undefined) return { text, to: `${field} is missing` }
+  if (text === '') return { text, to: `${field} cannot be the whole document` }
+  if (!text.startsWith('/')) return { text, to: `${field} must start with a slash` }
   // Nothing is deeper than the limit, so what is beyond need not be read.
-  const [, ...names] = pointer.split('/', JSON_DEPTH_MAX + 2)
+  const [, ...names] = text.split('/', JSON_DEPTH_MAX + 2)
   if (names.length > JSON_DEPTH_MAX) {
-    throw new PatchError('failed', `${field} has more than ${JSON_DEPTH_MAX} names`)
+    return { text, to: `${field} has more than ${JSON_DEPTH_MAX} names` }
   }
-  return pointer.includes('~') ? names.map(unescaped) : names
+  return { text, to: text.includes('~') ? names.map(unescaped) : names }
+}
+
+function placeOf({ to }: Pointer): Place {
+  if (typeof to === 'string') throw new PatchError('failed', to)
+  return to
 }
 
 /** By hand: ten thousand paths full of escapes take a pattern too long. */

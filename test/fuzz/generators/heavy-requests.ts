@@ -1,3 +1,4 @@
+import { PATH_BYTES_MAX } from '../../../src/http/limits.ts'
 import { COLLECTION, GREAT_NAME } from './events.ts'
 import { BODY_BYTES, type Heavy, listOf } from './heavy-shape.ts'
 import { pair } from './queries.ts'
@@ -175,7 +176,8 @@ export const HEAVY_REQUESTS: readonly Heavy[] = [
     about: 'a path of many parts',
     make: () => ({
       method: 'GET',
-      target: `/apis/events.k8s.io/v1${'/a'.repeat(HEADER_BYTES / 2)}`,
+      // The longest that the listener lets in.
+      target: `/apis/events.k8s.io/v1${'/a'.repeat(PATH_BYTES_MAX / 2 - 16)}`,
       headers: {},
     }),
   },
