@@ -277,7 +277,10 @@ export class Listener {
     // Node keeps a stream that was reset for as long as part of its body is unread.
     stream.once('aborted', () => process.nextTick(() => stream.destroy()))
     if (session === undefined) return
-    this.#sessions.streamOpened(session)
+    if (!this.#sessions.streamOpened(session, stream.id ?? 0)) {
+      stream.close(http2.constants.NGHTTP2_REFUSED_STREAM)
+      return
+    }
     stream.once('close', () => this.#sessions.streamClosed(session))
     this.#converse(http2Wire(stream, sent, this.#peer(session, session.socket)))
   }

@@ -10,6 +10,7 @@ const { headersTimeoutMs, idleTimeoutMs, controlFramesPerTenSeconds } = DEFAULT_
 /** Remembers what was done to it, in order. */
 class FakeSession extends EventEmitter {
   readonly calls: string[] = []
+  readonly state = { lastProcStreamID: 5 }
 
   setLocalWindowSize(size: number): void {
     this.calls.push(`window ${size}`)
@@ -85,7 +86,7 @@ describe('sessions', () => {
   test('one that has been served has until the idle limit, from its last request on', () => {
     const setting = new Setting()
     const { fake, session } = setting.add()
-    setting.sessions.streamOpened(session)
+    setting.sessions.streamOpened(session, 1)
     setting.pass(10_000)
     setting.sessions.streamClosed(session)
     setting.pass(idleTimeoutMs - 1)
@@ -97,8 +98,8 @@ describe('sessions', () => {
   test('one with a request under way is never idle', () => {
     const setting = new Setting()
     const { fake, session } = setting.add()
-    setting.sessions.streamOpened(session)
-    setting.sessions.streamOpened(session)
+    setting.sessions.streamOpened(session, 1)
+    setting.sessions.streamOpened(session, 1)
     setting.sessions.streamClosed(session)
     setting.pass(10 * idleTimeoutMs)
     assert.deepEqual(fake.calls, [])
@@ -121,7 +122,7 @@ describe('sessions', () => {
   test('control frames at a decent pace are welcome for ever', () => {
     const setting = new Setting()
     const { fake, session } = setting.add()
-    setting.sessions.streamOpened(session)
+    setting.sessions.streamOpened(session, 1)
     for (let second = 0; second < 100; second += 1) {
       for (let n = 0; n < controlFramesPerTenSeconds / 10; n += 1) fake.emit('ping')
       setting.pass(1000)
@@ -142,9 +143,18 @@ describe('sessions', () => {
     const setting = new Setting()
     const { fake } = setting.add()
     setting.sessions.announceEnd()
-    assert.deepEqual(fake.calls, ['goaway 0 undefined'])
+    assert.deepEqual(fake.calls, ['goaway 0 5'])
     setting.sessions.close()
-    assert.deepEqual(fake.calls, ['goaway 0 undefined', 'close'])
+    assert.deepEqual(fake.calls, ['goaway 0 5', 'close'])
+  })
+
+  test('after the announcement no stream beyond the one it named is served', () => {
+    const setting = new Setting()
+    const { session } = setting.add()
+    assert.ok(setting.sessions.streamOpened(session, 3))
+    setting.sessions.announceEnd()
+    assert.ok(setting.sessions.streamOpened(session, 5), 'it is under way to us')
+    assert.ok(!setting.sessions.streamOpened(session, 7))
   })
 
   test('one that arrives after the announcement is closed', () => {

@@ -14,6 +14,8 @@ interface SessionState {
   idleSince: number
   controlFrames: number
   controlWindowEndsAt: number
+  /** The last stream to be served, once clients have been told that there will be no more. */
+  lastStream: number
   /** Set once we have taken our leave of a connection without requests. */
   cutAt: number | undefined
 }
@@ -47,6 +49,7 @@ export class Sessions {
       idleSince: now,
       controlFrames: 0,
       controlWindowEndsAt: now + CONTROL_WINDOW_MS,
+      lastStream: Number.POSITIVE_INFINITY,
       cutAt: undefined,
     }
     this.#states.set(session, state)
@@ -60,11 +63,13 @@ export class Sessions {
     if (this.#isEnding) session.close()
   }
 
-  streamOpened(session: Http2Session): void {
+  /** False: its client has been told, or is about to be, that it is not going to be served. */
+  streamOpened(session: Http2Session, stream: number): boolean {
     const state = this.#states.get(session)
-    if (state === undefined) return
+    if (state === undefined || stream > state.lastStream) return false
     state.openStreams += 1
     state.hasServed = true
+    return true
   }
 
   streamClosed(session: Http2Session): void {
@@ -97,10 +102,14 @@ export class Sessions {
    * this message on its way is not served, and its client knows from the message that it can
    * safely ask elsewhere. To announce the end without naming a last stream, as other servers do,
    * would be a promise Node cannot keep: after any GOAWAY it drops new streams without a word.
+   * Until the message is on its way, though, it goes on handing them out, hence `lastStream`.
    */
   announceEnd(): void {
     this.#isEnding = true
-    for (const session of this.#states.keys()) session.goaway(constants.NGHTTP2_NO_ERROR)
+    for (const [session, state] of this.#states) {
+      state.lastStream = session.state.lastProcStreamID ?? 0
+      session.goaway(constants.NGHTTP2_NO_ERROR, state.lastStream)
+    }
   }
 
   /** Refuses new streams; a connection goes when its last stream has ended. */

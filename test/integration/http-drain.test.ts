@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import type { ClientHttp2Session } from 'node:http2'
+import { type ClientHttp2Session, constants } from 'node:http2'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -290,6 +290,28 @@ describe('what clients are told', () => {
     client.close()
   })
 
+  test('h2: what a busy client is told was not looked at, nobody has looked at', async () => {
+    const served = new Set<string>()
+    await using server = await startListener(async (request) => {
+      await request.body()
+      served.add(request.path)
+      await sleep(1)
+      return text(200, 'done')
+    })
+    const sessions = await Promise.all(Array.from({ length: 20 }, () => openSession(server.port)))
+    const busy = sessions.map((session, n) => postUntilRefused(session, `/${n}`))
+    await sleep(200)
+    server.listener.stopAccepting()
+    const refused = (await Promise.all(busy)).filter((path) => path !== undefined)
+    for (const session of sessions) session.destroy()
+    assert.ok(served.size > 0)
+    // Its client sends it again elsewhere, so what it asked for would be done twice.
+    assert.deepEqual(
+      refused.filter((path) => served.has(path)),
+      [],
+    )
+  })
+
   for (const isLater of [false, true]) {
     const when = isLater ? 'closeIdle' : 'stopAccepting'
     test(`h2: a handshake that ends after ${when} gets a goodbye it can rely on`, async () => {
@@ -310,6 +332,26 @@ describe('what clients are told', () => {
     })
   }
 })
+
+/** One request after another until the server leaves; the path of one that it says it has not touched. */
+async function postUntilRefused(
+  session: ClientHttp2Session,
+  path: string,
+): Promise<string | undefined> {
+  let hasLeft = false
+  session.on('goaway', () => {
+    hasLeft = true
+  })
+  for (let n = 0; !hasLeft && !session.closed; n++) {
+    const stream = session.request({ ':method': 'POST', ':path': `${path}/${n}` })
+    stream.on('error', () => {})
+    stream.resume()
+    stream.end('to be done once')
+    await new Promise((resolve) => stream.once('close', resolve))
+    if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) return `${path}/${n}`
+  }
+  return undefined
+}
 
 describe('close', () => {
   test('resolves whatever state the listener is in', async () => {
