@@ -7,6 +7,7 @@ import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { StatusError } from './api/status.ts'
 import { type Audit, openAudit } from './audit.ts'
 import { buildInfo } from './build-info.ts'
+import { eventsOpenApi, reviewsOpenApi } from './codec/openapi-groups.ts'
 import { discoveryService } from './endpoints/discovery.ts'
 import { eventsService, eventsServiceName } from './endpoints/events-service.ts'
 import { openApiPaths, openApiService } from './endpoints/openapi.ts'
@@ -237,7 +238,8 @@ export class Server {
     await this.#engine.open((error) => this.#onFatal(error))
     const { storage } = this.#engine
     const eventLimits = this.#eventLimits
-    const shared = { storage, eventLimits, removalTurns: removalTurns() }
+    const servedVersions = this.#groups.map(({ apiVersion }) => apiVersion)
+    const shared = { storage, eventLimits, servedVersions, removalTurns: removalTurns() }
     const { requestTimeoutMs } = this.#options
     for (const group of this.#groups) {
       this.#services.install(eventsService({ ...shared, group, requestTimeoutMs }))
@@ -257,7 +259,8 @@ export class Server {
       }),
     )
     const { gitVersion: release } = buildInfo()
-    this.#services.install(openApiService({ groups: this.#groups, release }))
+    const groups = [...this.#groups.map(eventsOpenApi), ...reviewsOpenApi]
+    this.#services.install(openApiService({ groups, release }))
   }
 
   #handler(gate: Gate, { limits, observer }: Admission): Handler {

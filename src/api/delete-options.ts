@@ -5,6 +5,8 @@ export interface DecodedDeleteOptions {
   readonly orphanDependents?: boolean | undefined
   readonly propagationPolicy?: string | undefined
   readonly dryRun?: readonly string[] | undefined
+  /** Means something only where a feature is on that is off by default. */
+  readonly ignoreStoreReadErrorWithClusterBreakingPotential?: boolean | undefined
 }
 
 /** What the event must be for it to go. */

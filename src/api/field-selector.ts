@@ -2,6 +2,7 @@
  * The language of `fieldSelector`: `a=b`, `a==b`, `a!=b`, joined by commas that mean "and". In a value
  * `\`, `,` and `=` have a backslash before them. Empty terms count for nothing.
  */
+import { shown } from '../lib/shown.ts'
 import { badRequest, type StatusError } from './status.ts'
 
 /** Fields that events are chosen by, as events.k8s.io names them; `source` is in core/v1 only. */
@@ -52,8 +53,6 @@ export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
 
 /** Far more than anybody asks for; each of them is looked at for each event. */
 const requirementsMax = 1000
-/** Enough to recognise a text by. */
-const shownMax = 256
 
 /** Reads a selector; throws the 400 that says which part of it is no good. */
 export function parseFieldSelector(
@@ -122,8 +121,4 @@ const equalsSign = '='.charCodeAt(0)
 
 function unfit(problem: string): StatusError {
   return badRequest(`invalid field selector: ${problem}`)
-}
-
-function shown(text: string): string {
-  return text.slice(0, shownMax)
 }

@@ -4,6 +4,7 @@
  * a value, also one in a list, may be missing and is then empty.
  */
 import { type Int64, parseInt64 } from '../lib/go-integer.ts'
+import { shown } from '../lib/shown.ts'
 import { type FieldError, fieldErrorsText, invalidText } from './field-error.ts'
 import { labelValueProblems, qualifiedNameProblems } from './names.ts'
 import { badRequest, type StatusError } from './status.ts'
@@ -21,8 +22,6 @@ export interface LabelSelector {
 const requirementsMax = 1000
 /** Of a list of values. The first few tell what is wrong. */
 const errorsMax = 10
-/** Enough to recognise what was found by. */
-const shownMax = 256
 
 type Test = (labels: Labels) => boolean
 
@@ -220,7 +219,7 @@ function valueErrors(key: string, values: readonly string[]): FieldError[] {
 }
 
 function found({ text }: Token): string {
-  return `found '${text.slice(0, shownMax)}'`
+  return `found '${shown(text)}'`
 }
 
 function unfit(errors: readonly FieldError[]): StatusError {

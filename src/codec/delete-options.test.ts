@@ -1,4 +1,4 @@
-import { deepEqual, equal, ok } from 'node:assert/strict'
+import { deepEqual, equal, ok, throws } from 'node:assert/strict'
 import { test } from 'node:test'
 import { StatusError } from '../api/status.ts'
 import { decodeDeleteOptions } from './delete-options.ts'
@@ -57,4 +57,17 @@ test('decodeDeleteOptions refuses what are no options', () => {
     refusal('{"dryRun":"All"}'),
     'json: cannot unmarshal string into Go struct field DeleteOptions.dryRun of type []string',
   )
+})
+
+test('decodeDeleteOptions knows the option to ignore what cannot be read, for what it is', () => {
+  const name = 'ignoreStoreReadErrorWithClusterBreakingPotential'
+  deepEqual(decodeDeleteOptions(Buffer.from(`{"${name}":true}`), 'json'), { [name]: true })
+  equal(
+    refusal(`{"${name}":"yes"}`),
+    `json: cannot unmarshal string into Go struct field DeleteOptions.${name} of type bool`,
+  )
+  const message = (...raw: number[]): Buffer =>
+    Buffer.concat([Buffer.from('k8s\0'), Buffer.from([0x12, raw.length, ...raw])])
+  deepEqual(decodeDeleteOptions(message(6 << 3, 1), 'protobuf'), { [name]: true })
+  throws(() => decodeDeleteOptions(message((6 << 3) | 2, 1, 1), 'protobuf'), { code: 400 })
 })

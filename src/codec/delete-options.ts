@@ -2,6 +2,7 @@ import type { DecodedDeleteOptions } from '../api/delete-options.ts'
 import { badRequest } from '../api/status.ts'
 import { goQuote } from '../lib/go-quote.ts'
 import { isObject, type Json, memberOf } from '../lib/json.ts'
+import { shown } from '../lib/shown.ts'
 import { EVENT_VALUES_MAX, JsonSyntaxError, parseJson } from './json-text.ts'
 import { opened } from './kube-protobuf.ts'
 import { deleteOptionsType } from './meta-types.ts'
@@ -34,8 +35,6 @@ function read(body: Buffer, mediaType: 'json' | 'yaml' | 'protobuf'): Json {
   return (mediaType === 'json' ? parseJson(text, EVENT_VALUES_MAX) : parseYaml(text)).value
 }
 
-const SHOWN_LENGTH_MAX = 256
-
 function decoded(value: Json): DecodedDeleteOptions {
   if (value === null) return {}
   if (!isObject(value)) {
@@ -50,8 +49,9 @@ function decoded(value: Json): DecodedDeleteOptions {
     )
   }
   if (kind !== '' && kind !== 'DeleteOptions') {
-    const shown = goQuote(kind.slice(0, SHOWN_LENGTH_MAX))
-    throw new TypeMismatch(`no kind ${shown} is registered for the options of a delete`)
+    throw new TypeMismatch(
+      `no kind ${goQuote(shown(kind))} is registered for the options of a delete`,
+    )
   }
   return new StructDecoder(new Set(), undefined).struct(deleteOptionsType, value, '')
 }

@@ -1,6 +1,7 @@
 import { isObject, type Json } from '../lib/json.ts'
+import { SHOWN_MAX, shown } from '../lib/shown.ts'
 import type { ParsedJson } from './json-text.ts'
-import { PROBLEMS_MAX, SHOWN_LENGTH_MAX } from './struct-decoding.ts'
+import { PROBLEMS_MAX } from './struct-decoding.ts'
 
 /**
  * Where a text repeats names, whatever it is about: `metadata.labels.a`, `[0].op`. In the order of the
@@ -29,7 +30,7 @@ class Search {
     } else if (isObject(tree)) {
       const repeated = this.#duplicates.get(tree)
       for (const name of Object.keys(tree)) {
-        const part = `.${name.slice(0, SHOWN_LENGTH_MAX)}`
+        const part = `.${shown(name)}`
         this.#enter(part, tree[name] ?? null, repeated?.has(name) === true)
       }
     }
@@ -47,7 +48,6 @@ class Search {
 function printed(way: readonly string[]): string {
   const name = way.at(-1) ?? ''
   const before = way.slice(0, -1).join('')
-  const isShort = before.length <= SHOWN_LENGTH_MAX
-  const shown = isShort ? before : `${before.slice(0, SHOWN_LENGTH_MAX)}...`
-  return `${shown}${name}`.replace(/^\./, '')
+  const start = before.length <= SHOWN_MAX ? before : `${shown(before)}...`
+  return `${start}${name}`.replace(/^\./, '')
 }

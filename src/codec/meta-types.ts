@@ -84,6 +84,13 @@ export const deleteOptionsType: StructType = new StructType('DeleteOptions', [
   },
   { name: 'propagationPolicy', number: 4, type: 'string', doc: 'What becomes of dependents.' },
   { name: 'dryRun', number: 5, type: { listOf: 'string' }, doc: '`All`: try, and store nothing.' },
+  {
+    name: 'ignoreStoreReadErrorWithClusterBreakingPotential',
+    number: 6,
+    type: 'bool',
+    keepsZero: true,
+    doc: 'Whether to delete what cannot be read. Taken, and makes no difference here.',
+  },
 ])
 
 export const partialObjectType: StructType = new StructType('PartialObjectMetadata', [

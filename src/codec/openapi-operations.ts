@@ -1,5 +1,4 @@
-/** What can be asked about events, as OpenAPI tells it: for each path its methods and parameters. */
-import type { EventGroup } from '../api/event-groups.ts'
+/** What can be asked, as OpenAPI tells it: for each path its methods and parameters. */
 
 /** One method on one path, in words that both versions of OpenAPI can be made from. */
 export interface Operation {
@@ -9,6 +8,8 @@ export interface Operation {
   readonly doc: string
   /** As Kubernetes calls what it does; undefined for what is not about an object. */
   readonly action: string | undefined
+  /** Of the objects it is about. */
+  readonly kind: string
   readonly isDeprecated: boolean
   readonly parameters: readonly Parameter[]
   /** The schema of its body, and in which forms it may come. */
@@ -78,6 +79,11 @@ const FORCE = query('force', 'boolean', 'An apply takes over fields that others 
 const DELETE: readonly Parameter[] = [
   DRY_RUN,
   query('gracePeriodSeconds', 'integer', 'Seconds to end in; events need none.'),
+  query(
+    'ignoreStoreReadErrorWithClusterBreakingPotential',
+    'boolean',
+    'Delete what cannot be read. Taken, and makes no difference here.',
+  ),
   query('orphanDependents', 'boolean', 'Older than propagationPolicy.'),
   query(
     'propagationPolicy',
@@ -86,16 +92,41 @@ const DELETE: readonly Parameter[] = [
   ),
 ]
 
-/** All operations of a group, path by path. */
-export function operationsOf(group: EventGroup): readonly Operation[] {
-  const base = group.name === '' ? '/api/v1' : `/apis/${group.apiVersion}`
-  const prefix = idPrefix(group.name)
+/** All operations of a group of events, path by path. */
+export function eventOperations(group: string): readonly Operation[] {
+  const base = basePath(group)
+  const prefix = idPrefix(group)
   return [
     ...resources(base, prefix),
     ...collections(base, prefix),
     ...oneEvent(base, prefix),
     ...watches(base, prefix),
   ]
+}
+
+/** All operations of a group of reviews, which can be made and nothing else. */
+export function reviewOperations(group: string, kinds: readonly string[]): readonly Operation[] {
+  const base = basePath(group)
+  const prefix = idPrefix(group)
+  const reviews = kinds.map((kind) =>
+    operation({
+      path: `${base}/${kind.toLowerCase()}s`,
+      method: 'post',
+      action: 'post',
+      kind,
+      id: `create${prefix}${kind}`,
+      doc: 'Asks about oneself. Nothing is stored.',
+      parameters: WRITE,
+      body: { schema: kind, consumes: ANY_FORM, isRequired: true },
+      produces: ['application/json', 'application/yaml'],
+      answers: { 200: kind, 201: kind, 202: kind },
+    }),
+  )
+  return [...resources(base, prefix), ...reviews]
+}
+
+function basePath(group: string): string {
+  return group === '' ? '/api/v1' : `/apis/${group}/v1`
 }
 
 function resources(base: string, prefix: string): readonly Operation[] {
@@ -240,6 +271,7 @@ function operation(
   const parameters = own.action === undefined ? own.parameters : [...own.parameters, PRETTY]
   return {
     action: undefined,
+    kind: 'Event',
     isDeprecated: false,
     body: undefined,
     produces: OBJECT_FORMS,

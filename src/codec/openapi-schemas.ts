@@ -2,16 +2,17 @@
  * The objects of the API as OpenAPI describes them: by the one table of what an event looks like,
  * under the names that Kubernetes gave them.
  */
-import type { EventGroup } from '../api/event-groups.ts'
 import {
   atomicTypes,
   type Field,
   type FieldType,
   type ScalarKind,
-  StructType,
+  type StructType,
 } from '../api/schema.ts'
 import type { JsonObject } from '../lib/json.ts'
-import { deleteOptionsType, documentTypes, listMetaType, statusType } from './meta-types.ts'
+import { deleteOptionsType, documentTypes, statusType } from './meta-types.ts'
+import type { OpenApiGroup } from './openapi-groups.ts'
+import { userExtraType } from './review-types.ts'
 
 /** Version 3 refers to a schema beside other things by a list of one, version 2 by the bare name. */
 export type OpenApiVersion = 'v2' | 'v3'
@@ -19,13 +20,8 @@ export type OpenApiVersion = 'v2' | 'v3'
 const META = 'io.k8s.apimachinery.pkg.apis.meta.v1'
 const CORE = 'io.k8s.api.core.v1'
 
-/** What a reader is told about a kind of object. */
-const ABOUT: Readonly<Record<string, string>> = {
-  Event: 'Something that happened to an object, reported once or as a series. Kept for a while.',
-  EventList: 'Events, and the state they are of.',
-  EventSeries: 'How often and until when an event was seen, if that was more than once.',
-  EventSource: 'Who reported an event, in the older form.',
-  ObjectReference: 'Which object is meant.',
+/** What a reader is told about a kind of object, by the package that it is in. */
+const META_ABOUT: Readonly<Record<string, string>> = {
   ObjectMeta: 'What every object has: its name, its labels, and what the server notes about it.',
   OwnerReference: 'An object in the same namespace that this one depends on.',
   ManagedFieldsEntry: 'The fields that one client manages.',
@@ -37,6 +33,35 @@ const ABOUT: Readonly<Record<string, string>> = {
   Preconditions: 'What must be so for anything to happen.',
   APIResourceList: 'The resources of a group in one version.',
   APIResource: 'A resource: its names, and what can be done with it.',
+  FieldSelectorRequirement: 'What a field must be like.',
+  LabelSelectorRequirement: 'What a label must be like.',
+}
+
+const CORE_ABOUT: Readonly<Record<string, string>> = {
+  EventSource: 'Who reported an event, in the older form.',
+  ObjectReference: 'Which object is meant.',
+}
+
+/** Those of a group of its own. */
+const GROUP_ABOUT: Readonly<Record<string, string>> = {
+  Event: 'Something that happened to an object, reported once or as a series. Kept for a while.',
+  EventList: 'Events, and the state they are of.',
+  EventSeries: 'How often and until when an event was seen, if that was more than once.',
+  SelfSubjectReview: 'Asks who you are. `kubectl auth whoami` does.',
+  SelfSubjectReviewStatus: 'Who you are.',
+  UserInfo: 'A user, as whoever vouched for it described it.',
+  SelfSubjectAccessReview: 'Asks whether you may do something. `kubectl auth can-i` does.',
+  SelfSubjectAccessReviewSpec: 'What you would do: to a resource, or to another path.',
+  ResourceAttributes: 'Something done to a resource.',
+  FieldSelectorAttributes: 'A selector of fields, in one of two forms.',
+  LabelSelectorAttributes: 'A selector of labels, in one of two forms.',
+  NonResourceAttributes: 'A request to a path that is no resource.',
+  SubjectAccessReviewStatus: 'Whether you may.',
+  SelfSubjectRulesReview: 'Asks what you may do. `kubectl auth can-i --list` does.',
+  SelfSubjectRulesReviewSpec: 'Where.',
+  SubjectRulesReviewStatus: 'What you may do, rule by rule.',
+  ResourceRule: 'A rule about resources.',
+  NonResourceRule: 'A rule about paths that are no resources.',
 }
 
 /** What is not made of fields. */
@@ -73,13 +98,21 @@ const BARE_KIND: JsonObject = {
   apiVersion: { type: 'string', description: 'Group and version in which it is written.' },
 }
 
+/** Parts that are told where they stand, without a name. */
+const UNNAMED: ReadonlyMap<StructType, JsonObject> = new Map([
+  [
+    userExtraType,
+    { type: 'object', additionalProperties: { type: 'array', items: { type: 'string' } } },
+  ],
+])
+
 /** The schemas of a group: everything its requests and answers are made of. */
 export class OpenApiSchemas {
-  readonly #group: EventGroup
+  readonly #group: OpenApiGroup
   readonly #version: OpenApiVersion
   readonly #found = new Map<string, JsonObject>()
 
-  constructor(group: EventGroup, version: OpenApiVersion) {
+  constructor(group: OpenApiGroup, version: OpenApiVersion) {
     this.#group = group
     this.#version = version
   }
@@ -97,13 +130,7 @@ export class OpenApiSchemas {
 
   /** Objects that can stand alone, and so say what they are. */
   #roots(): readonly StructType[] {
-    return [
-      this.#group.type,
-      eventListType(this.#group.type),
-      statusType,
-      deleteOptionsType,
-      ...documentTypes.values(),
-    ]
+    return [...this.#group.kinds, statusType, deleteOptionsType, ...documentTypes.values()]
   }
 
   #structRef(type: StructType): JsonObject {
@@ -129,8 +156,8 @@ export class OpenApiSchemas {
   }
 
   #packageOf(name: string): string {
-    if (name === 'EventSource' || name === 'ObjectReference') return CORE
-    return name.startsWith('Event') ? packageOf(this.#group.name) : META
+    if (name in CORE_ABOUT) return CORE
+    return name in META_ABOUT ? META : packageOf(this.#group.name)
   }
 
   #struct(type: StructType): JsonObject {
@@ -139,7 +166,7 @@ export class OpenApiSchemas {
     for (const field of type.fields) properties[field.name] = this.#property(field)
     const required = type.fields.filter(({ isRequired }) => isRequired).map(({ name }) => name)
     return {
-      ...described(ABOUT[type.name] ?? ''),
+      ...described(aboutOf(type.name)),
       type: 'object',
       ...(required.length > 0 ? { required } : {}),
       properties: sorted(properties),
@@ -149,13 +176,12 @@ export class OpenApiSchemas {
   }
 
   /** Under which kinds an object is known; none for what is only part of another. */
-  #kindsOf({ name: kind }: StructType): JsonObject[] {
-    const { name: group } = this.#group
+  #kindsOf(type: StructType): JsonObject[] {
+    const { name: group, kinds } = this.#group
+    const { name: kind } = type
     const ofGroup = { group, version: 'v1', kind }
+    if (kinds.includes(type)) return [ofGroup]
     switch (kind) {
-      case 'Event':
-      case 'EventList':
-        return [ofGroup]
       case 'DeleteOptions':
         return group === '' ? [ofGroup] : [{ group: '', version: 'v1', kind }, ofGroup]
       case 'Status':
@@ -187,6 +213,8 @@ export class OpenApiSchemas {
 
   /** In protobuf a list of verbs is a message of its own; in JSON it is a list. */
   #partRef(type: StructType): JsonObject {
+    const unnamed = UNNAMED.get(type)
+    if (unnamed !== undefined) return unnamed
     return type.name in PLAIN ? this.#plainRef(type.name) : this.#structRef(type)
   }
 }
@@ -194,20 +222,13 @@ export class OpenApiSchemas {
 /** The package that Kubernetes has the group in; for another group its name, turned around. */
 function packageOf(group: string): string {
   if (group === '') return CORE
-  if (group === 'events.k8s.io') return 'io.k8s.api.events.v1'
+  const [, known] = /^(events|authentication|authorization)\.k8s\.io$/.exec(group) ?? []
+  if (known !== undefined) return `io.k8s.api.${known}.v1`
   return [...group.split('.').reverse(), 'v1'].join('.')
 }
 
-function eventListType(type: StructType): StructType {
-  return new StructType('EventList', [
-    {
-      name: 'metadata',
-      number: 1,
-      type: { struct: listMetaType },
-      doc: 'Which state this is, and how to get the rest.',
-    },
-    { name: 'items', number: 2, type: { listOf: type }, isRequired: true, doc: 'The events.' },
-  ])
+function aboutOf(name: string): string {
+  return META_ABOUT[name] ?? CORE_ABOUT[name] ?? GROUP_ABOUT[name] ?? ''
 }
 
 function described(doc: string): JsonObject {

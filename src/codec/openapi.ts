@@ -1,7 +1,7 @@
 /** The documents of OpenAPI, versions 2 and 3, about the groups that are served. */
-import type { EventGroup } from '../api/event-groups.ts'
 import type { JsonObject } from '../lib/json.ts'
-import { type Operation, operationsOf, type Parameter } from './openapi-operations.ts'
+import type { OpenApiGroup } from './openapi-groups.ts'
+import type { Operation, Parameter } from './openapi-operations.ts'
 import { OpenApiSchemas } from './openapi-schemas.ts'
 
 /** How a caller shows who it is. */
@@ -13,9 +13,9 @@ const BEARER_TOKEN = {
 }
 
 /** One document about one group. `release` is the version of the API's behaviour. */
-export function openApiV3(group: EventGroup, release: string): JsonObject {
+export function openApiV3(group: OpenApiGroup, release: string): JsonObject {
   const schemas = new OpenApiSchemas(group, 'v3')
-  const paths = pathItems(operationsOf(group), (operation) => ({
+  const paths = pathItems(group.operations, (operation) => ({
     ...head(group, operation),
     parameters: operation.parameters.map((parameter) => ({
       ...placed(parameter),
@@ -42,7 +42,7 @@ export function openApiV3(group: EventGroup, release: string): JsonObject {
 }
 
 /** One document about all groups. */
-export function openApiV2(groups: readonly EventGroup[], release: string): JsonObject {
+export function openApiV2(groups: readonly OpenApiGroup[], release: string): JsonObject {
   const paths: JsonObject = {}
   const definitions: JsonObject = {}
   // What groups share is told by a named one: it is known by that name, too.
@@ -50,7 +50,7 @@ export function openApiV2(groups: readonly EventGroup[], release: string): JsonO
     const schemas = new OpenApiSchemas(group, 'v2')
     Object.assign(
       paths,
-      pathItems(operationsOf(group), (operation) => v2Operation(group, operation, schemas)),
+      pathItems(group.operations, (operation) => v2Operation(group, operation, schemas)),
     )
     Object.assign(definitions, schemas.all())
   }
@@ -64,7 +64,11 @@ export function openApiV2(groups: readonly EventGroup[], release: string): JsonO
   }
 }
 
-function v2Operation(group: EventGroup, operation: Operation, schemas: OpenApiSchemas): JsonObject {
+function v2Operation(
+  group: OpenApiGroup,
+  operation: Operation,
+  schemas: OpenApiSchemas,
+): JsonObject {
   const { body } = operation
   const parameters = operation.parameters.map((parameter) => ({
     ...placed(parameter),
@@ -92,7 +96,7 @@ function v2Operation(group: EventGroup, operation: Operation, schemas: OpenApiSc
 }
 
 /** What is told of an operation in both versions. */
-function head(group: EventGroup, operation: Operation): JsonObject {
+function head(group: OpenApiGroup, operation: Operation): JsonObject {
   const tag = group.name === '' ? 'core_v1' : `${group.name.replace(/\.k8s\.io$/, '')}_v1`
   return {
     tags: [tag],
@@ -103,7 +107,11 @@ function head(group: EventGroup, operation: Operation): JsonObject {
       ? {}
       : {
           'x-kubernetes-action': operation.action,
-          'x-kubernetes-group-version-kind': { group: group.name, version: 'v1', kind: 'Event' },
+          'x-kubernetes-group-version-kind': {
+            group: group.name,
+            version: 'v1',
+            kind: operation.kind,
+          },
         }),
   }
 }

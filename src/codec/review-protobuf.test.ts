@@ -23,7 +23,7 @@ describe('decodeReview', () => {
       field(1, 'a'),
       field(2, 'get'),
       field(5, 'events'),
-      field(9, ''),
+      field(15, ''),
     ])
     assert.deepEqual(decodeReview(review('SelfSubjectAccessReview', field(1, attributes))), {
       apiVersion: 'authorization.k8s.io/v1',

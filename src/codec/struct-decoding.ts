@@ -2,13 +2,11 @@ import { type Field, type FieldType, StructType } from '../api/schema.ts'
 import { canonicalTime } from '../api/time.ts'
 import { goQuote } from '../lib/go-quote.ts'
 import { isObject, type Json, type JsonObject } from '../lib/json.ts'
+import { shown } from '../lib/shown.ts'
 import type { ParsedJson } from './json-text.ts'
 
 /** As many problems as are told; a body can have any number. */
 export const PROBLEMS_MAX = 100
-
-/** A name in a problem is shown up to here. */
-export const SHOWN_LENGTH_MAX = 256
 
 /** A value has another type than its field. The message is what Go's encoding/json says. */
 export class TypeMismatch extends Error {
@@ -113,7 +111,7 @@ export class StructDecoder {
 
   #problem(what: 'unknown' | 'duplicate', path: string, name: string): void {
     if (this.problems.length >= PROBLEMS_MAX) return
-    this.problems.push(`${what} field ${goQuote(joined(path, name.slice(0, SHOWN_LENGTH_MAX)))}`)
+    this.problems.push(`${what} field ${goQuote(joined(path, shown(name)))}`)
   }
 }
 

@@ -1,6 +1,7 @@
 import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type Scalar, type YAMLMap } from 'yaml'
 import { goQuote } from '../lib/go-quote.ts'
 import { type Json, type JsonObject, setMember } from '../lib/json.ts'
+import { shown } from '../lib/shown.ts'
 import { JSON_DEPTH_MAX } from './json-text.ts'
 import { lineAt, YamlSyntaxError } from './yaml-nodes.ts'
 import { plainValue } from './yaml-plain.ts'
@@ -10,9 +11,6 @@ const VALUES_MAX = 20_000
 
 /** As many repeated names as are told. */
 const PROBLEMS_MAX = 100
-
-/** A name in a problem is shown up to here. */
-const SHOWN_LENGTH_MAX = 256
 
 /** Makes the tree of a YAML document out of its nodes: aliases, merges and scalars are resolved. */
 export class TreeMaker {
@@ -52,9 +50,7 @@ export class TreeMaker {
   #anchored(name: string): ParsedNode {
     const node = this.#anchors.get(name)
     if (node !== undefined) return node
-    throw new YamlSyntaxError(
-      `yaml: unknown anchor '${name.slice(0, SHOWN_LENGTH_MAX)}' referenced`,
-    )
+    throw new YamlSyntaxError(`yaml: unknown anchor '${shown(name)}' referenced`)
   }
 
   #object(node: YAMLMap.Parsed): JsonObject {
@@ -85,8 +81,7 @@ export class TreeMaker {
   #noteTwice(name: string, node: ParsedNode): void {
     if (this.problems.length >= PROBLEMS_MAX) return
     const line = lineAt(this.#text, node.range[0])
-    const shown = goQuote(name.slice(0, SHOWN_LENGTH_MAX))
-    this.problems.push(`line ${line}: key ${shown} already set in map`)
+    this.problems.push(`line ${line}: key ${goQuote(shown(name))} already set in map`)
   }
 }
 
@@ -118,7 +113,7 @@ function scalarValue(node: Scalar): Json {
     throw new YamlSyntaxError('yaml: a number that JSON does not have')
   }
   if (tag === undefined || fits(tag, value)) return value === undefined ? text : value
-  throw new YamlSyntaxError(`yaml: cannot decode a scalar as !!${tag.slice(0, SHOWN_LENGTH_MAX)}`)
+  throw new YamlSyntaxError(`yaml: cannot decode a scalar as !!${shown(tag)}`)
 }
 
 function fits(tag: string, value: null | boolean | number | undefined): boolean {

@@ -11,6 +11,7 @@ import { StoredBody } from '../storage/stored-form.ts'
 import { eventsService } from './events-service.ts'
 
 const groups = { events: eventsGroup('events.k8s.io'), core: coreGroup }
+const servedVersions = [groups.events.apiVersion, groups.core.apiVersion]
 const paths = { events: '/apis/events.k8s.io/v1', core: '/api/v1' }
 const APPLY = 'application/apply-patch+yaml'
 const MERGE = 'application/merge-patch+json'
@@ -77,7 +78,7 @@ class Api {
   async send({ method = 'PATCH', to = 'events', type = APPLY, ...sent }: Sent) {
     const storage = this.storage as unknown as EventStorage
     const path = `${paths[to]}/namespaces/n/events/e`
-    const handler = eventsService({ storage, group: groups[to] }).find(path)
+    const handler = eventsService({ storage, group: groups[to], servedVersions }).find(path)
     assert.ok(handler)
     const { body, query = 'fieldManager=one', userAgent } = sent
     const bytes = Buffer.from(typeof body === 'string' ? body : JSON.stringify(body))

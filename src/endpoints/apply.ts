@@ -33,6 +33,7 @@ export function applyEvent(api: EventApi): Endpoint<OneEvent> {
         apiVersion,
         isForced,
         at,
+        served: registry.servedVersions,
       })
       checkName(event, name)
       return { event: placedIn(namespace, event), managedFields }

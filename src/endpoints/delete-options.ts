@@ -2,6 +2,7 @@ import type { DecodedDeleteOptions, DeletePreconditions } from '../api/delete-op
 import { type FieldError, invalidText, unsupportedField } from '../api/field-error.ts'
 import { invalid } from '../api/status.ts'
 import { goQuote } from '../lib/go-quote.ts'
+import { shown } from '../lib/shown.ts'
 import { dryRunErrors, readBoolean, readInteger, readText } from './query-values.ts'
 
 /**
@@ -57,8 +58,6 @@ function inQuery(query: URLSearchParams): DecodedDeleteOptions {
   }
 }
 
-/** Enough to recognise a text by. */
-const shownMax = 256
 const policies = ['Foreground', 'Background', 'Orphan']
 
 function propagationErrors(
@@ -66,14 +65,14 @@ function propagationErrors(
   orphanDependents: boolean | undefined,
 ): readonly FieldError[] {
   if (policy === undefined) return []
-  const shown = policy.slice(0, shownMax)
+  const sent = shown(policy)
   const errors: FieldError[] = []
   if (orphanDependents !== undefined) {
     const detail = 'orphanDependents and deletionPropagation cannot be both set'
-    errors.push(invalidText('propagationPolicy', shown, detail))
+    errors.push(invalidText('propagationPolicy', sent, detail))
   }
   if (!policies.includes(policy)) {
-    errors.push(unsupportedField('propagationPolicy', goQuote(shown), [...policies, 'nil']))
+    errors.push(unsupportedField('propagationPolicy', goQuote(sent), [...policies, 'nil']))
   }
   return errors
 }

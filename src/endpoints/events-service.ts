@@ -1,4 +1,4 @@
-import type { EventGroup } from '../api/event-groups.ts'
+import { coreGroup, type EventGroup } from '../api/event-groups.ts'
 import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import { EventForms } from '../codec/event-forms.ts'
 import { viewOf } from '../codec/event-view.ts'
@@ -28,6 +28,8 @@ export interface EventsServiceOptions {
   readonly storage: EventStorage
   /** Under which they are served. */
   readonly group: EventGroup
+  /** All in which they are; besides this one core/v1 unless told. */
+  readonly servedVersions?: readonly string[] | undefined
   /** How fast events may come; undefined when nobody minds. */
   readonly eventLimits?: Pick<EventLimits, 'take'> | undefined
   /** For those who delete collections, whatever the group. */
@@ -48,7 +50,11 @@ export function eventsServiceName(group: EventGroup): string {
 export function eventsService(options: EventsServiceOptions): Service {
   const { storage, group, eventLimits } = options
   const view = viewOf(group)
-  const registry = new EventRegistry({ storage, group })
+  const registry = new EventRegistry({
+    storage,
+    group,
+    servedVersions: options.servedVersions ?? [coreGroup.apiVersion],
+  })
   const api: EventApi = {
     group,
     view,

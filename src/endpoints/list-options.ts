@@ -7,6 +7,7 @@ import {
 import { type LabelSelector, parseLabelSelector } from '../api/label-selector.ts'
 import { badRequest, invalid } from '../api/status.ts'
 import { goQuote } from '../lib/go-quote.ts'
+import { shown } from '../lib/shown.ts'
 import type { ListRequest, VersionMatch } from '../registry/list-position.ts'
 import { readBoolean, readInteger, readText } from './query-values.ts'
 
@@ -142,11 +143,8 @@ function matchForbidden(detail: string): FieldError {
   return forbiddenField('resourceVersionMatch', detail)
 }
 
-/** Enough to recognise a text by. */
-const shownMax = 256
-
 function matchUnsupported(match: string, supported: readonly string[]): FieldError {
-  return unsupportedField('resourceVersionMatch', goQuote(match.slice(0, shownMax)), supported)
+  return unsupportedField('resourceVersionMatch', goQuote(shown(match)), supported)
 }
 
 /** A selector may repeat the name in the path, and then ask for more; it may not leave it out. */

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { coreGroup, eventsGroup } from '../api/event-groups.ts'
+import { eventsOpenApi } from '../codec/openapi-groups.ts'
 import type { Response } from '../http/exchange.ts'
 import { openApiService } from './openapi.ts'
 
 const service = openApiService({
-  groups: [eventsGroup('events.k8s.io'), coreGroup],
+  groups: [eventsGroup('events.k8s.io'), coreGroup].map(eventsOpenApi),
   release: 'v1.36.0',
 })
 const PROTOBUF = 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf'
+const PROTOBUF_V3 = PROTOBUF.replace('v2', 'v3')
 
 async function ask(
   url: string,
@@ -80,6 +82,7 @@ describe('openApiService', () => {
       ['/openapi/v2', PROTOBUF],
       ['/openapi/v3', '*/*'],
       ['/openapi/v3/api/v1', 'application/json'],
+      ['/openapi/v3/api/v1', PROTOBUF_V3],
     ] as const) {
       const first = await ask(url, { accept })
       const etag = first.headers['etag'] ?? ''
@@ -103,10 +106,31 @@ describe('openApiService', () => {
     assert.equal(preferring.headers['content-type'], 'application/json')
   })
 
+  test('a document of version 3 comes as protobuf as well, under the same hash', async () => {
+    const url = await urlOf('apis/events.k8s.io/v1')
+    const json = await ask(url)
+    for (const accept of [PROTOBUF_V3, PROTOBUF_V3.replace('v3.v1', 'v3@v1')]) {
+      const { status, headers, body } = await ask(url, { accept })
+      assert.equal(status, 200)
+      assert.equal(headers['content-type'], PROTOBUF_V3)
+      assert.equal(headers['cache-control'], 'public, immutable')
+      assert.notEqual(headers['etag'], json.headers['etag'])
+      assert.ok(Buffer.isBuffer(body))
+    }
+    assert.equal((await ask(url, { accept: PROTOBUF })).status, 406)
+  })
+
   test('a form that is not there is a 406 without a body', async () => {
-    for (const url of ['/openapi/v2', '/openapi/v3', '/openapi/v3/api/v1']) {
+    for (const url of ['/openapi/v2', '/openapi/v3/api/v1']) {
       const { status, body } = await ask(url, { accept: 'application/xml' })
       assert.deepEqual([status, body], [406, ''])
+    }
+  })
+
+  test('the index is JSON, whatever is asked for', async () => {
+    for (const accept of [PROTOBUF_V3, 'application/vnd.kubernetes.protobuf']) {
+      const { status, headers } = await ask('/openapi/v3', { accept })
+      assert.deepEqual([status, headers['content-type']], [200, 'application/json'])
     }
   })
 

@@ -4,10 +4,11 @@
  * know whether a server checks what it is sent, and how to merge.
  */
 import { hash } from 'node:crypto'
-import type { EventGroup } from '../api/event-groups.ts'
 import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import { openApiV2, openApiV3 } from '../codec/openapi.ts'
-import { openApiV2Protobuf } from '../codec/openapi-protobuf.ts'
+import type { OpenApiGroup } from '../codec/openapi-groups.ts'
+import { openApiV2Protobuf } from '../codec/openapi-v2-protobuf.ts'
+import { openApiV3Protobuf } from '../codec/openapi-v3-protobuf.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { type AcceptClause, parseAccept } from './media-type.ts'
@@ -15,7 +16,7 @@ import type { Service } from './services.ts'
 
 export interface OpenApiOptions {
   /** Those that are served. */
-  readonly groups: readonly EventGroup[]
+  readonly groups: readonly OpenApiGroup[]
   /** The version of the API's behaviour, as `/version` has it. */
   readonly release: string
 }
@@ -39,16 +40,19 @@ export function openApiService({ groups, release }: OpenApiOptions): Service {
   const index: JsonObject = {}
   const documents = new Map<string, Handler>()
   for (const group of groups) {
-    const place = group.name === '' ? 'api/v1' : `apis/${group.apiVersion}`
-    const form = jsonForm(openApiV3(group, release))
-    const digest = digestOf(form)
+    const place = group.name === '' ? 'api/v1' : `apis/${group.name}/v1`
+    const document = openApiV3(group, release)
+    const json = jsonForm(document)
+    // One hash for both forms: it says which document this is, not how it is written.
+    const digest = digestOf(json)
     const path = `${INDEX_PATH}/${place}`
-    documents.set(path, forEverIfNamed(answering([form]), digest))
+    const forms = answering([json, protobufForm('v3', openApiV3Protobuf(document))])
+    documents.set(path, forEverIfNamed(forms, digest))
     index[place] = { serverRelativeURL: `${path}?hash=${digest}` }
   }
-  documents.set(INDEX_PATH, answering([jsonForm({ paths: index })]))
+  documents.set(INDEX_PATH, answering([jsonForm({ paths: index })], theFirst))
   const whole = openApiV2(groups, release)
-  documents.set(V2_PATH, answering([jsonForm(whole), protobufForm(openApiV2Protobuf(whole))]))
+  documents.set(V2_PATH, answering([jsonForm(whole), protobufForm('v2', openApiV2Protobuf(whole))]))
   return {
     name: 'openapi',
     isOpenToHost: false,
@@ -63,10 +67,10 @@ function jsonForm(document: JsonObject): Form {
   return { contentType: 'application/json', aliases: [], body: JSON.stringify(document) }
 }
 
-function protobufForm(body: Buffer): Form {
+function protobufForm(version: 'v2' | 'v3', body: Buffer): Form {
   return {
-    contentType: 'application/com.github.proto-openapi.spec.v2.v1.0+protobuf',
-    aliases: ['application/com.github.proto-openapi.spec.v2@v1.0+protobuf'],
+    contentType: `application/com.github.proto-openapi.spec.${version}.v1.0+protobuf`,
+    aliases: [`application/com.github.proto-openapi.spec.${version}@v1.0+protobuf`],
     body,
   }
 }
@@ -76,11 +80,11 @@ function digestOf({ body }: Form): string {
 }
 
 /** Answers with the most wanted of the forms, the first of which is for who has no wishes. */
-function answering(forms: readonly [Form, ...Form[]]): Handler {
+function answering(forms: readonly [Form, ...Form[]], choose = wantedOf): Handler {
   const tagged = forms.map((form) => ({ form, etag: `"${digestOf(form)}"` }))
   return async (request) => {
     if (request.method !== 'GET' && request.method !== 'HEAD') throw methodNotAllowed()
-    const chosen = tagged.find(({ form }) => form === wantedOf(forms, request))
+    const chosen = tagged.find(({ form }) => form === choose(forms, request))
     if (chosen === undefined) return { status: 406, headers: {}, body: '' }
     const { form, etag } = chosen
     const headers = { etag, vary: 'Accept' }
@@ -92,6 +96,9 @@ function answering(forms: readonly [Form, ...Form[]]): Handler {
     }
   }
 }
+
+/** For the index, which is JSON for everybody: wishes are about the documents that it names. */
+const theFirst: typeof wantedOf = ([form]) => form
 
 function wantedOf(forms: readonly [Form, ...Form[]], request: Request): Form | undefined {
   const { accept } = request.headers

@@ -175,6 +175,35 @@ describe('warnings', () => {
   })
 })
 
+describe('warnings of a patch that cannot be applied', () => {
+  const cases: readonly (readonly [string, string, readonly string[]])[] = [
+    [
+      JSON_PATCH,
+      '[{"op":"add","op":"test","path":"/note","value":"no"}]',
+      ['json patch duplicate field "[0].op"'],
+    ],
+    [
+      JSON_PATCH,
+      '[{"op":"add","op":"frob","path":"/note"}]',
+      ['json patch duplicate field "[0].op"'],
+    ],
+    [MERGE, '{"note":1,"note":2}', ['duplicate field "note"']],
+    [STRATEGIC, '{"note":"x","note":["y"]}', ['duplicate field "note"']],
+  ]
+  for (const [type, body, warnings] of cases) {
+    test(`failed-patches-warn: ${body}`, async () => {
+      const refused = await send({ type, body })
+      assert.ok(refused.status >= 400, `${refused.status}`)
+      assert.deepEqual(refused.warnings, warnings)
+      for (const query of ['fieldValidation=Strict', 'fieldValidation=Ignore']) {
+        const silent = await send({ type, body, query })
+        assert.deepEqual([silent.status, silent.warnings], [refused.status, []])
+        assert.equal(silent.message, refused.message)
+      }
+    })
+  }
+})
+
 describe('too many values', () => {
   const many = `[${'1,'.repeat(80_000)}1]`
   const applied = 'application/apply-patch+yaml'

@@ -8,6 +8,7 @@ import {
   EVENT_VALUES_MAX,
   JSON_VALUES_MAX,
   JsonSyntaxError,
+  type ParsedJson,
   parseJson,
 } from '../codec/json-text.ts'
 import { PROBLEMS_MAX } from '../codec/struct-decoding.ts'
@@ -53,7 +54,10 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
     const patch = await patchReading(body, format)
     let warnings: readonly string[] = []
     const change = (current: CurrentEvent): Event => {
-      const sent = patched(current, patch(), { group, view, fieldValidation })
+      const read = patch()
+      // In case it cannot be applied: what is said twice may be why.
+      warnings = fieldValidation === 'Warn' ? read.problems : []
+      const sent = patched(current, read, { group, view, fieldValidation })
       ;({ warnings } = sent)
       checkName(sent.event, name)
       return placedIn(namespace, sent.event)
@@ -94,32 +98,48 @@ async function patchReading(
 }
 
 async function readPatch(body: Buffer, format: Exclude<PatchFormat, 'apply'>): Promise<Patch> {
+  const parsed = parsedPatch(body, format)
+  await afterReading(body)
+  const repeated = duplicateFields(parsed)
   try {
-    const valuesMax = format === 'json' ? JSON_VALUES_MAX : EVENT_VALUES_MAX
-    const parsed = parseJson(body.toString(), valuesMax)
-    await afterReading(body)
-    const { value } = parsed
-    const repeated = duplicateFields(parsed)
-    const problems = repeated.map((field) => `duplicate field ${goQuote(field)}`)
-    switch (format) {
-      case 'json': {
-        const patch = readJsonPatch(value)
-        return {
-          apply: (document) => applyJsonPatch(document, patch),
-          problems: operationProblems(repeated, patch.unknownFields),
-        }
-      }
-      case 'merge':
-        return { apply: (document) => applyMergePatch(document, value), problems }
-      case 'strategic':
-        return {
-          apply: (document) => applyStrategicMerge(document, value, eventType),
-          problems,
-        }
-    }
+    return patchOf(format, parsed.value, repeated)
+  } catch (error) {
+    const problems = operationProblems(repeated, [])
+    return { apply: () => raised(error), problems }
+  }
+}
+
+function parsedPatch(body: Buffer, format: PatchFormat): ParsedJson {
+  try {
+    return parseJson(body.toString(), format === 'json' ? JSON_VALUES_MAX : EVENT_VALUES_MAX)
   } catch (error) {
     throw refusalOf(error)
   }
+}
+
+function patchOf(
+  format: Exclude<PatchFormat, 'apply'>,
+  value: Json,
+  repeated: readonly string[],
+): Patch {
+  const problems = repeated.map((field) => `duplicate field ${goQuote(field)}`)
+  switch (format) {
+    case 'json': {
+      const patch = readJsonPatch(value)
+      return {
+        apply: (document) => applyJsonPatch(document, patch),
+        problems: operationProblems(repeated, patch.unknownFields),
+      }
+    }
+    case 'merge':
+      return { apply: (document) => applyMergePatch(document, value), problems }
+    case 'strategic':
+      return { apply: (document) => applyStrategicMerge(document, value, eventType), problems }
+  }
+}
+
+function raised(error: unknown): never {
+  throw error
 }
 
 /** What is unknown and repeated is told once, as unknown. */

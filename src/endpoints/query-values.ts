@@ -7,9 +7,7 @@ import { badRequest } from '../api/status.ts'
 import { DurationError, parseDuration } from '../lib/duration.ts'
 import { int64Problem, parseInt64 } from '../lib/go-integer.ts'
 import { goQuote } from '../lib/go-quote.ts'
-
-/** Enough to recognise a text by. */
-const shownMax = 256
+import { shown } from '../lib/shown.ts'
 
 /** Node takes a longer time for none at all. */
 const timerMsMax = 2 ** 31 - 1
@@ -41,7 +39,7 @@ export function readInteger(query: URLSearchParams, name: string): number | unde
 /** The one option that is a list: each of its values must be `All`. */
 export function dryRunErrors(values: readonly string[]): readonly FieldError[] {
   if (values.every((value) => value === 'All')) return []
-  return [unsupportedField('dryRun', JSON.stringify(values).slice(0, shownMax), ['All'])]
+  return [unsupportedField('dryRun', shown(JSON.stringify(values)), ['All'])]
 }
 
 /**
@@ -65,9 +63,9 @@ export function readTimeoutMs(query: URLSearchParams): number | undefined {
 
 /** What Go says of a text that is no duration. */
 function durationProblem(text: string): string {
-  const shown = text.slice(0, shownMax)
-  const [, unit] = /^[+-]?\d+(?:\.\d+)?([^\d.]*)$/.exec(shown) ?? []
-  if (unit === undefined) return `time: invalid duration ${goQuote(shown)}`
-  if (unit === '') return `time: missing unit in duration ${goQuote(shown)}`
-  return `time: unknown unit ${goQuote(unit)} in duration ${goQuote(shown)}`
+  const sent = shown(text)
+  const [, unit] = /^[+-]?\d+(?:\.\d+)?([^\d.]*)$/.exec(sent) ?? []
+  if (unit === undefined) return `time: invalid duration ${goQuote(sent)}`
+  if (unit === '') return `time: missing unit in duration ${goQuote(sent)}`
+  return `time: unknown unit ${goQuote(unit)} in duration ${goQuote(sent)}`
 }

@@ -35,13 +35,14 @@ const service = selfReviewsService({
 const AUTHORIZATION = '/apis/authorization.k8s.io/v1'
 const ACCESS = `${AUTHORIZATION}/selfsubjectaccessreviews`
 
-async function post(path: string, body: string | object, method = 'POST'): Promise<Response> {
+async function post(url: string, body: string | object, method = 'POST'): Promise<Response> {
+  const { pathname: path, searchParams: query } = new URL(url, 'http://host')
   const handler = service.find(path)
   assert.ok(handler)
   const request: Request = {
     method,
     path,
-    query: new URLSearchParams(),
+    query,
     headers: typeof body === 'string' ? { 'content-type': 'application/yaml' } : {},
     peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
     signal: new AbortController().signal,
@@ -154,6 +155,42 @@ describe('selfReviewsService', () => {
     await assert.rejects(post(`${AUTHORIZATION}/tokenreviews`, {}), { code: 404 })
     assert.equal(service.find('/apis/authorization.k8s.io'), undefined)
     assert.equal(service.find('/apis/events.k8s.io/v1/events'), undefined)
+  })
+
+  test('fields that nobody knows, or that are there twice, are warned about or refused', async () => {
+    const body =
+      '{"spec":{"resourceAttributes":{"verb":"get","verb":"list","verbs":"x"}},"metadata":{"a":1},"b":2}'
+    const problems = [
+      'duplicate field "spec.resourceAttributes.verb"',
+      'unknown field "spec.resourceAttributes.verbs"',
+      'unknown field "b"',
+    ]
+    const { headers, ...rest } = await post(ACCESS, body)
+    const header = problems.map((problem) => `299 - "${problem.replaceAll('"', '\\"')}"`).join(', ')
+    assert.equal(headers['warning'], header)
+    const { spec } = read({ headers, ...rest }) as { spec: unknown }
+    assert.deepEqual(spec, { resourceAttributes: { verb: 'list' } })
+    assert.equal(
+      (await post(`${ACCESS}?fieldValidation=Ignore`, body)).headers['warning'],
+      undefined,
+    )
+    await assert.rejects(post(`${ACCESS}?fieldValidation=Strict`, body), {
+      code: 400,
+      message: `SelfSubjectAccessReview in version "v1" cannot be handled as a SelfSubjectAccessReview: strict decoding error: ${problems.join(', ')}`,
+    })
+    await assert.rejects(post(`${ACCESS}?fieldValidation=x`, body), { code: 422 })
+    await assert.rejects(post(ACCESS, '{"spec":{},"b":2}'), {
+      code: 422,
+      warnings: ['unknown field "b"'],
+    })
+    await assert.rejects(post(`${ACCESS}?fieldValidation=Strict`, 'spec: {}\nspec: {}'), {
+      message: /key "spec" already set/,
+    })
+    const self = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+    await assert.rejects(post(`${self}?fieldValidation=Strict`, { spec: {} }), {
+      message: /unknown field "spec"/,
+    })
+    await post(`${self}?fieldValidation=Strict&dryRun=All`, { metadata: {}, status: {} })
   })
 
   test('discovery is told of each of them', () => {

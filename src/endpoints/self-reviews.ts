@@ -5,22 +5,18 @@
 import { invalidField } from '../api/field-error.ts'
 import { badRequest, invalid, methodNotAllowed, unknownPath } from '../api/status.ts'
 import type { DocumentForm } from '../codec/document.ts'
-import { JsonSyntaxError, parseJson } from '../codec/json-text.ts'
-import { ProtobufError } from '../codec/protobuf-struct.ts'
-import { decodeReview } from '../codec/review-protobuf.ts'
-import { parseYaml } from '../codec/yaml.ts'
-import { YamlSyntaxError } from '../codec/yaml-nodes.ts'
 import type { Attributes } from '../gate/attributes.ts'
 import type { Decision } from '../gate/gate.ts'
 import type { PolicyRule } from '../gate/rule-set.ts'
 import type { User } from '../gate/user.ts'
-import type { Request } from '../http/exchange.ts'
-import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
+import type { Request, Response } from '../http/exchange.ts'
+import { isObject, type JsonObject, memberOf } from '../lib/json.ts'
 import type { GroupDiscovery } from './aggregated-discovery.ts'
-import { bodyMediaType, negotiateDocument } from './negotiate.ts'
+import { negotiateDocument } from './negotiate.ts'
 import { documentResponse } from './respond.ts'
-import { receiveBytes } from './sent-event.ts'
+import { type ReviewKind, readSentReview } from './sent-review.ts'
 import type { Service, ServiceHandler } from './services.ts'
+import { warningHeader, withWarnings } from './warnings.ts'
 
 export interface SelfReviewsOptions {
   readonly decide: (user: User, attributes: Attributes) => Promise<Decision>
@@ -63,11 +59,17 @@ export function selfReviewsService(options: SelfReviewsOptions): Service {
   const handlers = new Map<string, ServiceHandler>([
     [
       `${authorization}selfsubjectaccessreviews`,
-      created(`${AUTHORIZATION}/${VERSION}`, 'SelfSubjectAccessReview', accessReview(options)),
+      created(
+        { apiVersion: `${AUTHORIZATION}/${VERSION}`, kind: 'SelfSubjectAccessReview' },
+        accessReview(options),
+      ),
     ],
     [
       `${authorization}selfsubjectrulesreviews`,
-      created(`${AUTHORIZATION}/${VERSION}`, 'SelfSubjectRulesReview', rulesReview(options)),
+      created(
+        { apiVersion: `${AUTHORIZATION}/${VERSION}`, kind: 'SelfSubjectRulesReview' },
+        rulesReview(options),
+      ),
     ],
     [`${authentication}selfsubjectreviews`, selfReview(options)],
   ])
@@ -82,13 +84,22 @@ export function selfReviewsService(options: SelfReviewsOptions): Service {
   }
 }
 
-function created(apiVersion: string, kind: string, review: Review): ServiceHandler {
+function created(review: ReviewKind, answer: Review): ServiceHandler {
   return async (request, { user }) => {
     const form = answerForm(request)
-    const spec = await readSpec(request, apiVersion, kind)
-    const status = await review(spec, user)
-    return documentResponse(201, form, { kind, apiVersion, metadata: {}, spec, status })
+    const { spec, warnings } = await readSentReview(request, review)
+    const status = await withWarnings(
+      () => warnings,
+      () => answer(spec, user),
+    )
+    return warning(documentResponse(201, form, { ...review, metadata: {}, spec, status }), warnings)
   }
+}
+
+function warning(response: Response, texts: readonly string[]): Response {
+  const header = warningHeader(texts)
+  if (header === undefined) return response
+  return { ...response, headers: { ...response.headers, warning: header } }
 }
 
 function accessReview({ decide }: SelfReviewsOptions): Review {
@@ -127,11 +138,10 @@ function rulesReview({ rulesFor }: SelfReviewsOptions): Review {
 }
 
 function selfReview({ wallTime }: SelfReviewsOptions): ServiceHandler {
-  const apiVersion = `${AUTHENTICATION}/${VERSION}`
-  const kind = 'SelfSubjectReview'
+  const review = { apiVersion: `${AUTHENTICATION}/${VERSION}`, kind: 'SelfSubjectReview' }
   return async (request, { user }) => {
     const form = answerForm(request)
-    await readReview(request, apiVersion, kind)
+    const { warnings } = await readSentReview(request, review)
     const creationTimestamp = new Date(wallTime()).toISOString().replace(/\.\d+Z$/, 'Z')
     const { name: username, uid, groups, extra } = user
     const userInfo = {
@@ -141,7 +151,8 @@ function selfReview({ wallTime }: SelfReviewsOptions): ServiceHandler {
       ...(extra === undefined ? {} : { extra }),
     }
     const metadata = { creationTimestamp }
-    return documentResponse(201, form, { kind, apiVersion, metadata, status: { userInfo } })
+    const answer = documentResponse(201, form, { ...review, metadata, status: { userInfo } })
+    return warning(answer, warnings)
   }
 }
 
@@ -184,46 +195,6 @@ function askedAttributes(spec: JsonObject): Attributes {
   ])
 }
 
-async function readSpec(request: Request, apiVersion: string, kind: string): Promise<JsonObject> {
-  const spec = memberOf(await readReview(request, apiVersion, kind), 'spec') ?? {}
-  if (!isObject(spec)) throw badRequest('spec: must be an object')
-  return spec
-}
-
-async function readReview(request: Request, apiVersion: string, kind: string): Promise<JsonObject> {
-  const tree = await readTree(request)
-  if (!isObject(tree)) throw badRequest(`the body must be a ${kind}`)
-  // Either may be left out: the path says the same.
-  const sent = [memberOf(tree, 'apiVersion') ?? apiVersion, memberOf(tree, 'kind') ?? kind]
-  if (sent[0] === apiVersion && sent[1] === kind) return tree
-  throw badRequest(
-    `the API version in the data (${shown(sent)}) does not match the expected API version (${apiVersion}, Kind=${kind})`,
-  )
-}
-
-async function readTree(request: Request): Promise<Json> {
-  const mediaType = bodyMediaType(request)
-  const body = await receiveBytes(request)
-  try {
-    if (mediaType === 'protobuf') return decodeReview(body)
-    const text = body.toString()
-    return mediaType === 'json' ? parseJson(text).value : parseYaml(text).value
-  } catch (error) {
-    if (SYNTAX_ERRORS.some((kind) => error instanceof kind)) {
-      throw badRequest(`the body cannot be read: ${(error as Error).message}`, error)
-    }
-    throw error
-  }
-}
-
-const SYNTAX_ERRORS = [JsonSyntaxError, YamlSyntaxError, ProtobufError]
-
-const SHOWN_MAX = 256
-
-function shown([apiVersion, kind]: readonly Json[]): string {
-  return `${String(apiVersion)}, Kind=${String(kind)}`.slice(0, SHOWN_MAX)
-}
-
 /** No name of anything is nearly as long. */
 const TEXT_LENGTH_MAX = 1024
 /** A longer one is not even heard. */
@@ -231,8 +202,7 @@ const PATH_LENGTH_MAX = 8 * 1024
 
 /** Empty when it is not there. */
 function textOf(part: JsonObject, name: string, lengthMax: number = TEXT_LENGTH_MAX): string {
-  const value = memberOf(part, name) ?? ''
-  if (typeof value !== 'string') throw badRequest(`${name}: must be a text`)
+  const value = String(memberOf(part, name) ?? '')
   if (value.length > lengthMax)
     throw badRequest(`${name}: must have at most ${lengthMax} characters`)
   return value

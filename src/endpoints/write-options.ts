@@ -8,6 +8,7 @@ import {
 } from '../api/field-error.ts'
 import { invalid } from '../api/status.ts'
 import { goQuote } from '../lib/go-quote.ts'
+import { shown } from '../lib/shown.ts'
 import { dryRunErrors, readBoolean, readText } from './query-values.ts'
 
 /** What becomes of fields that nobody knows, or that are there twice. */
@@ -28,9 +29,6 @@ export interface PatchOptions extends WriteOptions {
 const unsaid: WriteOptions = { isDryRun: false, fieldValidation: 'Warn', fieldManager: '' }
 
 const managerBytesMax = 128
-
-/** Enough to recognise a text by. */
-const shownMax = 256
 
 /** Throws a 422 for options that are no good. */
 export function readCreateOptions(query: URLSearchParams): WriteOptions {
@@ -116,8 +114,7 @@ function managerErrors(manager: string): readonly FieldError[] {
 function validationErrors(fieldValidation: string): readonly FieldError[] {
   const supported = ['', 'Ignore', 'Strict', 'Warn']
   if (supported.includes(fieldValidation)) return []
-  const shown = goQuote(fieldValidation.slice(0, shownMax))
-  return [unsupportedField('fieldValidation', shown, supported)]
+  return [unsupportedField('fieldValidation', goQuote(shown(fieldValidation)), supported)]
 }
 
 function isPrintable(character: string): boolean {

@@ -14,6 +14,7 @@ import { changesOf, merged, namedFields } from './typed-tree.ts'
 import { type Before, liveTree, settled, tracked } from './update-tracking.ts'
 
 const events = eventsGroup('events.k8s.io')
+const served = new Set(['v1', events.apiVersion])
 const FIRST = '2026-01-01T00:00:00Z'
 
 interface Turn {
@@ -40,7 +41,7 @@ class Life {
     const { before } = this
     const config = readConfig({ apiVersion: group.apiVersion, kind: 'Event', ...fields }, group)
     const { apiVersion } = group
-    const made = applied(before, config, { manager, apiVersion, isForced, at })
+    const made = applied(before, config, { manager, apiVersion, isForced, at, served })
     this.event = readEncoded(
       encodeEvent(
         before === undefined
@@ -54,7 +55,11 @@ class Life {
     const { event, before } = this
     assert.ok(event && before)
     const writing = { manager, apiVersion: events.apiVersion, at: FIRST }
-    const next = tracked(change(event), before, { sent: undefined, writing: () => writing })
+    const next = tracked(change(event), before, {
+      sent: undefined,
+      served,
+      writing: () => writing,
+    })
     this.event = readEncoded(encodeEvent(next))
   }
 
@@ -80,6 +85,39 @@ function refusal(run: () => void): StatusError {
   }
   return assert.fail('it was not refused')
 }
+
+describe('owners whose version is not served', () => {
+  const entry = (manager: string, apiVersion: string): ManagedFieldsEntry => ({
+    manager,
+    operation: 'Apply',
+    apiVersion,
+    time: FIRST,
+    fieldsType: 'FieldsV1',
+    fieldsV1: { 'f:note': {} },
+  })
+  const owned = (...managedFields: readonly ManagedFieldsEntry[]): Event => ({
+    metadata: { name: 'e', namespace: 'n', managedFields },
+    note: 'x',
+  })
+
+  test("are dropped by an apply, and in nobody's way", () => {
+    const life = new Life(owned(entry('old', 'other/v2'), entry('new', events.apiVersion)))
+    assert.equal(refusal(() => life.apply({ as: 'me', fields: { note: 'y' } })).code, 409)
+    life.apply({ as: 'me', fields: { note: 'x' } })
+    assert.deepEqual(Object.keys(life.owners), ['me Apply', 'new Apply'])
+
+    const alone = new Life(owned(entry('old', 'other/v2')))
+    alone.apply({ as: 'me', fields: { note: 'y' } })
+    assert.deepEqual(alone.owners, { 'me Apply': { 'f:note': {} } })
+  })
+
+  test('take with them what the same manager applied before', () => {
+    const life = new Life(owned(entry('me', 'other/v2')))
+    life.apply({ as: 'me', fields: { type: 'Normal' } })
+    assert.equal(life.event?.note, 'x')
+    assert.deepEqual(life.owners, { 'me Apply': { 'f:type': {} } })
+  })
+})
 
 describe('the first apply', () => {
   test('makes an event of nothing, and owns all it named', () => {

@@ -17,6 +17,8 @@ import {
   ownerId,
   printOwners,
   readOwners,
+  type ServedVersions,
+  servedOnly,
   tooManyOwners,
   type Writing,
 } from './managed-fields.ts'
@@ -26,6 +28,7 @@ import { type Before, liveTree } from './update-tracking.ts'
 export interface ApplyOptions extends Writing {
   /** Take what others own. */
   readonly isForced: boolean
+  readonly served: ServedVersions
 }
 
 export interface Applied {
@@ -68,9 +71,10 @@ export function applied(
 }
 
 /** Whatever is there when nobody owns anything belongs to whoever came before. */
-function ownersOf({ old }: Before, live: JsonObject, writing: Writing): Owners {
+function ownersOf({ old }: Before, live: JsonObject, options: ApplyOptions): Owners {
   const owners = readOwners(old.metadata.managedFields ?? []) ?? NO_OWNERS
-  return owners.size > 0 ? owners : beforeFirstApply(changesOf(EMPTY, live), writing)
+  if (owners.size === 0) return beforeFirstApply(changesOf(EMPTY, live), options)
+  return servedOnly(owners, options.served)
 }
 
 function applier(config: AppliedConfig, { manager, apiVersion, at }: Writing): Owner {

@@ -1,6 +1,7 @@
 /** From the versions and tokens that clients send to what storage is asked for. */
 import { badRequest } from '../api/status.ts'
 import { goQuote } from '../lib/go-quote.ts'
+import { shown } from '../lib/shown.ts'
 import {
   beginning,
   parseVersion,
@@ -50,9 +51,6 @@ export function listPosition(scope: EventScope, request: ListRequest): ListPosit
   }
 }
 
-/** Enough to recognise a text by. */
-const shownMax = 256
-
 /** The version that a client sent; undefined when it sent none. Throws a 400 when it is no version. */
 export function readVersion(text: string): Version | undefined {
   if (text === '') return undefined
@@ -60,7 +58,7 @@ export function readVersion(text: string): Version | undefined {
     return parseVersion(text)
   } catch (error) {
     if (!(error instanceof VersionSyntaxError)) throw error
-    const quoted = goQuote(text.slice(0, shownMax))
+    const quoted = goQuote(shown(text))
     const problem = error.reason === 'syntax' ? 'invalid syntax' : 'value out of range'
     throw badRequest(
       `invalid resource version: resourceVersion: Invalid value: ${quoted}: ` +

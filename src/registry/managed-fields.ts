@@ -85,6 +85,15 @@ export function readOwners(entries: readonly ManagedFieldsEntry[]): Owners | und
   return areTooMany(owners) ? undefined : owners
 }
 
+/** The versions in which events are served: fields are owned in the names of one of them. */
+export type ServedVersions = ReadonlySet<string>
+
+/** What fields are in any other version cannot be known, so nobody owns them. */
+export function servedOnly(owners: Owners, served: ServedVersions): Owners {
+  const isServed = ([, { apiVersion }]: readonly [string, Owner]): boolean => served.has(apiVersion)
+  return [...owners].every(isServed) ? owners : new Map([...owners].filter(isServed))
+}
+
 function fieldCount(owners: Owners): number {
   return [...owners.values()].reduce((sum, { fields }) => sum + sizeOf(fields), 0)
 }

@@ -70,8 +70,9 @@ describe('a name that is made up', () => {
       },
     }).create('a', unnamed, written)
     assert.equal(new Set(tried).size, 4)
-    assert.equal(created.key.name, tried[3])
-    assert.match(created.key.name, /^pod-[a-z0-9]{5}$/)
+    const { name } = JSON.parse(created.body.toString()).metadata
+    assert.equal(name, tried[3])
+    assert.match(String(name), /^pod-[a-z0-9]{5}$/)
   })
 
   test('is given up after some tries, and the caller is told when to come back', async () => {

@@ -4,20 +4,18 @@ import type { EventGroup } from '../api/event-groups.ts'
 import type { FieldError } from '../api/field-error.ts'
 import { generatedName, RandomSuffixes } from '../api/random-suffix.ts'
 import { badRequest, invalid, isStatus } from '../api/status.ts'
+import type { ShownEvent } from '../codec/event-bytes.ts'
 import { encodeEvent } from '../codec/event-json.ts'
 import { StorageError } from '../storage/errors.ts'
-import { beginning, type Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
 import type { Applied } from './apply.ts'
-import { clipped } from './draft.ts'
-import { readVersion } from './list-position.ts'
-import { type Writing, withManagedFields } from './managed-fields.ts'
+import { CreationNeeded, checkUid, checkVersion, noSuchUid } from './change-refusals.ts'
+import { type ServedVersions, type Writing, withManagedFields } from './managed-fields.ts'
 import { checkPreconditions, type Preconditions } from './preconditions.ts'
 import {
   type Attempt,
   alreadyExists,
-  conflict,
   notFound,
   noUniqueName,
   type ResourceNames,
@@ -37,13 +35,10 @@ export interface RegistryOptions {
   readonly storage: EventStorage
   /** Under which they are asked for: how they are named, and what they are held to. */
   readonly group: EventGroup
+  /** All that are served. */
+  readonly servedVersions?: readonly string[] | undefined
   /** Milliseconds since 1970, for the times that events are given. */
   readonly now?: (() => number) | undefined
-}
-
-/** An event to be shown; one that was never written has no version. */
-export type ShownEvent = Omit<StoredEvent, 'version' | 'fields' | 'writtenAtMs'> & {
-  readonly version: Version | undefined
 }
 
 export interface WriteOptions {
@@ -86,6 +81,7 @@ export interface Deleted {
  */
 export class EventRegistry {
   readonly names: ResourceNames
+  readonly servedVersions: ServedVersions
   readonly #storage: EventStorage
   readonly #group: EventGroup
   readonly #now: () => number
@@ -95,6 +91,7 @@ export class EventRegistry {
     this.#now = options.now ?? Date.now
     this.#group = options.group
     this.names = resourceNames(options.group.name)
+    this.servedVersions = new Set([...(options.servedVersions ?? []), this.#group.apiVersion])
   }
 
   async get(key: EventKey, options: ReadOptions): Promise<ShownEvent> {
@@ -129,17 +126,13 @@ export class EventRegistry {
     options: ChangeOptions & { readonly mayCreate: boolean },
   ): Promise<Updated> {
     let isCreated = false
-    const event = await this.#change(key, options, (current) => {
+    const event = await this.#changeOwned(key, options, (current) => {
       isCreated = current === undefined
+      checkUid(this.names, key, { sent: sent.metadata.uid, stored: current?.old.metadata.uid })
       if (current === undefined) {
-        if (sent.metadata.uid !== undefined) throw this.#wrongUid(key, sent.metadata.uid, '')
         const event = this.#asNew(key, sent)
         if (!options.mayCreate) throw new CreationNeeded()
         return this.#admitted({ event, isRemoved: false }, options)
-      }
-      const { uid } = sent.metadata
-      if (uid !== undefined && uid !== current.old.metadata.uid) {
-        throw this.#wrongUid(key, uid, current.old.metadata.uid)
       }
       return this.#next(sent, current, options)
     })
@@ -155,7 +148,7 @@ export class EventRegistry {
     patch: (current: CurrentEvent) => Event,
     options: ChangeOptions,
   ): Promise<ShownEvent> {
-    return this.#change(key, options, (current) => {
+    return this.#changeOwned(key, options, (current) => {
       if (current === undefined) throw notFound(this.names, key.name)
       return this.#next(patch(current), current, options)
     })
@@ -176,7 +169,7 @@ export class EventRegistry {
         return this.#admitted(this.#checkedNext(made, current, owned), options)
       }
       const { uid } = made.metadata
-      if (uid !== undefined) throw this.#noSuchUid(key, uid)
+      if (uid !== undefined) throw noSuchUid(this.names, key, uid)
       const created = withManagedFields(this.#asNew(key, made), managedFields)
       if (!options.mayCreate) throw new CreationNeeded()
       return this.#admitted({ event: created, isRemoved: false }, options)
@@ -199,6 +192,24 @@ export class EventRegistry {
       return { event: left, isRemoved: false }
     })
     return { event, uid, isGone }
+  }
+
+  /** A change that asks for no owners: if the event does not fit with those it has, it loses them. */
+  async #changeOwned(key: EventKey, options: WriteOptions, decide: Decide): Promise<ShownEvent> {
+    let isOwned = false
+    try {
+      return await this.#change(key, options, (current) => {
+        const decision = decide(current)
+        isOwned = decision.event.metadata.managedFields !== undefined
+        return decision
+      })
+    } catch (error) {
+      if (!(isOwned && isTooLarge(error))) throw error
+      return this.#change(key, options, (current) => {
+        const { event, isRemoved } = decide(current)
+        return { event: withManagedFields(event, []), isRemoved }
+      })
+    }
   }
 
   /** A change to the newest state, or for a dry run what would become of it. */
@@ -228,7 +239,11 @@ export class EventRegistry {
   #next(sent: Event, current: CurrentEvent, options: ChangeOptions): Decision {
     const { apiVersion } = this.#group
     const writing = (): Writing => ({ manager: options.manager(), apiVersion, at: this.#timeNow() })
-    const change = { sent: sent.metadata.managedFields, writing }
+    const change = {
+      sent: sent.metadata.managedFields,
+      served: this.servedVersions,
+      writing,
+    }
     const next = this.#checkedNext(sent, current, (event) => tracked(event, current, change))
     return this.#admitted(next, options)
   }
@@ -239,7 +254,7 @@ export class EventRegistry {
     { stored, old }: CurrentEvent,
     owned: (event: Event) => Event,
   ): Decision {
-    this.#checkVersion(stored, sent.metadata.resourceVersion)
+    checkVersion(this.names, stored, sent.metadata.resourceVersion)
     const event = owned(changedEvent(sent, old))
     this.#check(event, this.#group.updateProblems(event, old))
     return { event, isRemoved: isReleased(event) }
@@ -287,13 +302,6 @@ export class EventRegistry {
     }
   }
 
-  /** A write may say which version it was made from; 0 says nothing. */
-  #checkVersion({ key, version }: StoredEvent, sent = ''): void {
-    const made = readVersion(sent)
-    if (made === undefined || made === beginning || made === version) return
-    throw conflict(this.names, key.name, MODIFIED)
-  }
-
   #check(event: Event, problems: readonly FieldError[]): void {
     if (problems.length > 0) {
       throw invalid({ kind: 'Event', name: event.metadata.name ?? '' }, problems)
@@ -308,16 +316,6 @@ export class EventRegistry {
 
   #admit(event: Event, { isDryRun, admit }: WriteOptions): void {
     if (!isDryRun) admit?.(event)
-  }
-
-  #wrongUid(key: EventKey, sent: string, stored: string | undefined): Error {
-    const why = `the UID in the object (${clipped(sent)}) is not that of the stored one (${stored ?? ''})`
-    return conflict(this.names, key.name, why)
-  }
-
-  #noSuchUid(key: EventKey, sent: string): Error {
-    const why = `uid mismatch: the provided object specified uid ${clipped(sent)}, and no existing object was found`
-    return conflict(this.names, key.name, why)
   }
 
   #birth(namespace: string): { namespace: string; uid: string; at: string } {
@@ -338,10 +336,6 @@ export class EventRegistry {
   }
 }
 
-/** There is no such event, and whoever would replace it has not been allowed to create it. */
-export class CreationNeeded extends Error {
-  override readonly name = 'CreationNeeded'
-}
 /** What is applied makes of an event, or of nothing, at a time as it is printed. */
 export type Apply = (current: CurrentEvent | undefined, at: string) => Applied
 
@@ -352,8 +346,11 @@ interface Decision {
 
 type Decide = (current: CurrentEvent | undefined) => Decision
 
-const MODIFIED =
-  'the object has been modified; please apply your changes to the latest version and try again'
+/** Of the datastore, which is asked last. */
+function isTooLarge(error: unknown): boolean {
+  if (!(error instanceof Error && error.cause instanceof StorageError)) return false
+  return error.cause.kind === 'too-large'
+}
 
 function isBeingDeleted(current: StoredEvent | undefined): boolean {
   return current !== undefined && readEvent(current).metadata.deletionTimestamp !== undefined

@@ -14,6 +14,7 @@ const stored: ManagedFieldsEntry = {
   fieldsType: 'FieldsV1',
   fieldsV1: { 'f:note': {}, 'f:type': {} },
 }
+const served = new Set(['v1', V1])
 const event: Event = { metadata: { name: 'e', namespace: 'n' }, note: 'x', type: 'Normal' }
 const managed: Event = { ...event, metadata: { ...event.metadata, managedFields: [stored] } }
 const writing = (): { manager: string; apiVersion: string; at: string } => ({
@@ -30,12 +31,12 @@ function entriesAfter(
   changed: Event,
   sent?: readonly ManagedFieldsEntry[],
 ): readonly ManagedFieldsEntry[] | undefined {
-  return tracked(changed, before(managed), { sent, writing }).metadata.managedFields
+  return tracked(changed, before(managed), { sent, served, writing }).metadata.managedFields
 }
 
 describe('a change of an event that was never applied', () => {
   test('managed-fields-begin-with-apply: gives it no owners, and does not even ask who makes it', () => {
-    const change = { sent: [stored], writing: () => assert.fail('nobody needs to know') }
+    const change = { sent: [stored], served, writing: () => assert.fail('nobody needs to know') }
     const changed = { ...event, note: 'y' }
     assert.equal(tracked(changed, before(event), change), changed)
   })
@@ -71,6 +72,16 @@ describe('a change of an event that was applied', () => {
     assert.deepEqual(entriesAfter(managed, undefined), [stored])
   })
 
+  test('drops owners whose version is not served, stored or brought', () => {
+    const older = { ...stored, manager: 'old', apiVersion: 'events.k8s.io/v1beta1' }
+    const mixed = { ...managed, metadata: { ...managed.metadata, managedFields: [older, stored] } }
+    const change = { sent: undefined, served, writing }
+    assert.deepEqual(tracked(mixed, before(mixed), change).metadata.managedFields, [stored])
+    assert.deepEqual(entriesAfter(managed, [older, stored]), [stored])
+    // They were meant in place of those that are stored.
+    assert.equal(entriesAfter(managed, [older]), undefined)
+  })
+
   test('that would make too many owners leaves none, and is not refused', () => {
     const many = Array.from({ length: 128 }, (_, at) => ({ ...stored, manager: `m${at}` }))
     assert.equal(entriesAfter(managed, many)?.length, 128)
@@ -103,8 +114,12 @@ describe('owners that anybody may have sent', () => {
     )
     fc.assert(
       fc.property(sent, (entries) => {
-        const once = tracked(managed, before(managed), { sent: entries, writing })
-        const twice = tracked(once, before(once), { sent: once.metadata.managedFields, writing })
+        const once = tracked(managed, before(managed), { sent: entries, served, writing })
+        const twice = tracked(once, before(once), {
+          sent: once.metadata.managedFields,
+          served,
+          writing,
+        })
         assert.deepEqual(twice, once)
       }),
     )

@@ -10,6 +10,8 @@ import {
   type Owners,
   printOwners,
   readOwners,
+  type ServedVersions,
+  servedOnly,
   type Writing,
   withManagedFields,
 } from './managed-fields.ts'
@@ -30,13 +32,14 @@ export function tracked(
   before: Before,
   change: {
     readonly sent: readonly ManagedFieldsEntry[] | undefined
+    readonly served: ServedVersions
     readonly writing: () => Writing
   },
 ): Event {
   const { managedFields: stored } = before.old.metadata
   if (stored === undefined) return event
   if (isReset(change.sent)) return withManagedFields(event, [])
-  const owners = ownersOf(change.sent, stored)
+  const owners = servedOnly(ownersOf(change.sent, stored), change.served)
   const changes = changesOf(liveTree(before.stored.body), liveTree(encodeEvent(event)))
   const next = afterUpdate(owners, changes, change.writing())
   // Whoever updates does not ask for owners, and is not refused on their account.

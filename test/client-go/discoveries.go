@@ -3,12 +3,17 @@ package main
 import (
 	"slices"
 
+	openapi_v3 "github.com/google/gnostic-models/openapiv3"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protopath"
+	"google.golang.org/protobuf/reflect/protorange"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/discovery/cached/memory"
 	"k8s.io/client-go/openapi3"
 	"k8s.io/client-go/restmapper"
+	"sigs.k8s.io/yaml"
 )
 
 var discoveryCases = []testCase{
@@ -19,6 +24,7 @@ var discoveryCases = []testCase{
 	{"discovery: the mapper of kinds finds both", mapsKinds},
 	{"discovery: the server's version is told", serverVersion},
 	{"openapi: v3 has a document for each group", openapiV3},
+	{"openapi: v3 in protobuf is what gnostic makes of it in JSON", openapiV3Protobuf},
 	{"openapi: v2 is read", openapiV2},
 	{"health: livez and readyz answer ok", healthy},
 }
@@ -94,6 +100,34 @@ func openapiV3(t *trial) {
 		check(len(spec.Paths.Paths) > 0, "no paths in %s", version)
 		check(len(spec.Components.Schemas) > 0, "no schemas in %s", version)
 	}
+}
+
+func openapiV3Protobuf(t *trial) {
+	paths := must(t.discovery().OpenAPIV3().Paths())
+	check(len(paths) == 4, "%d documents", len(paths))
+	for place, document := range paths {
+		parsed := must(openapi_v3.ParseDocument(must(document.Schema("application/json"))))
+		read := &openapi_v3.Document{}
+		mustNot(proto.Unmarshal(must(document.Schema("application/com.github.proto-openapi.spec.v3@v1.0+protobuf")), read))
+		sameYAML(parsed)
+		sameYAML(read)
+		check(proto.Equal(parsed, read), "%s differs from its JSON", place)
+	}
+}
+
+// sameYAML writes every extension in one way: there are many to say the same in YAML.
+func sameYAML(document *openapi_v3.Document) {
+	mustNot(protorange.Range(document.ProtoReflect(), func(values protopath.Values) error {
+		message, isMessage := values.Index(-1).Value.Interface().(interface{ Interface() proto.Message })
+		if !isMessage {
+			return nil
+		}
+		if each, isAny := message.Interface().(*openapi_v3.Any); isAny {
+			each.Yaml = string(must(yaml.YAMLToJSON([]byte(each.Yaml))))
+			each.Value = nil
+		}
+		return nil
+	}))
 }
 
 func openapiV2(t *trial) {

@@ -131,7 +131,8 @@ func listAhead(t *trial) {
 
 func getAtVersion(t *trial) {
 	event := t.create("seen")
-	for _, version := range []string{"0", event.ResourceVersion} {
+	// Its own first: 0 is for what is at hand, and that may be a moment behind.
+	for _, version := range []string{event.ResourceVersion, "0"} {
 		sameEvent(version, must(t.events().Get(t, "seen", metav1.GetOptions{ResourceVersion: version})), event)
 	}
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
-import { type Answered, type EventApiUnderTest, startEventApi } from '../support/event-api.ts'
+import { type Answered, type EventApiUnderTest, withEventApi } from '../support/event-api.ts'
 import { makeEvent, type WireEvent } from '../support/event-client.ts'
 import { eventually } from '../support/eventually.ts'
 import { again } from '../support/load.ts'
@@ -9,15 +9,13 @@ import { again } from '../support/load.ts'
 const finalizer = 'example.com/hold'
 
 describe('collection delete', () => {
-  let running: Awaited<ReturnType<typeof startEventApi>>
   let api: EventApiUnderTest
 
-  before(async () => {
-    running = await startEventApi()
-    api = running.api
+  withEventApi({
+    begin: (started) => {
+      api = started
+    },
   })
-
-  after(() => running[Symbol.asyncDispose]())
 
   async function names(namespace: string): Promise<readonly string[]> {
     const { json } = await api.call({ at: namespace })

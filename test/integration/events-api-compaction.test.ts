@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import type { Chunk } from '../../src/http/exchange.ts'
-import { type EventApiUnderTest, startEventApi } from '../support/event-api.ts'
+import { type EventApiUnderTest, withEventApi } from '../support/event-api.ts'
 import { makeEvent, type WireEvent } from '../support/event-client.ts'
 import { eventually } from '../support/eventually.ts'
 
@@ -12,28 +12,27 @@ const bounds = {
 }
 
 describe('the API after etcd was compacted', () => {
-  let running: Awaited<ReturnType<typeof startEventApi>>
   let api: EventApiUnderTest
   /** Before the compaction. */
   let old: string
   let token: string
 
-  before(async () => {
-    running = await startEventApi(bounds)
-    api = running.api
-    for (const name of ['e1', 'e2', 'e3', 'e4', 'e5']) await create(name)
-    const page = await api.call({ at: 'a', query: { limit: 2 } })
-    assert.deepEqual(namesOf(page.json.items), ['e1', 'e2'])
-    token = page.json.metadata.continue
-    old = page.json.metadata.resourceVersion
-    await api.call({ method: 'DELETE', at: 'a/e3' })
-    await create('e6')
-    for (let number = 0; number < 8; number++) await create(`later-${number}`)
-    await api.compact()
-    await create('e7')
+  withEventApi({
+    options: bounds,
+    begin: async (started) => {
+      api = started
+      for (const name of ['e1', 'e2', 'e3', 'e4', 'e5']) await create(name)
+      const page = await api.call({ at: 'a', query: { limit: 2 } })
+      assert.deepEqual(namesOf(page.json.items), ['e1', 'e2'])
+      token = page.json.metadata.continue
+      old = page.json.metadata.resourceVersion
+      await api.call({ method: 'DELETE', at: 'a/e3' })
+      await create('e6')
+      for (let number = 0; number < 8; number++) await create(`later-${number}`)
+      await api.compact()
+      await create('e7')
+    },
   })
-
-  after(() => running[Symbol.asyncDispose]())
 
   async function create(name: string): Promise<void> {
     const namespace = name.startsWith('e') ? 'a' : 'b'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type EventApiUnderTest, startEventApi } from '../support/event-api.ts'
+import { describe, test } from 'node:test'
+import { type EventApiUnderTest, withEventApi } from '../support/event-api.ts'
 import { makeEvent, type WireEvent } from '../support/event-client.ts'
 import { statesOf } from '../support/watch-sequence.ts'
 
@@ -9,28 +9,26 @@ const EVENTS = 10_100
 const alike = ['a', 'a-b', 'ab', 'aa', 'a0']
 
 describe('lists in pages', () => {
-  let running: Awaited<ReturnType<typeof startEventApi>>
   let api: EventApiUnderTest
 
-  before(async () => {
-    running = await startEventApi()
-    api = running.api
-    await api.fill('many', EVENTS, (index) => ({
-      labels: {
-        third: String(index % 3 === 0),
-        tenth: String(index % 10 === 0),
-        rare: String(index % 1000 === 7),
-      },
-    }))
-    for (const namespace of alike) {
-      for (const name of ['x', 'y', 'z']) {
-        const body = makeEvent(namespace, name)
-        assert.equal((await api.call({ method: 'POST', at: namespace, body })).status, 201)
+  withEventApi({
+    begin: async (started) => {
+      api = started
+      await api.fill('many', EVENTS, (index) => ({
+        labels: {
+          third: String(index % 3 === 0),
+          tenth: String(index % 10 === 0),
+          rare: String(index % 1000 === 7),
+        },
+      }))
+      for (const namespace of alike) {
+        for (const name of ['x', 'y', 'z']) {
+          const body = makeEvent(namespace, name)
+          assert.equal((await api.call({ method: 'POST', at: namespace, body })).status, 201)
+        }
       }
-    }
+    },
   })
-
-  after(() => running[Symbol.asyncDispose]())
 
   /** All pages, with limits taken in turn. */
   async function walk(

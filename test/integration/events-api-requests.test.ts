@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
-import { type EventApiUnderTest, pathOf, startEventApi } from '../support/event-api.ts'
+import { describe, test } from 'node:test'
+import { type EventApiUnderTest, pathOf, withEventApi } from '../support/event-api.ts'
 import { makeEvent } from '../support/event-client.ts'
 import { openClient, PROTOCOLS } from '../support/http-client.ts'
 import type { TestListener } from '../support/listener.ts'
@@ -10,21 +10,19 @@ import { RawHttp1 } from '../support/raw-http1.ts'
 const headers = { authorization: 'Bearer x', 'content-type': 'application/json' }
 
 describe('requests over a connection', () => {
-  let running: Awaited<ReturnType<typeof startEventApi>>
   let api: EventApiUnderTest
   let listener: TestListener
 
-  before(async () => {
-    running = await startEventApi()
-    api = running.api
-    listener = await api.listen()
-    await api.call({ method: 'POST', at: 'a', body: makeEvent('a', 'e') })
-  })
-
-  after(async () => {
-    assert.deepEqual(listener.bugs, [])
-    await listener[Symbol.asyncDispose]()
-    await running[Symbol.asyncDispose]()
+  withEventApi({
+    begin: async (started) => {
+      api = started
+      listener = await api.listen()
+      await api.call({ method: 'POST', at: 'a', body: makeEvent('a', 'e') })
+    },
+    end: async () => {
+      assert.deepEqual(listener.bugs, [])
+      await listener[Symbol.asyncDispose]()
+    },
   })
 
   for (const protocol of PROTOCOLS) {

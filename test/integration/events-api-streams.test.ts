@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import type { ClientHttp2Stream } from 'node:http2'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { beforeEach, describe, test } from 'node:test'
 import { lateResponse } from '../../src/endpoints/serve.ts'
 import type { Chunk, Handler, Response } from '../../src/http/exchange.ts'
 import { pause } from '../../src/lib/abort.ts'
-import { type EventApiUnderTest, pathOf, startEventApi } from '../support/event-api.ts'
+import { type EventApiUnderTest, pathOf, withEventApi } from '../support/event-api.ts'
 import { makeEvent, type WatchFrame } from '../support/event-client.ts'
 import { eventually } from '../support/eventually.ts'
 import { openSession, startRequest } from '../support/http-client.ts'
@@ -56,31 +56,31 @@ class Produced {
 }
 
 describe('answers to clients that read slowly', () => {
-  let running: Awaited<ReturnType<typeof startEventApi>>
   let api: EventApiUnderTest
   let listener: TestListener
   let plain: TestListener
   /** Counted anew in each test. */
   let produced = new Produced()
 
-  before(async () => {
-    const memoryBounds = { statesMax: 256, stateAgeMsMax: 2_000, stateBytesMax: 128 * 1024 * 1024 }
-    running = await startEventApi({ memoryBounds })
-    api = running.api
-    await api.fill('many', EVENTS, () => ({ note }))
-    const handler: Handler = (request) => produced.counting(api.handler)(request)
-    listener = await startListener(handler, { lateResponse })
-    plain = await startPlainListener(handler, { lateResponse })
+  withEventApi({
+    options: {
+      memoryBounds: { statesMax: 256, stateAgeMsMax: 2_000, stateBytesMax: 128 * 1024 * 1024 },
+    },
+    begin: async (started) => {
+      api = started
+      await api.fill('many', EVENTS, () => ({ note }))
+      const handler: Handler = (request) => produced.counting(api.handler)(request)
+      listener = await startListener(handler, { lateResponse })
+      plain = await startPlainListener(handler, { lateResponse })
+    },
+    end: async () => {
+      await listener[Symbol.asyncDispose]()
+      await plain[Symbol.asyncDispose]()
+    },
   })
 
   beforeEach(() => {
     produced = new Produced()
-  })
-
-  after(async () => {
-    await listener[Symbol.asyncDispose]()
-    await plain[Symbol.asyncDispose]()
-    await running[Symbol.asyncDispose]()
   })
 
   test('a list goes out as it is read, over HTTP/2, and then whole', async () => {

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { setImmediate as turn } from 'node:timers/promises'
 import { Random } from '../chaos/traffic/random.ts'
 import {
   type Answered,
   type Call,
   type EventApiUnderTest,
-  startEventApi,
   type Watched,
+  withEventApi,
 } from '../support/event-api.ts'
 import { makeEvent, type WatchFrame, type WireEvent } from '../support/event-client.ts'
 import { eventually } from '../support/eventually.ts'
@@ -44,16 +44,15 @@ const wanteds: readonly [Wanted, ...Wanted[]] = [
 ]
 
 describe('watches', () => {
-  let running: Awaited<ReturnType<typeof startEventApi>>
   let api: EventApiUnderTest
 
-  before(async () => {
+  withEventApi({
     // A short ring, so that some watchers fall behind it.
-    running = await startEventApi({ historyBounds: { changesMax: 60, bytesMax: 1024 * 1024 } })
-    api = running.api
+    options: { historyBounds: { changesMax: 60, bytesMax: 1024 * 1024 } },
+    begin: (started) => {
+      api = started
+    },
   })
-
-  after(() => running[Symbol.asyncDispose]())
 
   function create(namespace: string, name: string, fields = {}): Promise<Answered> {
     return api.call({ method: 'POST', at: namespace, body: makeEvent(namespace, name, fields) })

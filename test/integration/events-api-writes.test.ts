@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import {
   type Answered,
   type Call,
   type EventApiUnderTest,
-  startEventApi,
   type Watched,
+  withEventApi,
 } from '../support/event-api.ts'
 import { makeEvent, type WireEvent } from '../support/event-client.ts'
 import { eventually } from '../support/eventually.ts'
@@ -17,15 +17,13 @@ const strategicPatch = { 'content-type': 'application/strategic-merge-patch+json
 const finalizer = 'example.com/hold'
 
 describe('writes', () => {
-  let running: Awaited<ReturnType<typeof startEventApi>>
   let api: EventApiUnderTest
 
-  before(async () => {
-    running = await startEventApi()
-    api = running.api
+  withEventApi({
+    begin: (started) => {
+      api = started
+    },
   })
-
-  after(() => running[Symbol.asyncDispose]())
 
   function create(namespace: string, name: string, metadata: object = {}): Promise<Answered> {
     return api.call({ method: 'POST', at: namespace, body: eventWith(namespace, name, metadata) })

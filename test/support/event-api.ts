@@ -1,3 +1,4 @@
+import { after, before } from 'node:test'
 import { eventsGroup } from '../../src/api/event-groups.ts'
 import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached-storage.ts'
 import { eventsService, eventsServiceName } from '../../src/endpoints/events-service.ts'
@@ -176,7 +177,7 @@ export class EventApiUnderTest implements AsyncDisposable {
 }
 
 /** With an etcd of its own. */
-export async function startEventApi(
+async function startEventApi(
   options?: EventApiOptions,
 ): Promise<{ readonly api: EventApiUnderTest } & AsyncDisposable> {
   const etcd = await startEtcd()
@@ -188,6 +189,23 @@ export async function startEventApi(
       await etcd[Symbol.asyncDispose]()
     },
   }
+}
+
+/** An API for all tests of a suite, in which this is called; `end` comes before it goes. */
+export function withEventApi(suite: {
+  readonly options?: EventApiOptions
+  begin(api: EventApiUnderTest): void | Promise<void>
+  end?(): Promise<void>
+}): void {
+  let running: Awaited<ReturnType<typeof startEventApi>>
+  before(async () => {
+    running = await startEventApi(suite.options)
+    await suite.begin(running.api)
+  })
+  after(async () => {
+    await suite.end?.()
+    await running[Symbol.asyncDispose]()
+  })
 }
 
 /** A watch as it was answered, and all it has told so far. */

@@ -10,7 +10,13 @@ import { Tidings } from '../../support/tidings.ts'
 const root = join(import.meta.dirname, '../../..')
 const TOKENS = 'admin-token,admin,1,system:masters\nnobody-token,nobody,2\n'
 /** What commands name by `-f`. */
-const FILES = ['events.yaml', 'mistaken.yaml', 'relabelled.yaml']
+const FILES = [
+  'events.yaml',
+  'mistaken.yaml',
+  'relabelled.yaml',
+  'review.yaml',
+  'mistaken-review.yaml',
+]
 const COMMAND_MS_MAX = 30_000
 
 /** The release that the recorded session was made with. */

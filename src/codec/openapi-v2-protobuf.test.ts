@@ -4,9 +4,10 @@ import { coreGroup, eventsGroup } from '../api/event-groups.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { Reader } from '../lib/protobuf.ts'
 import { openApiV2 } from './openapi.ts'
-import { openApiV2Protobuf } from './openapi-protobuf.ts'
+import { eventsOpenApi } from './openapi-groups.ts'
+import { openApiV2Protobuf } from './openapi-v2-protobuf.ts'
 
-const document = openApiV2([eventsGroup('events.k8s.io'), coreGroup], 'v1.36.0')
+const document = openApiV2([eventsGroup('events.k8s.io'), coreGroup].map(eventsOpenApi), 'v1.36.0')
 const bytes = openApiV2Protobuf(document)
 
 /** The fields of that number, each as its bytes. */
