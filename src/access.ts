@@ -1,6 +1,7 @@
 /** Everything that decides who comes in, put together from the options. */
 import { type Authentication, openAuthentication } from './authentication.ts'
 import { openAuthorization, type RulesFor } from './authorization.ts'
+import type { FileLooks } from './file-metrics.ts'
 import { Gate } from './gate/gate.ts'
 import { openPaths } from './gate/standing-rights.ts'
 import type { Log } from './lib/log.ts'
@@ -15,19 +16,21 @@ export interface Access {
 }
 
 /** Rejects, naming the flag, when a file cannot be used. */
-export async function openAccess(options: Options, log: Log): Promise<Access> {
+export async function openAccess(options: Options, log: Log, looks?: FileLooks): Promise<Access> {
   const followers: { stop(): void }[] = []
-  const authentication = await openAuthentication(options, log)
+  const authentication = await openAuthentication(options, log, looks)
   followers.push(authentication)
-  const authorization = await openAuthorization(options, log)
+  const authorization = await openAuthorization(options, log, looks)
   followers.push(authorization)
+  const allowsAnonymous = settleAnonymous(options, log)
+  if (!authentication.knowsAnybody && !allowsAnonymous) warnOfNobody(log)
   return {
     rulesFor: authorization.rulesFor,
     gate: new Gate({
       authenticators: authentication.authenticators,
       authorizers: authorization.authorizers,
       isOpenToAll: openPaths(options.authorizationAlwaysAllowPaths),
-      allowsAnonymous: allowsAnonymous(options, log),
+      allowsAnonymous,
     }),
     clientAuthorities: authentication.clientAuthorities,
     stop: () => {
@@ -36,9 +39,23 @@ export async function openAccess(options: Options, log: Log): Promise<Access> {
   }
 }
 
-/** Everything to everybody, known or not, is never what was meant. */
-function allowsAnonymous({ anonymousAuth, authorizationModes }: Options, log: Log): boolean {
-  if (!anonymousAuth || !authorizationModes.includes('AlwaysAllow')) return anonymousAuth
+/** Whether strangers are somebody. Everything to everybody, known or not, is never what was meant. */
+function settleAnonymous({ anonymousAuth, authorizationModes }: Options, log: Log): boolean {
+  if (!authorizationModes.includes('AlwaysAllow')) return anonymousAuth
+  log.warn('Everybody who is authenticated may do everything', {
+    because: '--authorization-mode has AlwaysAllow',
+  })
+  if (!anonymousAuth) return false
   log.warn('Anonymous access stays off: --authorization-mode has AlwaysAllow')
   return false
+}
+
+/** It runs and looks healthy from here, which makes it hard to see from there. */
+function warnOfNobody(log: Log): void {
+  log.warn(
+    'Nobody can be authenticated: all requests get 401, but for health from this host and open paths',
+    {
+      help: 'give --token-auth-file, --client-ca-file, --requestheader-client-ca-file, --service-account-key-file, --oidc-issuer-url or --authentication-token-webhook-config-file; or --anonymous-auth',
+    },
+  )
 }

@@ -2,6 +2,7 @@
 import { Counter, type Registry } from '@prometheus-io/client'
 import { about } from './about.ts'
 import { type RequestObserver, RequestTallies } from './endpoints/request-tallies.ts'
+import type { FileLooks } from './file-metrics.ts'
 import type { EventLimits } from './gate/event-limits.ts'
 import { type FollowedEventLimits, openEventLimits } from './gate/event-limits-file.ts'
 import { type Limits, RequestLimits } from './gate/limits.ts'
@@ -30,6 +31,7 @@ export async function openAdmission(
   options: Options,
   registry: Registry,
   log: Log,
+  looks?: FileLooks,
 ): Promise<Admission> {
   const limits = new RequestLimits({
     requestsInFlight: options.maxRequestsInflight,
@@ -41,7 +43,7 @@ export async function openAdmission(
   showLimits(limits, registry)
   const tallies = new RequestTallies([`${options.eventsGroup}/v1/events`, ...OTHERS])
   showRequests(tallies, registry)
-  const eventLimits = await eventLimitsOf(options, registry, log)
+  const eventLimits = await eventLimitsOf(options, registry, log, looks)
   return {
     limits,
     observer: tallies,
@@ -54,6 +56,7 @@ async function eventLimitsOf(
   { eventRateLimitConfigFile: path }: Options,
   registry: Registry,
   log: Log,
+  looks?: FileLooks,
 ): Promise<FollowedEventLimits | undefined> {
   if (path === undefined) return undefined
   const refused = new Counter({
@@ -62,6 +65,7 @@ async function eventLimitsOf(
     labelNames: ['type'],
     registers: [registry],
   })
-  const open = openEventLimits(path, log, (type) => refused.inc({ type }))
-  return about('--event-rate-limit-config-file', open)
+  const flag = '--event-rate-limit-config-file'
+  const open = openEventLimits(path, log, (type) => refused.inc({ type }), looks?.(flag))
+  return about(flag, open)
 }

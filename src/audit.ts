@@ -3,6 +3,7 @@ import process from 'node:process'
 import type { Registry } from '@prometheus-io/client'
 import { about } from './about.ts'
 import { watchAudit } from './audit-metrics.ts'
+import type { FileLooks } from './file-metrics.ts'
 import { openAuditPolicy } from './gate/audit-policy-file.ts'
 import { Auditor } from './gate/auditor.ts'
 import { LineQueue, type LineQueueEvent, type LineTarget } from './lib/line-queue.ts'
@@ -32,12 +33,14 @@ export async function openAudit(
   options: AuditOptions,
   log: Log,
   registry: Registry,
+  looks?: FileLooks,
 ): Promise<Audit> {
   const { auditPolicyFile, auditLogPath } = options
   if (auditPolicyFile === undefined || auditLogPath === undefined) {
     return { auditor: undefined, close: async () => {} }
   }
-  const followed = await about('--audit-policy-file', openAuditPolicy(auditPolicyFile, log))
+  const flag = '--audit-policy-file'
+  const followed = await about(flag, openAuditPolicy(auditPolicyFile, log, looks?.(flag)))
   const queue = new LineQueue({
     target: await about('--audit-log-path', openTarget(auditLogPath, options, log)),
     bytesMax: BUFFER_BYTES_MAX,

@@ -1,5 +1,6 @@
 /** Everything that knows who callers are, put together from the options. */
 import { about } from './about.ts'
+import type { FileLooks } from './file-metrics.ts'
 import { ClientAuthorities } from './gate/authorities.ts'
 import { bearerTokens, FileTokens, type TokenUsers } from './gate/bearer-token.ts'
 import { clientCertificates } from './gate/client-certificate.ts'
@@ -16,6 +17,8 @@ import type { Options } from './options/options.ts'
 export interface Authentication {
   /** In the order in which they are asked. */
   readonly authenticators: readonly Authenticator[]
+  /** Whether there are any credentials that would be good. */
+  readonly knowsAnybody: boolean
   /** Whose certificates clients may show; undefined when none are asked for. */
   readonly clientAuthorities: Pick<ClientAuthorities, 'pem' | 'onChange'> | undefined
   /** Stops looking at files. */
@@ -23,19 +26,24 @@ export interface Authentication {
 }
 
 /** Rejects, naming the flag, when a file cannot be used. */
-export async function openAuthentication(options: Options, log: Log): Promise<Authentication> {
-  const authorities = await openAuthorities(options, log)
+export async function openAuthentication(
+  options: Options,
+  log: Log,
+  looks?: FileLooks,
+): Promise<Authentication> {
+  const authorities = await openAuthorities(options, log, looks)
   const tokens = [
-    await openFileTokens(options, log),
-    await openServiceAccountTokens(options, log),
-    await openOidcTokens(options, log),
-    await openTokenWebhook(options, log),
+    await openFileTokens(options, log, looks),
+    await openServiceAccountTokens(options, log, looks),
+    await openOidcTokens(options, log, looks),
+    await openTokenWebhook(options, log, looks),
   ].filter((users) => users !== undefined)
   return {
     authenticators: [
       ...(authorities === undefined ? [] : certificateUsers(options, authorities)),
       bearerTokens(tokens),
     ],
+    knowsAnybody: authorities !== undefined || tokens.length > 0,
     clientAuthorities: authorities,
     stop: () => {
       authorities?.stop()
@@ -46,12 +54,20 @@ export async function openAuthentication(options: Options, log: Log): Promise<Au
 
 type OpenTokens = Promise<(TokenUsers & { stop(): void }) | undefined>
 
-async function openAuthorities(options: Options, log: Log): Promise<ClientAuthorities | undefined> {
+async function openAuthorities(
+  options: Options,
+  log: Log,
+  looks?: FileLooks,
+): Promise<ClientAuthorities | undefined> {
   const { clientCaFile, requestheaderClientCaFile: frontProxyCaFile } = options
   if (clientCaFile === undefined && frontProxyCaFile === undefined) return undefined
+  const flags = [
+    ...(clientCaFile === undefined ? [] : ['--client-ca-file']),
+    ...(frontProxyCaFile === undefined ? [] : ['--requestheader-client-ca-file']),
+  ]
   return about(
-    '--client-ca-file, --requestheader-client-ca-file',
-    ClientAuthorities.open({ clientCaFile, frontProxyCaFile }, log),
+    flags.join(', '),
+    ClientAuthorities.open({ clientCaFile, frontProxyCaFile }, log, looks?.(...flags)),
   )
 }
 
@@ -74,28 +90,37 @@ function certificateUsers(
   ]
 }
 
-async function openFileTokens({ tokenAuthFile: file }: Options, log: Log): OpenTokens {
-  return file === undefined ? undefined : about('--token-auth-file', FileTokens.open(file, log))
+async function openFileTokens(
+  { tokenAuthFile: file }: Options,
+  log: Log,
+  looks?: FileLooks,
+): OpenTokens {
+  if (file === undefined) return undefined
+  const flag = '--token-auth-file'
+  return about(flag, FileTokens.open(file, log, looks?.(flag)))
 }
 
-async function openServiceAccountTokens(options: Options, log: Log): OpenTokens {
+async function openServiceAccountTokens(options: Options, log: Log, looks?: FileLooks): OpenTokens {
   const { serviceAccountKeyFiles: keyFiles, serviceAccountIssuers: issuers } = options
   if (keyFiles.length === 0) return undefined
   const audiences = audiencesOf(options)
+  const flag = '--service-account-key-file'
+  const onLook = looks?.(flag)
   return about(
-    '--service-account-key-file',
-    ServiceAccountTokens.open({ keyFiles, issuers, audiences, clock, log }),
+    flag,
+    ServiceAccountTokens.open({ keyFiles, issuers, audiences, clock, log, onLook }),
   )
 }
 
-async function openOidcTokens(options: Options, log: Log): OpenTokens {
+async function openOidcTokens(options: Options, log: Log, looks?: FileLooks): OpenTokens {
   const { oidcIssuerUrl: issuerUrl, oidcClientId: clientId } = options
   if (issuerUrl === undefined || clientId === undefined) return undefined
   const { oidcUsernameClaim: usernameClaim, oidcRequiredClaims } = options
   const byDefault = usernameClaim === 'email' ? '-' : `${issuerUrl}#`
   const usernamePrefix = options.oidcUsernamePrefix ?? byDefault
+  const flag = '--oidc-ca-file'
   return about(
-    '--oidc-ca-file',
+    flag,
     OidcTokens.open({
       issuerUrl,
       clientId,
@@ -108,17 +133,17 @@ async function openOidcTokens(options: Options, log: Log): OpenTokens {
       required: new Map(oidcRequiredClaims.map(splitClaim)),
       clock,
       log,
+      onLook: options.oidcCaFile === undefined ? undefined : looks?.(flag),
     }),
   )
 }
 
-async function openTokenWebhook(options: Options, log: Log): OpenTokens {
+async function openTokenWebhook(options: Options, log: Log, looks?: FileLooks): OpenTokens {
   const file = options.authenticationTokenWebhookConfigFile
   if (file === undefined) return undefined
-  const reviewer = await about(
-    '--authentication-token-webhook-config-file',
-    WebhookClient.open(file, { log }),
-  )
+  const flag = '--authentication-token-webhook-config-file'
+  const onLook = looks?.(flag)
+  const reviewer = await about(flag, WebhookClient.open(file, { log, onLook }))
   const cacheMs = options.authenticationTokenWebhookCacheTtlMs
   return new TokenWebhook({ reviewer, audiences: audiencesOf(options), cacheMs, clock, log })
 }

@@ -1,5 +1,6 @@
 /** Everything that decides who may do what, put together from the options. */
 import { about } from './about.ts'
+import type { FileLooks } from './file-metrics.ts'
 import { alwaysAllow } from './gate/always-allow.ts'
 import type { Authorizer } from './gate/gate.ts'
 import { Rbac } from './gate/rbac.ts'
@@ -32,20 +33,26 @@ const EVERYTHING: readonly PolicyRule[] = [
 ]
 
 /** Rejects, naming the flag, when a file cannot be used. */
-export async function openAuthorization(options: Options, log: Log): Promise<Authorization> {
+export async function openAuthorization(
+  options: Options,
+  log: Log,
+  looks?: FileLooks,
+): Promise<Authorization> {
   const opened: { stop(): void }[] = []
   const authorizers: Authorizer[] = [standingRights]
   let rbac: Rbac | undefined
   for (const mode of options.authorizationModes) {
     if (mode === 'RBAC') {
       const { rbacPolicyPaths: paths, eventsGroup } = options
-      rbac = await about('--rbac-policy-path', Rbac.open({ paths, eventsGroup, log }))
+      const flag = '--rbac-policy-path'
+      const onLook = paths.length === 0 ? undefined : looks?.(flag)
+      rbac = await about(flag, Rbac.open({ paths, eventsGroup, log, onLook }))
       opened.push(rbac)
       authorizers.push(rbac)
     } else if (mode === 'Webhook') {
       const path = options.authorizationWebhookConfigFile ?? ''
       const flag = '--authorization-webhook-config-file'
-      const client = await about(flag, WebhookClient.open(path, { log }))
+      const client = await about(flag, WebhookClient.open(path, { log, onLook: looks?.(flag) }))
       opened.push(client)
       authorizers.push(webhook(client, options, log))
     } else authorizers.push(alwaysAllow)

@@ -1,4 +1,5 @@
 #!/usr/bin/env node
+import { setTimeout as sleep } from 'node:timers/promises'
 import { versionLine } from './build-info.ts'
 import { DevAccess } from './dev/access.ts'
 import { DevEtcd, devBanner } from './dev/dev.ts'
@@ -18,6 +19,11 @@ const EXIT_BUG = 70
 const NODE_MAJOR_MIN = 24
 /** Supervisors signal a process and then its group: both together are one wish, not two. */
 const SAME_SIGNAL_MS = 500
+/** How long the end waits for files that are being read; more than any disk needs. */
+const READS_MS_MAX = 1000
+const READS_POLL_MS = 10
+
+type StopSignal = 'SIGTERM' | 'SIGINT'
 
 /**
  * Node cuts small buffers out of pages this large, and a page stays for as long as any of them does.
@@ -42,8 +48,8 @@ else await serve(parseFlags(serverCommand, args, terminal))
 async function serve(parsed: ParseResult<Options>): Promise<void> {
   const options = optionsOrEnd(parsed, 'tidings')
   const log = startLog(options)
-  await run(new Server(options, log, writer), log)
-  end(EXIT_OK)
+  const signal = await run(new Server(options, log, writer), log)
+  await endPastReads(log, EXIT_OK, signal)
 }
 
 /** `tidings dev`: the same with an etcd of its own, which goes when the server goes. */
@@ -62,7 +68,8 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
       certDir: etcd.certDir,
       tokenAuthFile: access.tokenFile,
     }
-    await run(new Server(options, log, writer), log, async ({ secure, certFile }) => {
+    const signal = await run(new Server(options, log, writer), log, async (addresses) => {
+      const { secure, certFile } = addresses
       const server = {
         url: `https://localhost:${secure.port}`,
         certFile,
@@ -70,42 +77,47 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
       }
       await access.writeKubeconfig(server.url, certFile)
       process.stdout.write(devBanner({ server, etcd, access }))
-      etcd.onUnexpectedEnd(() => endWithError(log, new Error('the private etcd has ended')))
+      etcd.onUnexpectedEnd(() => {
+        void endWithError(log, new Error('the private etcd has ended'))
+      })
     })
     await etcd.stop()
+    await endPastReads(log, EXIT_OK, signal)
   } catch (error) {
-    endWithError(log, error)
+    await endWithError(log, error)
   }
-  end(EXIT_OK)
 }
 
-/** Starts the server and stops it at the first signal; a second one does not wait. */
+/** Starts the server and stops it at the first signal, which it gives; a second one does not wait. */
 async function run(
   server: Server,
   log: Log,
   onStarted: (addresses: Awaited<ReturnType<Server['start']>>) => Promise<void> = async () => {},
-): Promise<void> {
+): Promise<StopSignal> {
   process.removeAllListeners('SIGTERM')
   process.removeAllListeners('SIGINT')
-  const { promise: stopped, resolve, reject } = Promise.withResolvers<void>()
+  const { promise: stopped, resolve, reject } = Promise.withResolvers<StopSignal>()
   let signalledAt: number | undefined
-  const onSignal = (signal: string): void => {
+  const onSignal = (signal: StopSignal): void => {
     if (signalledAt !== undefined) {
       if (performance.now() - signalledAt < SAME_SIGNAL_MS) return
       log.warn('Second signal, ending at once', { signal })
-      end(EXIT_FAILURE)
+      void endPastReads(log, EXIT_FAILURE, 'SIGKILL')
+      return
     }
     signalledAt = performance.now()
     log.info('Signal received', { signal })
-    server.stop().then(resolve, reject)
+    server.stop().then(() => resolve(signal), reject)
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
   try {
-    await onStarted(await server.start((error) => endWithError(log, error)))
-    await stopped
+    const started = server.start((error) => void endWithError(log, error)).then(onStarted)
+    // A start that waits for a file which never comes does not hold up the end either.
+    await Promise.race([started, stopped])
+    return await stopped
   } catch (error) {
-    endWithError(log, error)
+    return endWithError(log, error)
   }
 }
 
@@ -139,16 +151,39 @@ function optionsOrEnd<O>(parsed: ParseResult<O>, name: string): O {
   }
 }
 
-function endWithError(log: Log, err: unknown): never {
+function endWithError(log: Log, err: unknown): Promise<never> {
   log.error('Cannot go on', { err })
-  return end(EXIT_FAILURE)
+  return endPastReads(log, EXIT_FAILURE, 'SIGKILL')
+}
+
+/**
+ * Ends the process although a file is being read. Exiting waits for that, and a read on a dead mount
+ * may never return: then `signal` ends the process, which no read can hold up.
+ */
+async function endPastReads(
+  log: Log,
+  code: number,
+  signal: StopSignal | 'SIGKILL',
+): Promise<never> {
+  const latest = performance.now() + READS_MS_MAX
+  while (isReading() && performance.now() < latest) await sleep(READS_POLL_MS)
+  if (isReading()) {
+    log.warn('Ended by the signal, as a file that is being read does not come', { signal })
+    // After all others, who clean up.
+    process.once('exit', () => process.kill(process.pid, signal))
+  }
+  return end(code)
+}
+
+/** Names are looked up by the same threads as files are read. */
+function isReading(): boolean {
+  return process.getActiveResourcesInfo().some((kind) => /^(FSReq|GetAddrInfoReq)/.test(kind))
 }
 
 function end(code: number, message = ''): never {
   writer.write(message)
   writer.flushSync()
-  // Ending waits for file reads under way, and one on a dead mount may never return: a signal
-  // must then end the process without us.
+  // Nothing of ours may come between a signal and the end from here on.
   process.removeAllListeners('SIGTERM')
   process.removeAllListeners('SIGINT')
   process.exit(code)

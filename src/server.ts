@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
 import { about } from './about.ts'
 import { openAccess } from './access.ts'
+import { handshakeErrorCounter, refusalCounter } from './access-metrics.ts'
 import { type Admission, openAdmission } from './admission.ts'
 import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { StatusError } from './api/status.ts'
@@ -16,7 +17,9 @@ import { lateResponse, serve } from './endpoints/serve.ts'
 import { metricsService, versionService } from './endpoints/server-info.ts'
 import { Services } from './endpoints/services.ts'
 import { Engine } from './engine.ts'
+import { showFiles } from './file-metrics.ts'
 import type { Gate } from './gate/gate.ts'
+import { RefusalLog } from './gate/refusal.ts'
 import {
   conditionCheck,
   datastoreCheck,
@@ -133,7 +136,8 @@ export class Server {
       '--tls-cert-file, --tls-private-key-file',
       loadCertificate(paths),
     )
-    const access = await openAccess(this.#options, this.#log.child({ logger: 'gate' }))
+    const looks = showFiles(this.#metrics)
+    const access = await openAccess(this.#options, this.#log.child({ logger: 'gate' }), looks)
     this.#followers.push(access)
     const { gate, clientAuthorities } = access
     const tls: TlsSettings = {
@@ -152,6 +156,7 @@ export class Server {
       this.#options,
       this.#metrics,
       this.#log.child({ logger: 'gate' }),
+      looks,
     )
     this.#followers.push(admission)
     this.#eventLimits = admission.eventLimits
@@ -159,6 +164,7 @@ export class Server {
       this.#options,
       this.#log.child({ logger: 'audit' }),
       this.#metrics,
+      looks,
     )
     const handler = this.#handler(gate, admission)
     const secureListener = this.#listener(handler, bindAddress, securePort, tls)
@@ -180,6 +186,8 @@ export class Server {
           this.#log.info('Serving certificate reloaded', { certFile: paths.certFile })
         },
         onProblem: (err) => this.#log.warn('Serving certificate not reloaded', { err }),
+        onMended: () => this.#log.info('Serving certificate in use again, as it was'),
+        onLook: looks(this.#options.tlsCertFile === undefined ? '--cert-dir' : '--tls-cert-file'),
       }),
     )
     this.#onFatal = onFatal
@@ -270,6 +278,11 @@ export class Server {
       limits,
       observer,
       audit: this.#audit?.auditor,
+      refusals: new RefusalLog({
+        log: this.#log.child({ logger: 'gate' }),
+        clock: this.#clock,
+        onRefused: refusalCounter(this.#metrics),
+      }),
       log: this.#log.child({ logger: 'http' }),
       isTurningAway: () => this.#lifecycle.notAcceptingNewRequest.isOpen,
     })
@@ -289,6 +302,7 @@ export class Server {
       },
       handler,
       lateResponse: (request) => lateResponse(request, this.#audit?.auditor),
+      onHandshakeError: tls === undefined ? undefined : handshakeErrorCounter(this.#metrics),
       onBug: (err, { method, path }) => {
         // A long list whose state went before its end was read: its reader lists anew.
         if (err instanceof StatusError) log.warn('List cut off', { err, method, path })

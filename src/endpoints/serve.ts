@@ -4,6 +4,7 @@ import { type Attributes, attributesOf } from '../gate/attributes.ts'
 import type { Auditor } from '../gate/auditor.ts'
 import type { Gate } from '../gate/gate.ts'
 import type { Entry, Limits } from '../gate/limits.ts'
+import type { RefusalLog } from '../gate/refusal.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log.ts'
@@ -27,6 +28,7 @@ export interface ServeOptions {
   readonly observer: RequestObserver
   /** Without it, nothing is kept of any request. */
   readonly audit?: Auditor | undefined
+  readonly refusals?: Pick<RefusalLog, 'refused'> | undefined
   readonly log: Log
   /** The server is on its way out and sends new requests elsewhere. */
   isTurningAway(): boolean
@@ -53,6 +55,7 @@ export function serve(options: ServeOptions): Handler {
       }
     } catch (error) {
       const status = statusErrorFor(request, error)
+      options.refusals?.refused(status, request)
       response = errorResponse(request, error, status, () => log.child({ auditId }))
       if (record !== undefined) {
         const isPanic = status !== error && status.reason === 'InternalError'

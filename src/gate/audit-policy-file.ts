@@ -1,6 +1,6 @@
 import { yamlDocuments } from '../codec/yaml-documents.ts'
 import { readBounded } from '../lib/bounded-file.ts'
-import { follow } from '../lib/follow.ts'
+import { follow, type OnLook } from '../lib/follow.ts'
 import type { Log } from '../lib/log.ts'
 import { type AuditPolicy, readAuditPolicy } from './audit-policy.ts'
 
@@ -14,7 +14,11 @@ export interface FollowedAuditPolicy {
 }
 
 /** Rejects, naming the file, if it cannot be used. While a new one cannot be, the old one stays. */
-export async function openAuditPolicy(path: string, log: Log): Promise<FollowedAuditPolicy> {
+export async function openAuditPolicy(
+  path: string,
+  log: Log,
+  onLook?: OnLook,
+): Promise<FollowedAuditPolicy> {
   let inUse = await load(path)
   const follower = follow({
     inUse,
@@ -24,6 +28,8 @@ export async function openAuditPolicy(path: string, log: Log): Promise<FollowedA
       log.info('Audit policy reloaded', { file: path, rules: found.policy.ruleCount })
     },
     onProblem: (err) => log.warn('Audit policy not reloaded', { err }),
+    onMended: () => log.info('Audit policy in use again, as it was', { file: path }),
+    onLook,
   })
   return { policy: () => inUse.policy, stop: () => follower.stop() }
 }

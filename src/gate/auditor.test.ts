@@ -51,7 +51,7 @@ describe('auditor', () => {
   test('a request leaves a line when it arrives and one when it is answered', () => {
     const { trail, lines, auditor } = auditing({ level: 'Metadata' }, asked({ method: 'POST' }))
     trail.identified(ada)
-    trail.decided(true, 'RBAC: allowed by a role')
+    trail.decided('allow', 'RBAC: allowed by a role')
     trail.ended({ code: 201, createdName: 'e1' })
     const common = {
       kind: 'Event',
@@ -98,7 +98,7 @@ describe('auditor', () => {
     const { trail, lines } = auditing({ level: 'RequestResponse' })
     trail.identified(ada)
     trail.impersonated({ name: 'bob', groups: [] })
-    trail.decided(true, undefined)
+    trail.decided('allow', '')
     trail.ended({ code: 200, bodies: { request: '{}', response: '{}', isTruncated: true } })
     assert.deepEqual(Object.keys(lines[1] ?? {}), [
       'kind',

@@ -129,9 +129,9 @@ export class AuditTrail implements Trail {
     this.#impersonated = user
   }
 
-  decided(isAllowed: boolean, reason: string | undefined): void {
-    this.#annotations[DECISION] = isAllowed ? 'allow' : 'forbid'
-    if (reason !== undefined) this.#annotations[REASON] = reason
+  decided(decision: 'allow' | 'forbid' | undefined, reason: string): void {
+    if (decision !== undefined) this.#annotations[DECISION] = decision
+    this.#annotations[REASON] = reason
   }
 
   /** Whether anything is kept of it; not yet known of somebody who is not known. */

@@ -1,7 +1,7 @@
 import { X509Certificate } from 'node:crypto'
 import type { PresentedCertificate } from '../http/exchange.ts'
 import { readBounded } from '../lib/bounded-file.ts'
-import { follow } from '../lib/follow.ts'
+import { follow, type OnLook } from '../lib/follow.ts'
 import type { Log } from '../lib/log.ts'
 import { type CertificateFacts, certificateFacts } from './certificate-facts.ts'
 
@@ -74,11 +74,15 @@ export class ClientAuthorities {
   #onChange: (pem: string) => void = () => {}
 
   /** Rejects, naming the file, when one cannot be used or the two overlap. */
-  static async open(files: AuthorityFiles, log: Log): Promise<ClientAuthorities> {
-    return new ClientAuthorities(files, await loadPools(files), log)
+  static async open(files: AuthorityFiles, log: Log, onLook?: OnLook): Promise<ClientAuthorities> {
+    return new ClientAuthorities(files, await loadPools(files), { log, onLook })
   }
 
-  private constructor(files: AuthorityFiles, pools: Pools, log: Log) {
+  private constructor(
+    files: AuthorityFiles,
+    pools: Pools,
+    { log, onLook }: { readonly log: Log; readonly onLook: OnLook | undefined },
+  ) {
     this.#pools = pools
     this.#follower = follow({
       inUse: pools,
@@ -89,6 +93,8 @@ export class ClientAuthorities {
         log.info('Client authorities reloaded', { ...files })
       },
       onProblem: (err) => log.warn('Client authorities not reloaded', { err }),
+      onMended: () => log.info('Client authorities in use again, as they were', { ...files }),
+      onLook,
     })
   }
 

@@ -1,8 +1,8 @@
-import { unauthorized } from '../api/status.ts'
 import { headerValues, type Request } from '../http/exchange.ts'
-import { follow } from '../lib/follow.ts'
+import { follow, type OnLook } from '../lib/follow.ts'
 import type { Log } from '../lib/log.ts'
 import type { Authenticator } from './gate.ts'
+import { NotIdentified } from './refusal.ts'
 import { loadTokens, type TokenTable } from './token-file.ts'
 import { authenticated, type User } from './user.ts'
 
@@ -25,7 +25,7 @@ export function bearerTokens(known: readonly TokenUsers[]): Authenticator {
         const user = await tokens.userOf(token, request.peer.address)
         if (user !== undefined) return authenticated(user)
       }
-      throw unauthorized()
+      throw new NotIdentified('bad-token')
     },
   }
 }
@@ -39,9 +39,9 @@ const TOKEN_LENGTH_MAX = 16 * 1024
  */
 function bearerToken(request: Request): string | undefined {
   const [sent = '', ...more] = headerValues(request, 'authorization')
-  if (more.length > 0) throw unauthorized()
+  if (more.length > 0) throw new NotIdentified('bad-token')
   const token = /^bearer\s+(\S+)/i.exec(sent)?.[1]
-  if (token !== undefined && token.length > TOKEN_LENGTH_MAX) throw unauthorized()
+  if (token !== undefined && token.length > TOKEN_LENGTH_MAX) throw new NotIdentified('bad-token')
   return token
 }
 
@@ -54,13 +54,20 @@ export class FileTokens implements TokenUsers {
   readonly #follower: { stop(): void }
 
   /** Rejects, naming the file and the line, if the file cannot be used. */
-  static async open(path: string, log: Log): Promise<FileTokens> {
+  static async open(path: string, log: Log, onLook?: OnLook): Promise<FileTokens> {
     const table = await loadTokens(path)
     logRemarks(path, table, log)
-    return new FileTokens(path, table, log)
+    return new FileTokens(path, { table, log, onLook })
   }
 
-  private constructor(path: string, table: TokenTable, log: Log) {
+  private constructor(
+    path: string,
+    {
+      table,
+      log,
+      onLook,
+    }: { readonly table: TokenTable; readonly log: Log; readonly onLook: OnLook | undefined },
+  ) {
     this.#table = table
     this.#follower = follow({
       inUse: table,
@@ -71,6 +78,8 @@ export class FileTokens implements TokenUsers {
         log.info('Token file reloaded', { file: path, count: found.size })
       },
       onProblem: (err) => log.warn('Token file not reloaded', { err }),
+      onMended: () => log.info('Token file in use again, as it was', { file: path }),
+      onLook,
     })
   }
 

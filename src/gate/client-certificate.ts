@@ -1,9 +1,9 @@
 import { hash } from 'node:crypto'
-import { unauthorized } from '../api/status.ts'
 import type { PresentedCertificate } from '../http/exchange.ts'
 import type { ClientAuthorities } from './authorities.ts'
 import { certificateFacts } from './certificate-facts.ts'
 import type { Authenticator } from './gate.ts'
+import { certificateRefused, NotIdentified } from './refusal.ts'
 import { authenticated, type User } from './user.ts'
 
 /** Under this name a user carries which of its credentials it showed. */
@@ -23,7 +23,10 @@ export function clientCertificates(
     authenticate: async ({ peer }) => {
       const presented = peer.clientCertificate()
       if (presented === undefined || authorities.client === undefined) return undefined
-      if (!authorities.client.vouchesFor(presented, now())) throw unauthorized()
+      const nowMs = now()
+      if (!authorities.client.vouchesFor(presented, nowMs)) {
+        throw certificateRefused(presented, nowMs)
+      }
       let user = users.get(presented)
       if (user === undefined) {
         user = userOf(presented)
@@ -40,7 +43,7 @@ function userOf({ leaf }: PresentedCertificate): User | undefined {
   const { commonName, organizations, userIds } = certificateFacts(leaf.raw)
   if (commonName === '') return undefined
   const [uid, ...more] = userIds
-  if (uid === '' || more.length > 0) throw unauthorized()
+  if (uid === '' || more.length > 0) throw new NotIdentified('bad-certificate')
   return authenticated({
     name: commonName,
     ...(uid === undefined ? {} : { uid }),

@@ -1,6 +1,6 @@
 import { yamlDocuments } from '../codec/yaml-documents.ts'
 import { readBounded } from '../lib/bounded-file.ts'
-import { follow } from '../lib/follow.ts'
+import { follow, type OnLook } from '../lib/follow.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
 import {
@@ -30,6 +30,7 @@ export async function openEventLimits(
   path: string,
   log: Log,
   onRefused: NonNullable<EventLimitsOptions['onRefused']>,
+  onLook?: OnLook,
 ): Promise<FollowedEventLimits> {
   const first = await load(path)
   const limits = new EventLimits({ limits: first.limits, onRefused })
@@ -41,6 +42,8 @@ export async function openEventLimits(
       log.info('Event rate limits reloaded', { file: path, count: found.limits.length })
     },
     onProblem: (err) => log.warn('Event rate limits not reloaded', { err }),
+    onMended: () => log.info('Event rate limits in use again, as they were', { file: path }),
+    onLook,
   })
   return { limits, stop: () => follower.stop() }
 }

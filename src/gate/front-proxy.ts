@@ -1,8 +1,8 @@
-import { unauthorized } from '../api/status.ts'
 import { headerValues, type PresentedCertificate, type Request } from '../http/exchange.ts'
 import type { ClientAuthorities } from './authorities.ts'
 import { certificateFacts } from './certificate-facts.ts'
 import type { Authenticator } from './gate.ts'
+import { certificateRefused, NotIdentified } from './refusal.ts'
 import { authenticated, type User } from './user.ts'
 
 /** Header names are in lower case. */
@@ -39,8 +39,13 @@ export function frontProxy(options: FrontProxyOptions): Authenticator {
     authenticate: async (request) => {
       const presented = request.peer.clientCertificate()
       if (presented === undefined || authorities.frontProxy === undefined) return undefined
-      if (!authorities.frontProxy.vouchesFor(presented, now())) throw unauthorized()
-      if (allowed.size > 0 && !allowed.has(nameOf(presented))) throw unauthorized()
+      const nowMs = now()
+      if (!authorities.frontProxy.vouchesFor(presented, nowMs)) {
+        throw certificateRefused(presented, nowMs)
+      }
+      if (allowed.size > 0 && !allowed.has(nameOf(presented))) {
+        throw new NotIdentified('bad-certificate')
+      }
       return userIn(request, headers)
     },
   }
@@ -64,7 +69,7 @@ function userIn(request: Request, headers: FrontProxyHeaders): User | undefined 
 function single(request: Request, names: readonly string[]): string | undefined {
   for (const name of names) {
     const [value, ...more] = valuesOf(request, name)
-    if (more.length > 0) throw unauthorized()
+    if (more.length > 0) throw new NotIdentified('bad-proxy-headers')
     if (value !== undefined) return value
   }
   return undefined
@@ -107,6 +112,6 @@ function readable(value: string): string {
       Buffer.from(value, 'latin1'),
     )
   } catch {
-    throw unauthorized()
+    throw new NotIdentified('bad-proxy-headers')
   }
 }

@@ -3,7 +3,14 @@ import { describe, test } from 'node:test'
 import type { Request } from '../http/exchange.ts'
 import { alwaysAllow } from './always-allow.ts'
 import { type Attributes, attributesOf } from './attributes.ts'
-import { type Access, type Authorizer, type Caller, type Decision, Gate } from './gate.ts'
+import {
+  type Access,
+  type Authorizer,
+  type Caller,
+  type Decision,
+  Gate,
+  type Trail,
+} from './gate.ts'
 import { openPaths, standingRights } from './standing-rights.ts'
 import type { User } from './user.ts'
 
@@ -80,6 +87,74 @@ describe('gate: paths open to all', () => {
     await assert.rejects(admit({ path: '/api/v1/events', as: 'ada' }, []), { code: 403 })
     await assert.rejects(admit({ path: '/readyz/' }, []), { code: 401 })
     await assert.rejects(admit({ path: '/livez' }, []), { code: 401 })
+  })
+})
+
+describe('gate: what the trail hears', () => {
+  /** Allows what it is told to, and can say why. */
+  class Explained implements Authorizer {
+    readonly asked: string[] = []
+    async decide(_user: User, { path }: Attributes): Promise<Decision> {
+      if (path === '/unsure') return { verdict: 'no-opinion', isUnsure: true }
+      return path === '/metrics' ? { verdict: 'allow' } : { verdict: 'no-opinion' }
+    }
+    reasonFor({ name }: User, { path }: Attributes): string {
+      this.asked.push(path)
+      return `because ${name} may read ${path}`
+    }
+  }
+
+  async function heard(
+    asked: Asked,
+    authorizer: Authorizer,
+    access: Access = { isOpenToHost: true },
+    isKept = true,
+  ): Promise<unknown[]> {
+    const told: unknown[] = []
+    const trail: Trail = {
+      isKept,
+      identified: () => {},
+      impersonated: () => {},
+      decided: (...decision) => told.push(decision),
+    }
+    const gate = new Gate({
+      authenticators: [shown],
+      authorizers: [standingRights, authorizer],
+      allowsAnonymous: false,
+      isOpenToAll: openPaths(['/readyz']),
+    })
+    const request = requestOf(asked)
+    await gate.admit(request, attributesOf(request), access, trail).catch(() => {})
+    return told
+  }
+
+  test('why somebody may; of standing rights and open paths, no reason', async () => {
+    const explained = new Explained()
+    assert.deepEqual(await heard({ path: '/metrics', as: 'ada' }, explained), [
+      ['allow', 'because ada may read /metrics'],
+    ])
+    assert.deepEqual(await heard({ path: '/metrics', as: 'root' }, explained), [['allow', '']])
+    assert.deepEqual(await heard({ path: '/readyz' }, explained), [['allow', '']])
+    assert.deepEqual(await heard({ isLoopback: true }, explained), [['allow', '']])
+    const path = '/livez/log'
+    assert.deepEqual(await heard({ path, as: 'ada', isLoopback: true }, explained, probe), [
+      ['allow', ''],
+    ])
+  })
+
+  test('that somebody may not, and that nobody could be asked', async () => {
+    const explained = new Explained()
+    assert.deepEqual(await heard({ path: '/apis', as: 'ada' }, explained), [['forbid', '']])
+    assert.deepEqual(await heard({ path: '/unsure', as: 'ada' }, explained), [
+      [undefined, 'internal error'],
+    ])
+  })
+
+  test('reasons are not looked for when nobody listens', async () => {
+    const explained = new Explained()
+    await admit({ path: '/metrics', as: 'ada' }, [explained])
+    await heard({ path: '/metrics', as: 'ada' }, explained, undefined, false)
+    assert.deepEqual(explained.asked, [])
   })
 })
 
@@ -177,10 +252,11 @@ describe('gate: impersonation', () => {
       {
         identified: (user) => told.push(`identified ${user.name}`),
         impersonated: (user) => told.push(`impersonated ${user.name}`),
-        decided: (isAllowed) => told.push(`decided ${isAllowed}`),
+        decided: (decision) => told.push(`decided ${decision}`),
+        isKept: true,
       },
     )
-    assert.deepEqual(told, ['identified root', 'impersonated bob', 'decided true'])
+    assert.deepEqual(told, ['identified root', 'impersonated bob', 'decided allow'])
   })
 })
 

@@ -1,8 +1,9 @@
-import { forbidden, StatusError, unauthorized, unavailable } from '../api/status.ts'
+import { forbidden, StatusError, unavailable } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import type { Attributes } from './attributes.ts'
 import { isFromHost } from './host.ts'
 import { impersonationOf } from './impersonation.ts'
+import { NotIdentified } from './refusal.ts'
 import { ANONYMOUS, HOST, type User } from './user.ts'
 
 /** Knows one kind of credentials. */
@@ -25,12 +26,16 @@ export interface Decision {
   readonly isUnsure?: boolean
 }
 
+/** What Kubernetes puts down where nobody knows. */
+const REASON_UNSURE = 'internal error'
 /** A refusal for want of an answer is worth another try soon. */
 const RETRY_UNSURE_SECONDS = 1
 
 /** Knows who may do what. Fails closed: what it cannot find out it has no opinion on. */
 export interface Authorizer {
   decide(user: User, attributes: Attributes): Promise<Decision>
+  /** Why it allows what it has just allowed, for the audit log; may cost more than the decision. */
+  reasonFor?(user: User, attributes: Attributes): string | undefined
 }
 
 /** Hears what the gate finds out about a request, also about one that it then refuses. */
@@ -39,7 +44,10 @@ export interface Trail {
   identified(user: User): void
   /** As whom it is done instead. */
   impersonated(user: User): void
-  decided(isAllowed: boolean, reason: string | undefined): void
+  /** Undefined when whoever decides could not be asked. */
+  decided(decision: 'allow' | 'forbid' | undefined, reason: string): void
+  /** Whether anybody will read it. */
+  readonly isKept: boolean
 }
 
 /** What a service's handler knows of whoever asks. */
@@ -90,19 +98,26 @@ export class Gate {
     trail?.identified(shown)
     const user = await this.#actingAs(shown, request, trail)
     const caller = this.#caller(user, shown)
-    if (user === HOST || isOpen) return caller
-    if (access.isOpenToHostUsers === true && isFromHost(request)) return caller
-    await this.#authorize(user, attributes, trail)
+    if (user === HOST || isOpen || (access.isOpenToHostUsers === true && isFromHost(request))) {
+      trail?.decided('allow', '')
+    } else await this.#authorize(user, attributes, trail)
     return caller
   }
 
   /** What all who are asked come to: the first with an opinion decides. */
-  async decide(user: User, attributes: Attributes): Promise<Decision> {
+  decide(user: User, attributes: Attributes): Promise<Decision> {
+    return this.#decide(user, attributes, false)
+  }
+
+  async #decide(user: User, attributes: Attributes, isExplained: boolean): Promise<Decision> {
     let reason: string | undefined
     let isUnsure = false
     for (const authorizer of this.#options.authorizers) {
       const decision = await authorizer.decide(user, attributes)
-      if (decision.verdict === 'allow') return decision
+      if (decision.verdict === 'allow') {
+        const why = isExplained ? authorizer.reasonFor?.(user, attributes) : undefined
+        return why === undefined ? decision : { ...decision, reason: why }
+      }
       reason = decision.reason ?? reason
       isUnsure ||= decision.isUnsure === true
       if (decision.verdict === 'deny') return { ...decision, ...(reason && { reason }) }
@@ -115,7 +130,7 @@ export class Gate {
     // Probes ask from the host itself, and have nothing to show.
     if (access.isOpenToHost && isFromHost(request)) return HOST
     if (this.#options.allowsAnonymous || isOpen) return ANONYMOUS
-    throw unauthorized()
+    throw new NotIdentified('no-credentials')
   }
 
   /** As whom the request is to be done: the one who sent it, or the one it names instead. */
@@ -156,12 +171,17 @@ export class Gate {
   }
 
   async #authorize(user: User, attributes: Attributes, trail?: Trail): Promise<void> {
-    const { verdict, reason, isUnsure } = await this.decide(user, attributes)
-    trail?.decided(verdict === 'allow', reason)
-    if (verdict === 'allow') return
+    const isExplained = trail?.isKept === true
+    const { verdict, reason, isUnsure } = await this.#decide(user, attributes, isExplained)
+    if (verdict === 'allow') {
+      trail?.decided('allow', reason ?? '')
+      return
+    }
     if (verdict === 'no-opinion' && isUnsure === true) {
+      trail?.decided(undefined, REASON_UNSURE)
       throw unavailable('whether this is permitted cannot be found out now', RETRY_UNSURE_SECONDS)
     }
+    trail?.decided('forbid', reason ?? '')
     throw forbidden(user.name, attributes, reason)
   }
 }

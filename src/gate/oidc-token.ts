@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { errors, type JWTPayload, jwtVerify } from 'jose'
 import type { Clock } from '../lib/clock.ts'
-import { follow } from '../lib/follow.ts'
+import { follow, type OnLook } from '../lib/follow.ts'
 import type { Json } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
 import type { TokenUsers } from './bearer-token.ts'
@@ -40,6 +40,7 @@ export interface OidcTokenOptions extends ClaimRules {
   readonly caFile: string | undefined
   readonly clock: Clock
   readonly log: Log
+  readonly onLook?: OnLook | undefined
 }
 
 /** ID tokens of an OIDC issuer. */
@@ -79,6 +80,8 @@ export class OidcTokens implements TokenUsers {
         log.info('Authorities of the OIDC issuer reloaded', { file: caFile })
       },
       onProblem: (err) => log.warn('Authorities of the OIDC issuer not reloaded', { err }),
+      onMended: () => log.info('Authorities of the OIDC issuer in use again, as they were'),
+      onLook: options.onLook,
     })
   }
 

@@ -69,8 +69,16 @@ describe('readPolicyObject', () => {
       }),
     )
     assert.deepEqual(found?.kind === 'Binding' ? found.subjects : [], [
-      { kind: 'User', name: 'system:serviceaccount:a:one' },
-      { kind: 'User', name: 'system:serviceaccount:b:two' },
+      {
+        kind: 'User',
+        name: 'system:serviceaccount:a:one',
+        account: { namespace: 'a', name: 'one' },
+      },
+      {
+        kind: 'User',
+        name: 'system:serviceaccount:b:two',
+        account: { namespace: 'b', name: 'two' },
+      },
       { kind: 'Group', name: 'dev' },
     ])
   })

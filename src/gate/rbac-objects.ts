@@ -29,6 +29,8 @@ export interface Binding {
 export interface Subject {
   readonly kind: 'User' | 'Group'
   readonly name: string
+  /** Of a service account: its own name. */
+  readonly account?: { readonly namespace: string; readonly name: string }
 }
 
 export type PolicyObject = Role | Binding
@@ -243,7 +245,8 @@ function readSubject(tree: Json, at: string, namespace: string | undefined): Sub
   checkGroup(tree, place, '')
   const home = own === '' ? namespace : own
   if (home === undefined) throw new PolicyMistake(`${place}namespace`, 'is missing')
-  return { kind: 'User', name: serviceAccountUser(home, name) }
+  const account = { namespace: home, name }
+  return { kind: 'User', name: serviceAccountUser(home, name), account }
 }
 
 /** Empty stands for the one that is meant. */

@@ -3,6 +3,7 @@
  * and what in one namespace. A decision looks at the caller's own name and groups and at nothing
  * else, however large the policy is.
  */
+import { goQuote } from '../lib/go-quote.ts'
 import type { Attributes } from './attributes.ts'
 import type { Binding, PolicyObject, Role, Subject } from './rbac-objects.ts'
 import { grown, type PolicyRule, RuleSet } from './rule-set.ts'
@@ -13,6 +14,8 @@ export class RbacPolicy {
   readonly dangling: readonly string[]
   readonly #users: ReadonlyMap<string, Grants>
   readonly #groups: ReadonlyMap<string, Grants>
+  readonly #given: Given
+  readonly #sets: RuleSets
 
   /** No two of the objects may have the same kind, namespace and name. */
   constructor(objects: readonly PolicyObject[]) {
@@ -27,6 +30,8 @@ export class RbacPolicy {
     }
     this.dangling = dangling
     const sets = new RuleSets((role) => roles.rulesOf(role))
+    this.#given = given
+    this.#sets = sets
     this.#users = given.grants('User', sets)
     this.#groups = given.grants('Group', sets)
   }
@@ -37,6 +42,20 @@ export class RbacPolicy {
       if (permits(this.#groups.get(group), attributes)) return true
     }
     return false
+  }
+
+  /**
+   * By which binding that is permitted, in the words of Kubernetes; undefined when it is not. If
+   * there are many, any: those of the whole cluster first. Costs more than the decision.
+   */
+  reasonFor(user: User, attributes: Attributes): string | undefined {
+    const namespace = attributes.isResource ? attributes.namespace : ''
+    for (const place of namespace === '' ? [undefined] : [undefined, namespace]) {
+      for (const [role, binding] of this.#given.rolesOf(user, place)) {
+        if (covers(this.#sets.of([role]), attributes)) return reasonOf(binding, user)
+      }
+    }
+    return undefined
   }
 
   /** Everything that is permitted in a namespace, and on paths. */
@@ -61,13 +80,35 @@ interface Grants {
 function permits(grants: Grants | undefined, attributes: Attributes): boolean {
   if (grants === undefined) return false
   const { everywhere, namespaces } = grants
-  if (!attributes.isResource) {
-    return everywhere?.allowsPath(attributes.verb, attributes.path) === true
-  }
-  const { verb, namespace } = attributes
-  if (everywhere?.allowsResource(verb, attributes) === true) return true
-  if (namespace === '' || namespaces === undefined) return false
-  return namespaces.get(namespace)?.allowsResource(verb, attributes) === true
+  if (covers(everywhere, attributes)) return true
+  if (!attributes.isResource || attributes.namespace === '') return false
+  return covers(namespaces?.get(attributes.namespace), attributes)
+}
+
+function covers(rules: RuleSet | undefined, attributes: Attributes): boolean {
+  if (rules === undefined) return false
+  const { verb } = attributes
+  return attributes.isResource
+    ? rules.allowsResource(verb, attributes)
+    : rules.allowsPath(verb, attributes.path)
+}
+
+function reasonOf({ namespace, name, role, subjects }: Binding, user: User): string {
+  const subject = subjects.find((one) =>
+    one.kind === 'User' ? one.name === user.name : user.groups.includes(one.name),
+  )
+  const binding =
+    namespace === undefined
+      ? `ClusterRoleBinding ${goQuote(name)}`
+      : `RoleBinding ${goQuote(`${name}/${namespace}`)}`
+  const kind = role.isCluster ? 'ClusterRole' : 'Role'
+  return `RBAC: allowed by ${binding} of ${kind} ${goQuote(role.name)} to ${shownSubject(subject)}`
+}
+
+function shownSubject(subject: Subject | undefined): string {
+  const { kind = 'User', name = '', account } = subject ?? {}
+  if (account === undefined) return `${kind} ${goQuote(name)}`
+  return `ServiceAccount ${goQuote(`${account.name}/${account.namespace}`)}`
 }
 
 /** Finds roles, and what they come to. */
@@ -103,18 +144,27 @@ function roleKey(namespace: string | undefined, name: string): string {
   return namespace === undefined ? name : `${namespace}/${name}`
 }
 
-/** Who has been given which roles, where. */
+/** Who has been given which roles, where, and by which binding first. */
 class Given {
   readonly #roles = {
     User: new Map<string, RolesByPlace>(),
     Group: new Map<string, RolesByPlace>(),
   }
 
-  add({ subjects, namespace }: Binding, role: Role): void {
-    for (const { kind, name } of subjects) {
-      const places = grown(this.#roles[kind], name, () => new Map<string | undefined, Set<Role>>())
-      grown(places, namespace, () => new Set()).add(role)
+  add(binding: Binding, role: Role): void {
+    for (const { kind, name } of binding.subjects) {
+      const places = grown(this.#roles[kind], name, (): RolesByPlace => new Map())
+      grown(
+        grown(places, binding.namespace, () => new Map()),
+        role,
+        () => binding,
+      )
     }
+  }
+
+  *rolesOf(user: User, place: string | undefined): Iterable<readonly [Role, Binding]> {
+    yield* this.#roles.User.get(user.name)?.get(place) ?? []
+    for (const group of user.groups) yield* this.#roles.Group.get(group)?.get(place) ?? []
   }
 
   grants(kind: Subject['kind'], sets: RuleSets): ReadonlyMap<string, Grants> {
@@ -122,11 +172,11 @@ class Given {
     for (const [name, places] of this.#roles[kind]) {
       const namespaces = new Map<string, RuleSet>()
       for (const [namespace, roles] of places) {
-        if (namespace !== undefined) namespaces.set(namespace, sets.of(roles))
+        if (namespace !== undefined) namespaces.set(namespace, sets.of([...roles.keys()]))
       }
       const everywhere = places.get(undefined)
       grants.set(name, {
-        everywhere: everywhere === undefined ? undefined : sets.of(everywhere),
+        everywhere: everywhere === undefined ? undefined : sets.of([...everywhere.keys()]),
         namespaces: namespaces.size === 0 ? undefined : namespaces,
       })
     }
@@ -135,7 +185,7 @@ class Given {
 }
 
 /** Undefined stands for everywhere. */
-type RolesByPlace = Map<string | undefined, Set<Role>>
+type RolesByPlace = Map<string | undefined, Map<Role, Binding>>
 
 /** Rule sets by the roles they are made of: many share few. */
 class RuleSets {
@@ -147,10 +197,11 @@ class RuleSets {
     this.#rulesOf = rulesOf
   }
 
-  of(roles: ReadonlySet<Role>): RuleSet {
-    const numbers = [...roles].map((role) => grown(this.#numbers, role, () => this.#numbers.size))
+  /** Each role once. */
+  of(roles: readonly Role[]): RuleSet {
+    const numbers = roles.map((role) => grown(this.#numbers, role, () => this.#numbers.size))
     const key = numbers.sort((a, b) => a - b).join()
-    return grown(this.#sets, key, () => new RuleSet([...roles].flatMap(this.#rulesOf)))
+    return grown(this.#sets, key, () => new RuleSet(roles.flatMap(this.#rulesOf)))
   }
 }
 

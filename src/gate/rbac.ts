@@ -1,4 +1,4 @@
-import { follow } from '../lib/follow.ts'
+import { follow, type OnLook } from '../lib/follow.ts'
 import type { Log } from '../lib/log.ts'
 import type { Attributes } from './attributes.ts'
 import type { Authorizer, Decision } from './gate.ts'
@@ -14,6 +14,7 @@ export interface RbacOptions {
   /** The API group of events, for the built-in roles. */
   readonly eventsGroup: string
   readonly log: Log
+  readonly onLook?: OnLook | undefined
 }
 
 const ALLOWED: Promise<Decision> = Promise.resolve({ verdict: 'allow' })
@@ -34,7 +35,8 @@ export class Rbac implements Authorizer {
     return new Rbac(options, await loadPolicyFiles(options.paths))
   }
 
-  private constructor({ paths, eventsGroup, log }: RbacOptions, files: PolicyFiles) {
+  private constructor(options: RbacOptions, files: PolicyFiles) {
+    const { paths, eventsGroup, log, onLook } = options
     const builtin = builtinObjects(eventsGroup)
     const policyOf = ({ objects }: PolicyFiles): RbacPolicy => {
       const policy = new RbacPolicy(overlaid(builtin, objects))
@@ -50,11 +52,17 @@ export class Rbac implements Authorizer {
         log.info('RBAC policy reloaded', { objects: found.objects.length })
       },
       onProblem: (err) => log.warn('RBAC policy not reloaded', { err }),
+      onMended: () => log.info('RBAC policy in use again, as it was'),
+      onLook,
     })
   }
 
   decide(user: User, attributes: Attributes): Promise<Decision> {
     return this.#policy.allows(user, attributes) ? ALLOWED : NO_OPINION
+  }
+
+  reasonFor(user: User, attributes: Attributes): string | undefined {
+    return this.#policy.reasonFor(user, attributes)
   }
 
   /** Everything that a user may do in a namespace, and on paths. */

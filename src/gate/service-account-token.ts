@@ -2,7 +2,7 @@ import { createPublicKey, hash, type KeyObject } from 'node:crypto'
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
 import { readBounded } from '../lib/bounded-file.ts'
 import type { Clock } from '../lib/clock.ts'
-import { follow } from '../lib/follow.ts'
+import { follow, type OnLook } from '../lib/follow.ts'
 import { isObject, type Json, type JsonObject } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
 import type { TokenUsers } from './bearer-token.ts'
@@ -34,6 +34,7 @@ export interface ServiceAccountTokenOptions {
   readonly audiences: readonly string[]
   readonly clock: Clock
   readonly log: Log
+  readonly onLook?: OnLook | undefined
 }
 
 /**
@@ -66,6 +67,8 @@ export class ServiceAccountTokens implements TokenUsers {
         log.info('Service account keys reloaded', { files: keyFiles, count: found.keys.length })
       },
       onProblem: (err) => log.warn('Service account keys not reloaded', { err }),
+      onMended: () => log.info('Service account keys in use again, as they were'),
+      onLook: options.onLook,
     })
   }
 

@@ -1,9 +1,9 @@
 /** What signed tokens of all kinds have in common: who says so, since when, until when. */
 import { decodeJwt, errors, type JWTPayload } from 'jose'
-import { unauthorized } from '../api/status.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Json } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
+import { NotIdentified } from './refusal.ts'
 import { TokenCache, tokenDigest } from './token-cache.ts'
 import type { User } from './user.ts'
 
@@ -69,7 +69,8 @@ export class VerifiedTokens {
     } catch (error) {
       // Whatever goes wrong with a token is wrong with the token: the library throws TypeErrors too.
       this.#log.v(REFUSAL_LOG_LEVEL, 'Token refused', { reason: reasonOf(error) })
-      throw unauthorized()
+      const isOver = error instanceof errors.JWTExpired
+      throw new NotIdentified(isOver ? 'expired-token' : 'bad-token')
     }
   }
 

@@ -4,6 +4,7 @@ import type { Clock } from '../lib/clock.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
 import type { TokenUsers } from './bearer-token.ts'
+import { NotIdentified } from './refusal.ts'
 import { TokenCache, tokenDigest } from './token-cache.ts'
 import type { User } from './user.ts'
 
@@ -82,7 +83,8 @@ export class TokenWebhook implements TokenUsers {
       user = userIn(review, audiences)
     } catch (err) {
       this.#report(err)
-      throw unavailable('whose token this is cannot be found out now', RETRY_SECONDS)
+      const answer = unavailable('whose token this is cannot be found out now', RETRY_SECONDS)
+      throw new NotIdentified('webhook-failed', answer)
     }
     this.#report(undefined)
     if (user === undefined) this.#refusals.set(digest, NOBODY, cacheMs)

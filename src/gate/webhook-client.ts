@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { follow } from '../lib/follow.ts'
+import { follow, type OnLook } from '../lib/follow.ts'
 import { isObject, type Json, type JsonObject } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
 import { FairPlaces, type Place } from './fair-places.ts'
@@ -21,6 +21,11 @@ const FAREWELL_MS = 60_000
 /** A webhook gave no answer that can be used. Says nothing of what was asked. */
 export class WebhookError extends Error {
   override readonly name = 'WebhookError'
+}
+
+export interface WebhookClientOptions {
+  readonly log: Log
+  readonly onLook?: OnLook | undefined
 }
 
 export interface PostOptions {
@@ -47,11 +52,11 @@ export class WebhookClient {
   readonly #follower: { stop(): void }
 
   /** Rejects, naming file and field, if the file cannot be used. */
-  static async open(path: string, { log }: { readonly log: Log }): Promise<WebhookClient> {
-    return new WebhookClient(path, await loadKubeconfig(path), log)
+  static async open(path: string, options: WebhookClientOptions): Promise<WebhookClient> {
+    return new WebhookClient(path, await loadKubeconfig(path), options)
   }
 
-  private constructor(path: string, server: WebhookServer, log: Log) {
+  private constructor(path: string, server: WebhookServer, { log, onLook }: WebhookClientOptions) {
     this.#server = server
     this.#agent = agentFor(server)
     this.#follower = follow({
@@ -65,6 +70,8 @@ export class WebhookClient {
         log.info('Webhook configuration reloaded', { file: path })
       },
       onProblem: (err) => log.warn('Webhook configuration not reloaded', { err }),
+      onMended: () => log.info('Webhook configuration in use again, as it was', { file: path }),
+      onLook,
     })
   }
 

@@ -66,7 +66,7 @@ export async function ensureSelfSigned(
 export function followCertificate(
   paths: CertificatePaths,
   inUse: ServingCertificate,
-  callbacks: Pick<Followed<ServingCertificate>, 'onChange' | 'onProblem'>,
+  callbacks: Pick<Followed<ServingCertificate>, 'onChange' | 'onProblem' | 'onMended' | 'onLook'>,
 ): { stop(): void } {
   return follow({
     inUse,

@@ -14,6 +14,7 @@ import { Conversation } from './conversation.ts'
 import type { Handler, Peer, Request, Response } from './exchange.ts'
 import { type HttpLimits, LINGER_MS } from './limits.ts'
 import { peerOf } from './peer.ts'
+import { answerPlainHttp } from './plain-on-tls.ts'
 import { Sessions } from './sessions.ts'
 import type { Wire } from './wire.ts'
 import { http1Wire, http2Wire } from './wire.ts'
@@ -62,6 +63,8 @@ export interface ListenerOptions {
   /** What a client gets when the handler has not answered within the request timeout. */
   readonly lateResponse: (request: Request) => Response
   readonly onBug: (error: unknown, request: Request) => void
+  /** A client did not get through its handshake, for any reason. */
+  readonly onHandshakeError?: ((code: string) => void) | undefined
 }
 
 /**
@@ -209,6 +212,10 @@ export class Listener {
     })
     server.on('session', (session) => {
       if (arriving !== undefined) this.#sessions.add(session, arriving)
+    })
+    server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      this.#options.onHandshakeError?.(error.code ?? '')
+      answerPlainHttp(error, socket)
     })
     this.#acceptHttp1(server)
     // Listening for HTTP/1.1 requests brings along Node's imitation of them on HTTP/2, which

@@ -46,6 +46,65 @@ describe('follow', () => {
     assert.deepEqual(await looks(() => first, 1), [])
   })
 
+  test('tells when files can be used again, whether or not they say something else', async (context) => {
+    context.mock.timers.enable({ apis: ['setInterval'] })
+    const seen: string[] = []
+    let found: () => string = () => 'old'
+    const follower = follow({
+      inUse: 'old',
+      load: async () => found(),
+      onChange: (now) => seen.push(`changed to ${now}`),
+      onProblem: (problem) => seen.push(String(problem)),
+      onMended: () => seen.push('mended'),
+      onLook: (isUsable) => seen.push(isUsable ? 'good' : 'bad'),
+    })
+    const look = async (next: () => string): Promise<string[]> => {
+      found = next
+      seen.length = 0
+      context.mock.timers.tick(1000)
+      await new Promise(setImmediate)
+      return [...seen]
+    }
+    const fail = (): string => {
+      throw new Error('broken')
+    }
+    assert.deepEqual(await look(() => 'old'), ['good'])
+    assert.deepEqual(await look(fail), ['Error: broken', 'bad'])
+    assert.deepEqual(await look(fail), ['bad'])
+    assert.deepEqual(await look(() => 'old'), ['mended', 'good'])
+    assert.deepEqual(await look(() => 'old'), ['good'])
+    assert.deepEqual(await look(fail), ['Error: broken', 'bad'])
+    assert.deepEqual(await look(() => 'new'), ['changed to new', 'good'])
+    follower.stop()
+  })
+
+  test('what cannot be put to use is no more in use than what cannot be read', async (context) => {
+    context.mock.timers.enable({ apis: ['setInterval'] })
+    const seen: string[] = []
+    let isRefused = true
+    const follower = follow({
+      inUse: 'old',
+      load: async () => 'new',
+      onChange: (now) => {
+        if (isRefused) throw new Error('refused')
+        seen.push(`changed to ${now}`)
+      },
+      onProblem: (problem) => seen.push(String(problem)),
+      onMended: () => seen.push('mended'),
+      onLook: (isUsable) => seen.push(isUsable ? 'good' : 'bad'),
+    })
+    const look = async (): Promise<void> => {
+      context.mock.timers.tick(1000)
+      await new Promise(setImmediate)
+    }
+    await look()
+    await look()
+    isRefused = false
+    await look()
+    assert.deepEqual(seen, ['Error: refused', 'bad', 'bad', 'changed to new', 'good'])
+    follower.stop()
+  })
+
   test('does not look again while a look is under way', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     const looks: PromiseWithResolvers<number>[] = []

@@ -5,10 +5,17 @@ export interface Followed<T> {
   readonly inUse: T
   /** Reads the files; gives `current` itself when they still say the same. */
   readonly load: (current: T) => Promise<T>
+  /** Puts it to use; what it throws is a problem with the files as well. */
   readonly onChange: (found: T) => void
   /** The files cannot be used as they are now. Called once for each different problem. */
   readonly onProblem: (problem: unknown) => void
+  /** They can be used again, and say what is in use. If they say something else, `onChange` hears it. */
+  readonly onMended?: () => void
+  readonly onLook?: OnLook | undefined
 }
+
+/** Hears after each look whether what the files say is in use. */
+export type OnLook = (isUsable: boolean) => void
 
 /**
  * Looks at files once a second and reports what they say when it is not what is in use. Looking
@@ -22,14 +29,15 @@ export function follow<T>(followed: Followed<T>): { stop(): void } {
   const look = async (): Promise<void> => {
     try {
       const found = await followed.load(current)
-      reported = ''
-      if (found === current) return
+      if (found !== current) followed.onChange(found)
+      else if (reported !== '') followed.onMended?.()
       current = found
-      followed.onChange(found)
+      reported = ''
     } catch (problem) {
       if (String(problem) !== reported) followed.onProblem(problem)
       reported = String(problem)
     }
+    followed.onLook?.(reported === '')
   }
   const timer = setInterval(() => {
     if (isBusy) return

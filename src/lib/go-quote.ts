@@ -3,10 +3,14 @@
  * short escapes, `\xNN` and `\uNNNN` for what cannot be printed; other characters stay.
  */
 export function goQuote(text: string): string {
+  if (PLAIN.test(text)) return `"${text}"`
   let quoted = '"'
   for (const character of text) quoted += SHORT.get(character) ?? escapeUnprintable(character)
   return `${quoted}"`
 }
+
+/** Nothing in it is written otherwise; so are nearly all names. */
+const PLAIN = /^[ !#-[\]-~]*$/
 
 const SHORT: ReadonlyMap<string, string> = new Map([
   ['"', '\\"'],

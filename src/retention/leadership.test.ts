@@ -10,7 +10,7 @@ import type {
   WatchRequest,
 } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
-import { silentLog } from '../lib/log.ts'
+import { type LogFields, silentLog } from '../lib/log.ts'
 import { Leadership, type Term } from './leadership.ts'
 
 const time = { now: 0 }
@@ -83,7 +83,13 @@ class Link {
   range(): Promise<RangeResult> {
     return this.#call('range', () => {
       const { held, revision } = this.#etcd
-      const kv = held && ({ lease: held.lease, modRevision: held.revision } as KeyValue)
+      const kv =
+        held &&
+        ({
+          lease: held.lease,
+          modRevision: held.revision,
+          value: Buffer.from(held.value),
+        } as KeyValue)
       return { revision, kvs: kv === undefined ? [] : [kv], more: false, count: 0 }
     })
   }
@@ -147,7 +153,13 @@ class Link {
 
 const lost = () => new EtcdError({ kind: 'timeout', message: 'no answer', maybeApplied: true })
 
-function start(etcd: OneKeyEtcd, replica: string, before?: Link['before']) {
+function start(
+  etcd: OneKeyEtcd,
+  replica: string,
+  before?: Link['before'],
+  settings?: string | undefined,
+) {
+  const warnings: LogFields[] = []
   const link = new Link(etcd)
   link.before = before ?? link.before
   const ending = new AbortController()
@@ -156,8 +168,9 @@ function start(etcd: OneKeyEtcd, replica: string, before?: Link['before']) {
     key: '/t/sweeper',
     replica,
     clock: { now: () => time.now },
-    log: silentLog,
+    log: { ...silentLog, warn: (msg, fields) => warnings.push({ msg, ...fields }) },
     leaseTtlSeconds: 5,
+    settings,
   })
   const terms: Term[] = []
   let finishWork = Promise.resolve()
@@ -172,6 +185,7 @@ function start(etcd: OneKeyEtcd, replica: string, before?: Link['before']) {
     link,
     leadership,
     terms,
+    warnings,
     /** Makes work go on past its term until the promise resolves. */
     holdWork: (until: Promise<void>) => {
       finishWork = until
@@ -207,6 +221,31 @@ test('leadership: the first takes the key and keeps it, the others wait', async 
   assert.equal(a.terms[0]?.revision, etcd.held?.revision)
   assert.equal(etcd.leases.size, 1, 'waiting costs no lease')
   await Promise.all([a.end(), b.end()])
+})
+
+test('leadership: a replica with other settings than the leader says so, once for each', async () => {
+  const etcd = new OneKeyEtcd()
+  const a = start(etcd, 'a', undefined, '--ttl=1h')
+  await settle()
+  const same = start(etcd, 'same', undefined, '--ttl=1h')
+  const other = start(etcd, 'other', undefined, '--ttl=2h')
+  await advanceWith(etcd, 60_000)
+  assert.equal(etcd.held?.value, 'a --ttl=1h')
+  assert.deepEqual(same.warnings, [])
+  const msg = 'The replica that sweeps has other settings; give all replicas the same'
+  assert.deepEqual(other.warnings, [{ msg, sweeper: 'a', there: '--ttl=1h', here: '--ttl=2h' }])
+  await Promise.all([a.end(), same.end(), other.end()])
+})
+
+test('leadership: a leader that tells no settings is not taken for one that has others', async () => {
+  const etcd = new OneKeyEtcd()
+  const old = start(etcd, 'old')
+  await settle()
+  const young = start(etcd, 'young', undefined, '--ttl=2h')
+  await advanceWith(etcd, 20_000)
+  assert.equal(etcd.held?.value, 'old')
+  assert.deepEqual(young.warnings, [])
+  await Promise.all([old.end(), young.end()])
 })
 
 test('leadership: a leader that stops hands over at once, after its work has ended', async () => {

@@ -47,12 +47,14 @@ export interface LeadershipOptions {
     EtcdClient,
     'range' | 'txn' | 'watch' | 'grantLease' | 'keepLeaseAlive' | 'revokeLease'
   >
-  /** The key that is fought for; its value names the replica. */
+  /** The key that is fought for; its value names the replica, in one word. */
   readonly key: string
   readonly replica: string
   readonly clock: Clock
   readonly log: Log
   readonly leaseTtlSeconds?: number | undefined
+  /** What it goes by when it leads. Stands behind its name, for the others to compare with. */
+  readonly settings?: string | undefined
 }
 
 interface Lease {
@@ -67,6 +69,8 @@ export class Leadership {
   readonly #ttlSeconds: number
   #term: Term | undefined
   #termCount = 0
+  /** Those of a leader that have been warned of. */
+  #otherSettings: string | undefined
 
   constructor(options: LeadershipOptions) {
     this.#options = options
@@ -103,8 +107,12 @@ export class Leadership {
   async #stand(backoff: Backoff, signal: AbortSignal): Promise<Lease | undefined> {
     try {
       const { kvs, revision } = await this.#options.client.range({ key: this.#key }, { signal })
-      const isTaken = kvs[0] !== undefined && !isFree(kvs[0])
-      if (isTaken) await this.#untilFree(revision, signal)
+      const [held] = kvs
+      const isTaken = held !== undefined && !isFree(held)
+      if (isTaken) {
+        this.#compare(held)
+        await this.#untilFree(revision, signal)
+      }
       const lease = signal.aborted || isTaken ? undefined : await this.#campaign(signal)
       backoff.reset()
       return lease
@@ -115,6 +123,17 @@ export class Leadership {
       await pause(backoff.next(), signal)
       return undefined
     }
+  }
+
+  /** Whoever leads next goes by its own: events would be kept now this long, now that. */
+  #compare({ value }: KeyValue): void {
+    const { settings: here, log } = this.#options
+    const [, sweeper, there] = /^(\S*) (.*)$/s.exec(value.toString()) ?? []
+    if (here === undefined || there === undefined) return
+    if (there === here || there === this.#otherSettings) return
+    this.#otherSettings = there
+    const fields = { sweeper, there, here }
+    log.warn('The replica that sweeps has other settings; give all replicas the same', fields)
   }
 
   /** Until the key is deleted; not for ever, in case that goes unnoticed. */
@@ -139,7 +158,8 @@ export class Leadership {
   }
 
   async #campaign(signal: AbortSignal): Promise<Lease | undefined> {
-    const { client, clock, replica } = this.#options
+    const { client, clock, replica, settings } = this.#options
+    const value = Buffer.from(settings === undefined ? replica : `${replica} ${settings}`)
     const askedAt = clock.now()
     const { id, ttlSeconds } = await client.grantLease(this.#ttlSeconds, {
       signal,
@@ -151,7 +171,7 @@ export class Leadership {
         {
           // Holds when there is no such key, and when somebody has put it there without a lease.
           compare: [{ key: this.#key, target: 'lease', to: 0n }],
-          success: [{ type: 'put', key: this.#key, value: Buffer.from(replica), lease: id }],
+          success: [{ type: 'put', key: this.#key, value, lease: id }],
         },
         { timeoutMs: ttlSeconds * 1000 },
       )

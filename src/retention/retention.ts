@@ -1,5 +1,6 @@
 import type { EtcdClient } from '../etcd/client.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
+import { formatDuration } from '../lib/duration.ts'
 import type { Log } from '../lib/log.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { Compactor } from './compactor.ts'
@@ -79,6 +80,7 @@ export class Retention {
       clock,
       log,
       leaseTtlSeconds: options.leaseTtlSeconds,
+      settings: settingsOf(options),
     })
     this.#sweeper = new Sweeper({
       storage,
@@ -173,4 +175,11 @@ export class Retention {
       skewMs: Math.round(skewMs),
     })
   }
+}
+
+/** As the flags have them. */
+function settingsOf({ policy, compactionIntervalMs }: RetentionOptions): string {
+  const { shortestMs } = policy
+  const ttl = shortestMs === undefined ? 'never' : formatDuration(shortestMs)
+  return `--event-ttl=${ttl} --etcd-compaction-interval=${formatDuration(compactionIntervalMs)}`
 }

@@ -1,13 +1,15 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
-import { copyFileSync, writeFileSync } from 'node:fs'
+import { once } from 'node:events'
+import { closeSync, constants, copyFileSync, openSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startEtcd } from '../support/etcd.ts'
-import { runToEnd, Tidings } from '../support/tidings.ts'
+import { eventually } from '../support/eventually.ts'
+import { runToEnd, startProgram, Tidings } from '../support/tidings.ts'
 
 /** The start-up step that reads the etcd credentials; a file that does not come holds it up. */
 const HELD_STEP = 'poststarthook/generic-apiserver-start-informers'
@@ -64,19 +66,70 @@ describe('start-up', () => {
     await server.until('/readyz', (answer) => answer.status === 200, 8000)
   })
 
-  test('a second signal ends a process whose read hangs', async () => {
-    const caFile = join(folder, 'never.crt')
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) {
+    test(`one ${signal} ends a process whose read hangs, in order`, async () => {
+      const caFile = join(folder, `never-${signal}.crt`)
+      execFileSync('mkfifo', [caFile])
+      await using server = await Tidings.start([
+        '--etcd-servers=https://127.0.0.1:1',
+        `--etcd-cafile=${caFile}`,
+      ])
+      server.kill(signal)
+      const end = await Promise.race([server.ended, sleep(5000)])
+      assert.deepEqual(end, { code: null, signal })
+      assert.ok(server.log.some(({ name }) => name === 'HTTPServerStoppedListening'))
+      assert.ok(server.log.some(({ msg }) => msg.startsWith('Ended by the signal')))
+    })
+  }
+
+  test('a second signal does not wait for a read that hangs', async () => {
+    const caFile = join(folder, 'never-twice.crt')
     execFileSync('mkfifo', [caFile])
     await using server = await Tidings.start([
       '--etcd-servers=https://127.0.0.1:1',
       `--etcd-cafile=${caFile}`,
+      '--shutdown-delay-duration=30s',
     ])
     server.kill('SIGTERM')
     await server.logged('Shutdown event')
-    await sleep(1500)
+    await sleep(700)
     server.kill('SIGTERM')
     const end = await Promise.race([server.ended, sleep(3000)])
-    assert.deepEqual(end, { code: null, signal: 'SIGTERM' })
+    assert.deepEqual(end, { code: null, signal: 'SIGKILL' })
+  })
+
+  test('one signal ends a process that has not come to listen, as a read hangs', async () => {
+    const certFile = join(folder, 'never-serving.crt')
+    execFileSync('mkfifo', [certFile])
+    const child = startProgram([
+      '--secure-port=0',
+      '--etcd-servers=http://127.0.0.1:1',
+      `--tls-cert-file=${certFile}`,
+      `--tls-private-key-file=${certFile}`,
+    ])
+    const ended = once(child, 'exit')
+    const writer = await whenRead(certFile)
+    child.kill('SIGTERM')
+    const end = await Promise.race([ended, sleep(5000)])
+    child.kill('SIGKILL')
+    closeSync(writer)
+    assert.deepEqual(end, [null, 'SIGTERM'])
+  })
+
+  test('a start that fails ends the process, although a read hangs', async () => {
+    const caFile = join(folder, 'never-failing.crt')
+    execFileSync('mkfifo', [caFile])
+    const child = startProgram([
+      '--secure-port=0',
+      `--cert-dir=${folder}`,
+      '--etcd-servers=https://127.0.0.1:1',
+      `--etcd-cafile=${caFile}`,
+      `--etcd-certfile=${join(folder, 'nowhere.crt')}`,
+      `--etcd-keyfile=${join(folder, 'nowhere.key')}`,
+    ])
+    const end = await Promise.race([once(child, 'exit'), sleep(20_000)])
+    child.kill('SIGKILL')
+    assert.deepEqual(end, [null, 'SIGKILL'])
   })
 
   test('a credentials file that is not there ends the process, with the reason', async () => {
@@ -120,4 +173,23 @@ describe('start-up', () => {
 
 async function status(server: Tidings, path: string): Promise<number> {
   return (await server.ask(path)).status
+}
+
+/** Waits until somebody reads the pipe, who from then on waits for what never comes. */
+async function whenRead(pipe: string): Promise<number> {
+  let writer: number | undefined
+  await eventually(
+    'the pipe is read',
+    () => {
+      try {
+        writer = openSync(pipe, constants.O_WRONLY | constants.O_NONBLOCK)
+        return true
+      } catch {
+        // Nobody has opened the other end yet.
+        return false
+      }
+    },
+    15_000,
+  )
+  return writer ?? -1
 }

@@ -31,7 +31,7 @@ import { eventually } from '../support/eventually.ts'
 import { openClient, PROTOCOLS } from '../support/http-client.ts'
 import type { TestListener } from '../support/listener.ts'
 import { startListener, text } from '../support/listener.ts'
-import { openTls, RawHttp1, requestHead } from '../support/raw-http1.ts'
+import { openPlain, openTls, RawHttp1, requestHead } from '../support/raw-http1.ts'
 
 const TLS_VERSIONS: readonly SecureVersion[] = ['TLSv1.2', 'TLSv1.3']
 
@@ -103,6 +103,79 @@ describe('the handshake', () => {
     })
   }
 })
+
+describe('plain HTTP on the TLS port', () => {
+  const ANSWER = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to an HTTPS server.\n'
+  const handshakeErrors: string[] = []
+  let server: TestListener
+  before(async () => {
+    server = await startListener(async () => text(200, 'ok'), {
+      onHandshakeError: (code) => handshakeErrors.push(code),
+    })
+  })
+  after(() => server.listener.close())
+
+  for (const method of ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
+    test(`${method} is told so, and the connection closed`, async () => {
+      const sent = `${method} /livez HTTP/1.1\r\nhost: localhost\r\n\r\n`
+      assert.equal(await everythingAnswered(server.port, sent), ANSWER)
+    })
+  }
+
+  for (const sent of ['SSH-2.0-OpenSSH_9.6\r\n', 'GETTING / HTTP/1.1', '\0\0\0\0\0\0\0\0\0\0\0']) {
+    test(`what is neither TLS nor HTTP is not: ${JSON.stringify(sent)}`, async () => {
+      assert.doesNotMatch(await everythingAnswered(server.port, sent), /HTTP/)
+    })
+  }
+
+  test('a request that follows a handshake is not taken for one', async () => {
+    const socket = await openTls(server.port, { ALPNProtocols: ['http/1.1'] })
+    const client = new RawHttp1(socket)
+    assert.equal((await client.request({})).body.toString(), 'ok')
+    client.close()
+  })
+
+  test('a crowd that reads nothing and never hangs up is gone at once', async () => {
+    const crowd = await Promise.all(Array.from({ length: 200 }, () => openPlain(server.port)))
+    for (const socket of crowd) {
+      socket.pause()
+      socket.write('GET /livez HTTP/1.1\r\nhost: localhost\r\n\r\n')
+    }
+    await eventually('no connection is left', () => server.listener.connectionCount === 0)
+    for (const socket of crowd) socket.destroy()
+  })
+
+  test('those that go on sending, or are gone before they are told, do no harm', async () => {
+    const body = Buffer.alloc(64 * 1024)
+    for (let round = 0; round < 50; round++) {
+      const [gone, talker] = await Promise.all([openPlain(server.port), openPlain(server.port)])
+      gone.write('GET / HTTP/1.1\r\n\r\n', () => gone.resetAndDestroy())
+      talker.write('POST / HTTP/1.1\r\ncontent-length: 1000000000\r\n\r\n')
+      for (let count = 0; count < 100; count++) talker.write(body)
+    }
+    await eventually('no connection is left', () => server.listener.connectionCount === 0)
+    const sent = 'GET / HTTP/1.1\r\n\r\n'
+    assert.equal(await everythingAnswered(server.port, sent), ANSWER)
+  })
+
+  test('each counts as a failed handshake', async () => {
+    const before = handshakeErrors.length
+    await everythingAnswered(server.port, 'GET / HTTP/1.1\r\n\r\n')
+    assert.deepEqual(handshakeErrors.slice(before), ['ERR_SSL_HTTP_REQUEST'])
+  })
+})
+
+/** All that comes back until the connection ends, which it must. */
+async function everythingAnswered(port: number, sent: string): Promise<string> {
+  const socket = await openPlain(port)
+  socket.write(sent)
+  const chunks: Buffer[] = []
+  socket.on('data', (chunk: Buffer) => chunks.push(chunk))
+  const closed = new Promise((resolve) => socket.once('close', resolve))
+  const late = sleep(3000, 'late', { ref: false })
+  assert.notEqual(await Promise.race([closed, late]), 'late', 'the connection stays open')
+  return Buffer.concat(chunks).toString('latin1')
+}
 
 describe('resumption', () => {
   for (const version of TLS_VERSIONS) {

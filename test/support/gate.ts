@@ -8,6 +8,7 @@ import { statusResponse } from '../../src/endpoints/respond.ts'
 import { alwaysAllow } from '../../src/gate/always-allow.ts'
 import { attributesOf } from '../../src/gate/attributes.ts'
 import { Gate } from '../../src/gate/gate.ts'
+import { NotIdentified } from '../../src/gate/refusal.ts'
 import type { User } from '../../src/gate/user.ts'
 import type { Handler } from '../../src/http/exchange.ts'
 import type { HttpLimits } from '../../src/http/limits.ts'
@@ -31,6 +32,8 @@ export interface TestGate extends AsyncDisposable {
   readonly port: number
   /** Everything logged, at the highest level. */
   readonly lines: readonly string[]
+  /** Why those were refused who were not identified, in order. */
+  readonly refusals: readonly string[]
   /** How many got past the gate. */
   admitted(): number
   /** How many bodies were asked for. */
@@ -55,6 +58,7 @@ export async function startGate(
     authorizers: [alwaysAllow],
     allowsAnonymous: parsed.options.anonymousAuth,
   })
+  const refusals: string[] = []
   let admitted = 0
   let bodies = 0
   const handler: Handler = async (sent) => {
@@ -77,6 +81,7 @@ export async function startGate(
       admitted += 1
       return { status: 200, headers: {}, body: JSON.stringify(user) }
     } catch (error) {
+      if (error instanceof NotIdentified) refusals.push(error.refusal)
       if (error instanceof StatusError) return statusResponse(request, error)
       throw error
     }
@@ -90,6 +95,7 @@ export async function startGate(
   return {
     port,
     lines,
+    refusals,
     admitted: () => admitted,
     bodiesRead: () => bodies,
     connect,

@@ -21,6 +21,7 @@ export interface TestListenerOptions {
   readonly limits?: Partial<HttpLimits>
   readonly tls?: Partial<TlsSettings>
   readonly lateResponse?: (request: Request) => Response
+  readonly onHandshakeError?: (code: string) => void
 }
 
 export async function startListener(
@@ -62,6 +63,7 @@ async function start(
     handler,
     lateResponse: options.lateResponse ?? (() => text(504, 'too late')),
     onBug: (error) => bugs.push(error),
+    onHandshakeError: options.onHandshakeError,
   })
   const { port }: AddressInfo = await listener.listen()
   return {

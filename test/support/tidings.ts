@@ -163,6 +163,11 @@ export async function runToEnd(
   return { code, stdout, stderr }
 }
 
+/** Starts the program, for tests that do with it what they like. */
+export function startProgram(flags: readonly string[]): ChildProcess {
+  return spawn(process.execPath, [program, ...flags], { stdio: 'ignore' })
+}
+
 async function text(stream: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of stream) chunks.push(chunk)

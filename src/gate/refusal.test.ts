@@ -1,0 +1,104 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { forbidden, StatusError, unauthorized, unavailable } from '../api/status.ts'
+import type { Request } from '../http/exchange.ts'
+import type { Log, LogFields } from '../lib/log.ts'
+import { silentLog } from '../lib/log.ts'
+import { NotIdentified, type Refusal, RefusalLog } from './refusal.ts'
+
+const PATH = '/apis/events.k8s.io/v1/events'
+
+function requestFrom(address: string): Request {
+  return {
+    method: 'GET',
+    path: PATH,
+    query: new URLSearchParams(),
+    headers: { authorization: 'Bearer very-secret' },
+    peer: { address, isLoopback: false, clientCertificate: () => undefined },
+    signal: new AbortController().signal,
+    body: async () => Buffer.alloc(0),
+  }
+}
+
+function started(): {
+  refusals: RefusalLog
+  lines: LogFields[]
+  counted: Refusal[]
+  pass(ms: number): void
+} {
+  const lines: LogFields[] = []
+  const counted: Refusal[] = []
+  let now = 0
+  const log: Log = { ...silentLog, info: (msg, fields) => lines.push({ msg, ...fields }) }
+  return {
+    refusals: new RefusalLog({
+      log,
+      clock: { now: () => now },
+      onRefused: (refusal) => counted.push(refusal),
+    }),
+    lines,
+    counted,
+    pass: (ms) => {
+      now += ms
+    },
+  }
+}
+
+describe('NotIdentified', () => {
+  test('the caller is told nothing of the reason', () => {
+    const refused = new NotIdentified('expired-token')
+    assert.deepEqual(refused.status(), unauthorized().status())
+    const unsure = unavailable('ask later', 1)
+    assert.deepEqual(new NotIdentified('webhook-failed', unsure).status(), unsure.status())
+  })
+})
+
+describe('RefusalLog', () => {
+  test('one line for each reason a minute, with how many there were besides', () => {
+    const { refusals, lines, counted, pass } = started()
+    const refuse = (refusal: Refusal, address: string): void =>
+      refusals.refused(new NotIdentified(refusal), requestFrom(address))
+    for (let count = 1; count <= 1000; count++) refuse('bad-token', `10.0.0.${count % 256}`)
+    refuse('no-credentials', '10.0.1.1')
+    pass(59_999)
+    refuse('bad-token', '10.0.2.1')
+    pass(1)
+    refuse('bad-token', '10.0.2.2')
+    refuse('bad-token', '10.0.2.3')
+    pass(60_000)
+    refuse('bad-token', '10.0.2.4')
+    const msg = 'Request without valid credentials refused'
+    const asked = { method: 'GET', path: PATH }
+    assert.deepEqual(lines, [
+      { msg, reason: 'bad-token', peer: '10.0.0.1', ...asked, unlogged: 0 },
+      { msg, reason: 'no-credentials', peer: '10.0.1.1', ...asked, unlogged: 0 },
+      { msg, reason: 'bad-token', peer: '10.0.2.2', ...asked, unlogged: 1000 },
+      { msg, reason: 'bad-token', peer: '10.0.2.4', ...asked, unlogged: 1 },
+    ])
+    assert.equal(counted.length, 1005)
+  })
+
+  test('a caller who is known but may not is told of by what it may not', () => {
+    const { refusals, lines, counted } = started()
+    const refused = { isResource: false, verb: 'get', path: '/metrics' }
+    for (let count = 0; count < 5; count++) {
+      refusals.refused(forbidden('ada', refused), requestFrom('10.0.0.7'))
+    }
+    assert.deepEqual(lines, [
+      {
+        msg: 'Request refused, it is not permitted',
+        peer: '10.0.0.7',
+        message: 'forbidden: User "ada" cannot get path "/metrics"',
+        unlogged: 0,
+      },
+    ])
+    assert.deepEqual(counted, [])
+  })
+
+  test('other errors are none of its business', () => {
+    const { refusals, lines, counted } = started()
+    refusals.refused(new StatusError('NotFound', 'gone'), requestFrom('10.0.0.7'))
+    refusals.refused(unavailable('no etcd', 1), requestFrom('10.0.0.7'))
+    assert.deepEqual([lines, counted], [[], []])
+  })
+})
