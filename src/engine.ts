@@ -66,6 +66,7 @@ export class Engine {
       client,
       prefix,
       groupCommit,
+      presence: this.#datastore.presence,
       recall: (key) => cached.recall(key),
       onCorrupt: foreignValueLog(log),
       onCommit: this.#metrics.onCommit,
@@ -132,7 +133,11 @@ export class Engine {
   #watch({ written, cached, retention }: Parts): void {
     const registry = this.#registry
     this.#metrics.watch(
-      { objects: () => cached.count, waitingWrites: () => written.waiting },
+      {
+        objects: () => cached.count,
+        waitingWrites: () => written.waiting,
+        presence: this.#datastore.presence,
+      },
       registry,
     )
     watchCache(cached, registry, this.#options.eventsGroup)

@@ -124,7 +124,8 @@ export class Reflector {
     const { source, memory, history, fanOut, clock, log } = this.#options
     const beganAtMs = clock.now()
     const scope = { namespace: undefined }
-    let next = source.list(scope, { limit: pageSize, signal })
+    const common = { limit: pageSize, signal, isPatient: true }
+    let next = source.list(scope, common)
     const isFirst = memory.count === 0
     let after = ''
     using turns = new Turns()
@@ -135,7 +136,7 @@ export class Reflector {
       const { more, version } = page
       // The next page is on its way while this one is taken in.
       if (more) {
-        next = source.list(scope, { limit: pageSize, signal, at: version, after: last })
+        next = source.list(scope, { ...common, at: version, after: last })
         // Handled where it is awaited, which an error in between would keep us from.
         next.catch(() => {})
       }

@@ -200,6 +200,38 @@ test("calls: the caller's signal ends a read at once, and the wait for a write",
   assert.deepEqual([late.kind, late.maybeApplied], ['cancelled', false])
 })
 
+test('calls: a harmless end ends reads and writes that were not sent, and waits for the others', async () => {
+  const { calls, members, advance } = setUp(1)
+  const member = members[0]
+  assert.ok(member)
+  const ending = new AbortController()
+  const options = { harmlessEnd: ending.signal }
+  const reading = failed(calls.read({ method: read, message }, options))
+  const sent = failed(calls.write({ method: write, message }, options))
+  await settle()
+  member.state = 'failing'
+  const unsent = failed(calls.write({ method: write, message }, options))
+  await settle()
+  ending.abort()
+  assert.deepEqual([(await reading).kind, (await reading).maybeApplied], ['unavailable', false])
+  assert.deepEqual([(await unsent).kind, (await unsent).maybeApplied], ['unavailable', false])
+  member.state = 'ready'
+  const late = await failed(calls.write({ method: write, message }, options))
+  assert.deepEqual([late.kind, late.maybeApplied, member.calls], ['unavailable', false, 2])
+  await advance(3_050)
+  assert.deepEqual([(await sent).kind, (await sent).maybeApplied], ['timeout', true])
+})
+
+test('calls: a write that is refused after a harmless end is not sent again', async () => {
+  const { calls, members, advance } = setUp(1)
+  const ending = new AbortController()
+  members[0]?.replies.push(noLeader)
+  const writing = failed(calls.write({ method: write, message }, { harmlessEnd: ending.signal }))
+  ending.abort()
+  await advance(500)
+  assert.deepEqual([(await writing).maybeApplied, members[0]?.calls], [false, 1])
+})
+
 test('calls: closing ends everything, and nothing starts after it', async () => {
   const { calls, closing, members } = setUp(1)
   const writing = failed(calls.write({ method: write, message }, undefined))

@@ -30,6 +30,9 @@ interface Scope {
   readonly timeoutMs: number
   /** Aborts at the deadline, by the caller's signal, or when the client closes. */
   readonly signal: AbortSignal
+  /** Ends the call as well, unless it is a write that a member has been given. */
+  readonly harmlessEnd: AbortSignal | undefined
+  isWriting: boolean
 }
 
 interface Request<Answer> {
@@ -127,12 +130,20 @@ export class Calls {
     const caller = options?.signal
     const onClose = () => ending.abort(closing.reason)
     const onCaller = () => ending.abort(gaveUp(caller?.reason))
+    const { signal } = ending
+    const deadlineAt = this.#clock.now() + timeoutMs
+    const harmlessEnd = options?.harmlessEnd
+    const scope: Scope = { deadlineAt, timeoutMs, signal, harmlessEnd, isWriting: false }
+    const onHarmlessEnd = () => {
+      if (!scope.isWriting) ending.abort(endedEarly())
+    }
     if (closing.aborted) onClose()
     else if (caller?.aborted === true) onCaller()
+    else if (harmlessEnd?.aborted === true) onHarmlessEnd()
     const timer = setTimeout(() => ending.abort(timedOut(timeoutMs)), timeoutMs)
     closing.addEventListener('abort', onClose)
     caller?.addEventListener('abort', onCaller)
-    const scope = { deadlineAt: this.#clock.now() + timeoutMs, timeoutMs, signal: ending.signal }
+    harmlessEnd?.addEventListener('abort', onHarmlessEnd)
     this.#open.add(scope)
     try {
       return await run(scope)
@@ -141,6 +152,7 @@ export class Calls {
       clearTimeout(timer)
       closing.removeEventListener('abort', onClose)
       caller?.removeEventListener('abort', onCaller)
+      harmlessEnd?.removeEventListener('abort', onHarmlessEnd)
       // Ends what is still being asked of other members.
       ending.abort()
     }
@@ -150,7 +162,7 @@ export class Calls {
     const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
     const refused = new Set<Endpoint>()
     let last: EtcdError | undefined
-    while (!scope.signal.aborted) {
+    while (!scope.signal.aborted && scope.harmlessEnd?.aborted !== true) {
       const endpoint = this.#endpoints.pick('calls', { avoid: refused })
       if (endpoint === undefined && refused.size === 0) {
         await this.#endpoints.changed(scope.signal)
@@ -177,7 +189,9 @@ export class Calls {
   ): Promise<Outcome<Answer>> {
     // Those who come after this write need not wait with it.
     const doubt = setTimeout(() => endpoint.suspect(), doubtDelayMs(scope))
+    scope.isWriting = true
     const outcome = await this.#ask(request, scope, endpoint)
+    scope.isWriting = false
     clearTimeout(doubt)
     return outcome
   }
@@ -273,7 +287,8 @@ export class Calls {
         const client = endpoint.client('calls')
         cancel = startCall(client, method, { request: message, deadline }, (failed, answer) => {
           if (failed !== undefined) {
-            settle({ endpoint, error: endpoint.failed(failed, method) })
+            // Not if we have cancelled it ourselves: that is no fault of the member.
+            if (!scope.signal.aborted) settle({ endpoint, error: endpoint.failed(failed, method) })
             return
           }
           endpoint.noteAnswer('calls')
@@ -327,6 +342,10 @@ function endOfAttempt(scope: Scope, endpoint: Endpoint, method: Method<unknown>)
 
 function timedOut(timeoutMs: number): EtcdError {
   return new EtcdError({ kind: 'timeout', message: `no answer within ${Math.round(timeoutMs)} ms` })
+}
+
+function endedEarly(): EtcdError {
+  return new EtcdError({ kind: 'unavailable', message: 'given up before its deadline' })
 }
 
 function gaveUp(cause: unknown): EtcdError {

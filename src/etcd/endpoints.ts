@@ -72,6 +72,7 @@ export class Endpoint {
   /** It answered. */
   trust(): void {
     this.#suspectUntil = Number.NEGATIVE_INFINITY
+    this.#lastError = undefined
   }
 
   /** What a call to it that failed means; a fault of the member is kept for `lastError`. */
@@ -86,7 +87,7 @@ export class Endpoint {
     return error
   }
 
-  /** Why it cannot be reached, else what it last failed with. */
+  /** Why it cannot be reached, else what it has failed with since it last served. */
   lastError(): EtcdError | undefined {
     return this.#calls.lastError ?? this.#lastError
   }

@@ -149,7 +149,7 @@ function startExchange<Answer>(
 }
 
 export const reconnectFirstMs = 100
-export const reconnectMostMs = 2_000
+export const reconnectMostMs = 1_000
 
 /** What we ask of every connection. */
 export const channelOptions: ChannelOptions = {

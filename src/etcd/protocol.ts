@@ -23,6 +23,8 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined
   /** The whole time this call may take, other endpoints tried included. */
   readonly timeoutMs?: number | undefined
+  /** Ends what it can without leaving anything in doubt: a read, or a write that was not sent yet. */
+  readonly harmlessEnd?: AbortSignal | undefined
 }
 
 export interface RangeRequest {

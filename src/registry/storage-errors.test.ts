@@ -46,6 +46,13 @@ describe('statusOfStorageError', () => {
     }
   })
 
+  test('an outage is told in the words that are meant for clients', () => {
+    const reason = 'etcd has not answered for 9 s: it cannot be reached'
+    const error = new StorageError({ kind: 'unavailable', message: 'secret', reason })
+    const { message } = statusOfStorageError(error, names).status()
+    assert.equal(message, `${reason}; nothing was done`)
+  })
+
   test('what is worth trying again says when', () => {
     const cases: readonly [StorageErrorKind, number | undefined][] = [
       ['conflict', 1],

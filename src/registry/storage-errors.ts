@@ -113,7 +113,7 @@ export function statusOfStorageError(
     case 'future':
       return future(wanted, error)
     case 'unavailable':
-      return unavailable(`the datastore cannot be reached; ${done}`, 1, error)
+      return unavailable(`${error.reason ?? 'the datastore cannot be reached'}; ${done}`, 1, error)
     case 'timeout':
       return isRead === true ? timedOut({ retryAfterSeconds: 1, cause: error }) : inDoubt(error)
     case 'overloaded':

@@ -4,6 +4,7 @@ import type { CallObserver } from '../etcd/protocol.ts'
 import type { Log } from '../lib/log.ts'
 import { isGoodEtcdVersion } from './etcd-version.ts'
 import { logMembers } from './member-log.ts'
+import { Presence } from './presence.ts'
 
 export interface DatastoreOptions {
   readonly servers: readonly string[]
@@ -25,12 +26,19 @@ const CALL_TIMEOUT_MS = 10_000
  * does not wait for etcd to be there; everything heals by itself.
  */
 export class Datastore {
+  /** Whether etcd answers, from when it has been opened on. */
+  readonly presence: Presence
   readonly #options: DatastoreOptions
   readonly #end = new AbortController()
   #client: EtcdClient | undefined
 
   constructor(options: DatastoreOptions) {
     this.#options = options
+    this.presence = new Presence({
+      ask: (timeoutMs) => this.#read(timeoutMs),
+      members: () => this.#client?.endpoints() ?? [],
+      log: options.log,
+    })
   }
 
   /** Rejects when a credentials file cannot be read. */
@@ -42,28 +50,31 @@ export class Datastore {
       endpoints: servers,
       tls,
       defaultTimeoutMs: CALL_TIMEOUT_MS,
-      onCall,
+      onCall: (call) => {
+        this.presence.onCall(call)
+        onCall?.(call)
+      },
     })
     this.#client = client
     logMembers(client, log, this.#end.signal)
+    this.presence.watch(this.#end.signal)
     return client
   }
 
   /** Rejects with the reason when etcd does not answer a linearizable read in time. */
   async ask(): Promise<void> {
     if (this.#client === undefined) throw new Error('etcd client connection not yet established')
-    const { prefix, healthTimeoutMs } = this.#options
+    const { healthTimeoutMs } = this.#options
     const members = this.#client.endpoints()
     // Nobody to ask is an answer, and there is no need to wait for it.
     if (members.every(({ state }) => state === 'failing')) {
       throw new Error(`error getting data from etcd: ${members[0]?.lastError?.message}`)
     }
-    const timeoutMs = Math.ceil(healthTimeoutMs * ASKING_SHARE)
+    if (this.presence.isAway) {
+      throw new Error(`error getting data from etcd: ${this.presence.describe()}`)
+    }
     try {
-      await this.#client.range(
-        { key: Buffer.from(`${prefix}/health`), keysOnly: true },
-        { timeoutMs, signal: this.#end.signal },
-      )
+      await this.#read(Math.ceil(healthTimeoutMs * ASKING_SHARE))
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new Error(`error getting data from etcd: ${reason}`, { cause })
@@ -103,6 +114,11 @@ export class Datastore {
         }
       }),
     )
+  }
+
+  async #read(timeoutMs: number): Promise<void> {
+    const key = Buffer.from(`${this.#options.prefix}/health`)
+    await this.#client?.range({ key, keysOnly: true }, { timeoutMs, signal: this.#end.signal })
   }
 
   async #credentials(): Promise<{ ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined> {

@@ -29,6 +29,7 @@ export interface StorageErrorDetails {
   readonly version?: Version | undefined
   readonly current?: StoredEvent | undefined
   readonly retryAfterMs?: number | undefined
+  readonly reason?: string | undefined
   readonly cause?: unknown
 }
 
@@ -41,6 +42,8 @@ export class StorageError extends Error {
   /** With `exists`: the event that has the key. */
   readonly current: StoredEvent | undefined
   readonly retryAfterMs: number | undefined
+  /** Why, in words that clients may read; `message` is for the log. */
+  readonly reason: string | undefined
 
   constructor(details: StorageErrorDetails) {
     super(details.message, details.cause === undefined ? undefined : { cause: details.cause })
@@ -49,6 +52,7 @@ export class StorageError extends Error {
     this.version = details.version
     this.current = details.current
     this.retryAfterMs = details.retryAfterMs
+    this.reason = details.reason
   }
 }
 

@@ -1,10 +1,11 @@
 import type { EtcdClient, KeyValue, RangeRequest, RangeResult } from '../etcd/client.ts'
-import { missing, StorageError } from './errors.ts'
+import { missing, StorageError, type StorageErrorKind } from './errors.ts'
 import { storageErrorOfRead } from './etcd-errors.ts'
 import { EtcdWatch, type EtcdWatchOptions, toFollowItem, toWatchItem } from './etcd-watch.ts'
 import { decodeEvent, found } from './event-decoding.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { EventKeys, isPart, type KeyRange } from './keys.ts'
+import type { Presence } from './presence.ts'
 import {
   firstRevisionAfter,
   formatVersion,
@@ -31,6 +32,8 @@ import { bodyOf, prepareValue, StoredBody } from './stored-form.ts'
 
 /** Keys asked for at once: some 2 MB, decoded in a few milliseconds. */
 const rangeKeysMax = 2_000
+/** What a read that was not answered ends with. */
+const silences: ReadonlySet<StorageErrorKind> = new Set(['unavailable', 'timeout'])
 
 export interface EtcdStorageOptions {
   readonly client: Pick<EtcdClient, 'range' | 'txn' | 'watch'>
@@ -43,6 +46,8 @@ export interface EtcdStorageOptions {
    * be out of date; it is never relied on for an answer.
    */
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
+  /** Whether etcd is there. Without one every call waits for it to the end of its time. */
+  readonly presence?: Presence | undefined
   /** Told of keys that lists and watches leave out: what is there is not an event of ours. */
   readonly onCorrupt: (etcdKey: Buffer) => void
   readonly now?: GroupCommitOptions['now']
@@ -57,7 +62,7 @@ export class EtcdStorage implements EventStorage {
   readonly #rewriter: Rewriter
 
   constructor(options: EtcdStorageOptions) {
-    const { client, now, onCommit } = options
+    const { client, now, onCommit, presence } = options
     this.#options = options
     this.#keys = new EventKeys(options.prefix)
     this.#writes = new GroupCommit({
@@ -65,6 +70,7 @@ export class EtcdStorage implements EventStorage {
       grouped: options.groupCommit,
       now,
       onCommit,
+      presence,
     })
     this.#rewriter = new Rewriter({
       keys: this.#keys,
@@ -91,7 +97,7 @@ export class EtcdStorage implements EventStorage {
   }
 
   async list(scope: EventScope, options: ListOptions): Promise<EventPage> {
-    const { selector, limit, signal } = options
+    const { selector, limit, signal, isPatient } = options
     if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`not a limit: ${limit}`)
     const items: StoredEvent[] = []
     const range = this.#rangeOf(scope, options)
@@ -101,7 +107,7 @@ export class EtcdStorage implements EventStorage {
       const pageMax = selector === undefined ? limit - items.length : rangeKeysMax
       const answer = await this.#range(
         { key, rangeEnd: range.rangeEnd, revision, limit: Math.min(pageMax, rangeKeysMax) },
-        { signal, notOlderThan: options.notOlderThan },
+        { signal, isPatient, notOlderThan: options.notOlderThan },
       )
       revision ??= answer.revision
       const taken = this.#fill(items, answer.kvs, options)
@@ -222,7 +228,7 @@ export class EtcdStorage implements EventStorage {
   }
 
   async #range(request: RangeRequest, options?: ReadOptions): Promise<RangeResult> {
-    const answer = await this.#ask(request, options?.signal)
+    const answer = await this.#ask(request, options)
     const wanted = options?.notOlderThan
     const version = versionOfState(answer.revision)
     if (wanted === undefined || !isAfter(wanted, version)) return answer
@@ -233,11 +239,15 @@ export class EtcdStorage implements EventStorage {
     })
   }
 
-  async #ask(request: RangeRequest, signal: AbortSignal | undefined): Promise<RangeResult> {
+  async #ask(request: RangeRequest, options: ReadOptions | undefined): Promise<RangeResult> {
+    const signal = options?.signal
+    const presence = options?.isPatient === true ? undefined : this.#options.presence
     try {
-      return await this.#options.client.range(request, { signal })
+      return await this.#options.client.range(request, { signal, harmlessEnd: presence?.ending })
     } catch (error) {
-      throw storageErrorOfRead(error)
+      const failure = storageErrorOfRead(error)
+      const isSilence = failure instanceof StorageError && silences.has(failure.kind)
+      throw (isSilence ? presence?.refusal(error) : undefined) ?? failure
     }
   }
 }

@@ -368,3 +368,65 @@ describe('group commit: bounds and end', () => {
     await bench.commits.close()
   })
 })
+
+/** An etcd that goes away and comes back when it is told to. */
+class Absence {
+  ending = new AbortController().signal
+  #isAway = false
+  #run = () => {}
+
+  onAway(run: () => void): void {
+    this.#run = run
+  }
+
+  refusal(): StorageError | undefined {
+    return this.#isAway ? new StorageError({ kind: 'unavailable', message: 'away' }) : undefined
+  }
+
+  set(isAway: boolean): void {
+    this.#isAway = isAway
+    if (isAway) this.#run()
+  }
+}
+
+describe('group commit: while etcd is away', () => {
+  test('what waits and what comes is refused at once; what was sent is waited for', async () => {
+    const presence = new Absence()
+    const bench = new Bench({ presence, grouped: false })
+    const sent = bench.creates(256)
+    await turn()
+    const waiting = [bench.create('w'), bench.delete('x')]
+    presence.set(true)
+    assert.deepEqual(await Promise.all(waiting), ['unavailable', 'unavailable'])
+    assert.equal(await bench.create('y'), 'unavailable')
+    assert.deepEqual(bench.commits.waiting, { operations: 0, bytes: 0 })
+    assert.equal(bench.sent[0]?.options.harmlessEnd, presence.ending)
+    await bench.answer()
+    assert.equal(await sent[0], 'applied 101000')
+    assert.equal(bench.sent.length, 255)
+  })
+
+  test('what was sent and certainly did not happen is not sent again', async () => {
+    const presence = new Absence()
+    const bench = new Bench({ presence })
+    const first = bench.create('a')
+    await turn()
+    const second = bench.create('a')
+    presence.set(true)
+    await bench.fail({ kind: 'unavailable', maybeApplied: false })
+    assert.deepEqual(await Promise.all([first, second]), ['unavailable', 'unavailable'])
+    await turn()
+    assert.equal(bench.sent.length, 0)
+  })
+
+  test('once it is back writes go through', async () => {
+    const presence = new Absence()
+    const bench = new Bench({ presence })
+    presence.set(true)
+    assert.equal(await bench.create('a'), 'unavailable')
+    presence.set(false)
+    const created = bench.create('a')
+    await bench.answer()
+    assert.equal(await created, 'applied 101000')
+  })
+})

@@ -24,6 +24,7 @@ import {
 } from './batch-txn.ts'
 import { StorageError } from './errors.ts'
 import { storageErrorOfWrite } from './etcd-errors.ts'
+import type { Presence } from './presence.ts'
 
 /** etcd takes 128 operations and 1.5 MiB by default; the rest is room for framing. */
 const batchOperationsMax = 100
@@ -51,6 +52,8 @@ export interface GroupCommitOptions {
   readonly now?: (() => number) | undefined
   /** For deadlines. */
   readonly clock?: Clock | undefined
+  /** What has not been sent is refused while etcd is away. */
+  readonly presence?: Pick<Presence, 'ending' | 'refusal' | 'onAway'> | undefined
   /** Told of each transaction that was answered, for metrics. */
   readonly onCommit?: ((operations: number) => void) | undefined
 }
@@ -95,6 +98,7 @@ export class GroupCommit {
     const grouped = options.grouped ?? true
     this.#operationsMax = grouped ? batchOperationsMax : 1
     this.#underWayMax = grouped ? batchesUnderWayMax : singlesUnderWayMax
+    options.presence?.onAway(() => this.#refuseWaiting())
   }
 
   get waiting(): { readonly operations: number; readonly bytes: number } {
@@ -142,6 +146,8 @@ export class GroupCommit {
         retryAfterMs,
       })
     }
+    const outage = this.#options.presence?.refusal()
+    if (outage !== undefined) return outage
     const operationsMax = this.#options.waitingOperationsMax ?? waitingOperationsMax
     const bytesMax = this.#options.waitingBytesMax ?? waitingBytesMax
     const isRoom = this.#waitingOperations < operationsMax && this.#waitingBytes + bytes <= bytesMax
@@ -182,11 +188,19 @@ export class GroupCommit {
   }
 
   #sendWaiting(): void {
+    this.#refuseWaiting()
     while (this.#underWay < this.#underWayMax && this.#first !== undefined) {
       const batch = this.#take()
       if (batch.length > 0) void this.#send(batch)
     }
     if (this.#underWay === 0 && this.#first === undefined) this.#closing?.resolve()
+  }
+
+  /** While etcd is away: none of what waits was sent, and none will be. */
+  #refuseWaiting(): void {
+    const outage = this.#options.presence?.refusal()
+    if (outage === undefined) return
+    while (this.#first !== undefined) this.#turnAway(this.#first, outage)
   }
 
   #take(): readonly Waiting[] {
@@ -196,22 +210,30 @@ export class GroupCommit {
     while (batch.length < this.#operationsMax) {
       const waiting = this.#first
       if (waiting === undefined) break
-      const isLate = now > waiting.sendBefore
-      if (!isLate && !this.#fits(waiting, batch, bytes)) break
-      this.#first = waiting.next
-      if (this.#first === undefined) this.#last = undefined
-      waiting.next = undefined
-      this.#waitingOperations--
-      this.#waitingBytes -= waiting.bytes
-      if (isLate) {
-        waiting.reject(tooLate())
-        this.#leave(waiting)
+      if (now > waiting.sendBefore) {
+        this.#turnAway(waiting, tooLate())
         continue
       }
+      if (!this.#fits(waiting, batch, bytes)) break
+      this.#removeFirst(waiting)
       batch.push(waiting)
       bytes += waiting.bytes
     }
     return batch
+  }
+
+  #removeFirst(first: Waiting): void {
+    this.#first = first.next
+    if (this.#first === undefined) this.#last = undefined
+    first.next = undefined
+    this.#waitingOperations--
+    this.#waitingBytes -= first.bytes
+  }
+
+  #turnAway(first: Waiting, error: StorageError): void {
+    this.#removeFirst(first)
+    first.reject(error)
+    this.#leave(first)
   }
 
   #fits(waiting: Waiting, batch: readonly Waiting[], bytes: number): boolean {
@@ -228,7 +250,8 @@ export class GroupCommit {
     let failure: unknown
     try {
       const txn = composeTxn(batch, writtenAtMs)
-      const result = await this.#options.txn(txn, { timeoutMs: txnTimeoutMs })
+      const harmlessEnd = this.#options.presence?.ending
+      const result = await this.#options.txn(txn, { timeoutMs: txnTimeoutMs, harmlessEnd })
       outcomes = readOutcomes(batch, result, writtenAtMs)
     } catch (error) {
       failure = error

@@ -13,6 +13,7 @@ export interface StorageGauges {
   /** Live events, as far as this replica has followed. */
   objects(): number
   waitingWrites(): { readonly operations: number; readonly bytes: number }
+  readonly presence: { readonly awayMs: number; readonly outages: number }
 }
 
 /** Figures of the store, under Kubernetes' names where it has them. */
@@ -73,6 +74,23 @@ export class StorageMetrics {
       registers,
       collect() {
         this.set(gauges.waitingWrites().bytes)
+      },
+    })
+    new Gauge({
+      name: 'tidings_etcd_away_seconds',
+      help: 'How long etcd has not answered; 0 while it does.',
+      registers,
+      collect() {
+        this.set(gauges.presence.awayMs / 1000)
+      },
+    })
+    new Counter({
+      name: 'tidings_etcd_outages_total',
+      help: 'How often etcd was found not to answer.',
+      registers,
+      collect() {
+        this.reset()
+        this.inc(gauges.presence.outages)
       },
     })
   }

@@ -73,6 +73,8 @@ export interface ReadOptions {
    */
   readonly notOlderThan?: Version | undefined
   readonly signal: AbortSignal
+  /** Waits for a store that is known to be away, where others are refused at once. Default false. */
+  readonly isPatient?: boolean | undefined
 }
 
 export interface ListOptions extends ReadOptions {

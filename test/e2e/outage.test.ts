@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startEtcd, startEtcdCluster } from '../support/etcd.ts'
@@ -6,6 +9,10 @@ import { Tidings } from '../support/tidings.ts'
 
 const READY_RED_MS = 3000
 const READY_GREEN_MS = 5000
+const REFUSED_MS = 750
+const EVENTS = '/apis/events.k8s.io/v1/events'
+const AWAY = 'etcd does not answer; reads and writes are refused until it does'
+const BACK = 'etcd answers again'
 const isGreen = ({ status }: { status: number }): boolean => status === 200
 const isRed = ({ status }: { status: number }): boolean => status === 500
 
@@ -31,6 +38,11 @@ function watchStatus(server: Tidings, path: string): { stop(): Promise<number[]>
       return seen
     },
   }
+}
+
+async function metric(server: Tidings, name: string): Promise<string | undefined> {
+  const { body } = await server.ask('/metrics')
+  return new RegExp(`^${name} (.*)$`, 'm').exec(body)?.[1]
 }
 
 describe('the datastore goes away and comes back', () => {
@@ -112,19 +124,39 @@ describe('the datastore goes away and comes back', () => {
     etcd.member(0).resume()
   })
 
-  test('killed and started again: the same, and the follower catches up', async () => {
+  test('killed and started again: the same, reads are refused at once, and the log tells of both', async (t) => {
     await using etcd = await startEtcd()
-    await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints[0]}`])
+    const folder = await mkdtemp(join(tmpdir(), 'tidings-outage-'))
+    t.after(() => rm(folder, { recursive: true, force: true }))
+    const tokens = join(folder, 'tokens.csv')
+    await writeFile(tokens, 'secret,ada,ada-1,"system:masters"\n')
+    const headers = { authorization: 'Bearer secret' }
+    await using server = await Tidings.start([
+      `--etcd-servers=${etcd.endpoints[0]}`,
+      `--token-auth-file=${tokens}`,
+    ])
     await server.until('/readyz', isGreen, 10_000)
     const livez = watchStatus(server, '/livez')
     await etcd.member(0).kill()
     const redAfterMs = await server.until('/readyz', isRed, READY_RED_MS + 2000)
     assert.ok(redAfterMs <= READY_RED_MS, `red after ${redAfterMs} ms`)
-    await sleep(1500)
+    await server.logged(AWAY, 10_000)
+    const begun = performance.now()
+    const refused = await server.ask(EVENTS, { headers })
+    assert.ok(performance.now() - begun < REFUSED_MS, `${performance.now() - begun} ms`)
+    assert.deepEqual([refused.status, refused.headers['retry-after']], [503, '1'])
+    assert.match(JSON.parse(refused.body).message, /^etcd has not answered for \d+ s: it cannot be/)
+    assert.ok(Number(await metric(server, 'tidings_etcd_away_seconds')) > 3)
     await etcd.member(0).start()
     const greenAfterMs = await server.until('/readyz', isGreen, READY_GREEN_MS + 2000)
     assert.ok(greenAfterMs <= READY_GREEN_MS, `green after ${greenAfterMs} ms`)
     assert.deepEqual(new Set(await livez.stop()), new Set([200]))
+    await server.logged(BACK)
+    const told = server.log.filter(({ msg }) => msg === AWAY || msg === BACK)
+    assert.equal(told.length, 2, JSON.stringify(told))
+    assert.equal((await server.ask(EVENTS, { headers })).status, 200)
+    assert.equal(await metric(server, 'tidings_etcd_away_seconds'), '0')
+    assert.equal(await metric(server, 'tidings_etcd_outages_total'), '1')
   })
 
   test('one of three members killed, then another paused: readyz is never red', async () => {

@@ -4,10 +4,11 @@ import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached
 import { eventsService, eventsServiceName } from '../../src/endpoints/events-service.ts'
 import { lateResponse, serve } from '../../src/endpoints/serve.ts'
 import { Services } from '../../src/endpoints/services.ts'
-import { EtcdClient } from '../../src/etcd/client.ts'
+import type { EtcdClient } from '../../src/etcd/client.ts'
 import type { Chunk, Handler, Response } from '../../src/http/exchange.ts'
-import { silentLog } from '../../src/lib/log.ts'
+import { type Log, silentLog } from '../../src/lib/log.ts'
 import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
+import type { Presence } from '../../src/storage/presence.ts'
 import { revisionOf } from '../../src/storage/resource-version.ts'
 import { startEtcd } from './etcd.ts'
 import { makeEvent, type WatchFrame } from './event-client.ts'
@@ -19,6 +20,7 @@ import {
 } from './listener.ts'
 import { inParallel } from './load.ts'
 import { openTo } from './open-gate.ts'
+import { PresentClient } from './present-client.ts'
 
 const group = eventsGroup('events.k8s.io')
 const base = `/apis/${group.apiVersion}`
@@ -30,6 +32,8 @@ export interface EventApiOptions
   extends Pick<CachedStorageOptions, 'historyBounds' | 'memoryBounds'> {
   /** How long etcd may take to answer a read. */
   readonly callTimeoutMs?: number
+  /** Told when etcd is away and when it is back. */
+  readonly presenceLog?: Log
 }
 
 export interface Call {
@@ -59,6 +63,8 @@ export class EventApiUnderTest implements AsyncDisposable {
   readonly handler: Handler
   readonly storage: CachedStorage
   readonly client: EtcdClient
+  readonly presence: Presence
+  readonly #etcd: PresentClient
   readonly #written: EtcdStorage
   readonly #end = new AbortController()
   readonly #running: Promise<void>
@@ -74,10 +80,13 @@ export class EventApiUnderTest implements AsyncDisposable {
   }
 
   private constructor(endpoints: readonly string[], options: EventApiOptions) {
-    const { callTimeoutMs = callTimeoutMsDefault, ...cacheOptions } = options
-    this.client = new EtcdClient({ endpoints, defaultTimeoutMs: callTimeoutMs })
+    const { callTimeoutMs = callTimeoutMsDefault, presenceLog, ...cacheOptions } = options
+    this.#etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs }, presenceLog)
+    this.client = this.#etcd.client
+    this.presence = this.#etcd.presence
     this.#written = new EtcdStorage({
       client: this.client,
+      presence: this.presence,
       prefix: '/registry',
       recall: (key) => this.storage.recall(key),
       onCorrupt: (key) => {
@@ -172,7 +181,7 @@ export class EventApiUnderTest implements AsyncDisposable {
     this.#end.abort()
     await this.#running
     await this.#written.close()
-    this.client.close()
+    this.#etcd.close()
   }
 }
 

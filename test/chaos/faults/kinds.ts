@@ -21,8 +21,8 @@ export type Fault = (victims: Victims) => Promise<string>
 const momentMs = { least: 50, most: 400 }
 const shortMs = { least: 200, most: 1_000 }
 const longMs = { least: 1_000, most: 5_000 }
-/** What a write waits for at most is 8 s; without a majority for longer than that nothing is learnt. */
-const withoutMajorityMs = { least: 500, most: 3_000 }
+/** After some 4 s etcd is away and all is refused; without a majority for much longer nothing is learnt. */
+const withoutMajorityMs = { least: 500, most: 6_000 }
 
 export type FaultName =
   | 'kill-member'

@@ -1,8 +1,8 @@
 import { CachedStorage, type CachedStorageOptions } from '../../../src/cache/cached-storage.ts'
-import { EtcdClient } from '../../../src/etcd/client.ts'
 import { silentLog } from '../../../src/lib/log.ts'
 import { EtcdStorage } from '../../../src/storage/etcd-storage.ts'
 import type { EventKey } from '../../../src/storage/storage.ts'
+import { PresentClient } from '../../support/present-client.ts'
 import { type Lie, lies, lying } from './lying-storages.ts'
 import type { MakeStorage, StorageInstance } from './storage-instance.ts'
 
@@ -25,14 +25,16 @@ function makeLying(lie: Lie): MakeStorage {
 }
 
 function makeEtcdStorage(endpoints: readonly string[], groupCommit: boolean): StorageInstance {
-  const client = new EtcdClient({ endpoints, defaultTimeoutMs: callTimeoutMs })
-  const storage = new EtcdStorage({ client, prefix, groupCommit, onCorrupt: failOnCorrupt })
+  const etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs })
+  const { client, presence } = etcd
+  const onCorrupt = failOnCorrupt
+  const storage = new EtcdStorage({ client, presence, prefix, groupCommit, onCorrupt })
   return {
     storage,
-    crash: () => client.close(),
+    crash: () => etcd.close(),
     close: async () => {
       await storage.close()
-      client.close()
+      etcd.close()
     },
   }
 }
@@ -47,9 +49,10 @@ async function makeCachedStorage(
   endpoints: readonly string[],
   bounds?: Pick<CachedStorageOptions, 'historyBounds' | 'memoryBounds'>,
 ): Promise<StorageInstance> {
-  const client = new EtcdClient({ endpoints, defaultTimeoutMs: callTimeoutMs })
+  const etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs })
+  const { client, presence } = etcd
   const recall = (key: EventKey) => cached.recall(key)
-  const inner = new EtcdStorage({ client, prefix, recall, onCorrupt: failOnCorrupt })
+  const inner = new EtcdStorage({ client, presence, prefix, recall, onCorrupt: failOnCorrupt })
   const cached = new CachedStorage({ inner, log: silentLog, ...bounds })
   const stop = new AbortController()
   const running = cached.run(stop.signal)
@@ -57,14 +60,14 @@ async function makeCachedStorage(
   return {
     storage: cached,
     crash: () => {
-      client.close()
+      etcd.close()
       stop.abort()
     },
     close: async () => {
       await inner.close()
       stop.abort()
       await running
-      client.close()
+      etcd.close()
     },
   }
 }

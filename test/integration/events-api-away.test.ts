@@ -1,0 +1,296 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { pause } from '../../src/lib/abort.ts'
+import { type LogFields, silentLog } from '../../src/lib/log.ts'
+import { type EtcdCluster, startEtcd, startEtcdCluster } from '../support/etcd.ts'
+import { type Answered, type Call, EventApiUnderTest } from '../support/event-api.ts'
+import { makeEvent } from '../support/event-client.ts'
+import { eventually } from '../support/eventually.ts'
+import { FaultProxy } from '../support/fault-proxy.ts'
+
+/** Some four seconds until etcd is away; a write that was sent just before has three more. */
+const firstAnswerMsMax = 8_500
+/** Nothing is waited for: only as long as a busy machine takes. */
+const refusalMsMax = 750
+
+const merge = { 'content-type': 'application/merge-patch+json' }
+/** One of each verb, none of which changes anything that a test looks at. */
+const verbs: Readonly<Record<string, Call>> = {
+  get: { at: 'a/old' },
+  list: { at: 'a' },
+  'list of everything': { at: '', query: { limit: 500 } },
+  create: { method: 'POST', at: 'b', body: makeEvent('b', 'never') },
+  patch: {
+    method: 'PATCH',
+    at: 'a/old',
+    headers: merge,
+    body: { metadata: { labels: { x: 'y' } } },
+  },
+  delete: { method: 'DELETE', at: 'a/old' },
+  'collection delete': { method: 'DELETE', at: 'a' },
+}
+
+interface Timed extends Answered {
+  readonly ms: number
+}
+
+async function timed(api: EventApiUnderTest, call: Call): Promise<Timed> {
+  const begun = performance.now()
+  return { ...(await api.call(call)), ms: performance.now() - begun }
+}
+
+/** Creates one event after another, from several callers; remembers how each ended. */
+class Creates implements AsyncDisposable {
+  readonly ends = new Map<string, number>()
+  msMax = 0
+  readonly #api: EventApiUnderTest
+  readonly #callers: Promise<unknown>
+  #isOver = false
+
+  constructor(api: EventApiUnderTest) {
+    this.#api = api
+    this.#callers = Promise.all(Array.from({ length: 8 }, (_, caller) => this.#create(caller)))
+  }
+
+  async stop(): Promise<void> {
+    this.#isOver = true
+    await this.#callers
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.stop()
+  }
+
+  /** Names that ended with one of these. */
+  ended(...statuses: readonly number[]): readonly string[] {
+    return [...this.ends].filter(([, end]) => statuses.includes(end)).map(([name]) => name)
+  }
+
+  async #create(caller: number): Promise<void> {
+    for (let number = 0; !this.#isOver; number++) {
+      const name = `e${caller}-${number}`
+      const call = { method: 'POST', at: 'load', body: makeEvent('load', name) }
+      const { status, ms } = await timed(this.#api, call)
+      this.ends.set(name, status)
+      this.msMax = Math.max(this.msMax, ms)
+      await pause(status === 201 ? 5 : 50)
+    }
+  }
+}
+
+async function namesIn(api: EventApiUnderTest, at: string): Promise<ReadonlySet<string>> {
+  const { json } = await api.call({ at })
+  return new Set(json.items.map((item: Answered['json']) => item.metadata.name))
+}
+
+/** Nothing that was refused is there, and nothing that was promised is missing. */
+async function checkHonesty(api: EventApiUnderTest, creates: Creates): Promise<void> {
+  const there = await namesIn(api, 'load')
+  assert.deepEqual(
+    creates.ended(503).filter((name) => there.has(name)),
+    [],
+  )
+  assert.deepEqual(
+    creates.ended(201).filter((name) => !there.has(name)),
+    [],
+  )
+  assert.equal(creates.ended(201, 503, 504).length, creates.ends.size)
+}
+
+/** Every verb is, at once and with the reason. */
+async function checkRefusals(api: EventApiUnderTest, reason: RegExp): Promise<void> {
+  for (const [verb, call] of Object.entries(verbs)) {
+    const { status, headers, json, ms } = await timed(api, call)
+    assert.deepEqual([status, headers['retry-after']], [503, '1'], verb)
+    assert.equal(json.reason, 'ServiceUnavailable', verb)
+    assert.match(json.message, /^etcd has not answered for \d+ s: .*; nothing was done$/, verb)
+    assert.match(json.message, reason, verb)
+    assert.ok(ms < refusalMsMax, `${verb} was refused after ${ms} ms`)
+  }
+}
+
+/** What does not have to be fresh is there all the time. */
+async function checkMemoryServes(api: EventApiUnderTest, before: string): Promise<void> {
+  const query = { resourceVersion: 0 }
+  assert.equal((await api.call({ at: 'a/old', query })).json.metadata.name, 'old')
+  assert.equal((await api.call({ at: 'a', query })).json.items.length, 1)
+  await using late = await api.watch('a', { resourceVersion: before })
+  await eventually('a watch from memory', () => late.told.includes('ADDED old'))
+}
+
+interface Outage {
+  readonly members: number
+  /** What clients are told, once etcd has been away for some time. */
+  readonly reason: RegExp
+  /** A way to etcd that the fault leaves open, for changes that are made meanwhile. */
+  readonly isCutOff?: true
+  readonly backWithinMs: number
+  begin(etcd: EtcdCluster, proxy: FaultProxy): Promise<void> | void
+  end(etcd: EtcdCluster, proxy: FaultProxy): Promise<void> | void
+}
+
+const outages: Readonly<Record<string, Outage>> = {
+  killed: {
+    members: 1,
+    reason: /it cannot be reached/,
+    backWithinMs: 4_000,
+    begin: (etcd) => etcd.member(0).kill(),
+    end: (etcd) => etcd.member(0).start(),
+  },
+  paused: {
+    members: 1,
+    reason: /it is connected, but silent/,
+    backWithinMs: 2_500,
+    begin: (etcd) => etcd.member(0).pause(),
+    end: (etcd) => etcd.member(0).resume(),
+  },
+  'two of three killed': {
+    members: 3,
+    reason: /it has no leader, as too few of its members are up/,
+    backWithinMs: 5_000,
+    begin: async (etcd) => {
+      await Promise.all([etcd.member(0).kill(), etcd.member(1).kill()])
+    },
+    end: async (etcd) => {
+      await Promise.all([etcd.member(0).start(), etcd.member(1).start()])
+    },
+  },
+  'cut off': {
+    members: 1,
+    reason: /it cannot be reached/,
+    isCutOff: true,
+    backWithinMs: 4_000,
+    begin: (_etcd, proxy) => proxy.set('refuse'),
+    end: (_etcd, proxy) => proxy.set('pass'),
+  },
+  'cut off without a word': {
+    members: 1,
+    reason: /it is connected, but silent|it cannot be reached/,
+    isCutOff: true,
+    // A connection that has lost something is found dead after 8 s.
+    backWithinMs: 9_000,
+    begin: (_etcd, proxy) => proxy.set('blackhole'),
+    end: (_etcd, proxy) => proxy.set('pass'),
+  },
+}
+
+describe('the API while etcd does not answer', () => {
+  for (const [name, outage] of Object.entries(outages)) {
+    test(`${name}: refused soon, then at once, truthfully; memory serves; back by itself`, async (t) => {
+      await using etcd = await startEtcdCluster(outage.members)
+      await using proxy = await FaultProxy.start(etcd.endpoints[0] ?? '')
+      const endpoints = outage.isCutOff ? [`http://${proxy.address}`] : etcd.endpoints
+      const lines: [string, LogFields | undefined][] = []
+      const note = (text: string, fields?: LogFields) => lines.push([text, fields])
+      const presenceLog = { ...silentLog, info: note, warn: note }
+      await using api = await EventApiUnderTest.start(endpoints, { presenceLog })
+      const before = (await api.call({ at: 'a' })).json.metadata.resourceVersion
+      await api.call({ method: 'POST', at: 'a', body: makeEvent('a', 'old') })
+      await using watched = await api.watchFromNow('a')
+      await using creates = new Creates(api)
+      await pause(500)
+
+      await outage.begin(etcd, proxy)
+      const first = await Promise.all([timed(api, { at: 'a' }), timed(api, { at: 'a/old' })])
+      for (const { status, ms } of first) {
+        assert.equal(status, 503)
+        assert.ok(ms < firstAnswerMsMax, `the first read took ${ms} ms`)
+      }
+      assert.ok(api.presence.isAway)
+      await pause(1_500)
+      await checkRefusals(api, outage.reason)
+      await checkMemoryServes(api, before)
+
+      if (outage.isCutOff) {
+        await using other = await EventApiUnderTest.start(etcd.endpoints)
+        const meanwhile = { method: 'POST', at: 'a', body: makeEvent('a', 'meanwhile') }
+        assert.equal((await other.call(meanwhile)).status, 201)
+      }
+      await outage.end(etcd, proxy)
+      const backAt = performance.now()
+      await eventually('reads', async () => (await api.call({ at: 'a' })).status === 200, 15_000)
+      const backMs = performance.now() - backAt
+      const after = { method: 'POST', at: 'a', body: makeEvent('a', 'after') }
+      assert.equal((await api.call(after)).status, 201)
+      await pause(500)
+      await creates.stop()
+      t.diagnostic(
+        `back after ${Math.round(backMs)} ms; slowest write ${Math.round(creates.msMax)}`,
+      )
+      assert.ok(backMs < outage.backWithinMs, `back after ${backMs} ms`)
+      assert.ok(creates.msMax < firstAnswerMsMax, `a write took ${creates.msMax} ms`)
+
+      await checkHonesty(api, creates)
+      const made = outage.isCutOff ? ['ADDED meanwhile', 'ADDED after'] : ['ADDED after']
+      await eventually('the watch goes on', () => watched.told.length === made.length)
+      assert.deepEqual(watched.told, made)
+      assert.deepEqual(
+        lines.map(([text]) => text),
+        ['etcd does not answer; reads and writes are refused until it does', 'etcd answers again'],
+      )
+      assert.ok(Number(lines[1]?.[1]?.['seconds']) > 4, JSON.stringify(lines))
+      assert.deepEqual([api.presence.outages, api.presence.awayMs], [1, 0])
+    })
+  }
+
+  test('one of three killed, another paused: nobody is refused', async () => {
+    await using etcd = await startEtcdCluster(3)
+    await using api = await EventApiUnderTest.start(etcd.endpoints)
+    await using creates = new Creates(api)
+    let isOver = false
+    const reads: Timed[] = []
+    const reading = (async () => {
+      while (!isOver) {
+        reads.push(await timed(api, { at: 'load', query: { limit: 1 } }))
+        await pause(20)
+      }
+    })()
+    for (const index of [await leaderOf(api, etcd), undefined]) {
+      const leader = index ?? (await leaderOf(api, etcd))
+      const member = etcd.member(leader)
+      if (index === undefined) member.pause()
+      else await member.kill()
+      await pause(6_000)
+      if (index === undefined) member.resume()
+      else await member.start()
+      await pause(1_500)
+    }
+    isOver = true
+    await Promise.all([reading, creates.stop()])
+    assert.deepEqual(new Set(reads.map(({ status }) => status)), new Set([200]))
+    assert.deepEqual([creates.ended(503), api.presence.outages], [[], 0])
+    assert.ok(creates.ended(201).length > 100)
+    await checkHonesty(api, creates)
+  })
+
+  test('this process itself stood still: etcd is not blamed', async () => {
+    await using etcd = await startEtcd()
+    await using api = await EventApiUnderTest.start(etcd.endpoints)
+    assert.equal((await api.call({ at: 'a' })).status, 200)
+    // Nothing of this process runs meanwhile, its timers and sockets included.
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 7_000)
+    const { status, ms } = await timed(api, { at: 'a' })
+    assert.equal(status, 200)
+    assert.ok(ms < 2_000, `${ms} ms`)
+    await pause(1_000)
+    assert.equal(api.presence.outages, 0)
+  })
+
+  test('away at the start: refused at once, and memory fills as soon as there is an etcd', async () => {
+    await using etcd = await startEtcd()
+    await etcd.member(0).stop()
+    const starting = EventApiUnderTest.start(etcd.endpoints)
+    await pause(6_000)
+    await etcd.member(0).start()
+    const begun = performance.now()
+    await using api = await starting
+    assert.ok(performance.now() - begun < 4_000, 'memory took too long')
+    assert.equal(api.presence.outages, 1)
+    await eventually('reads', async () => (await api.call({ at: '' })).status === 200)
+  })
+})
+
+async function leaderOf(api: EventApiUnderTest, { endpoints }: EtcdCluster): Promise<number> {
+  const members = await Promise.all(endpoints.map((endpoint) => api.client.status(endpoint)))
+  return members.findIndex(({ memberId, leader }) => memberId === leader)
+}
