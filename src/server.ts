@@ -7,6 +7,7 @@ import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { StatusError } from './api/status.ts'
 import { type Audit, openAudit } from './audit.ts'
 import { buildInfo } from './build-info.ts'
+import { KeptEntries } from './codec/kept-entries.ts'
 import { discoveryService } from './endpoints/discovery.ts'
 import { eventsService, eventsServiceName } from './endpoints/events-service.ts'
 import { openApiPaths, openApiService } from './endpoints/openapi.ts'
@@ -237,7 +238,8 @@ export class Server {
     await this.#engine.open((error) => this.#onFatal(error))
     const { storage } = this.#engine
     const eventLimits = this.#eventLimits
-    const shared = { storage, eventLimits, removalTurns: removalTurns() }
+    const kept = new KeptEntries()
+    const shared = { storage, eventLimits, removalTurns: removalTurns(), kept }
     const { requestTimeoutMs } = this.#options
     for (const group of this.#groups) {
       this.#services.install(eventsService({ ...shared, group, requestTimeoutMs }))
