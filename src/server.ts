@@ -8,6 +8,7 @@ import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { StatusError } from './api/status.ts'
 import { type Audit, openAudit } from './audit.ts'
 import { buildInfo } from './build-info.ts'
+import { KeptEntries } from './codec/kept-entries.ts'
 import { eventsOpenApi, reviewsOpenApi } from './codec/openapi-groups.ts'
 import { discoveryService } from './endpoints/discovery.ts'
 import { eventsService, eventsServiceName } from './endpoints/events-service.ts'
@@ -247,7 +248,8 @@ export class Server {
     const { storage } = this.#engine
     const eventLimits = this.#eventLimits
     const servedVersions = this.#groups.map(({ apiVersion }) => apiVersion)
-    const shared = { storage, eventLimits, servedVersions, removalTurns: removalTurns() }
+    const kept = new KeptEntries()
+    const shared = { storage, eventLimits, servedVersions, removalTurns: removalTurns(), kept }
     const { requestTimeoutMs } = this.#options
     for (const group of this.#groups) {
       this.#services.install(eventsService({ ...shared, group, requestTimeoutMs }))

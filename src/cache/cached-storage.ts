@@ -20,6 +20,8 @@ import type {
   Guard,
   ListOptions,
   ReadOptions,
+  RunsOptions,
+  RunsPage,
   StoredEvent,
 } from '../storage/storage.ts'
 import { Behind } from './behind.ts'
@@ -31,6 +33,7 @@ import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from 
 import { orderKey } from './order-key.ts'
 import { readPage } from './page.ts'
 import { Reflector } from './reflector.ts'
+import { readRuns } from './runs.ts'
 import { SharedQuestion } from './shared-question.ts'
 import { throwIfAborted } from './turns.ts'
 
@@ -181,6 +184,10 @@ export class CachedStorage implements EventStorage {
     const state = isPresent ? this.#memory.peek() : this.#stateAt(options)
     if (state === undefined) return this.#inner.list(scope, options)
     return readPage(this.#memory, state, { ...options, scope })
+  }
+
+  listRuns(scope: EventScope, options: RunsOptions): RunsPage | undefined {
+    return readRuns(this.#memory, scope, options)
   }
 
   create(key: EventKey, body: Buffer): Promise<StoredEvent> {

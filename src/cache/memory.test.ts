@@ -181,7 +181,7 @@ test('memory: a body that was handed out stays what it is, whatever becomes of t
   }
   for (let n = 0; n < 2_000; n++) put(n, n + 1)
   const state = memory.peek()
-  const held = state.byKey.runAt(0).slots.map((slot) => memory.table.read(slot))
+  const held = state.byKey.runAt(0).run.slots.map((slot) => memory.table.read(slot))
   const texts = held.map(told)
   const full = memory.table.bodyBytes
   for (let round = 1; round < 6; round++) {

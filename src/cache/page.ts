@@ -36,7 +36,8 @@ export async function readPage(
   const { view, to } = candidates
   let index = candidates.from
   while (index < to && items.length < limit) {
-    const { slots, offset } = view.runAt(index)
+    const { run, offset } = view.runAt(index)
+    const { slots } = run
     const end = Math.min(slots.length, offset + to - index)
     let at = offset
     while (at < end && items.length < limit) takes(slots[at++] ?? 0)

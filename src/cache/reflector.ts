@@ -189,8 +189,8 @@ export class Reflector {
       const { byKey } = memory.peek()
       const index = byKey.rank((slot) => (compareText(keys[slot] ?? '', after) <= 0 ? -1 : 1))
       if (index === byKey.size) return
-      const { slots, offset } = byKey.runAt(index)
-      const slot = slots[offset] ?? 0
+      const { run, offset } = byKey.runAt(index)
+      const slot = run.slots[offset] ?? 0
       if (before !== undefined && compareText(keys[slot] ?? '', before) >= 0) return
       memory.remove(slot)
       if (turns.isOver()) await turns.yield()

@@ -10,8 +10,8 @@ const probeFor = (wanted: number) => (slot: number) => slot - wanted
 function contents(view: TreeView): number[] {
   const all: number[] = []
   while (all.length < view.size) {
-    const { slots, offset } = view.runAt(all.length)
-    all.push(...slots.slice(offset))
+    const { run, offset } = view.runAt(all.length)
+    all.push(...run.slots.slice(offset))
   }
   return all
 }

@@ -23,7 +23,15 @@ const wordBytes = 8
 interface Leaf {
   readonly generation: number
   readonly slots: number[]
+  isPast: boolean
   readonly size?: never
+}
+
+/** Neighbours in the set. */
+export interface SlotRun {
+  readonly slots: readonly number[]
+  /** The present has not got this one any more. */
+  readonly isPast: boolean
 }
 
 interface Inner {
@@ -72,8 +80,11 @@ export class TreeView {
     return slot !== undefined && probe(slot) === 0 ? slot : undefined
   }
 
-  /** A run of slots that has the one at `index`, which must be there, at `offset`. */
-  runAt(index: number): { readonly slots: readonly number[]; readonly offset: number } {
+  /**
+   * A run of slots that has the one at `index`, which must be there, at `offset`. In a view that was
+   * taken for good it never changes, and later views have the same one until a slot in it does.
+   */
+  runAt(index: number): { readonly run: SlotRun; readonly offset: number } {
     let node = this.#root
     let offset = index
     while (node.slots === undefined) {
@@ -86,7 +97,7 @@ export class TreeView {
       }
       node = nth(node.children, child)
     }
-    return { slots: node.slots, offset }
+    return { run: node, offset }
   }
 }
 
@@ -98,7 +109,7 @@ export class SlotTree {
 
   constructor(compare: Compare) {
     this.#compare = compare
-    this.#root = { generation: 0, slots: [] }
+    this.#root = { generation: 0, slots: [], isPast: false }
   }
 
   /** About how much was copied so far for the sake of views. */
@@ -150,7 +161,7 @@ export class SlotTree {
       node.slots.splice(index, 0, slot)
       if (node.slots.length <= nodeMax) return undefined
       const slots = node.slots.splice(splitIndex(index, node.slots.length))
-      return { generation: this.#generation, slots }
+      return { generation: this.#generation, slots, isPast: false }
     }
     const index = this.#childFor(node, slot)
     const child = this.#ownChild(node, index)
@@ -191,6 +202,7 @@ export class SlotTree {
     const target = this.#ownChild(node, index)
     if (target.slots !== undefined && right.slots !== undefined) {
       target.slots.push(...right.slots)
+      right.isPast = true
     } else if (target.slots === undefined && right.slots === undefined) {
       target.children.push(...right.children)
       target.firsts.push(...right.firsts)
@@ -239,7 +251,8 @@ export class SlotTree {
     if (node.generation === generation) return node
     if (node.slots !== undefined) {
       this.#bytesCopied += node.slots.length * wordBytes
-      return { generation, slots: node.slots.slice() }
+      node.isPast = true
+      return { generation, slots: node.slots.slice(), isPast: false }
     }
     this.#bytesCopied += 2 * node.children.length * wordBytes
     const { size } = node

@@ -25,8 +25,18 @@ export interface AnswerForm {
    * they may be in it, and are then good for as long as it says.
    */
   listEntries(events: readonly ShownEvent[], index: number, room?: Room): Buffer | string
+  /** Set when the same events make the same entries at any time. */
+  readonly lasting?: LastingEntries
   /** What comes after `count` entries in all. */
   listTail(meta: ListMeta, count: number): Buffer | string
+}
+
+/** Entries that are the same anywhere in a list, but at its start. */
+export interface LastingEntries {
+  /** As `listEntries` writes them. */
+  write(events: readonly ShownEvent[], room?: Room): Buffer
+  /** At the start of a list this stands in place of as many bytes. In ASCII. */
+  readonly start: string
 }
 
 export function answerForm(shape: EventShape, wanted: Representation): AnswerForm {
@@ -41,6 +51,9 @@ function compactForm(shape: EventShape): AnswerForm {
     listHead: (meta) => shape.listStart(meta),
     entriesAtOnce: 500,
     listEntries: (events, index, room) => shape.entries(events, index === 0 ? '[' : ',', room),
+    ...(shape.isLasting && {
+      lasting: { write: (events, room) => shape.entries(events, ',', room), start: '[' },
+    }),
     listTail: (_meta, count) => (count === 0 ? `${shape.emptyList}}\n` : ']}\n'),
   }
 }

@@ -42,6 +42,8 @@ export function listMetaText(meta: ListMeta): string {
 }
 
 export interface EventShape {
+  /** An event looks the same at any time. */
+  readonly isLasting: boolean
   /** The member of a list in which its entries are. */
   readonly listName: 'items' | 'rows'
   /** What that member is when there are none. */
@@ -71,6 +73,7 @@ const nothing: Around = { before: '', after: '' }
 const commaBefore: Around = { before: ',', after: '' }
 
 export class WholeShape implements EventShape {
+  readonly isLasting = true
   readonly listName = 'items'
   readonly emptyList = '[]'
   readonly #view: EventView
@@ -115,6 +118,7 @@ export class WholeShape implements EventShape {
 }
 
 export class PartialShape implements EventShape {
+  readonly isLasting = true
   readonly listName = 'items'
   readonly emptyList = 'null'
   readonly #apiVersion: string

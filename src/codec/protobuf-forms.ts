@@ -55,13 +55,16 @@ export function metadataOf(event: Event, version: ShownEvent['version']): JsonOb
 
 export function protobufAnswer(view: EventView, wanted: Representation): AnswerForm {
   const { one, list, encode } = messageOf(view, wanted)
+  const entries = (events: readonly ShownEvent[]): Buffer =>
+    Buffer.concat(events.flatMap((event) => entry(encode(event))))
   return {
     contentType: PROTOBUF,
     isMeasured: true,
     entriesAtOnce: ENTRIES_AT_ONCE,
     one: (event) => sealed(one, encode(event)),
     listHead: (meta, entriesBytes) => listStart(list, meta, entriesBytes),
-    listEntries: (events) => Buffer.concat(events.flatMap((event) => entry(encode(event)))),
+    listEntries: entries,
+    lasting: { write: entries, start: '' },
     listTail: () => NOTHING,
   }
 }

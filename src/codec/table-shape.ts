@@ -23,6 +23,8 @@ const columnsText: string = JSON.stringify(eventColumns)
 
 /** Events as rows of printed columns. An object on its own is a table of one row. */
 export class TableShape implements EventShape {
+  /** Events grow older. */
+  readonly isLasting = false
   readonly listName = 'rows'
   readonly emptyList = '[]'
   readonly #options: TableOptions

@@ -2,6 +2,7 @@ import type { Event } from '../api/event.ts'
 import type { EventGroup } from '../api/event-groups.ts'
 import type { EventForms } from '../codec/event-forms.ts'
 import type { EventView } from '../codec/event-shapes.ts'
+import type { KeptEntries } from '../codec/kept-entries.ts'
 import type { EventLimits } from '../gate/event-limits.ts'
 import type { Caller } from '../gate/gate.ts'
 import type { Request, Response } from '../http/exchange.ts'
@@ -22,6 +23,8 @@ export interface EventApi {
   readonly remover: EventRemover
   readonly storage: Pick<EventStorage, 'watch' | 'currentVersion'>
   readonly forms: EventForms
+  /** What was printed for long lists. */
+  readonly kept: KeptEntries
   readonly eventLimits: Pick<EventLimits, 'take'> | undefined
   /** How long a request may take that nobody waits for any more. */
   readonly requestTimeoutMs: number

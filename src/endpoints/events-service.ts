@@ -2,6 +2,7 @@ import { coreGroup, type EventGroup } from '../api/event-groups.ts'
 import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import { EventForms } from '../codec/event-forms.ts'
 import { viewOf } from '../codec/event-view.ts'
+import { KeptEntries } from '../codec/kept-entries.ts'
 import type { EventLimits } from '../gate/event-limits.ts'
 import type { Request } from '../http/exchange.ts'
 import { EventRemover, removalTurns } from '../registry/event-remover.ts'
@@ -34,6 +35,8 @@ export interface EventsServiceOptions {
   readonly eventLimits?: Pick<EventLimits, 'take'> | undefined
   /** For those who delete collections, whatever the group. */
   readonly removalTurns?: Turns | undefined
+  /** Likewise, for those who list: it is one memory, whatever the group. */
+  readonly kept?: KeptEntries | undefined
   readonly requestTimeoutMs?: number | undefined
 }
 
@@ -63,6 +66,7 @@ export function eventsService(options: EventsServiceOptions): Service {
     lister: new EventLister(storage, registry.names),
     remover: new EventRemover(registry, options.removalTurns ?? removalTurns()),
     forms: new EventForms(view, Date.now),
+    kept: options.kept ?? new KeptEntries(),
     eventLimits,
     requestTimeoutMs: options.requestTimeoutMs ?? requestTimeoutMsDefault,
   }

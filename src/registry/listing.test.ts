@@ -2,7 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { StorageError } from '../storage/errors.ts'
 import { versionOfState } from '../storage/resource-version.ts'
-import type { EventPage, EventStorage, ListOptions, StoredEvent } from '../storage/storage.ts'
+import type {
+  EventPage,
+  EventStorage,
+  ListOptions,
+  ListPart,
+  StoredEvent,
+} from '../storage/storage.ts'
 import { EventLister, type ListQuery } from './listing.ts'
 import { resourceNames } from './storage-errors.ts'
 
@@ -128,6 +134,78 @@ describe('a list', () => {
     const { pieces } = await listerOf(storage).list(query)
     for await (const _ of pieces) break
     assert.equal(asked.length, 1)
+  })
+})
+
+describe('a list by runs', () => {
+  const recall = () => undefined
+  const run = { isPast: false }
+  const known = Buffer.from('known')
+
+  /** The first two pages are at hand in runs: the first known, the second read. */
+  function storageWithRuns(count: number, bytes = 0) {
+    const { asked, storage } = storageOf(count, bytes)
+    const listRuns: EventStorage['listRuns'] = (_scope, { after, limit }) => {
+      const from = after === undefined ? 0 : Number(after.name) + 1
+      if (from >= 2 * limit) return undefined
+      const events = Array.from({ length: limit }, (_, index) => stored(from + index, bytes))
+      const part = from === 0 ? { known, count: limit } : { run, events, count: limit }
+      return { parts: [part], last: events.at(-1)?.key, more: true }
+    }
+    return { asked, storage: { ...storage, listRuns } }
+  }
+
+  async function partsOf(parts: AsyncIterable<readonly ListPart[]> | undefined) {
+    assert.ok(parts)
+    const all: ListPart[] = []
+    for await (const some of parts) all.push(...some)
+    return all
+  }
+
+  test('has those that are known, those that are read, and the rest as pages of that state', async () => {
+    const { asked, storage } = storageWithRuns(1_700)
+    const { parts } = await listerOf(storage).list({ ...query, recall })
+    const all = await partsOf(parts)
+    assert.deepEqual(
+      all.map(({ count }) => count),
+      [500, 500, 500, 200],
+    )
+    assert.equal(all[0]?.known, known)
+    const rest = all.slice(1).map((part) => (part.known === undefined ? part : assert.fail()))
+    assert.deepEqual(
+      rest.map((part) => [part.run, part.events[0]?.key.name]),
+      [
+        [run, '000500'],
+        [undefined, '001000'],
+        [undefined, '001500'],
+      ],
+    )
+    assert.deepEqual(
+      asked.map(({ at }) => at),
+      [undefined, version, version],
+    )
+  })
+
+  test('of long events has no runs but those that can be printed at once', async () => {
+    const { storage } = storageWithRuns(1_000, 1_000)
+    const { parts } = await listerOf(storage).list({ ...query, recall })
+    const [first, ...rest] = await partsOf(parts)
+    assert.equal(first?.known, known)
+    assert.deepEqual(
+      rest.map((part) => [part.count, part.known === undefined && part.run]),
+      [
+        [262, undefined],
+        [238, undefined],
+      ],
+    )
+  })
+
+  test('is for those who keep something and want all there is', async () => {
+    const { storage } = storageWithRuns(1_700)
+    const selector = { matches: () => true }
+    for (const asked of [{}, { recall, selector }, { recall, limit: 10_001 }]) {
+      assert.equal((await listerOf(storage).list({ ...query, ...asked })).parts, undefined)
+    }
   })
 })
 

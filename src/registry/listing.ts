@@ -11,6 +11,9 @@ import type {
   EventSelector,
   EventStorage,
   ListOptions,
+  ListPart,
+  RunsOptions,
+  RunsPage,
   StoredEvent,
 } from '../storage/storage.ts'
 import { encodeContinue } from './continue-token.ts'
@@ -35,6 +38,8 @@ export interface ListQuery {
   readonly limit: number | undefined
   /** Events in a piece; for those who keep one for long, or have much to do with each event. */
   readonly pieceItems?: number | undefined
+  /** For those who keep what they make of runs. */
+  readonly recall?: RunsOptions['recall'] | undefined
   readonly signal: AbortSignal
 }
 
@@ -46,6 +51,8 @@ export interface EventListing {
   readonly remainingItemCount: number | undefined
   /** In order, at least one piece; all of one state, and the same however often they are read. */
   readonly pieces: AsyncIterable<readonly StoredEvent[]>
+  /** The same, some parts at a time, for who gave a `recall` and wants all of a long list. */
+  readonly parts?: AsyncIterable<readonly ListPart[]> | undefined
   /** The only piece, when there is one. */
   readonly whole: readonly StoredEvent[] | undefined
 }
@@ -77,6 +84,7 @@ export class EventLister {
       continueToken: end && this.#token(query, end.key, first.version),
       remainingItemCount: end?.remaining,
       pieces: repeatable(() => this.#pieces(query, first, end?.key)),
+      parts: this.#parts(query, first.version),
       whole: undefined,
     }
   }
@@ -149,6 +157,30 @@ export class EventLister {
     }
   }
 
+  /** Undefined when runs are of no use: not all of their events are wanted, or nobody keeps anything. */
+  #parts(query: ListQuery, version: Version): EventListing['parts'] {
+    const { recall, selector, limit } = query
+    if (recall === undefined || selector !== undefined || limit !== undefined) return undefined
+    return repeatable(() => this.#partsAt(query, version, recall))
+  }
+
+  async *#partsAt(
+    query: ListQuery,
+    at: Version,
+    recall: RunsOptions['recall'],
+  ): AsyncGenerator<readonly ListPart[]> {
+    const limit = pieceItemsOf(query)
+    let { after } = query.position
+    for (let more = true; more; ) {
+      const page =
+        this.#storage.listRuns?.(query.scope, { at, after, limit, recall }) ??
+        asRuns(await this.#next(query, at, { after, limit }))
+      yield page.parts.flatMap((part) => inBounds(part, query))
+      after = page.last
+      more = page.more
+    }
+  }
+
   async #next(
     query: ListQuery,
     at: Version,
@@ -218,6 +250,28 @@ function pieceEnd(items: readonly StoredEvent[], from: number, itemsMax: number)
 
 function isOnePiece(items: readonly StoredEvent[], query: ListQuery): boolean {
   return pieceEnd(items, 0, pieceItemsOf(query)) >= items.length
+}
+
+/** A run too long to be printed at once is none. */
+function inBounds(part: ListPart, query: ListQuery): readonly ListPart[] {
+  if (part.known !== undefined) return [part]
+  const { events } = part
+  const parts: ListPart[] = []
+  for (let from = 0; from < events.length; ) {
+    const end = pieceEnd(events, from, pieceItemsOf(query))
+    if (end - from === events.length) return [part]
+    parts.push(withoutRun(events.slice(from, end)))
+    from = end
+  }
+  return parts
+}
+
+function asRuns({ items, more }: EventPage): RunsPage {
+  return { parts: items.length === 0 ? [] : [withoutRun(items)], last: items.at(-1)?.key, more }
+}
+
+function withoutRun(events: readonly StoredEvent[]): ListPart {
+  return { run: undefined, events, count: events.length }
 }
 
 function repeatable<T>(open: () => AsyncGenerator<T>): AsyncIterable<T> {

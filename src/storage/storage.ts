@@ -101,6 +101,46 @@ export interface EventPage {
   readonly remaining: number | undefined
 }
 
+/**
+ * Stands for some neighbouring events just as they are, versions included, and for nothing else ever.
+ * One state after another has the same run until one of its events changes or goes, or another comes
+ * between them.
+ */
+export interface EventRun {
+  /** That has happened: only earlier states have it. */
+  readonly isPast: boolean
+}
+
+/** A stretch of a list, not empty. */
+export type ListPart =
+  /** A run of which the reader has what it needs. */
+  | { readonly known: Buffer; readonly count: number }
+  | {
+      readonly known?: undefined
+      /** Undefined when these are not the whole of a run. */
+      readonly run: EventRun | undefined
+      readonly events: readonly StoredEvent[]
+      readonly count: number
+    }
+
+export interface RunsOptions {
+  /** As with a list. */
+  readonly at: Version
+  readonly after?: EventKey | undefined
+  /** The page ends with the run in which it reaches this many. */
+  readonly limit: number
+  /** What the reader made of a run and kept; its events are then not read. */
+  readonly recall: (run: EventRun) => Buffer | undefined
+}
+
+export interface RunsPage {
+  /** In order, without gaps. */
+  readonly parts: readonly ListPart[]
+  /** Of the last event; undefined when there is none. */
+  readonly last: EventKey | undefined
+  readonly more: boolean
+}
+
 /** One change. `stored.version` is that of the change, for a delete too. */
 export type WatchItem =
   | {
@@ -154,6 +194,12 @@ export interface EventStorage {
   /** Fails with `missing`. */
   get(key: EventKey, options: ReadOptions): Promise<StoredEvent>
   list(scope: EventScope, options: ListOptions): Promise<EventPage>
+
+  /**
+   * The same events as `list` at that version, run by run, for readers who keep what they make of
+   * them. Undefined when that state is not at hand in runs; `list` knows.
+   */
+  listRuns?(scope: EventScope, options: RunsOptions): RunsPage | undefined
 
   /** Fails with `exists` when the key is taken; the error has the event that took it. */
   create(key: EventKey, body: Buffer): Promise<StoredEvent>
