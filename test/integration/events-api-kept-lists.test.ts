@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { describe, test } from 'node:test'
 import { PROTOBUF } from '../../src/codec/representation.ts'
-import { type EventApiUnderTest, startEventApi } from '../support/event-api.ts'
+import { type EventApiUnderTest, withEventApi } from '../support/event-api.ts'
 import { makeEvent } from '../support/event-client.ts'
 
 const EVENTS = 1_800
@@ -15,18 +15,16 @@ const forms = [
 ]
 
 describe('lists out of what is kept of earlier ones', () => {
-  let running: Awaited<ReturnType<typeof startEventApi>>
   let api: EventApiUnderTest
 
-  before(async () => {
+  withEventApi({
     // Few states: what an earlier list has read may be gone before the next.
-    const memoryBounds = { statesMax: 4, stateAgeMsMax: 60_000, stateBytesMax: 1024 * 1024 }
-    running = await startEventApi({ memoryBounds })
-    api = running.api
-    for (const namespace of namespaces) await api.fill(namespace, EVENTS / namespaces.length)
+    options: { memoryBounds: { statesMax: 4, stateAgeMsMax: 60_000, stateBytesMax: 1024 * 1024 } },
+    begin: async (started) => {
+      api = started
+      for (const namespace of namespaces) await api.fill(namespace, EVENTS / namespaces.length)
+    },
   })
-
-  after(() => running[Symbol.asyncDispose]())
 
   /** Every so often a new one, else another note for one that is there, or its end. */
   async function write(n: number): Promise<void> {
