@@ -118,6 +118,14 @@ export function showLimits(limits: RequestLimits, registry: Registry): void {
       for (const kind of KINDS) this.set({ request_kind: kind }, limits.inQueue(kind))
     },
   })
+  new Gauge({
+    name: 'tidings_refusals_waiting',
+    help: 'Requests that are to be answered with 429 as soon as it is their turn.',
+    registers: [registry],
+    collect() {
+      this.set(limits.turningAway)
+    },
+  })
 }
 
 interface TalliedHistogram {

@@ -166,6 +166,28 @@ describe('FairPlaces', () => {
       { numRuns: 300 },
     )
   })
+
+  test('nobody lines up behind one of the same user that has been waiting for long', async () => {
+    let now = 0
+    const places = placesOf({ firstWaitMsMax: 500, clock: { now: () => now } })
+    const [first] = takeAll(places, 'noisy')
+    const results: unknown[] = []
+    const wait = (): void => {
+      void places.wait(one('noisy'), noSignal).then((got) => results.push(typeof got))
+    }
+    wait()
+    now = 499
+    wait()
+    assert.equal(places.waiting, 2)
+    now = 500
+    assert.equal(await places.wait(one('noisy'), noSignal), 'queue-full')
+    // The next in line has come later.
+    leave(first)
+    await settle()
+    assert.deepEqual([places.waiting, results], [1, ['object']])
+    wait()
+    assert.equal(places.waiting, 2)
+  })
 })
 
 type Step =

@@ -8,6 +8,7 @@
  * A request may count as several places. It is let in as soon as one is free, and what it takes too
  * much is missing for those who come after: otherwise small ones would always be there first.
  */
+import { type Clock, monotonicClock } from '../lib/clock.ts'
 
 /**
  * More would give one user alone more of the places, and take fewer users that sit on theirs
@@ -33,6 +34,8 @@ export interface FairPlacesOptions {
   readonly limit: number
   /** Requests that may wait for a place; of one user, as many as there is room left for others. */
   readonly waitingMax: number
+  /** Nobody lines up behind one of the same user that has been waiting for so long. */
+  readonly firstWaitMsMax?: number
   /**
    * How long one may wait that finds so many waiting. Asked for each: those who came together had
    * better not leave together.
@@ -40,11 +43,13 @@ export interface FairPlacesOptions {
   readonly waitMs: (waiting: number) => number
   /** Hears how long each one that waited has done so, and whether it was given a place. */
   readonly onWaited?: (waitedMs: number, hasPlace: boolean) => void
+  readonly clock?: Clock
 }
 
 /** Gives places to users fairly; those who have to wait are taken in turn, user by user. */
 export class FairPlaces {
   readonly #options: FairPlacesOptions
+  readonly #clock: Clock
   #held = 0
   #entered = 0
   #waiting = 0
@@ -55,6 +60,7 @@ export class FairPlaces {
 
   constructor(options: FairPlacesOptions) {
     this.#options = options
+    this.#clock = options.clock ?? monotonicClock
   }
 
   /** Places taken; beyond the limit by less than the width of one request. */
@@ -91,22 +97,23 @@ export class FairPlaces {
   async wait({ user, width }: Entering, signal: AbortSignal): Promise<Place | RefusalReason> {
     signal.throwIfAborted()
     const sharer = this.#sharerOf(user)
-    if (sharer.waiters.size >= this.#options.waitingMax - this.#waiting) {
+    const since = this.#clock.now()
+    if (this.#isQueueFull(sharer, since)) {
       this.#forgetIfIdle(sharer)
       return 'queue-full'
     }
     const { promise, resolve, reject } = Promise.withResolvers<Place | RefusalReason>()
-    const since = performance.now()
     const leave = (hasPlace: boolean): void => {
       clearTimeout(timer)
       signal.removeEventListener('abort', onAbort)
       this.#waiting -= 1
       sharer.waiters.delete(waiter)
       if (!hasPlace) this.#forgetIfIdle(sharer)
-      this.#options.onWaited?.(performance.now() - since, hasPlace)
+      this.#options.onWaited?.(this.#clock.now() - since, hasPlace)
     }
     const waiter: Waiter = {
       width,
+      since,
       admit: (place) => {
         leave(true)
         resolve(place)
@@ -125,6 +132,14 @@ export class FairPlaces {
     sharer.waiters.add(waiter)
     this.#line(sharer)
     return promise
+  }
+
+  /** Too many wait, or so slowly do they get in that it makes no sense to line up behind them. */
+  #isQueueFull({ waiters }: Sharer, now: number): boolean {
+    if (waiters.size >= this.#options.waitingMax - this.#waiting) return true
+    const { firstWaitMsMax = Number.POSITIVE_INFINITY } = this.#options
+    const [first] = waiters
+    return first !== undefined && now - first.since >= firstWaitMsMax
   }
 
   #mayTake({ held }: Sharer): boolean {
@@ -201,5 +216,6 @@ interface Sharer {
 
 interface Waiter {
   readonly width: number
+  readonly since: number
   readonly admit: (place: Place) => void
 }

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { StatusError } from '../api/status.ts'
 import { attributesOf } from './attributes.ts'
 import { type Entry, type LimitsOptions, RequestLimits } from './limits.ts'
+import { RefusalPace } from './refusal-pace.ts'
 import type { User } from './user.ts'
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
@@ -54,6 +55,7 @@ function fill(limits: RequestLimits, user: User, asked: Asked = {}): Entry[] {
 }
 
 const leave = (entry: Entry): void => entry[Symbol.dispose]()
+const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('RequestLimits', () => {
   test('reads and writes have rooms of their own', () => {
@@ -65,7 +67,7 @@ describe('RequestLimits', () => {
   })
 
   test('a request that waits in vain is answered with 429 and a time to come back', async (context) => {
-    context.mock.timers.enable({ apis: ['setTimeout'] })
+    context.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
     const seen = new Set<number | undefined>()
     for (const random of [0, 0.3, 0.6, 0.99]) {
       const refused: unknown[] = []
@@ -77,6 +79,9 @@ describe('RequestLimits', () => {
       const waiting = enter(limits, ada)
       assert.equal(limits.inQueue('readOnly'), 1)
       context.mock.timers.tick(2000)
+      await settle()
+      assert.deepEqual([limits.inQueue('readOnly'), limits.turningAway], [0, 1])
+      context.mock.timers.tick(20)
       await assert.rejects(Promise.resolve(waiting), (error) => {
         assert.ok(error instanceof StatusError)
         assert.equal(error.code, 429)
@@ -87,6 +92,51 @@ describe('RequestLimits', () => {
       assert.deepEqual(refused, [['readOnly', 'time-out']])
     }
     assert.deepEqual([...seen], [1, 2, 3, 4])
+  })
+
+  test('one that is to be refused is let in if there is room when its turn comes, unless it is old', async (context) => {
+    context.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+    for (const [ageMs, isLetIn] of [
+      [4999, true],
+      [5000, false],
+    ] as const) {
+      let now = 0
+      const refused: unknown[] = []
+      const limits = limitsOf({
+        clock: { now: () => now },
+        observer: { waited: () => {}, refused: (...what) => refused.push(what) },
+      })
+      const entries = fill(limits, ada)
+      const waiting = Promise.resolve(enter(limits, ada))
+      context.mock.timers.tick(2000)
+      await settle()
+      for (const entry of entries) leave(entry)
+      now = ageMs
+      context.mock.timers.tick(20)
+      if (isLetIn) leave(await waiting)
+      else await assert.rejects(waiting, StatusError)
+      assert.equal(refused.length, isLetIn ? 0 : 1)
+      assert.deepEqual([limits.inFlight('readOnly'), limits.turningAway], [0, 0])
+    }
+  })
+
+  test('whoever is turned away while busy is told only as others are served', async (context) => {
+    context.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+    const limits = limitsOf({ pace: new RefusalPace({ busyPart: () => 1 }) })
+    fill(limits, ada)
+    let told = 0
+    for (let count = 0; count < 10; count++) {
+      Promise.resolve(enter(limits, ada)).catch(() => {
+        told += 1
+      })
+    }
+    context.mock.timers.tick(2000)
+    await settle()
+    assert.deepEqual([limits.turningAway, told], [10, 0])
+    for (let count = 0; count < 12; count++) leave(await enter(limits, bob))
+    context.mock.timers.tick(20)
+    await settle()
+    assert.deepEqual([limits.turningAway, told], [7, 3])
   })
 
   test('one who waits is let in when somebody leaves', async () => {

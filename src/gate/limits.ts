@@ -5,20 +5,24 @@
 import { coreFieldNames, eventFieldNames, parseFieldSelector } from '../api/field-selector.ts'
 import { type StatusError, tooManyRequests } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
+import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Attributes } from './attributes.ts'
-import { FairPlaces, type Place, type RefusalReason } from './fair-places.ts'
+import { type Entering, FairPlaces, type Place, type RefusalReason } from './fair-places.ts'
+import { RefusalPace } from './refusal-pace.ts'
 import { isMaster, type User } from './user.ts'
 import { WatchPlaces, type WatchRefusal } from './watch-places.ts'
 
 /**
  * How long a request may wait for a place: at least so long, longer the more there are, and up to
- * half as long again. Waiting is what slows a client down: one that is told no at once has its next
- * request ready, and telling it no costs a good part of what serving it would. So no more than about
- * 500 a second are told, however many come.
+ * half as long again. Those who came together had better not leave together.
  */
 const WAIT_MS_MIN = 1000
-const WAIT_MS_PER_WAITING = 2
+const WAIT_MS_PER_WAITING = 1
 const WAIT_STEPS = 10
+/** Whoever would have to wait longer than this had better not begin. */
+const FIRST_WAIT_MS_MAX = 4000
+/** One that is to be refused and has not been told yet is let in all the same, up to this age. */
+const LATE_MS = 5000
 /** Requests of each kind that may wait. Each holds its headers and its stream, and no body. */
 const WAITING_MAX = 4000
 /** Room that is kept for masters, on top of what everybody shares, as a part of that. */
@@ -55,6 +59,8 @@ export interface LimitsOptions {
   readonly observer?: LimitsObserver
   /** From 0 up to 1. */
   readonly random?: () => number
+  readonly clock?: Clock
+  readonly pace?: RefusalPace
 }
 
 /** A request that asks to be let in. */
@@ -83,11 +89,15 @@ export class RequestLimits implements Limits {
   readonly #watches: WatchPlaces
   readonly #observer: LimitsObserver | undefined
   readonly #random: () => number
+  readonly #clock: Clock
+  readonly #pace: RefusalPace
 
   constructor(options: LimitsOptions) {
-    const { observer, random = Math.random } = options
+    const { observer, random = Math.random, clock = monotonicClock } = options
     this.#observer = observer
     this.#random = random
+    this.#clock = clock
+    this.#pace = options.pace ?? new RefusalPace()
     this.#rooms = {
       readOnly: this.#room('readOnly', bound(options.requestsInFlight)),
       mutating: this.#room('mutating', bound(options.mutatingRequestsInFlight)),
@@ -106,6 +116,11 @@ export class RequestLimits implements Limits {
     return this.#rooms[kind].shared.waiting
   }
 
+  /** Requests that are to be turned away, and have not been told yet. */
+  get turningAway(): number {
+    return this.#pace.held
+  }
+
   get watching(): number {
     return this.#watches.held
   }
@@ -119,23 +134,38 @@ export class RequestLimits implements Limits {
     const entering = { user: user.name, width: widthOf(entrant) }
     const place =
       shared.tryEnter(entering) ?? (isMaster(user) ? forMasters.tryEnter(entering) : undefined)
-    if (place !== undefined) return entry(place, watch)
-    return this.#entryOf(shared.wait(entering, entrant.request.signal), kind, watch)
+    if (place !== undefined) return this.#entry(place, watch)
+    return this.#wait(entering, { kind, watch, signal: entrant.request.signal })
   }
 
-  async #entryOf(
-    waiting: Promise<Place | RefusalReason>,
-    kind: RequestKind,
-    watch: Place | undefined,
-  ): Promise<Entry> {
+  async #wait(entering: Entering, { kind, watch, signal }: Waiting): Promise<Entry> {
+    const { shared } = this.#rooms[kind]
+    const since = this.#clock.now()
     try {
-      const place = await waiting
-      if (typeof place !== 'string') return entry(place, watch)
+      const place = await shared.wait(entering, signal)
+      if (typeof place !== 'string') return this.#entry(place, watch)
+      await this.#pace.turn(signal)
+      // By now the crowd may be gone.
+      const isLate = this.#clock.now() - since >= LATE_MS
+      const lastPlace = isLate ? undefined : shared.tryEnter(entering)
+      if (lastPlace !== undefined) return this.#entry(lastPlace, watch)
       this.#observer?.refused(kind, place)
       throw this.#oneOf(REFUSALS)
     } catch (error) {
       watch?.[Symbol.dispose]()
       throw error
+    }
+  }
+
+  #entry(place: Place, watch: Place | undefined): Entry {
+    const leave = (): void => place[Symbol.dispose]()
+    return {
+      settle: leave,
+      [Symbol.dispose]: () => {
+        this.#pace.served()
+        leave()
+        watch?.[Symbol.dispose]()
+      },
     }
   }
 
@@ -159,7 +189,9 @@ export class RequestLimits implements Limits {
       shared: new FairPlaces({
         limit,
         waitingMax: WAITING_MAX,
+        firstWaitMsMax: FIRST_WAIT_MS_MAX,
         waitMs,
+        clock: this.#clock,
         onWaited: (waitedMs, hasPlace) => this.#observer?.waited(kind, waitedMs, hasPlace),
       }),
       forMasters: new FairPlaces({
@@ -182,6 +214,12 @@ const WATCH_REFUSALS: Readonly<Record<WatchRefusal, readonly StatusError[]>> = {
   'user-watches-full': RETRY_WATCH_SECONDS.map((seconds) =>
     tooManyRequests('this user has all the watches it may have on this replica', seconds),
   ),
+}
+
+interface Waiting {
+  readonly kind: RequestKind
+  readonly watch: Place | undefined
+  readonly signal: AbortSignal
 }
 
 interface Room {
@@ -231,17 +269,6 @@ function isFromVersion(query: URLSearchParams): boolean {
 
 function bound(limit: number): number {
   return limit === 0 ? Number.POSITIVE_INFINITY : limit
-}
-
-function entry(place: Place, watch: Place | undefined): Entry {
-  const leave = (): void => place[Symbol.dispose]()
-  return {
-    settle: leave,
-    [Symbol.dispose]: () => {
-      leave()
-      watch?.[Symbol.dispose]()
-    },
-  }
 }
 
 const UNCOUNTED: Entry = { settle: () => {}, [Symbol.dispose]: () => {} }

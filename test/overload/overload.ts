@@ -1,8 +1,39 @@
 import { GET, HealthProbe, LIST, LimitedServer, WRITE } from '../support/limited-server.ts'
-import { type LoadOrder, type LoadResult, runLoads } from '../support/request-load.ts'
+import {
+  type LoadOrder,
+  type LoadRequest,
+  type LoadResult,
+  runLoads,
+} from '../support/request-load.ts'
+
+const FACTOR = 10
+
+/** How a crowd of clients asks for too much. */
+export interface Crowd {
+  readonly name: string
+  readonly protocol?: 'http1'
+  readonly users: readonly string[]
+  readonly requests: readonly LoadRequest[]
+  /** On HTTP/2 each has a hundred streams. */
+  readonly connections: number
+}
 
 const USERS = ['ada', 'bob', 'eve', 'joe', 'kim']
-const FACTOR = 10
+const MIXED = { users: USERS, requests: [WRITE, LIST, WRITE, GET] }
+
+/** All that come can wait for a place. */
+export const WAITING: Crowd = { name: '2,000 streams', connections: 20, ...MIXED }
+/** More come than can wait: up to a third of these. */
+export const PAST_WAITING: Crowd = { name: '10,000 streams', connections: 100, ...MIXED }
+/** Of one user and one kind, half as many can wait as of all. */
+export const PAST_WAITING_HTTP1: Crowd = {
+  name: '3,000 connections of HTTP/1.1',
+  protocol: 'http1',
+  users: ['ada'],
+  requests: [LIST, GET],
+  connections: 3000,
+}
+
 const WARM_MS = 2000
 const PEAK_MS = 3000
 /** What it can do is the best of these. */
@@ -12,6 +43,7 @@ const MIB = 1024 * 1024
 
 /** What an overloaded server did, beside what it can do. */
 export interface OverloadReport {
+  readonly crowd: string
   /** Requests a second that it serves when it is given as many as it can take. */
   readonly peakPerSecond: number
   readonly offeredPerSecond: number
@@ -28,25 +60,30 @@ export interface OverloadReport {
   readonly result: LoadResult
 }
 
-/** Offers ten times of what the server can do for as long as this, on schedule, to five users. */
-export async function overload(ms: number): Promise<OverloadReport> {
-  await using limited = await LimitedServer.start(USERS)
+/** Offers ten times of what the server can do for as long as this, on schedule. */
+export async function overload(ms: number, crowd: Crowd): Promise<OverloadReport> {
+  await using limited = await LimitedServer.start(crowd.users)
   const { server } = limited
   const common = {
     port: server.port,
     ca: server.ca,
-    tokens: USERS,
+    tokens: crowd.users,
     deadlineMs: 15_000,
+    ...(crowd.protocol === undefined ? {} : { protocol: crowd.protocol }),
   }
   const measure = (
     order: Omit<LoadOrder, keyof typeof common | 'requests'>,
-    requests = [WRITE, LIST, WRITE, GET],
+    requests = crowd.requests,
   ): Promise<Measured> => measured(limited, { ...common, requests, ...order })
-  await measure({ id: 'fill', connections: 5, concurrency: 50, ms: WARM_MS }, [WRITE])
-  await measure({ id: 'warm', connections: 5, concurrency: 100, ms: WARM_MS })
+  const some = (concurrency: number): { connections: number; concurrency: number } => ({
+    connections: crowd.protocol === 'http1' ? concurrency : 5,
+    concurrency,
+  })
+  await measure({ id: 'fill', ...some(50), ms: WARM_MS }, [WRITE])
+  await measure({ id: 'warm', ...some(100), ms: WARM_MS })
   const peaks: Measured[] = []
   for (const concurrency of PEAK_CONCURRENCY) {
-    peaks.push(await measure({ id: 'peak', connections: 5, concurrency, ms: PEAK_MS }))
+    peaks.push(await measure({ id: 'peak', ...some(concurrency), ms: PEAK_MS }))
   }
   const peak = peaks.reduce((a, b) => (a.fairPerSecond > b.fairPerSecond ? a : b))
   const peakPerSecond = peak.result.ok / peak.result.seconds
@@ -59,12 +96,14 @@ export async function overload(ms: number): Promise<OverloadReport> {
   }, MEMORY_LOOK_MS)
   const probe = new HealthProbe(server)
   const offeredPerSecond = FACTOR * peakPerSecond
-  const over = await measure({ id: 'over', connections: 20, perSecond: offeredPerSecond, ms })
+  const { connections } = crowd
+  const over = await measure({ id: 'over', connections, perSecond: offeredPerSecond, ms })
   const health = await probe.stop()
   clearInterval(look)
-  const third = Math.floor(memory.length / 3)
+  const quarter = Math.floor(memory.length / 4)
   const goodputPerSecond = over.result.ok / over.result.seconds
   return {
+    crowd: crowd.name,
     peakPerSecond,
     offeredPerSecond,
     goodputPerSecond,
@@ -73,8 +112,9 @@ export async function overload(ms: number): Promise<OverloadReport> {
     health,
     slowness: over.slowness,
     memoryMib: {
-      early: median(memory.slice(0, third)) / MIB,
-      late: median(memory.slice(-third)) / MIB,
+      // When all have come: each request under way takes its memory.
+      early: median(memory.slice(quarter, 2 * quarter)) / MIB,
+      late: median(memory.slice(-quarter)) / MIB,
     },
     isSameProcess: server.process.exitCode === null && server.process.signalCode === null,
     result: over.result,

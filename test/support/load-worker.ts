@@ -1,13 +1,10 @@
 /**
  * Puts load on a server from a thread of its own, so that whoever measures beside it is not held up.
- * Over HTTP/2, as API clients do.
  */
-import http2 from 'node:http2'
 import { parentPort, workerData } from 'node:worker_threads'
+import { type LoadConnection, openAll, openHttp1, openHttp2 } from './load-connection.ts'
 import type { LoadOrder, LoadResult } from './request-load.ts'
 
-/** How many requests a client may have open on one connection. */
-const STREAMS_MAX = 100
 const TICK_MS = 2
 const NAMES_DEFAULT = 200
 
@@ -21,27 +18,21 @@ let isLast = false
 let serial = 0
 
 interface Connection {
-  readonly session: http2.ClientHttp2Session
+  readonly wire: LoadConnection
   readonly token: string
   open: number
 }
 
-const connections: Connection[] = Array.from({ length: order.connections }, connect)
-await Promise.all(
-  connections.map(({ session }) => new Promise((done) => session.once('remoteSettings', done))),
+const open = order.protocol === 'http1' ? openHttp1 : openHttp2
+const connections: Connection[] = (await openAll(order.connections, () => open(order, note))).map(
+  (wire, at) => ({ wire, token: order.tokens[at % order.tokens.length] ?? '', open: 0 }),
 )
+const free = [...connections]
 parentPort?.postMessage('ready')
 await new Promise((go) => parentPort?.once('message', go))
 const startedAt = performance.now()
 if (order.perSecond === undefined) closedLoop(order.concurrency ?? 1)
 else openLoop(order.perSecond)
-
-function connect(_: unknown, at: number): Connection {
-  const session = http2.connect(`https://127.0.0.1:${order.port}`, { ca: order.ca })
-  session.on('error', (error) => note(`connection: ${error.message}`))
-  session.on('goaway', (code) => note(`goaway ${code}`))
-  return { session, token: order.tokens[at % order.tokens.length] ?? '', open: 0 }
-}
 
 /** As many as are asked for under way at all times. */
 function closedLoop(concurrency: number): void {
@@ -79,13 +70,22 @@ function endIfDone(): void {
   if (isLast && connections.every(({ open }) => open === 0)) end()
 }
 
+/** One after the other, of those that can take a request. */
 function freeConnection(): Connection | undefined {
-  for (let tried = 0; tried < connections.length; tried++) {
-    serial += 1
-    const connection = connections[serial % connections.length]
-    if (connection !== undefined && connection.open < STREAMS_MAX) return connection
-  }
-  return undefined
+  serial += 1
+  return free[serial % free.length]
+}
+
+function take(connection: Connection): void {
+  connection.open += 1
+  if (connection.open < connection.wire.openMax) return
+  const last = free.pop()
+  if (last !== undefined && last !== connection) free[free.indexOf(connection)] = last
+}
+
+function giveBack(connection: Connection): void {
+  if (connection.open === connection.wire.openMax) free.push(connection)
+  connection.open -= 1
 }
 
 function send(connection: Connection, done: () => void): void {
@@ -96,31 +96,22 @@ function send(connection: Connection, done: () => void): void {
       .replaceAll('NUMBER', String(Math.floor(counts.sent / order.requests.length) % names))
       .replaceAll('UNIQUE', `${order.id}-${counts.sent}`)
   const sentAt = performance.now()
-  connection.open += 1
-  const stream = connection.session.request(
-    {
-      ':method': asked.method,
-      ':path': numbered(asked.path),
+  take(connection)
+  const exchange = {
+    method: asked.method,
+    path: numbered(asked.path),
+    headers: {
       authorization: `Bearer ${connection.token}`,
       ...(asked.body === undefined ? {} : { 'content-type': 'application/json' }),
     },
-    { endStream: asked.body === undefined },
-  )
-  if (asked.body !== undefined) stream.end(numbered(asked.body))
-  let status = 0
-  let retryAfter: string | undefined
-  stream.on('response', (headers) => {
-    status = headers[':status'] ?? 0
-    retryAfter = headers['retry-after']
-  })
-  stream.on('error', (error) => note(error.message))
-  stream.on('close', () => {
-    connection.open -= 1
+    body: asked.body === undefined ? undefined : numbered(asked.body),
+  }
+  connection.wire.ask(exchange, (status, retryAfter) => {
+    giveBack(connection)
     if (!isOver) count(status, retryAfter, performance.now() - sentAt)
     done()
     endIfDone()
   })
-  stream.resume()
 }
 
 function count(status: number, retryAfter: string | undefined, ms: number): void {
@@ -152,5 +143,5 @@ function end(): void {
     others: Object.fromEntries(others),
   }
   parentPort?.postMessage(result)
-  for (const { session } of connections) session.destroy()
+  for (const { wire } of connections) wire.destroy()
 }

@@ -10,6 +10,8 @@ export interface LoadOrder {
   /** One for each connection, in turn. */
   readonly tokens: readonly string[]
   readonly connections: number
+  /** HTTP/2 unless it says otherwise, as API clients do; HTTP/1.1 has one request on each. */
+  readonly protocol?: 'http1'
   readonly perSecond?: number
   readonly concurrency?: number
   readonly ms: number
