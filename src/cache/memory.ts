@@ -262,6 +262,7 @@ export class EventMemory {
 }
 
 export function compareText(text: string, other: string): number {
-  if (text === other) return 0
-  return text < other ? -1 : 1
+  // Most often one comes before the other; and either question reads all that the two have in common.
+  if (text < other) return -1
+  return text === other ? 0 : 1
 }

@@ -236,8 +236,12 @@ export class Reflector {
     const { memory } = this.#options
     this.#received++
     if (item.type === 'put') {
-      const previous = memory.put(item.stored)
-      return { type: 'put', stored: item.stored, previous: previous && copied(previous) }
+      const { stored } = item
+      const previous = memory.put(stored)
+      // Without its fields, which are most of what it takes: memory has taken what it needs of them,
+      // and whoever selects by them reads them again.
+      const kept = withVersion(stored, stored.version)
+      return { type: 'put', stored: kept, previous: previous && copied(previous) }
     }
     const last = memory.delete(item.key)
     return last && { type: 'delete', stored: withVersion(copied(last), item.version) }

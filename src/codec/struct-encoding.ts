@@ -13,10 +13,10 @@ export class StructEncoder {
   /** Compact JSON. What the table prints for members that are not set is printed. */
   text(source: JsonObject): string {
     let text = '{'
-    for (const { name, lead, unset, print } of this.#members) {
+    for (const { name, first, next, unset, print } of this.#members) {
       const value = source[name]
       const printed = value === undefined ? unset : print(value)
-      if (printed !== '') text += text === '{' ? lead + printed : `,${lead}${printed}`
+      if (printed !== '') text += (text === '{' ? first : next) + printed
     }
     return `${text}}`
   }
@@ -24,8 +24,9 @@ export class StructEncoder {
 
 interface Member {
   readonly name: string
-  /** What stands before the value. */
-  readonly lead: string
+  /** What stands before the value of the first member that is printed, and of any after it. */
+  readonly first: string
+  readonly next: string
   /** What is printed instead of a value that is not set; nothing, then not the name either. */
   readonly unset: string
   readonly print: (value: Json) => string
@@ -33,7 +34,8 @@ interface Member {
 
 function member(field: Field): Member {
   const { name, type, whenUnset = '' } = field
-  return { name, lead: `"${name}":`, unset: whenUnset, print: printerOf(type) }
+  const first = `"${name}":`
+  return { name, first, next: `,${first}`, unset: whenUnset, print: printerOf(type) }
 }
 
 function printerOf(type: FieldType): (value: Json) => string {

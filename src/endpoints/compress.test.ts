@@ -96,7 +96,10 @@ describe('compressed', () => {
     }
     const { body } = await compressed(asking('gzip'), answer(failing()))
     await assert.rejects(read(body), /cut off/)
-    await assert.rejects(compressed(asking('gzip'), answer(failingAtOnce())), /before it began/)
+    await assert.rejects(
+      async () => compressed(asking('gzip'), answer(failingAtOnce())),
+      /before it began/,
+    )
   })
 
   // biome-ignore lint/correctness/useYield: it fails before there is anything to yield

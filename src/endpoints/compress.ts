@@ -1,7 +1,7 @@
 import { pipeline, Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { constants, createGzip, gzip } from 'node:zlib'
-import type { Chunk, Request, Response } from '../http/exchange.ts'
+import { type Chunk, isStream, type Request, type Response } from '../http/exchange.ts'
 
 /** Below this a client gains less from a smaller answer than it waits for it. */
 export const compressBytesMin: number = 128 * 1024
@@ -15,13 +15,15 @@ const gzipWhole = promisify<Chunk, typeof options, Buffer>(gzip)
  * The same answer, gzipped if the client takes that and it is long. Compressing happens on other
  * threads, as fast as the client reads. A watch is left alone: its frames must not wait for more.
  */
-export async function compressed(request: Request, response: Response): Promise<Response> {
+export function compressed(request: Request, response: Response): Response | Promise<Response> {
   if (response.longRunning === true || !takesGzip(request)) return response
   const { body } = response
-  if (typeof body === 'string' || body instanceof Uint8Array) {
-    if (Buffer.byteLength(body) <= compressBytesMin) return response
-    return asGzip(response, await gzipWhole(body, options))
-  }
+  if (isStream(body)) return compressedStream(response, body)
+  if (Buffer.byteLength(body) <= compressBytesMin) return response
+  return gzipWhole(body, options).then((whole) => asGzip(response, whole))
+}
+
+async function compressedStream(response: Response, body: AsyncIterable<Chunk>): Promise<Response> {
   const start = await readStart(body)
   if (start.rest === undefined) return { ...response, body: Buffer.concat(start.chunks) }
   return asGzip(response, gzipped(resumed(start.chunks, start.rest)))

@@ -21,7 +21,7 @@ export function createEvent(api: EventApi): Endpoint<EventCollection> {
     await afterReading(body.bytes)
     const created = await withWarnings(
       () => warnings,
-      async () =>
+      () =>
         registry.create(namespace, placedIn(namespace, event), {
           isDryRun,
           admit: admitOnce(api, caller),

@@ -44,6 +44,12 @@ export function discoveryService(options: DiscoveryOptions): Service {
       [versionPath(group), onlyGet(answering(resourceList(group)))],
     ]),
   ])
+  // Every request comes by here: what paths are held against is printed once.
+  const corePrefix = `${CORE_PATH}/`
+  const prefixes = groups.map((group) => ({
+    ofGroup: `${groupPath(group)}/`,
+    ofVersion: `${versionPath(group)}/`,
+  }))
   const root = rootHandler([...documents.keys(), ...options.otherPaths])
   return {
     name: 'discovery',
@@ -52,10 +58,10 @@ export function discoveryService(options: DiscoveryOptions): Service {
       if (path === '/') return root
       const document = documents.get(path.endsWith('/') ? path.slice(0, -1) : path)
       if (document !== undefined) return document
-      if (path.startsWith(`${CORE_PATH}/`)) return undefined
+      if (path.startsWith(corePrefix)) return undefined
       if (path.startsWith('/api/')) return unknown
-      const group = groups.find((one) => path.startsWith(`${groupPath(one)}/`))
-      if (group === undefined || path.startsWith(`${versionPath(group)}/`)) return undefined
+      const group = prefixes.find(({ ofGroup }) => path.startsWith(ofGroup))
+      if (group === undefined || path.startsWith(group.ofVersion)) return undefined
       return unknown
     },
   }

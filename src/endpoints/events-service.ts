@@ -105,7 +105,7 @@ function endpointsOf(api: EventApi): Endpoint {
     PATCH: inTime(patchEvent(api)),
     DELETE: inTime(deleteEvent(api)),
   }
-  return async (request, path, caller) => {
+  return (request, path, caller) => {
     if (path.isWatchPath) return methodOf(watchPaths, request)(request, path, caller)
     switch (path.kind) {
       case 'everything':

@@ -37,7 +37,9 @@ test('sent events: after a long body others have their turn, after a short one n
     const turn = new Promise<void>((resolve) => {
       setImmediate(() => resolve(void order.push('turn')))
     })
-    await Promise.all([turn, afterReading(Buffer.alloc(length)).then(() => order.push('read'))])
+    await afterReading(Buffer.alloc(length))
+    order.push('read')
+    await turn
     assert.deepEqual(order, expected)
   }
 })

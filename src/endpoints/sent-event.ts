@@ -39,12 +39,15 @@ export interface SentBody {
 
 export async function receiveBody(request: Request): Promise<SentBody> {
   const mediaType = bodyMediaType(request)
-  return { mediaType, bytes: await receiveBytes(request) }
+  return { mediaType, bytes: withinLength(await request.body()) }
 }
 
 /** Of an event, or of what changes or deletes one. Throws a 413 rather than read what is too large. */
 export async function receiveBytes(request: Request): Promise<Buffer> {
-  const bytes = await request.body()
+  return withinLength(await request.body())
+}
+
+function withinLength(bytes: Buffer): Buffer {
   if (bytes.length <= BODY_BYTES_MAX) return bytes
   throw entityTooLarge(`limit is ${BODY_BYTES_MAX}`, undefined)
 }
@@ -53,8 +56,8 @@ export async function receiveBytes(request: Request): Promise<Buffer> {
  * Waits for a turn of its own when a body is so long that reading it took a while: what comes next
  * takes as long again, and others wait too.
  */
-export async function afterReading(bytes: Buffer): Promise<void> {
-  if (bytes.length > LONG_BYTES) await setImmediate()
+export function afterReading(bytes: Buffer): Promise<void> | undefined {
+  return bytes.length > LONG_BYTES ? setImmediate() : undefined
 }
 
 export function readSentEvent(

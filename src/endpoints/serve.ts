@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { performance } from 'node:perf_hooks'
 import { entityTooLarge, internalError, StatusError, unavailable } from '../api/status.ts'
 import { type Attributes, attributesOf } from '../gate/attributes.ts'
 import type { Auditor } from '../gate/auditor.ts'
@@ -76,7 +77,8 @@ export function serve(options: ServeOptions): Handler {
     const isLong = response.longRunning === true
     if (isLong) observer.begun(attributes)
     return {
-      ...withStandardHeaders(response, auditId),
+      ...response,
+      headers: standardHeaders(response, auditId),
       onEnd: (sent) => {
         onEnd?.(sent)
         observer.ended(attributes, sent, { ms: performance.now() - startedAt, isLong })
@@ -118,10 +120,9 @@ function keeping(entry: Entry, response: Response): Response {
 
 /** The answer to a request whose handler took too long; the handler's own comes too late. */
 export function lateResponse(request: Request, audit?: Auditor): Response {
-  return withStandardHeaders(
-    statusResponse(request, lateError(request)),
-    audit?.idOf(request) ?? auditIdOf(request),
-  )
+  const response = statusResponse(request, lateError(request))
+  const auditId = audit?.idOf(request) ?? auditIdOf(request)
+  return { ...response, headers: standardHeaders(response, auditId) }
 }
 
 function recordOf(
@@ -189,11 +190,8 @@ function isProbe(path: string): boolean {
   return /^\/(readyz|livez|healthz|metrics)/.test(path)
 }
 
-function withStandardHeaders(response: Response, auditId: string): Response {
-  return {
-    ...response,
-    headers: { 'audit-id': auditId, 'cache-control': 'no-cache, private', ...response.headers },
-  }
+function standardHeaders({ headers }: Response, auditId: string): Response['headers'] {
+  return { 'audit-id': auditId, 'cache-control': 'no-cache, private', ...headers }
 }
 
 /** The caller's own id if it is a sensible one, so that both logs can be held side by side. */

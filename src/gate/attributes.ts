@@ -46,16 +46,22 @@ export function attributesOf(request: Pick<Request, 'method' | 'path' | 'query'>
   const { method, path } = request
   const parts = partsOf(path)
   const isCore = parts[0] === 'api'
-  const [group = '', version = '', ...rest] = isCore ? ['', ...parts.slice(1)] : parts.slice(1)
-  if ((!isCore && parts[0] !== 'apis') || rest.length === 0) {
+  const group = isCore ? '' : partAt(parts, 1)
+  const versionAt = isCore ? 1 : 2
+  const version = partAt(parts, versionAt)
+  let at = versionAt + 1
+  if ((!isCore && parts[0] !== 'apis') || parts.length <= at) {
     return { isResource: false, verb: method.toLowerCase(), path }
   }
-  const isWatchPath = rest[0] === 'watch'
-  if (isWatchPath) rest.shift()
-  const namespace = rest[0] === 'namespaces' ? (rest[1] ?? '') : ''
+  const isWatchPath = parts[at] === 'watch'
+  if (isWatchPath) at += 1
+  const isNamespaced = parts[at] === 'namespaces'
+  const namespace = isNamespaced ? partAt(parts, at + 1) : ''
   // A namespace is an object too, and in itself.
-  if (rest[0] === 'namespaces' && rest.length > 2) rest.splice(0, 2)
-  const [resource = '', inPath = '', subresource = ''] = rest
+  if (isNamespaced && parts.length > at + 2) at += 2
+  const resource = partAt(parts, at)
+  const inPath = partAt(parts, at + 1)
+  const subresource = partAt(parts, at + 2)
   const verb = isWatchPath ? 'watch' : verbOf(request, inPath !== '')
   // Paths that are watches by themselves are about all objects, whatever is selected among them.
   const isSelection = inPath === '' && !isWatchPath && (verb === 'list' || verb === 'watch')
@@ -70,6 +76,10 @@ function partsOf(path: string): string[] {
   while (from < to && path[from] === '/') from++
   while (to > from && path[to - 1] === '/') to--
   return path.slice(from, to).split('/')
+}
+
+function partAt(parts: readonly string[], at: number): string {
+  return parts[at] ?? ''
 }
 
 function verbOf({ method, query }: Pick<Request, 'method' | 'query'>, isNamed: boolean): string {

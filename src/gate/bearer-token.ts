@@ -22,7 +22,8 @@ export function bearerTokens(known: readonly TokenUsers[]): Authenticator {
       const token = bearerToken(request)
       if (token === undefined) return undefined
       for (const tokens of known) {
-        const user = await tokens.userOf(token, request.peer.address)
+        const found = tokens.userOf(token, request.peer.address)
+        const user = found instanceof Promise ? await found : found
         if (user !== undefined) return authenticated(user)
       }
       throw new NotIdentified('bad-token')

@@ -2,7 +2,7 @@ import { forbidden, StatusError, unavailable } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import type { Attributes } from './attributes.ts'
 import { isFromHost } from './host.ts'
-import { impersonationOf } from './impersonation.ts'
+import { type Impersonation, impersonationOf } from './impersonation.ts'
 import { NotIdentified } from './refusal.ts'
 import { ANONYMOUS, HOST, type User } from './user.ts'
 
@@ -96,7 +96,9 @@ export class Gate {
     const isOpen = !attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true
     const shown = (await this.#identify(request)) ?? this.#stranger(request, access, isOpen)
     trail?.identified(shown)
-    const user = await this.#actingAs(shown, request, trail)
+    const impersonation = impersonationOf(request)
+    const user =
+      impersonation === undefined ? shown : await this.#actingAs(shown, impersonation, trail)
     const caller = this.#caller(user, shown)
     if (user === HOST || isOpen || (access.isOpenToHostUsers === true && isFromHost(request))) {
       trail?.decided('allow', '')
@@ -133,10 +135,8 @@ export class Gate {
     throw new NotIdentified('no-credentials')
   }
 
-  /** As whom the request is to be done: the one who sent it, or the one it names instead. */
-  async #actingAs(user: User, request: Request, trail?: Trail): Promise<User> {
-    const impersonation = impersonationOf(request)
-    if (impersonation === undefined) return user
+  /** The one whom a request names instead of the one who sent it. */
+  async #actingAs(user: User, impersonation: Impersonation, trail?: Trail): Promise<User> {
     for (const need of impersonation.needs) {
       // Nobody is asked on behalf of those who may send as many of these as they like.
       if (user === ANONYMOUS || user === HOST) throw forbidden(user.name, need)

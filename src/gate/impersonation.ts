@@ -30,7 +30,7 @@ export interface Impersonation {
 
 /** Undefined when there are no such headers. Throws a 400 for some that mean nothing. */
 export function impersonationOf(request: Request): Impersonation | undefined {
-  const names = Object.keys(request.headers).filter((name) => name.startsWith(PREFIX))
+  const names = namesOf(request)
   if (names.length === 0) return undefined
   const asked = readHeaders(request, names)
   const { user, groups, uid, extra } = asked
@@ -39,6 +39,12 @@ export function impersonationOf(request: Request): Impersonation | undefined {
     throw badRequest(`${USER} is missing: other such headers need a user to go with`)
   }
   return { user: impersonated(asked), needs: needsOf(asked, request.path) }
+}
+
+function namesOf({ headers }: Request): readonly string[] {
+  const names: string[] = []
+  for (const name in headers) if (name.startsWith(PREFIX)) names.push(name)
+  return names
 }
 
 interface Asked {

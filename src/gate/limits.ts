@@ -23,6 +23,8 @@ const WAIT_STEPS = 10
 const FIRST_WAIT_MS_MAX = 4000
 /** One that is to be refused and has not been told yet is let in all the same, up to this age. */
 const LATE_MS = 5000
+/** Node keeps a list for each length of time there is a timer of: with few of them timers are cheap. */
+const WAIT_ROUND_MS = 100
 /** Requests of each kind that may wait. Each holds its headers and its stream, and no body. */
 const WAITING_MAX = 4000
 /** Room that is kept for masters, on top of what everybody shares, as a part of that. */
@@ -183,7 +185,8 @@ export class RequestLimits implements Limits {
   #room(kind: RequestKind, limit: number): Room {
     const waitMs = (waiting: number): number => {
       const ms = WAIT_MS_MIN + waiting * WAIT_MS_PER_WAITING
-      return ms * (1 + Math.floor(this.#random() * WAIT_STEPS) / (2 * WAIT_STEPS))
+      const spread = ms * (1 + Math.floor(this.#random() * WAIT_STEPS) / (2 * WAIT_STEPS))
+      return Math.ceil(spread / WAIT_ROUND_MS) * WAIT_ROUND_MS
     }
     return {
       shared: new FairPlaces({

@@ -31,11 +31,11 @@ export function healthPaths(options: HealthOptions): (path: string) => Handler |
   const probes = new Map(options.probes.map((probe) => [probe.name, probe]))
   const aggregates = new Map(options.probes.map((probe) => [probe, aggregate(probe, options)]))
   return (path) => {
-    const [, endpoint = '', name] = /^\/([^/]+)(?:\/(.*))?$/s.exec(path) ?? []
-    const probe = probes.get(endpoint)
+    const slash = path.indexOf('/', 1)
+    const probe = probes.get(slash === -1 ? path.slice(1) : path.slice(1, slash))
     if (probe === undefined) return undefined
-    if (name === undefined) return aggregates.get(probe)
-    const check = probe.find(name)
+    if (slash === -1) return aggregates.get(probe)
+    const check = probe.find(path.slice(slash + 1))
     return check === undefined ? undefined : single(check)
   }
 }

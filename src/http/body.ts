@@ -5,42 +5,53 @@ import type { Wire } from './wire.ts'
  * Collects a request body up to a limit. A length announced beyond it is refused unread, and
  * nothing is read past it: what a client goes on sending after that is the wire's to drop.
  */
-export function readBody(wire: Wire, signal: AbortSignal, bytesMax: number): Promise<Buffer> {
-  if (Number(wire.headers['content-length'] ?? 0) > bytesMax)
-    return Promise.reject(tooLarge(bytesMax))
-  if (signal.aborted) return Promise.reject(signal.reason)
+export function readBody(wire: Wire, bytesMax: number): ReadBody {
+  if (Number(wire.headers['content-length'] ?? 0) > bytesMax) {
+    return { bytes: Promise.reject(tooLarge(bytesMax)), abort: () => {} }
+  }
   if (wire.headers['expect']?.toLowerCase() === '100-continue') wire.sendContinue()
 
   const { input } = wire
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = []
-    let length = 0
+  const { promise: bytes, resolve, reject } = Promise.withResolvers<Buffer>()
+  const chunks: Buffer[] = []
+  let length = 0
+  let isOver = false
 
-    const onData = (chunk: Buffer): void => {
-      length += chunk.length
-      if (length > bytesMax) finish(() => reject(tooLarge(bytesMax)))
-      else chunks.push(chunk)
+  const onData = (chunk: Buffer): void => {
+    length += chunk.length
+    if (length > bytesMax) abort(tooLarge(bytesMax))
+    else chunks.push(chunk)
+  }
+  const onEnd = (): void => {
+    if (!wire.isBodyWhole()) onClose()
+    else {
+      leave()
+      resolve(only(chunks, length))
     }
-    const onEnd = (): void => {
-      if (wire.isBodyWhole()) finish(() => resolve(only(chunks, length)))
-      else onClose()
-    }
-    const onClose = (): void =>
-      finish(() =>
-        reject(new ExchangeError('gone', 'the client left before its body was complete')),
-      )
-    const onAbort = (): void => finish(() => reject(signal.reason))
+  }
+  const onClose = (): void =>
+    abort(new ExchangeError('gone', 'the client left before its body was complete'))
 
-    function finish(settle: () => void): void {
-      input.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
-      signal.removeEventListener('abort', onAbort)
-      input.pause()
-      settle()
-    }
+  function leave(): void {
+    isOver = true
+    input.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
+  }
+  function abort(reason: ExchangeError): void {
+    if (isOver) return
+    leave()
+    input.pause()
+    reject(reason)
+  }
 
-    input.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
-    signal.addEventListener('abort', onAbort)
-  })
+  input.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
+  return { bytes, abort }
+}
+
+/** A body on its way in. */
+export interface ReadBody {
+  readonly bytes: Promise<Buffer>
+  /** What has not come by now is not waited for. Does nothing once all of it has come. */
+  abort(reason: ExchangeError): void
 }
 
 /** Most bodies come in one piece, which needs no copy. */

@@ -1,5 +1,5 @@
 import { Latch } from '../lib/latch.ts'
-import { readBody } from './body.ts'
+import { type ReadBody, readBody } from './body.ts'
 import type { Chunk, Handler, Peer, Request, RequestHeaders, Response } from './exchange.ts'
 import { abandon, ExchangeError, isStream } from './exchange.ts'
 import { type HttpLimits, PATH_BYTES_MAX, QUERY_BYTES_MAX, QUERY_PAIRS_MAX } from './limits.ts'
@@ -36,7 +36,7 @@ export class Conversation implements Request {
   #query: URLSearchParams | undefined
   #controller: AbortController | undefined
   #abortReason: ExchangeError | undefined
-  #body: Promise<Buffer> | undefined
+  #body: ReadBody | undefined
   #isAnswered = false
   #isFinished = false
   #isClosed = false
@@ -87,8 +87,11 @@ export class Conversation implements Request {
   }
 
   body(): Promise<Buffer> {
-    this.#body ??= readBody(this.#wire, this.signal, this.#context.limits.bodyBytesMax)
-    return this.#body
+    if (this.#body === undefined && this.#abortReason !== undefined) {
+      return Promise.reject(this.#abortReason)
+    }
+    this.#body ??= readBody(this.#wire, this.#context.limits.bodyBytesMax)
+    return this.#body.bytes
   }
 
   /** Resolves when the shutdown need not wait for this request: it is over, or a long one. */
@@ -236,6 +239,7 @@ export class Conversation implements Request {
 
   #abort(reason: ExchangeError): void {
     this.#abortReason ??= reason
+    this.#body?.abort(reason)
     this.#controller?.abort(reason)
   }
 }

@@ -96,10 +96,16 @@ export function http2Wire(
     output: stream,
     begin: (status, answerHeaders, connection) => {
       if (!isOpen() || stream.headersSent) return
-      // HTTP/1.1 refuses a line break in a header by itself; HTTP/2 would send it on.
-      for (const [name, value] of Object.entries(answerHeaders)) validateHeaderValue(name, value)
+      // As names and values by turns: of an object Node would make another.
+      const lines = [':status', String(status)]
+      for (const name in answerHeaders) {
+        const value = answerHeaders[name] ?? ''
+        // HTTP/1.1 refuses a line break in a header by itself; HTTP/2 would send it on.
+        validateHeaderValue(name, value)
+        lines.push(name, value)
+      }
       if (connection === 'close') stream.session?.close()
-      stream.respond({ ':status': status, ...answerHeaders })
+      stream.respond(lines)
     },
     write: (chunk, isLent) => {
       if (isLent) return taken(stream, chunk)

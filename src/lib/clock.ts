@@ -1,3 +1,5 @@
+import { performance } from 'node:perf_hooks'
+
 /** The time, as something that can be handed in: tests pass a clock they move by hand. */
 export interface Clock {
   /** Milliseconds since some fixed moment; never goes back. */

@@ -85,6 +85,7 @@ export class EventRegistry {
   readonly #storage: EventStorage
   readonly #group: EventGroup
   readonly #now: () => number
+  readonly #second: { at: number; printed: string } = { at: Number.NaN, printed: '' }
 
   constructor(options: RegistryOptions) {
     this.#storage = options.storage
@@ -276,7 +277,8 @@ export class EventRegistry {
     this.#admit(event, options)
     const key = { namespace, name: event.metadata.name ?? '' }
     try {
-      return await this.#insert(key, encodeEvent(event), options)
+      const body = encodeEvent(event)
+      return await (options.isDryRun ? this.#tryInsert(key, body) : this.#storage.create(key, body))
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
       if (error.kind !== 'exists') {
@@ -286,8 +288,8 @@ export class EventRegistry {
     }
   }
 
-  async #insert(key: EventKey, body: Buffer, { isDryRun }: WriteOptions): Promise<ShownEvent> {
-    if (!isDryRun) return this.#storage.create(key, body)
+  /** All of a create but the writing. */
+  async #tryInsert(key: EventKey, body: Buffer): Promise<ShownEvent> {
     const current = await this.#find(key)
     if (current === undefined) return unwritten(key, body, undefined)
     throw new StorageError({ kind: 'exists', message: 'there is one already', key, current })
@@ -324,7 +326,12 @@ export class EventRegistry {
 
   /** To the second, as such times are printed. */
   #timeNow(): string {
-    return `${new Date(this.#now()).toISOString().slice(0, 19)}Z`
+    const at = Math.floor(this.#now() / 1000)
+    if (at !== this.#second.at) {
+      const printed = `${new Date(at * 1000).toISOString().slice(0, 19)}Z`
+      Object.assign(this.#second, { at, printed })
+    }
+    return this.#second.printed
   }
 
   async #run<T>(work: Promise<T>, attempt?: Attempt): Promise<T> {

@@ -263,12 +263,12 @@ export class GroupCommit {
   }
 
   #answered(batch: readonly Waiting[], outcomes: readonly Outcome[]): void {
-    for (const [index, waiting] of batch.entries()) {
+    batch.forEach((waiting, index) => {
       const outcome = outcomes[index]
       if (outcome !== undefined) waiting.resolve(outcome)
       if (waiting.value !== undefined) this.#isFull = false
       this.#leave(waiting)
-    }
+    })
     this.#options.onCommit?.(batch.length)
   }
 
