@@ -8,7 +8,7 @@ import { EventRemover, removalTurns } from '../registry/event-remover.ts'
 import { EventLister } from '../registry/listing.ts'
 import { EventRegistry } from '../registry/registry.ts'
 import type { Turns } from '../registry/turns.ts'
-import type { EventStorage } from '../storage/storage.ts'
+import type { WatchedStorage } from '../storage/storage.ts'
 import { compressed } from './compress.ts'
 import { createEvent } from './create.ts'
 import { deleteEvent } from './delete.ts'
@@ -25,7 +25,7 @@ import { updateEvent } from './update.ts'
 import { watchEvents } from './watch.ts'
 
 export interface EventsServiceOptions {
-  readonly storage: EventStorage
+  readonly storage: WatchedStorage
   /** Under which they are served. */
   readonly group: EventGroup
   /** How fast events may come; undefined when nobody minds. */
