@@ -10,7 +10,7 @@ import { Retention } from './retention/retention.ts'
 import { Datastore } from './storage/datastore.ts'
 import { EtcdStorage } from './storage/etcd-storage.ts'
 import { StorageMetrics } from './storage/metrics.ts'
-import type { EventStorage } from './storage/storage.ts'
+import type { WatchedStorage } from './storage/storage.ts'
 
 /** Time for a goodbye to an etcd that may be gone: a lease handed back, the last writes. */
 const GOODBYE_MS = 3000
@@ -100,7 +100,7 @@ export class Engine {
   }
 
   /** Where events are kept; not before it has been opened. */
-  get storage(): EventStorage {
+  get storage(): WatchedStorage {
     if (this.#parts === undefined) throw new Error('the engine has not been opened')
     return this.#parts.cached
   }

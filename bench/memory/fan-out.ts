@@ -1,6 +1,7 @@
 import { createHistogram } from 'node:perf_hooks'
 import type { CachedStorage } from '../../src/cache/cached-storage.ts'
 import { type FrameEncoder, framesOf } from '../../src/storage/frames.ts'
+import type { PulledWatch, WatchBatch } from '../../src/storage/storage.ts'
 import { served } from '../../src/storage/stored-form.ts'
 import { objectOf } from './events.ts'
 import type { Figures } from './figures.ts'
@@ -88,16 +89,13 @@ async function round(
     const namespace =
       n < crowd.everywhere ? undefined : objectOf(Math.floor(Math.random() * count)).namespace
     const watch = storage.watch({ namespace }, { from: version, signal })
-    const consume = async () => {
-      for await (const batch of watch) {
-        for (const piece of framesOf(batch, encoder)) bytes += piece.length
-        frames += batch.items.length
-        const oldest = batch.items[0]
-        if (oldest !== undefined) delays.record(Math.max(1, Date.now() - oldest.stored.writtenAtMs))
-        if (isStalled) await aborted(signal)
-      }
+    const told = (batch: WatchBatch) => {
+      for (const piece of framesOf(batch, encoder)) bytes += piece.length
+      frames += batch.items.length
+      const oldest = batch.items[0]
+      if (oldest !== undefined) delays.record(Math.max(1, Date.now() - oldest.stored.writtenAtMs))
     }
-    consumers.push(consume())
+    consumers.push(consumed(watch, { told, isStalled }))
     if (n % 100 === 0) await new Promise(setImmediate)
   }
   const began = performance.now()
@@ -117,9 +115,19 @@ async function round(
   }
 }
 
-function aborted(signal: AbortSignal): Promise<void> {
+/** Takes as the server does. One that is stalled never asks for a second batch. */
+function consumed(
+  watch: PulledWatch,
+  how: { readonly told: (batch: WatchBatch) => void; readonly isStalled: boolean },
+): Promise<void> {
   return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
+    const more = (): void => {
+      for (let batch = watch.take(more); batch !== undefined; batch = watch.take(more)) {
+        how.told(batch)
+        if (how.isStalled) break
+      }
+      if (how.isStalled || watch.isOver) resolve()
+    }
+    more()
   })
 }

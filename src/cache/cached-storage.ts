@@ -15,14 +15,14 @@ import type {
   EventKey,
   EventPage,
   EventScope,
-  EventStorage,
-  EventWatch,
   Guard,
   ListOptions,
+  PulledWatch,
   ReadOptions,
   RunsOptions,
   RunsPage,
   StoredEvent,
+  WatchedStorage,
 } from '../storage/storage.ts'
 import { Behind } from './behind.ts'
 import { Cursor } from './cursor.ts'
@@ -74,7 +74,7 @@ export interface CacheStats {
  * straight through. Until `run` has read everything, and whenever it has to do so again, reads go
  * through as well, and watches wait.
  */
-export class CachedStorage implements EventStorage {
+export class CachedStorage implements WatchedStorage {
   readonly #inner: FollowedStorage
   readonly #options: CachedStorageOptions
   readonly #clock: Clock
@@ -95,7 +95,7 @@ export class CachedStorage implements EventStorage {
     this.#historyBounds = options.historyBounds ?? defaultHistoryBounds
     this.#memory = new EventMemory(options.memoryBounds ?? defaultMemoryBounds, this.#clock)
     this.#history = new History(this.#historyBounds, beginning)
-    this.#fanOut = new FanOut(this.#history)
+    this.#fanOut = new FanOut(this.#history, this.#clock)
     this.#reflector = new Reflector({
       source: inner,
       memory: this.#memory,
@@ -205,13 +205,13 @@ export class CachedStorage implements EventStorage {
   watch(
     scope: EventScope,
     options: { readonly from: Version; readonly signal: AbortSignal },
-  ): EventWatch {
+  ): PulledWatch {
     return new Cursor({
       ...options,
       scope,
       history: this.#history,
       fanOut: this.#fanOut,
-      opened: () => (this.#reflector.isCurrent ? undefined : this.#reflector.current),
+      isOpen: () => this.#reflector.isCurrent,
       readBehind: (step) => this.#behind.read(step),
       askForProgress: () => this.#reflector.askForProgress(),
     })

@@ -24,12 +24,17 @@ class Scene {
   readonly all: WatchItem[] = []
   readonly end = new AbortController()
   stepsBehind = 0
+  nowMs = 0
+  /** At the clock. */
+  msPerLook = 0
+  msPerStepBehind = 0
+  isOpen = true
   isCompacted = false
   #revision = 0
 
   constructor(changesMax = 1_000) {
     this.history = new History({ changesMax, bytesMax: 1e9 }, beginning)
-    this.fanOut = new FanOut(this.history)
+    this.fanOut = new FanOut(this.history, { now: () => (this.nowMs += this.msPerLook) })
   }
 
   /** One transaction with a change in each of these namespaces. */
@@ -53,7 +58,7 @@ class Scene {
       signal: this.end.signal,
       history: this.history,
       fanOut: this.fanOut,
-      opened: () => undefined,
+      isOpen: () => this.isOpen,
       readBehind: (step) => this.#readBehind(step),
       askForProgress: () => {},
     })
@@ -63,6 +68,7 @@ class Scene {
   /** Two changes at a time. */
   async #readBehind({ scope, from, until }: BehindStep): Promise<WatchBatch> {
     this.stepsBehind++
+    this.nowMs += this.msPerStepBehind
     await turn()
     if (this.isCompacted) throw new StorageError({ kind: 'compacted', message: 'gone' })
     const { namespace } = scope
@@ -201,6 +207,83 @@ test('cursor: after the history began anew it goes on behind from where it was',
   await assert.rejects(away.pull(), { kind: 'compacted' })
 })
 
+test('cursor: after the history began anew a crowd looks again in several turns', async () => {
+  const scene = new Scene()
+  const pulls = Array.from({ length: 200 }, () => scene.watch().pull())
+  scene.write('a')
+  scene.msPerStepBehind = 1
+  scene.history.restart(versionOfState(1))
+  scene.fanOut.restarted()
+  await turn()
+  assert.ok(scene.stepsBehind < 50, `${scene.stepsBehind} in one turn`)
+  assert.equal(scene.fanOut.waitingCount, 200 - scene.stepsBehind)
+  assert.deepEqual(new Set((await Promise.all(pulls)).map(String)), new Set(['e-1-0']))
+  assert.equal(scene.stepsBehind, 200)
+})
+
+test('cursor: a history that begins anew while the crowd still looks again loses nothing', async () => {
+  const scene = new Scene()
+  const consumers = Array.from({ length: 200 }, () => scene.watch())
+  const pulls = consumers.map((consumer) => consumer.pull())
+  scene.msPerStepBehind = 1
+  for (let n = 1; n <= 3; n++) {
+    scene.write('a')
+    scene.history.restart(versionOfState(n))
+    scene.fanOut.restarted()
+    await turn()
+  }
+  scene.write('a')
+  const wanted = scene.all.map(({ stored }) => stored.key.name)
+  const see = async (consumer: Consumer, index: number) => {
+    const seen = [...((await pulls[index]) ?? [])]
+    while (seen.length < wanted.length) seen.push(...((await consumer.pull()) ?? []))
+    return seen.join()
+  }
+  assert.deepEqual(new Set(await Promise.all(consumers.map(see))), new Set([wanted.join()]))
+})
+
+test('cursor: while there is no history it waits, whatever others are told, and goes on behind', async () => {
+  const scene = new Scene()
+  const consumer = scene.watch()
+  const first = consumer.pull()
+  scene.write('a')
+  assert.deepEqual(await first, ['e-1-0'])
+  scene.write('a')
+  await turn()
+  scene.isOpen = false
+  const pulled = consumer.pull()
+  await turn()
+  scene.write('a')
+  await turn()
+  assert.equal(scene.fanOut.waitingCount, 1)
+  scene.isOpen = true
+  scene.history.restart(versionOfState(3))
+  scene.fanOut.restarted()
+  assert.deepEqual(await pulled, ['e-2-0', 'e-3-0'])
+})
+
+test('cursor: after a long round the next one waits as long, within bounds', async () => {
+  const scene = new Scene()
+  for (let n = 0; n < 32; n++) {
+    const { cursor } = scene.watch()
+    const more = (): void => {
+      while (cursor.take(more) !== undefined) scene.nowMs++
+    }
+    more()
+  }
+  const witness = scene.watch()
+  const first = witness.pull()
+  scene.write('a')
+  await first
+  assert.equal(scene.nowMs, 32)
+  const second = witness.pull()
+  scene.write('a')
+  for (let n = 0; n < 5; n++) await turn()
+  assert.equal(scene.nowMs, 32, 'others have the loop now')
+  assert.deepEqual(await second, ['e-2-0'])
+  assert.equal(scene.nowMs, 64)
+})
+
 test('cursor: progress is told on request, once news has come', async () => {
   const scene = new Scene()
   const consumer = scene.watch('nothing-here')
@@ -225,40 +308,42 @@ test('cursor: the signal ends it without an error, and it leaves nothing behind'
   assert.equal(await scene.watch().pull(), undefined)
 })
 
-test('cursor: a random crowd of fast and slow consumers each sees everything once, in order', async () => {
-  const scene = new Scene(40)
-  let seed = 12345
-  const random = (below: number) => {
-    seed = (Math.imul(seed, 1103515245) + 12345) >>> 0
-    return (seed >>> 8) % below
-  }
-  const namespaces = ['a', 'b', 'c', undefined]
-  const goal = 150
-  const crowd = Array.from({ length: 60 }, (_, n) => ({
-    namespace: namespaces[n % 4],
-    slowness: n % 5,
-    seen: [] as string[],
-    consumer: scene.watch(namespaces[n % 4], beginning),
-  }))
-  const wanted = (namespace: string | undefined) =>
-    scene.all
-      .filter(({ stored }) => namespace === undefined || stored.key.namespace === namespace)
-      .map(({ stored }) => stored.key.name)
-  let isWritten = false
-  const consume = async ({ namespace, slowness, seen, consumer }: (typeof crowd)[number]) => {
-    while (!isWritten || seen.length < wanted(namespace).length) {
-      seen.push(...((await consumer.pull()) ?? []))
-      for (let wait = random(slowness * 6 + 1); wait > 0; wait--) await turn()
+for (const msPerLook of [0, 2])
+  test(`cursor: a random crowd of fast and slow consumers each sees everything once, in order (${msPerLook} ms a look)`, async () => {
+    const scene = new Scene(40)
+    scene.msPerLook = msPerLook
+    let seed = 12345
+    const random = (below: number) => {
+      seed = (Math.imul(seed, 1103515245) + 12345) >>> 0
+      return (seed >>> 8) % below
     }
-  }
-  const consuming = crowd.map(consume)
-  for (let n = 0; n < goal; n++) {
-    const size = 1 + random(4)
-    scene.write(...Array.from({ length: size }, () => ['a', 'b', 'c'][random(3)] ?? 'a'))
-    if (random(3) === 0) await turn()
-  }
-  scene.write('a', 'b', 'c')
-  isWritten = true
-  await Promise.all(consuming)
-  for (const { namespace, seen } of crowd) assert.deepEqual(seen, wanted(namespace))
-})
+    const namespaces = ['a', 'b', 'c', undefined]
+    const goal = 150
+    const crowd = Array.from({ length: 60 }, (_, n) => ({
+      namespace: namespaces[n % 4],
+      slowness: n % 5,
+      seen: [] as string[],
+      consumer: scene.watch(namespaces[n % 4], beginning),
+    }))
+    const wanted = (namespace: string | undefined) =>
+      scene.all
+        .filter(({ stored }) => namespace === undefined || stored.key.namespace === namespace)
+        .map(({ stored }) => stored.key.name)
+    let isWritten = false
+    const consume = async ({ namespace, slowness, seen, consumer }: (typeof crowd)[number]) => {
+      while (!isWritten || seen.length < wanted(namespace).length) {
+        seen.push(...((await consumer.pull()) ?? []))
+        for (let wait = random(slowness * 6 + 1); wait > 0; wait--) await turn()
+      }
+    }
+    const consuming = crowd.map(consume)
+    for (let n = 0; n < goal; n++) {
+      const size = 1 + random(4)
+      scene.write(...Array.from({ length: size }, () => ['a', 'b', 'c'][random(3)] ?? 'a'))
+      if (random(3) === 0) await turn()
+    }
+    scene.write('a', 'b', 'c')
+    isWritten = true
+    await Promise.all(consuming)
+    for (const { namespace, seen } of crowd) assert.deepEqual(seen, wanted(namespace))
+  })

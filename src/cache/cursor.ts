@@ -7,9 +7,10 @@
  * no more than this object.
  */
 
+import { Pulled } from '../lib/pull.ts'
 import type { SharedBatch } from '../storage/frames.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
-import type { EventScope, EventWatch, WatchBatch } from '../storage/storage.ts'
+import type { EventScope, PulledWatch, WatchBatch } from '../storage/storage.ts'
 import type { FanOut, Seen, Waiting } from './fan-out.ts'
 import type { History } from './history.ts'
 
@@ -22,8 +23,8 @@ export interface CursorOptions {
   readonly signal: AbortSignal
   readonly history: History
   readonly fanOut: FanOut
-  /** Undefined when there is a history to read; else resolves when there will be. */
-  readonly opened: () => Promise<void> | undefined
+  /** Whether there is a history to read; when that comes to be, it has begun anew. */
+  readonly isOpen: () => boolean
   /** The next batch after a version out of the store behind, or progress up to `until`. */
   readonly readBehind: (step: BehindStep) => Promise<WatchBatch | undefined>
   readonly askForProgress: () => void
@@ -36,10 +37,9 @@ export interface BehindStep {
   readonly signal: AbortSignal
 }
 
-type Result = IteratorResult<WatchBatch, undefined>
-
-export class Cursor implements EventWatch, AsyncIterator<WatchBatch, undefined>, Waiting {
+export class Cursor implements PulledWatch, Waiting {
   readonly namespace: string | undefined
+  isWaiting = false
   readonly #options: CursorOptions
   /** Undefined: not in the ring, as far as is known. */
   #position: number | undefined
@@ -47,8 +47,10 @@ export class Cursor implements EventWatch, AsyncIterator<WatchBatch, undefined>,
   #version: Version
   #progressAskedAt: number | undefined
   /** Of the consumer who waits. */
-  #resolve: ((result: Result) => void) | undefined
-  #reject: ((error: unknown) => void) | undefined
+  #wake: (() => void) | undefined
+  /** Found for the consumer while it waited. */
+  #due: WatchBatch | undefined
+  #failure: { readonly error: unknown } | undefined
   #isStarted = false
   #isEnded = false
 
@@ -70,6 +72,10 @@ export class Cursor implements EventWatch, AsyncIterator<WatchBatch, undefined>,
     return this.#progressAskedAt !== undefined
   }
 
+  get isOver(): boolean {
+    return this.#isEnded && this.#due === undefined && this.#failure === undefined
+  }
+
   requestProgress(): void {
     const { history, fanOut, askForProgress } = this.#options
     this.#progressAskedAt ??= history.beats
@@ -77,37 +83,42 @@ export class Cursor implements EventWatch, AsyncIterator<WatchBatch, undefined>,
     askForProgress()
   }
 
-  [Symbol.asyncIterator](): this {
+  [Symbol.asyncIterator](): AsyncIterator<WatchBatch, undefined> {
     if (this.#isStarted) throw new Error('a watch is iterated once')
-    this.#isStarted = true
-    const { signal } = this.#options
-    if (signal.aborted) this.#end()
-    else signal.addEventListener('abort', this.#end)
-    return this
+    this.#start()
+    return new Pulled(this)
   }
 
-  /** One pull at a time, as `for await` does it. */
-  next(): Promise<Result> {
-    if (this.#isEnded) return Promise.resolve({ value: undefined, done: true })
+  take(wake: () => void): WatchBatch | undefined {
+    if (!this.#isStarted) this.#start()
+    const due = this.#due
+    if (due !== undefined) {
+      this.#due = undefined
+      return due
+    }
+    if (this.#isEnded) {
+      const failure = this.#failure
+      this.#failure = undefined
+      if (failure !== undefined) throw failure.error
+      return undefined
+    }
     const batch = this.#fromRing()
-    if (batch !== undefined) return Promise.resolve({ value: batch, done: false })
-    return new Promise((resolve, reject) => {
-      this.#resolve = resolve
-      this.#reject = reject
-      this.#seek()
-    })
+    if (batch !== undefined) return batch
+    this.#wake = wake
+    this.#wait()
+    return undefined
   }
 
-  return(): Promise<Result> {
+  stop(): void {
+    this.#due = undefined
     this.#end()
-    return Promise.resolve({ value: undefined, done: true })
   }
 
   deliver(batch: SharedBatch, end: number): void {
     this.#position = end
     this.#version = batch.version
     this.#progressAskedAt = undefined
-    this.#answer(batch.result)
+    this.#hand(batch)
   }
 
   reconsider(seen: Seen): void {
@@ -118,37 +129,50 @@ export class Cursor implements EventWatch, AsyncIterator<WatchBatch, undefined>,
     this.#seek()
   }
 
-  /** Finds something for the consumer who waits, or waits as well. */
-  #seek(): void {
-    const { fanOut, opened } = this.#options
-    const opening = opened()
-    if (opening !== undefined) {
-      this.#position = undefined
-      this.#follow(opening.then(() => undefined))
-      return
-    }
-    const batch = this.#fromRing()
-    if (batch !== undefined) this.#answer({ value: batch, done: false })
-    else if (this.#position !== undefined) fanOut.wait(this)
-    else this.#follow(this.#readBehind())
+  #start(): void {
+    this.#isStarted = true
+    const { signal } = this.#options
+    if (signal.aborted) this.#end()
+    else signal.addEventListener('abort', this.#end)
   }
 
-  /** Looks again when the work is done, if it found nothing. */
-  #follow(work: Promise<WatchBatch | undefined>): void {
-    work.then(
+  /** Finds something for the consumer who waits, or waits as well. */
+  #seek(): void {
+    const batch = this.#fromRing()
+    if (batch === undefined) this.#wait()
+    else this.#hand(batch)
+  }
+
+  /** For what there is not in the ring. */
+  #wait(): void {
+    const { fanOut, isOpen } = this.#options
+    if (!isOpen()) {
+      this.#position = undefined
+      fanOut.waitForRestart(this)
+    } else if (this.#position !== undefined) fanOut.wait(this)
+    else this.#goBehind()
+  }
+
+  /** Looks again when that is done, if it found nothing. */
+  #goBehind(): void {
+    this.#readBehind().then(
       (batch) => {
         if (this.#isEnded) return
         if (batch === undefined) this.#seek()
-        else this.#answer({ value: batch, done: false })
+        else this.#hand(batch)
       },
-      (error: unknown) => this.#fail(error),
+      (error: unknown) => {
+        if (this.#isEnded) return
+        this.#failure = { error }
+        this.#end()
+      },
     )
   }
 
   /** What the ring has; undefined when that is nothing, or the ring is not where it is. */
   #fromRing(): WatchBatch | undefined {
-    const { history, fanOut, opened } = this.#options
-    if (opened() !== undefined) return undefined
+    const { history, fanOut, isOpen } = this.#options
+    if (!isOpen()) return undefined
     this.#position ??= this.#findPosition()
     let position = this.#position
     if (position === undefined) return undefined
@@ -201,25 +225,22 @@ export class Cursor implements EventWatch, AsyncIterator<WatchBatch, undefined>,
     return batch
   }
 
-  #answer(result: Result): void {
-    const resolve = this.#resolve
-    this.#resolve = undefined
-    this.#reject = undefined
-    resolve?.(result)
+  #hand(batch: WatchBatch): void {
+    this.#due = batch
+    this.#call()
   }
 
-  #fail(error: unknown): void {
-    const reject = this.#reject
-    this.#resolve = undefined
-    this.#reject = undefined
-    this.#end()
-    reject?.(error)
+  #call(): void {
+    const wake = this.#wake
+    this.#wake = undefined
+    wake?.()
   }
 
   readonly #end = (): void => {
+    if (this.#isEnded) return
     this.#isEnded = true
     this.#options.signal.removeEventListener('abort', this.#end)
     this.#options.fanOut.leave(this)
-    this.#answer({ value: undefined, done: true })
+    this.#call()
   }
 }

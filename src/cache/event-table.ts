@@ -1,13 +1,13 @@
 /**
  * The events in memory as columns of numbers: a row is a slot, and nothing about an event is an
- * object of its own but its key. Rows are filled once; a changed event gets another row.
+ * object of its own. Rows are filled once; a changed event gets another row.
  */
 import type { Version } from '../storage/resource-version.ts'
 import type { EventFields, EventKey, StoredEvent } from '../storage/storage.ts'
 import { fieldsOf } from '../storage/stored-form.ts'
 import { type Hashes, hashedFields } from './index-hashes.ts'
 import { eventKeyOf } from './order-key.ts'
-import { Slabs } from './slabs.ts'
+import { bytesOfKept, type KeptText, type PlaceBook, Slabs } from './slabs.ts'
 
 /** Columns grow by blocks, so that growing never copies what is there. */
 const blockRowBits = 14
@@ -18,6 +18,7 @@ const hashesPerRow = hashedFields.length
 interface Block {
   readonly versions: Float64Array
   readonly times: Float64Array
+  readonly keyPlaces: Float64Array
   readonly places: Float64Array
   readonly lengths: Uint32Array
   readonly versionOffsets: Uint32Array
@@ -28,30 +29,25 @@ interface Block {
 const nowhere = -1
 
 export class EventTable {
-  /** By slot; see order-key.ts. */
-  readonly keys: string[] = []
   readonly #blocks: Block[] = []
   readonly #freeSlots: number[] = []
-  readonly #slabs: Slabs
+  readonly #keys: Slabs
+  readonly #bodies: Slabs
+  #rows = 0
 
   constructor() {
-    this.#slabs = new Slabs({
-      placeOf: (slot) => this.#block(slot).places[slot & rowMask] ?? nowhere,
-      moved: (slot, place) => {
-        this.#block(slot).places[slot & rowMask] = place
-      },
-    })
+    this.#keys = new Slabs(this.#book('keyPlaces'))
+    this.#bodies = new Slabs(this.#book('places'))
   }
 
   /** What the bodies take, dead bytes included. */
   get bodyBytes(): number {
-    return this.#slabs.bytesHeld
+    return this.#bodies.bytesHeld
   }
 
-  /** Copies the event into a free row. */
-  add(key: string, stored: StoredEvent, hashes: Hashes): number {
+  /** Copies the event into a free row. For the key see order-key.ts. */
+  add(key: Buffer, stored: StoredEvent, hashes: Hashes): number {
     const slot = this.#freeSlots.pop() ?? this.#grow()
-    this.keys[slot] = key
     const block = this.#block(slot)
     const row = slot & rowMask
     block.versions[row] = stored.version
@@ -59,7 +55,8 @@ export class EventTable {
     block.lengths[row] = stored.body.length
     block.versionOffsets[row] = stored.versionOffset
     block.hashes.set(hashes, row * hashesPerRow)
-    block.places[row] = this.#slabs.put(slot, stored.body)
+    block.keyPlaces[row] = this.#keys.put(slot, key)
+    block.places[row] = this.#bodies.put(slot, stored.body)
     return slot
   }
 
@@ -67,10 +64,12 @@ export class EventTable {
   free(slot: number): void {
     const block = this.#block(slot)
     const row = slot & rowMask
+    const keyPlace = block.keyPlaces[row] ?? nowhere
     const place = block.places[row] ?? nowhere
+    block.keyPlaces[row] = nowhere
     block.places[row] = nowhere
-    this.keys[slot] = ''
-    this.#slabs.free(place, block.lengths[row] ?? 0)
+    this.#keys.free(keyPlace, this.#keys.lengthOf(keyPlace))
+    this.#bodies.free(place, block.lengths[row] ?? 0)
     this.#freeSlots.push(slot)
   }
 
@@ -79,12 +78,21 @@ export class EventTable {
     const block = this.#block(slot)
     const row = slot & rowMask
     return new RowEvent({
-      orderKey: this.keys[slot] ?? '',
-      body: this.#slabs.view(block.places[row] ?? nowhere, block.lengths[row] ?? 0),
+      orderKey: this.#keys.keep(block.keyPlaces[row] ?? nowhere),
+      body: this.#bodies.view(block.places[row] ?? nowhere, block.lengths[row] ?? 0),
       versionOffset: block.versionOffsets[row] ?? 0,
       version: this.versionOf(slot),
       writtenAtMs: block.times[row] ?? 0,
     })
+  }
+
+  /** Below 0 when its key comes before that of the other, 0 when they are equal. */
+  compareKeys(slot: number, other: number): number {
+    return this.#keys.compare(this.#keyPlaceOf(slot), this.#keyPlaceOf(other))
+  }
+
+  compareKey(slot: number, key: DataView): number {
+    return this.#keys.compareWith(this.#keyPlaceOf(slot), key)
   }
 
   versionOf(slot: number): Version {
@@ -100,10 +108,22 @@ export class EventTable {
   }
 
   #grow(): number {
-    const slot = this.keys.length
-    this.keys.push('')
+    const slot = this.#rows++
     if (slot >>> blockRowBits === this.#blocks.length) this.#blocks.push(newBlock())
     return slot
+  }
+
+  #keyPlaceOf(slot: number): number {
+    return this.#block(slot).keyPlaces[slot & rowMask] ?? nowhere
+  }
+
+  #book(column: 'keyPlaces' | 'places'): PlaceBook {
+    return {
+      placeOf: (slot) => this.#block(slot)[column][slot & rowMask] ?? nowhere,
+      moved: (slot, place) => {
+        this.#block(slot)[column][slot & rowMask] = place
+      },
+    }
   }
 
   #block(slot: number): Block {
@@ -119,11 +139,11 @@ class RowEvent implements StoredEvent {
   readonly versionOffset: number
   readonly version: Version
   readonly writtenAtMs: number
-  readonly #orderKey: string
+  readonly #orderKey: KeptText
   #key: EventKey | undefined
   #fields: EventFields | undefined
 
-  constructor(row: Omit<StoredEvent, 'key' | 'fields'> & { readonly orderKey: string }) {
+  constructor(row: Omit<StoredEvent, 'key' | 'fields'> & { readonly orderKey: KeptText }) {
     this.body = row.body
     this.versionOffset = row.versionOffset
     this.version = row.version
@@ -132,7 +152,7 @@ class RowEvent implements StoredEvent {
   }
 
   get key(): EventKey {
-    this.#key ??= eventKeyOf(this.#orderKey)
+    this.#key ??= eventKeyOf(bytesOfKept(this.#orderKey))
     return this.#key
   }
 
@@ -146,6 +166,7 @@ function newBlock(): Block {
   return {
     versions: new Float64Array(blockRows),
     times: new Float64Array(blockRows),
+    keyPlaces: new Float64Array(blockRows).fill(nowhere),
     places: new Float64Array(blockRows).fill(nowhere),
     lengths: new Uint32Array(blockRows),
     versionOffsets: new Uint32Array(blockRows),

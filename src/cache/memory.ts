@@ -18,7 +18,7 @@ import {
 import type { EventKey, StoredEvent } from '../storage/storage.ts'
 import { EventTable } from './event-table.ts'
 import { hashedFields, hashesOf } from './index-hashes.ts'
-import { orderKey } from './order-key.ts'
+import { orderKey, viewOf } from './order-key.ts'
 import { SlotTree, type TreeView } from './slot-tree.ts'
 
 export interface MemoryBounds {
@@ -70,9 +70,7 @@ export class EventMemory {
   constructor(bounds: MemoryBounds, clock: Clock) {
     this.#bounds = bounds
     this.#clock = clock
-    const { keys } = this.table
-    const byKey = (slot: number, other: number) => compareText(keys[slot] ?? '', keys[other] ?? '')
-    this.#byKey = new SlotTree(byKey)
+    this.#byKey = new SlotTree((slot, other) => this.table.compareKeys(slot, other))
     this.#byField = hashedFields.map(({ hasTree }, field) =>
       hasTree ? new SlotTree((slot, other) => this.#compareHash(slot, other, field)) : undefined,
     )
@@ -136,8 +134,9 @@ export class EventMemory {
     this.#trim()
   }
 
-  find(key: string): number | undefined {
-    return this.#byKey.peek().find((slot) => compareText(this.table.keys[slot] ?? '', key))
+  find(key: Buffer): number | undefined {
+    const view = viewOf(key)
+    return this.#byKey.peek().find((slot) => this.table.compareKey(slot, view))
   }
 
   /** The present. Good until the next change. */
@@ -257,12 +256,6 @@ export class EventMemory {
     const { table } = this
     const difference = table.hashOf(slot, field) - table.hashOf(other, field)
     if (difference !== 0) return difference
-    return compareText(table.keys[slot] ?? '', table.keys[other] ?? '')
+    return table.compareKeys(slot, other)
   }
-}
-
-export function compareText(text: string, other: string): number {
-  // Most often one comes before the other; and either question reads all that the two have in common.
-  if (text < other) return -1
-  return text === other ? 0 : 1
 }

@@ -1,45 +1,42 @@
 /**
- * Keys as memory sorts them: the bytes of `namespace/name`, one character each. Comparing such
- * strings is comparing bytes, which is etcd's order; for names of plain letters it is the text
- * itself.
+ * Keys as memory sorts them: the bytes of `namespace/name`, which is etcd's order.
  */
 import type { EventKey, EventScope } from '../storage/storage.ts'
 
-export function orderKey(key: EventKey): string {
-  return toBytes(`${key.namespace}/${key.name}`)
+export function orderKey(key: EventKey): Buffer {
+  return Buffer.from(`${key.namespace}/${key.name}`)
 }
 
-export function eventKeyOf(ordered: string): EventKey {
-  const text = isPlain(ordered) ? ordered : Buffer.from(ordered, 'latin1').toString()
+export function eventKeyOf(ordered: Buffer): EventKey {
+  const text = ordered.toString()
   const slash = text.indexOf('/')
   return { namespace: text.slice(0, slash), name: text.slice(slash + 1) }
 }
 
+/** For comparisons. */
+export function viewOf(key: Buffer): DataView {
+  return new DataView(key.buffer, key.byteOffset, key.length)
+}
+
+/** The first key after this one. */
+export function keyAfter(key: Buffer): Buffer {
+  return Buffer.concat([key, Buffer.alloc(1)])
+}
+
 /** Keys from `start` on and before `end`. */
 export interface OrderRange {
-  readonly start: string
+  readonly start: Buffer
   /** Undefined: to the last. */
-  readonly end: string | undefined
+  readonly end: Buffer | undefined
 }
 
 /** What a scope covers, or what is left of it after a key. */
-export function orderRange(scope: EventScope, after: EventKey | undefined): OrderRange {
-  const namespace = scope.namespace === undefined ? undefined : toBytes(scope.namespace)
-  const first = namespace === undefined ? '' : `${namespace}/`
-  const next = after === undefined ? '' : `${orderKey(after)}\0`
-  const isInside = next > first
+export function orderRange({ namespace }: EventScope, after: EventKey | undefined): OrderRange {
+  const first = Buffer.from(namespace === undefined ? '' : `${namespace}/`)
+  const next = after === undefined ? first : keyAfter(orderKey(after))
   return {
-    start: isInside ? next : first,
+    start: first.compare(next) < 0 ? next : first,
     // The character that follows the slash.
-    end: namespace === undefined ? undefined : `${namespace}0`,
+    end: namespace === undefined ? undefined : Buffer.from(`${namespace}0`),
   }
-}
-
-function toBytes(text: string): string {
-  return isPlain(text) ? text : Buffer.from(text).toString('latin1')
-}
-
-function isPlain(text: string): boolean {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: all of ASCII is meant
-  return /^[\x00-\x7f]*$/.test(text)
 }

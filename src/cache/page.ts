@@ -1,7 +1,7 @@
 import type { EventPage, EventScope, ListOptions, StoredEvent } from '../storage/storage.ts'
 import { type Requirement, requirementsOf } from './index-hashes.ts'
-import { compareText, type EventMemory, type State } from './memory.ts'
-import { type OrderRange, orderKey, orderRange } from './order-key.ts'
+import type { EventMemory, State } from './memory.ts'
+import { keyAfter, type OrderRange, orderKey, orderRange, viewOf } from './order-key.ts'
 import type { TreeView } from './slot-tree.ts'
 import { Turns, throwIfAborted } from './turns.ts'
 
@@ -66,8 +66,8 @@ function narrowed(
   const name = query.selector?.requires?.name
   if (name === undefined || namespace === undefined) return range
   const key = orderKey({ namespace, name })
-  const isInside = key >= range.start
-  return { start: isInside ? key : range.start, end: isInside ? `${key}\0` : range.start }
+  const isInside = key.compare(range.start) >= 0
+  return { start: isInside ? key : range.start, end: isInside ? keyAfter(key) : range.start }
 }
 
 /** The shortest of the lists that have all matches: those of the indexes, or all in scope. */
@@ -78,22 +78,24 @@ function chooseCandidates(
 ): Candidates {
   const { range, requirements } = query
   const { table } = memory
-  const byKey = (key: string) => (slot: number) => compareText(table.keys[slot] ?? '', key)
+  const start = viewOf(range.start)
+  const end = range.end === undefined ? undefined : viewOf(range.end)
+  const byKey = (key: DataView) => (slot: number) => table.compareKey(slot, key)
   let best: Candidates = {
     view: state.byKey,
-    from: state.byKey.rank(byKey(range.start)),
-    to: range.end === undefined ? state.byKey.size : state.byKey.rank(byKey(range.end)),
+    from: state.byKey.rank(byKey(start)),
+    to: end === undefined ? state.byKey.size : state.byKey.rank(byKey(end)),
   }
   for (const { field, hash } of requirements) {
     const view = state.byField[field]
     if (view === undefined) continue
-    const rank = (key: string | undefined) =>
+    const rank = (key: DataView | undefined) =>
       view.rank((slot) => {
         const difference = table.hashOf(slot, field) - hash
         if (difference !== 0) return difference
-        return key === undefined ? -1 : compareText(table.keys[slot] ?? '', key)
+        return key === undefined ? -1 : table.compareKey(slot, key)
       })
-    const [from, to] = [rank(range.start), rank(range.end)]
+    const [from, to] = [rank(start), rank(end)]
     if (to - from < best.to - best.from) best = { view, from, to }
   }
   return best

@@ -25,8 +25,8 @@ import { StoredBody, withVersion } from '../storage/stored-form.ts'
 import type { FanOut } from './fan-out.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import type { History } from './history.ts'
-import { compareText, type EventMemory } from './memory.ts'
-import { orderKey } from './order-key.ts'
+import type { EventMemory } from './memory.ts'
+import { orderKey, viewOf } from './order-key.ts'
 import { Progress } from './progress.ts'
 import { Turns } from './turns.ts'
 
@@ -49,7 +49,7 @@ export class Reflector {
   readonly #options: ReflectorOptions
   readonly #backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
   readonly #everSynced = new Latch()
-  #current = new Latch()
+  #isCurrent = false
   #watch: EventWatch<FollowItem> | undefined
   #heardAtMs = Number.NEGATIVE_INFINITY
   #initializations = 0
@@ -61,15 +61,10 @@ export class Reflector {
 
   /** Memory is a state of the store, and is being kept up with it. */
   get isCurrent(): boolean {
-    return this.#current.isOpen
+    return this.#isCurrent
   }
 
-  /** Resolves when that is so. */
-  get current(): Promise<void> {
-    return this.#current.opened
-  }
-
-  /** Resolves when it is so for the first time, or never will be. */
+  /** Resolves when that is so for the first time, or never will be. */
   get synced(): Promise<void> {
     return this.#everSynced.opened
   }
@@ -116,7 +111,7 @@ export class Reflector {
   }
 
   #lose(): void {
-    if (this.isCurrent) this.#current = new Latch()
+    this.#isCurrent = false
     this.progress.giveUp()
   }
 
@@ -127,7 +122,7 @@ export class Reflector {
     const common = { limit: pageSize, signal, isPatient: true }
     let next = source.list(scope, common)
     const isFirst = memory.count === 0
-    let after = ''
+    let after: Buffer = Buffer.alloc(0)
     using turns = new Turns()
     for (;;) {
       const page = await next
@@ -147,7 +142,7 @@ export class Reflector {
       history.restart(version)
       this.#initializations++
       this.#heard()
-      this.#current.open()
+      this.#isCurrent = true
       this.#everSynced.open()
       fanOut.restarted()
       const seconds = (clock.now() - beganAtMs) / 1000
@@ -165,7 +160,7 @@ export class Reflector {
   }
 
   /** Makes memory what the page says it is, between `after` and the last key of the page. */
-  async #takeIn(page: EventPage, after: string, turns: Turns): Promise<string> {
+  async #takeIn(page: EventPage, after: Buffer, turns: Turns): Promise<Buffer> {
     const { memory } = this.#options
     const { table } = memory
     let passed = after
@@ -182,16 +177,18 @@ export class Reflector {
   }
 
   /** Removes what lies after one key and before another. */
-  async #removeBetween(after: string, before: string | undefined, turns: Turns): Promise<void> {
+  async #removeBetween(after: Buffer, before: Buffer | undefined, turns: Turns): Promise<void> {
     const { memory } = this.#options
-    const { keys } = memory.table
+    const { table } = memory
+    const from = viewOf(after)
+    const to = before === undefined ? undefined : viewOf(before)
     for (;;) {
       const { byKey } = memory.peek()
-      const index = byKey.rank((slot) => (compareText(keys[slot] ?? '', after) <= 0 ? -1 : 1))
+      const index = byKey.rank((slot) => (table.compareKey(slot, from) <= 0 ? -1 : 1))
       if (index === byKey.size) return
       const { run, offset } = byKey.runAt(index)
       const slot = run.slots[offset] ?? 0
-      if (before !== undefined && compareText(keys[slot] ?? '', before) >= 0) return
+      if (to !== undefined && table.compareKey(slot, to) >= 0) return
       memory.remove(slot)
       if (turns.isOver()) await turns.yield()
     }

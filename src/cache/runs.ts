@@ -1,6 +1,6 @@
 import type { EventScope, ListPart, RunsOptions, RunsPage } from '../storage/storage.ts'
-import { compareText, type EventMemory } from './memory.ts'
-import { eventKeyOf, orderRange } from './order-key.ts'
+import type { EventMemory } from './memory.ts'
+import { orderRange, viewOf } from './order-key.ts'
 import type { SlotRun } from './slot-tree.ts'
 
 /**
@@ -15,7 +15,10 @@ export function readRuns(
   const view = memory.keptAt(at)?.byKey
   if (view === undefined) return undefined
   const { table } = memory
-  const rank = (key: string) => view.rank((slot) => compareText(table.keys[slot] ?? '', key))
+  const rank = (key: Buffer): number => {
+    const bytes = viewOf(key)
+    return view.rank((slot) => table.compareKey(slot, bytes))
+  }
   const range = orderRange(scope, after)
   const from = rank(range.start)
   const to = range.end === undefined ? view.size : rank(range.end)
@@ -34,7 +37,7 @@ export function readRuns(
   }
   return {
     parts,
-    last: last === undefined ? undefined : eventKeyOf(table.keys[last] ?? ''),
+    last: last === undefined ? undefined : table.read(last).key,
     more: index < to,
   }
 }

@@ -1,7 +1,25 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { Slabs } from './slabs.ts'
+import { viewOf } from './order-key.ts'
+import { bytesOfKept, Slabs } from './slabs.ts'
+
+test('slabs: texts compare as their bytes do', () => {
+  const bytes = fc.uint8Array({ maxLength: 12 }).map((array) => Buffer.from(array))
+  const texts = fc.string({ unit: 'grapheme', maxLength: 4 }).map((text) => Buffer.from(text))
+  const text = fc.oneof(bytes, texts)
+  const slabs = new Slabs({ placeOf: () => -1, moved: () => {} })
+  fc.assert(
+    fc.property(text, text, (one, other) => {
+      const place = slabs.put(1, one)
+      const wanted = Math.sign(Buffer.compare(one, other))
+      assert.equal(Math.sign(slabs.compareWith(place, viewOf(other))), wanted)
+      const otherPlace = slabs.put(2, other)
+      assert.equal(Math.sign(slabs.compare(place, otherPlace)), wanted)
+      assert.equal(Math.sign(slabs.compare(otherPlace, place)), -wanted || 0)
+    }),
+  )
+})
 
 test('slabs: every body is where the book says, and the dead do not pile up', () => {
   const sizes = fc.oneof(
@@ -55,9 +73,11 @@ test('slabs: a view outlives the body it was of', () => {
   })
   const place = slabs.put(1, Buffer.alloc(1_000, 7))
   const view = slabs.view(place, 1_000)
+  const kept = slabs.keep(place)
   slabs.free(place, 1_000)
   for (let slot = 2; slot < 2_000; slot++) places.set(slot, slabs.put(slot, Buffer.alloc(1_000, 9)))
   assert.ok(view.every((byte) => byte === 7))
+  assert.deepEqual(bytesOfKept(kept), view)
 })
 
 test('slabs: what is dead before its slab is full is not kept either', () => {

@@ -6,7 +6,7 @@ import type { Caller } from '../gate/gate.ts'
 import type { Request } from '../http/exchange.ts'
 import { StorageError } from '../storage/errors.ts'
 import { versionOfChange } from '../storage/resource-version.ts'
-import type { Change, EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import type { Change, EventKey, StoredEvent, WatchedStorage } from '../storage/storage.ts'
 import { StoredBody } from '../storage/stored-form.ts'
 import { eventsService } from './events-service.ts'
 
@@ -76,7 +76,7 @@ class Api {
   readonly storage = new OneEvent()
 
   async send({ method = 'PATCH', to = 'events', type = APPLY, ...sent }: Sent) {
-    const storage = this.storage as unknown as EventStorage
+    const storage = this.storage as unknown as WatchedStorage
     const path = `${paths[to]}/namespaces/n/events/e`
     const handler = eventsService({ storage, group: groups[to], servedVersions }).find(path)
     assert.ok(handler)

@@ -9,7 +9,7 @@ import type { Request, Response } from '../http/exchange.ts'
 import type { EventRemover } from '../registry/event-remover.ts'
 import type { EventLister } from '../registry/listing.ts'
 import type { EventRegistry } from '../registry/registry.ts'
-import type { EventStorage } from '../storage/storage.ts'
+import type { WatchedStorage } from '../storage/storage.ts'
 import type { EventPath } from './event-routes.ts'
 
 /** What the verbs work with. */
@@ -21,7 +21,7 @@ export interface EventApi {
   readonly registry: EventRegistry
   readonly lister: EventLister
   readonly remover: EventRemover
-  readonly storage: Pick<EventStorage, 'watch' | 'currentVersion'>
+  readonly storage: Pick<WatchedStorage, 'watch' | 'currentVersion'>
   readonly forms: EventForms
   /** What was printed for long lists. */
   readonly kept: KeptEntries

@@ -9,7 +9,7 @@ import { EventRemover, removalTurns } from '../registry/event-remover.ts'
 import { EventLister } from '../registry/listing.ts'
 import { EventRegistry } from '../registry/registry.ts'
 import type { Turns } from '../registry/turns.ts'
-import type { EventStorage } from '../storage/storage.ts'
+import type { WatchedStorage } from '../storage/storage.ts'
 import { compressed } from './compress.ts'
 import { createEvent } from './create.ts'
 import { deleteEvent } from './delete.ts'
@@ -26,7 +26,7 @@ import { updateEvent } from './update.ts'
 import { watchEvents } from './watch.ts'
 
 export interface EventsServiceOptions {
-  readonly storage: EventStorage
+  readonly storage: WatchedStorage
   /** Under which they are served. */
   readonly group: EventGroup
   /** All in which they are; besides this one core/v1 unless told. */

@@ -5,7 +5,7 @@ import { StatusError } from '../api/status.ts'
 import type { Caller } from '../gate/gate.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import { versionOfChange } from '../storage/resource-version.ts'
-import type { Change, EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import type { Change, EventKey, StoredEvent, WatchedStorage } from '../storage/storage.ts'
 import { StoredBody } from '../storage/stored-form.ts'
 import { eventsService } from './events-service.ts'
 import { statusResponse } from './respond.ts'
@@ -28,7 +28,7 @@ function storedAs(key: EventKey, body: Buffer): StoredEvent {
 }
 
 /** Where there is always that event. */
-const storage: Pick<EventStorage, 'update' | 'create'> = {
+const storage: Pick<WatchedStorage, 'update' | 'create'> = {
   create: async (key, body) => storedAs(key, body),
   update: async (key, change: Change) => {
     const outcome = change(storedAs(key, Buffer.from(JSON.stringify(event))))
@@ -59,7 +59,7 @@ async function send({ method = 'PATCH', type = MERGE, query = '', body }: Sent):
   const collection = '/apis/events.k8s.io/v1/namespaces/n/events'
   const path = method === 'POST' ? collection : `${collection}/e`
   const service = eventsService({
-    storage: storage as EventStorage,
+    storage: storage as WatchedStorage,
     group: eventsGroup('events.k8s.io'),
   })
   const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }

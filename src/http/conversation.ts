@@ -3,6 +3,7 @@ import { type ReadBody, readBody } from './body.ts'
 import type { Chunk, Handler, Peer, Request, RequestHeaders, Response } from './exchange.ts'
 import { abandon, ExchangeError, isStream } from './exchange.ts'
 import { type HttpLimits, PATH_BYTES_MAX, QUERY_BYTES_MAX, QUERY_PAIRS_MAX } from './limits.ts'
+import { Outflow } from './outflow.ts'
 import type { ConnectionFate, Wire } from './wire.ts'
 
 /** What all conversations of a listener share. */
@@ -44,6 +45,7 @@ export class Conversation implements Request {
   #sentStatus = 0
   #sentBytes = 0
   #waiters: Waiters | undefined
+  #outflow: Outflow | undefined
 
   /** A target that cannot be a path, or one beyond all measure, is refused here and now. */
   static start(wire: Wire, context: ConversationContext): void {
@@ -121,10 +123,10 @@ export class Conversation implements Request {
     if (this.#isAnswered || this.#isClosed || this.#abortReason?.kind === 'gone') {
       abandon(response.body)
       this.#tellEnd()
-    } else await this.#answer(response)
+    } else this.#answer(response)
   }
 
-  async #answer(wanted: Response): Promise<void> {
+  #answer(wanted: Response): void {
     this.#isAnswered = true
     const response = this.#begin(wanted)
     const { body } = response
@@ -132,7 +134,7 @@ export class Conversation implements Request {
     if (this.method === 'HEAD' || isBodiless(response.status)) {
       abandon(body)
       this.#finish(undefined)
-    } else if (isStream(body)) await this.#stream(body, response.lendsChunks === true)
+    } else if (isStream(body)) this.#sendPieces(body, response.lendsChunks === true)
     else this.#finish(body)
   }
 
@@ -167,21 +169,16 @@ export class Conversation implements Request {
     return this.#context.isDraining ? 'leave' : 'keep'
   }
 
-  /** Never writes past a full stream: a client that does not read costs one chunk, not a queue. */
-  async #stream(chunks: AsyncIterable<Chunk>, isLent: boolean): Promise<void> {
-    const { output } = this.#wire
-    try {
-      for await (const chunk of chunks) {
-        if (output.destroyed || output.writableEnded) return
-        this.#sentBytes += chunk.length
-        const room = this.#wire.write(chunk, isLent)
-        if (room !== undefined) await room
+  #sendPieces(pieces: AsyncIterable<Chunk>, isLent: boolean): void {
+    this.#outflow = new Outflow(this.#wire, (failure) => {
+      if (failure === undefined) {
+        this.#finish(undefined)
+        return
       }
-      this.#finish(undefined)
-    } catch (error) {
-      if (this.#abortReason?.kind !== 'gone') this.#context.onBug(error, this)
+      if (this.#abortReason?.kind !== 'gone') this.#context.onBug(failure.thrown, this)
       this.#wire.cut()
-    }
+    })
+    this.#outflow.send(pieces, isLent)
   }
 
   /** Its beginning has no more time than any other answer: one who does not take it is cut off. */
@@ -199,7 +196,7 @@ export class Conversation implements Request {
     if (this.#isAnswered) {
       this.#wire.cut()
     } else {
-      void this.#answer(this.#lateResponse())
+      this.#answer(this.#lateResponse())
     }
   }
 
@@ -220,6 +217,7 @@ export class Conversation implements Request {
     this.#context.ordinary.delete(this)
     this.#context.longRunning.delete(this)
     this.#isClosed = true
+    this.#outflow?.close()
     this.#tellEnd()
     this.#waiters?.left.open()
     this.#waiters?.closed.open()
@@ -229,7 +227,7 @@ export class Conversation implements Request {
   #tellEnd(): void {
     const onEnd = this.#onEnd
     this.#onEnd = undefined
-    onEnd?.({ status: this.#sentStatus, bytes: this.#sentBytes })
+    onEnd?.({ status: this.#sentStatus, bytes: this.#sentBytes + (this.#outflow?.bytes ?? 0) })
   }
 
   #whenOver(): Waiters {

@@ -1,4 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
+import type { Pull } from '../lib/pull.ts'
 
 /**
  * All that the rest of the server sees of a connection. A handler gets a Request and gives a
@@ -100,6 +101,11 @@ export interface Response {
 /** Whether a body comes in pieces. */
 export function isStream(body: Response['body']): body is AsyncIterable<Chunk> {
   return typeof body !== 'string' && !(body instanceof Uint8Array)
+}
+
+/** Whether it can be taken without promises, which is for answers that thousands get at a time. */
+export function isPull(stream: AsyncIterable<Chunk>): stream is AsyncIterable<Chunk> & Pull<Chunk> {
+  return 'take' in stream
 }
 
 /** Lets a stream that will not be sent know, so that it gives back what it holds. */

@@ -20,10 +20,11 @@ export interface Wire {
   /** Sends status and headers. */
   begin(status: number, headers: Record<string, string>, connection: ConnectionFate): void
   /**
-   * Sends a piece. Undefined when there is room for more at once; else resolves when there is, or
-   * never will be. A piece that is `lent` is not looked at any more from then on.
+   * Sends a piece. True when there is room for more at once; else `onRoom` is called when there is,
+   * which may be never if the output closes before. A piece that is `lent` is not looked at any
+   * more from then on.
    */
-  write(chunk: Chunk, isLent: boolean): Promise<void> | undefined
+  write(chunk: Chunk, isLent: boolean, onRoom: () => void): boolean
   /** Sends the last piece, if any, and ends the answer. */
   finish(last: Chunk | undefined): void
   /** Once `input` has ended: that was the end of the body, and not of the client. */
@@ -62,7 +63,10 @@ export function http1Wire(request: IncomingMessage, response: ServerResponse, pe
     },
     // Piece by piece: Node would take 64 KiB and more before it says that the connection is full,
     // and encrypts all it takes at once.
-    write: (chunk) => taken(response, chunk),
+    write: (chunk, _isLent, onRoom) => {
+      response.write(chunk, onRoom)
+      return false
+    },
     finish: (last) => {
       if (!hasUnread) {
         response.end(last)
@@ -107,9 +111,14 @@ export function http2Wire(
       if (connection === 'close') stream.session?.close()
       stream.respond(lines)
     },
-    write: (chunk, isLent) => {
-      if (isLent) return taken(stream, chunk)
-      return stream.write(chunk) ? undefined : drained(stream)
+    write: (chunk, isLent, onRoom) => {
+      if (isLent) {
+        stream.write(chunk, onRoom)
+        return false
+      }
+      const hasRoom = stream.write(chunk)
+      if (!hasRoom) stream.once('drain', onRoom)
+      return hasRoom
     },
     finish: (last) => {
       // An answer may overtake the body it did not need; the client is then told to stop sending.
@@ -127,31 +136,6 @@ export function http2Wire(
     // Not close(): before it resets the stream it ends the answer, which then looks complete.
     cut: () => stream.destroy(new Error('the answer was cut')),
   }
-}
-
-/** Resolves when the connection has taken the piece, or is closed. */
-function taken(output: Writable, chunk: Chunk): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      output.off('close', done)
-      resolve()
-    }
-    output.on('close', done)
-    output.write(chunk, done)
-  })
-}
-
-/** Resolves when the output takes more, or is closed and never will. */
-function drained(output: Writable): Promise<void> {
-  return new Promise((resolve) => {
-    const done = (): void => {
-      output.off('drain', done)
-      output.off('close', done)
-      resolve()
-    }
-    output.on('drain', done)
-    output.on('close', done)
-  })
 }
 
 function announcesBody(headers: RequestHeaders): boolean {

@@ -52,14 +52,11 @@ export type FramedItem = WatchItem & { readonly frames: Frames }
 export class SharedBatch implements WatchBatch {
   readonly items: readonly WatchItem[]
   readonly version: WatchBatch['version']
-  /** For iterators to hand over: one for all of them, too. */
-  readonly result: { readonly value: WatchBatch; readonly done: false }
   #pieces: Map<FrameEncoder, readonly Buffer[]> | undefined
 
   constructor(items: readonly WatchItem[], version: WatchBatch['version']) {
     this.items = items
     this.version = version
-    this.result = { value: this, done: false }
   }
 
   pieces(encoder: FrameEncoder): readonly Buffer[] {

@@ -1,3 +1,4 @@
+import type { Pull } from '../lib/pull.ts'
 import type { Version } from './resource-version.ts'
 
 export interface EventKey {
@@ -172,6 +173,9 @@ export interface EventWatch<Item = WatchItem> extends AsyncIterable<WatchBatch<I
   requestProgress(): void
 }
 
+/** One that can be taken from batch by batch instead, which begins it as well. */
+export interface PulledWatch extends EventWatch, Pull<WatchBatch> {}
+
 /**
  * What an update makes of an event; `current` is undefined when there is none. Must be repeatable:
  * it runs once per attempt, and the last run counts. Returning undefined, or `current.body` itself, means that nothing is to be
@@ -225,4 +229,12 @@ export interface EventStorage {
 
   /** Of the newest state: every write answered before the call is in it. */
   currentVersion(options: { readonly signal: AbortSignal }): Promise<Version>
+}
+
+/** One whose watchers are many. */
+export interface WatchedStorage extends EventStorage {
+  watch(
+    scope: EventScope,
+    options: { readonly from: Version; readonly signal: AbortSignal },
+  ): PulledWatch
 }
