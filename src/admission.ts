@@ -5,7 +5,8 @@ import { type RequestObserver, RequestTallies } from './endpoints/request-tallie
 import type { FileLooks } from './file-metrics.ts'
 import type { EventLimits } from './gate/event-limits.ts'
 import { type FollowedEventLimits, openEventLimits } from './gate/event-limits-file.ts'
-import { type Limits, RequestLimits } from './gate/limits.ts'
+import { RequestLimits } from './gate/limits.ts'
+import { RefusalPace } from './gate/refusal-pace.ts'
 import type { Log } from './lib/log.ts'
 import type { Options } from './options/options.ts'
 import { limitsObserver, showLimits, showRequests } from './request-metrics.ts'
@@ -19,7 +20,7 @@ const OTHERS = [
 ]
 
 export interface Admission {
-  readonly limits: Limits
+  readonly limits: RequestLimits
   readonly observer: RequestObserver
   readonly eventLimits: EventLimits | undefined
   /** Stops looking at files. */
@@ -39,6 +40,8 @@ export async function openAdmission(
     watches: options.maxWatches,
     watchesPerUser: options.maxWatchesPerUser,
     observer: limitsObserver(registry),
+    // A part of the time that a request has: it waits for a place as well.
+    pace: new RefusalPace({ heldMsMax: options.requestTimeoutMs / 4 }),
   })
   showLimits(limits, registry)
   const tallies = new RequestTallies([`${options.eventsGroup}/v1/events`, ...OTHERS])

@@ -45,6 +45,7 @@ export class Lifecycle {
 
     this.#reach('NotAcceptingNewRequest')
     const { requestTimeoutMs } = timing
+    timing.onLastRequest?.()
     if (timing.sendRetryAfter) {
       this.notAcceptingNewRequest.open()
       await within(requestTimeoutMs, quiet(listeners))
@@ -67,6 +68,8 @@ export interface ShutdownTiming {
   readonly delayMs: number
   readonly requestTimeoutMs: number
   readonly sendRetryAfter: boolean
+  /** From here on whoever is served or refused does not come back. */
+  readonly onLastRequest?: () => void
 }
 
 /** How long clients have to hear that their connection is about to go, before idle ones do. */

@@ -80,6 +80,7 @@ export class Server {
   /** What looks at files for as long as we run. */
   readonly #followers: { stop(): void }[] = []
   #audit: Audit | undefined
+  #limits: Admission['limits'] | undefined
   #eventLimits: Admission['eventLimits']
   #onFatal: (error: unknown) => void = () => {}
 
@@ -160,6 +161,7 @@ export class Server {
       looks,
     )
     this.#followers.push(admission)
+    this.#limits = admission.limits
     this.#eventLimits = admission.eventLimits
     this.#audit = await openAudit(
       this.#options,
@@ -203,6 +205,7 @@ export class Server {
       delayMs: shutdownDelayMs,
       requestTimeoutMs,
       sendRetryAfter: shutdownSendRetryAfter,
+      onLastRequest: () => this.#limits?.release(),
     })
     for (const follower of this.#followers) follower.stop()
     await this.#audit?.close()

@@ -27,6 +27,7 @@ interface Asked {
   readonly path?: string
   readonly query?: string
   readonly signal?: AbortSignal
+  readonly unreadBytesMax?: number
 }
 
 function enter(limits: RequestLimits, user: User, asked: Asked = {}): Entry | Promise<Entry> {
@@ -35,6 +36,7 @@ function enter(limits: RequestLimits, user: User, asked: Asked = {}): Entry | Pr
     path: asked.path ?? `${EVENTS}/web-0.1`,
     query: new URLSearchParams(asked.query),
     signal: asked.signal ?? new AbortController().signal,
+    unreadBytesMax: asked.unreadBytesMax ?? 0,
   }
   return limits.enter({ user, attributes: attributesOf(request), request })
 }
@@ -137,6 +139,36 @@ describe('RequestLimits', () => {
     context.mock.timers.tick(20)
     await settle()
     assert.deepEqual([limits.turningAway, told], [7, 3])
+  })
+
+  test('whoever would have to wait with more of a body than there is memory for is told at once', async () => {
+    const limits = limitsOf()
+    const write = { method: 'POST', path: EVENTS, unreadBytesMax: 32 * 1024 * 1024 }
+    fill(limits, ada, write)
+    await settle()
+    const gone = new AbortController()
+    const waiting = [1, 2].map(() => enter(limits, ada, { ...write, signal: gone.signal }))
+    await assert.rejects(Promise.resolve(enter(limits, ada, write)), { code: 429 })
+    gone.abort(new Error('gone'))
+    await Promise.allSettled(waiting)
+    const next = enter(limits, ada, { ...write, signal: AbortSignal.timeout(1) })
+    await assert.rejects(Promise.resolve(next), { name: 'TimeoutError' })
+  })
+
+  test('a watch that is to be refused leaves its place to others before it is told', async (context) => {
+    context.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
+    const limits = limitsOf({ watches: 1 })
+    const entries = fill(limits, ada)
+    const watch = { path: EVENTS, query: 'watch=true&resourceVersion=1' }
+    const refused = Promise.resolve(enter(limits, ada, watch))
+    assert.equal(limits.watching, 1)
+    context.mock.timers.tick(2000)
+    await settle()
+    assert.deepEqual([limits.watching, limits.turningAway], [0, 1])
+    for (const entry of entries) leave(entry)
+    context.mock.timers.tick(20)
+    await assert.rejects(refused, { code: 429 })
+    assert.deepEqual([limits.watching, limits.inFlight('readOnly')], [0, 0])
   })
 
   test('one who waits is let in when somebody leaves', async () => {

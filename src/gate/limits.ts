@@ -25,8 +25,10 @@ const FIRST_WAIT_MS_MAX = 4000
 const LATE_MS = 5000
 /** Node keeps a list for each length of time there is a timer of: with few of them timers are cheap. */
 const WAIT_ROUND_MS = 100
-/** Requests of each kind that may wait. Each holds its headers and its stream, and no body. */
+/** Requests of each kind that may wait. Each holds its headers and its stream. */
 const WAITING_MAX = 4000
+/** What may lie here of bodies that nobody has read yet: more than that is refused without a wait. */
+const UNREAD_BYTES_MAX = 64 * 1024 * 1024
 /** Room that is kept for masters, on top of what everybody shares, as a part of that. */
 const MASTERS_PART = 0.1
 /** Seconds to choose from for coming back: those who were turned away together come back apart. */
@@ -70,7 +72,7 @@ export interface Entrant {
   readonly user: User
   readonly attributes: Attributes
   /** Whoever is no longer there waits no longer. */
-  readonly request: Pick<Request, 'signal' | 'query'>
+  readonly request: Pick<Request, 'signal' | 'query' | 'unreadBytesMax'>
 }
 
 /** A request's place among those under way, until it is disposed of. */
@@ -93,6 +95,8 @@ export class RequestLimits implements Limits {
   readonly #random: () => number
   readonly #clock: Clock
   readonly #pace: RefusalPace
+  /** Of those who wait, or are to be refused and have not been told. */
+  #unreadBytes = 0
 
   constructor(options: LimitsOptions) {
     const { observer, random = Math.random, clock = monotonicClock } = options
@@ -123,6 +127,11 @@ export class RequestLimits implements Limits {
     return this.#pace.held
   }
 
+  /** Nobody will send another request: who is to be refused may know at once. */
+  release(): void {
+    this.#pace.release()
+  }
+
   get watching(): number {
     return this.#watches.held
   }
@@ -137,26 +146,49 @@ export class RequestLimits implements Limits {
     const place =
       shared.tryEnter(entering) ?? (isMaster(user) ? forMasters.tryEnter(entering) : undefined)
     if (place !== undefined) return this.#entry(place, watch)
-    return this.#wait(entering, { kind, watch, signal: entrant.request.signal })
+    return this.#wait(entering, { kind, watch, request: entrant.request })
   }
 
-  async #wait(entering: Entering, { kind, watch, signal }: Waiting): Promise<Entry> {
-    const { shared } = this.#rooms[kind]
+  async #wait(entering: Entering, waiting: Waiting): Promise<Entry> {
+    const { kind, watch, request } = waiting
+    const { unreadBytesMax = 0 } = request
     const since = this.#clock.now()
+    this.#unreadBytes += unreadBytesMax
     try {
-      const place = await shared.wait(entering, signal)
+      if (this.#unreadBytes > UNREAD_BYTES_MAX) throw this.#refusal(kind, 'queue-full')
+      const place = await this.#rooms[kind].shared.wait(entering, request.signal)
       if (typeof place !== 'string') return this.#entry(place, watch)
-      await this.#pace.turn(signal)
-      // By now the crowd may be gone.
-      const isLate = this.#clock.now() - since >= LATE_MS
-      const lastPlace = isLate ? undefined : shared.tryEnter(entering)
-      if (lastPlace !== undefined) return this.#entry(lastPlace, watch)
-      this.#observer?.refused(kind, place)
-      throw this.#oneOf(REFUSALS)
+      return await this.#turnAway(entering, { ...waiting, reason: place, since })
     } catch (error) {
       watch?.[Symbol.dispose]()
       throw error
+    } finally {
+      this.#unreadBytes -= unreadBytesMax
     }
+  }
+
+  /** Tells it when its turn has come, unless there is room by then: the crowd may be gone. */
+  async #turnAway(
+    entering: Entering,
+    { kind, watch, request, reason, since }: Waiting & { reason: RefusalReason; since: number },
+  ): Promise<Entry> {
+    // Others may watch in the meantime.
+    watch?.[Symbol.dispose]()
+    try {
+      await this.#pace.turn(request.signal)
+    } catch (error) {
+      this.#observer?.refused(kind, reason)
+      throw error
+    }
+    const isLate = watch !== undefined || this.#clock.now() - since >= LATE_MS
+    const place = isLate ? undefined : this.#rooms[kind].shared.tryEnter(entering)
+    if (place !== undefined) return this.#entry(place, undefined)
+    throw this.#refusal(kind, reason)
+  }
+
+  #refusal(kind: RequestKind, reason: RefusalReason): StatusError | undefined {
+    this.#observer?.refused(kind, reason)
+    return this.#oneOf(REFUSALS)
   }
 
   #entry(place: Place, watch: Place | undefined): Entry {
@@ -222,7 +254,7 @@ const WATCH_REFUSALS: Readonly<Record<WatchRefusal, readonly StatusError[]>> = {
 interface Waiting {
   readonly kind: RequestKind
   readonly watch: Place | undefined
-  readonly signal: AbortSignal
+  readonly request: Entrant['request']
 }
 
 interface Room {

@@ -10,12 +10,13 @@ const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolv
 class Setting {
   readonly told: number[] = []
   readonly pace: RefusalPace
+  #now = 0
   readonly #timers: MockTimers
 
   constructor({ mock }: TestContext, options: RefusalPaceOptions) {
     mock.timers.enable({ apis: ['setInterval'] })
     this.#timers = mock.timers
-    this.pace = new RefusalPace(options)
+    this.pace = new RefusalPace({ clock: { now: () => this.#now }, ...options })
   }
 
   hold(count: number): void {
@@ -26,7 +27,10 @@ class Setting {
 
   async tick(times = 1): Promise<number> {
     const before = this.told.length
-    for (let time = 0; time < times; time++) this.#timers.tick(TICK_MS)
+    for (let time = 0; time < times; time++) {
+      this.#now += TICK_MS
+      this.#timers.tick(TICK_MS)
+    }
     await settle()
     return this.told.length - before
   }
@@ -73,11 +77,34 @@ describe('RefusalPace', () => {
 
   test('while busy with something else, there is an end to it all the same', async (context) => {
     const setting = new Setting(context, { busyPart: () => 1 })
-    setting.hold(3000)
-    assert.equal(await setting.tick(), 4)
-    await setting.tick(749)
-    assert.ok(setting.told.length > 1500, `${setting.told.length}`)
-    await setting.tick(1500)
+    setting.hold(12_000)
+    assert.equal(await setting.tick(), 1)
+    await setting.tick(15_000 / TICK_MS - 2)
+    assert.equal(setting.told.length, 749)
+    // Who has been held for 15 s is told, but not all in one turn.
+    assert.equal(await setting.tick(), 61)
+    await setting.tick(4000 / TICK_MS)
+    assert.equal(setting.pace.held, 0)
+  })
+
+  test('nobody is held for longer than requests may take', async (context) => {
+    const setting = new Setting(context, { busyPart: () => 1, heldMsMax: 200 })
+    setting.hold(50)
+    await setting.tick(9)
+    assert.equal(setting.told.length, 9)
+    await setting.tick()
+    assert.equal(setting.pace.held, 0)
+  })
+
+  test('when it is released all are told, and nobody is held any more', async (context) => {
+    const setting = new Setting(context, { busyPart: () => 1 })
+    setting.hold(3)
+    setting.pace.release()
+    await settle()
+    assert.deepEqual(setting.told, [0, 1, 2])
+    setting.hold(1)
+    await settle()
+    assert.equal(setting.told.length, 4)
     assert.equal(setting.pace.held, 0)
   })
 

@@ -30,6 +30,7 @@ export class Conversation implements Request {
   readonly headers: RequestHeaders
   readonly rawHeaders: readonly string[]
   readonly peer: Peer
+  readonly unreadBytesMax: number
   readonly #wire: Wire
   readonly #context: ConversationContext
   readonly #search: string
@@ -67,6 +68,7 @@ export class Conversation implements Request {
     this.headers = wire.headers
     this.rawHeaders = wire.rawHeaders
     this.peer = wire.peer
+    this.unreadBytesMax = Math.min(wire.announcedBytes, context.limits.streamWindowBytes)
     this.#search = target.search
     this.#wire = wire
     this.#context = context

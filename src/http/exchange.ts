@@ -42,6 +42,8 @@ export interface Request {
    */
   readonly rawHeaders?: readonly string[]
   readonly peer: Peer
+  /** The most that lies here of the body while nobody asks for it; without it, nothing. */
+  readonly unreadBytesMax?: number
   /** Aborts when the client is gone, the request's time is up, or a long request must end. */
   readonly signal: AbortSignal
   /** The whole body; rejects with an ExchangeError if it is too long or never arrives. */

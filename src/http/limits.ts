@@ -41,7 +41,7 @@ export const DEFAULT_LIMITS: HttpLimits = {
   headerCountMax: 1000,
   bodyBytesMax: 3 * 1024 * 1024,
   streamsMax: 100,
-  streamWindowBytes: 256 * 1024,
+  streamWindowBytes: 64 * 1024,
   connectionWindowBytes: 1024 * 1024,
   controlFramesPerTenSeconds: 100,
   resetBurst: 1000,

@@ -17,6 +17,8 @@ export interface Wire {
   readonly peer: Peer
   readonly input: Readable
   readonly output: Writable
+  /** How long the body is said to be; infinite when that is not said, 0 when there is none. */
+  readonly announcedBytes: number
   /** Sends status and headers. */
   begin(status: number, headers: Record<string, string>, connection: ConnectionFate): void
   /**
@@ -52,6 +54,7 @@ export function http1Wire(request: IncomingMessage, response: ServerResponse, pe
     headers,
     rawHeaders: request.rawHeaders,
     peer,
+    announcedBytes: announcesBody(headers) ? lengthOf(headers) : 0,
     input: request,
     output: response,
     begin: (status, answerHeaders, connection) => {
@@ -96,6 +99,7 @@ export function http2Wire(
     headers: headers as RequestHeaders,
     rawHeaders,
     peer,
+    announcedBytes: stream.endAfterHeaders ? 0 : lengthOf(headers as RequestHeaders),
     input: stream,
     output: stream,
     begin: (status, answerHeaders, connection) => {
@@ -136,6 +140,10 @@ export function http2Wire(
     // Not close(): before it resets the stream it ends the answer, which then looks complete.
     cut: () => stream.destroy(new Error('the answer was cut')),
   }
+}
+
+function lengthOf(headers: RequestHeaders): number {
+  return Number(headers['content-length'] ?? Number.POSITIVE_INFINITY)
 }
 
 function announcesBody(headers: RequestHeaders): boolean {

@@ -7,6 +7,7 @@ import { RequestLimits } from '../../src/gate/limits.ts'
 import type { Handler } from '../../src/http/exchange.ts'
 import { eventually } from '../support/eventually.ts'
 import { startListener, text } from '../support/listener.ts'
+import { FRAME, frame, postFrame, RawHttp2 } from '../support/raw-http2.ts'
 import { runLoads } from '../support/request-load.ts'
 
 const noisy = { name: 'noisy', groups: [] }
@@ -71,4 +72,45 @@ test('limits: a crowd that cannot all wait is told no no faster than others are 
     limits.inFlight('readOnly') + limits.inQueue('readOnly') + limits.turningAway
   await eventually('all are forgotten', () => left() === 0, 20_000)
   assert.deepEqual(target.bugs, [])
+})
+
+test('limits: of bodies that nobody has read yet no more lies here than there is room for', async () => {
+  const BODIES = 3000
+  const limits = new RequestLimits({
+    requestsInFlight: 1,
+    mutatingRequestsInFlight: 1,
+    watches: 1,
+    watchesPerUser: 1,
+  })
+  let refused = 0
+  await using target = await startListener(async (request) => {
+    try {
+      const entry = await limits.enter({ user: noisy, attributes: attributesOf(request), request })
+      await new Promise((resolve) => request.signal.addEventListener('abort', resolve))
+      entry[Symbol.dispose]()
+    } catch {
+      refused += 1
+    }
+    return text(429, 'no')
+  })
+  const before = process.memoryUsage().arrayBuffers
+  const clients = await Promise.all(
+    Array.from({ length: BODIES / 100 }, () => RawHttp2.open(target.port)),
+  )
+  const most = Buffer.alloc(16 * 1024)
+  const body = (stream: number): Buffer[] => [0, 1, 2].map(() => frame(FRAME.data, 0, stream, most))
+  for (const client of clients) {
+    await client.settled()
+    for (let n = 0; n < 100; n++) {
+      const stream = 2 * n + 1
+      client.send(postFrame(stream, '/apis/events.k8s.io/v1/namespaces/a/events'), ...body(stream))
+    }
+  }
+  const held = (): number => limits.inQueue('mutating') + limits.turningAway
+  await eventually('all have come', () => held() + refused > BODIES - 10, 20_000)
+  const heldMiB = (process.memoryUsage().arrayBuffers - before) / 1024 / 1024
+  assert.ok(held() > 500 && held() <= 1024, `${held()} are held, ${refused} refused`)
+  assert.ok(heldMiB < 120, `${heldMiB} MiB`)
+  for (const client of clients) client.close()
+  await eventually('all are forgotten', () => held() === 0, 20_000)
 })
