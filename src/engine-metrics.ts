@@ -35,7 +35,8 @@ interface Figure<Source> {
   readonly name: string
   readonly help: string
   readonly isCounter?: true
-  readonly read: (source: Source) => number
+  /** Undefined: a gauge has no such series now. */
+  readonly read: (source: Source) => number | undefined
 }
 
 const CACHE: readonly Figure<CacheStats>[] = [
@@ -92,8 +93,8 @@ const CACHE: readonly Figure<CacheStats>[] = [
 const RETENTION: readonly Figure<RetentionStatus>[] = [
   {
     name: 'tidings_sweeper_role',
-    help: '1 on the replica that sweeps and compacts, 0 on the others.',
-    read: (status) => (status.isLeader ? 1 : 0),
+    help: '1 on the replica that sweeps and compacts, 0 on the others. While etcd is full several may.',
+    read: (status) => (status.isLeader || status.isStandingIn ? 1 : 0),
   },
   {
     name: 'tidings_swept_events_total',
@@ -103,8 +104,8 @@ const RETENTION: readonly Figure<RetentionStatus>[] = [
   },
   {
     name: 'tidings_sweep_lag_seconds',
-    help: 'How long the event most overdue should have been gone.',
-    read: (status) => status.sweepLagMs / 1000,
+    help: 'How long the event most overdue should have been gone; only where somebody sweeps.',
+    read: ({ sweepLagMs }) => (sweepLagMs === undefined ? undefined : sweepLagMs / 1000),
   },
   {
     name: 'tidings_compactions_total',
@@ -134,7 +135,7 @@ export function watchRetention(retention: Retention, registry: Registry): void {
 
 function register(
   figure: Pick<Figure<never>, 'name' | 'help' | 'isCounter'>,
-  read: () => number,
+  read: () => number | undefined,
   registry: Registry,
   labels: Readonly<Record<string, string>>,
 ): void {
@@ -144,7 +145,9 @@ function register(
     new Gauge({
       ...common,
       collect() {
-        this.set(labels, read())
+        const value = read()
+        if (value === undefined) this.remove(labels)
+        else this.set(labels, value)
       },
     })
     return
@@ -153,7 +156,7 @@ function register(
     ...common,
     collect() {
       this.reset()
-      this.inc(labels, read())
+      this.inc(labels, read() ?? 0)
     },
   })
 }

@@ -67,6 +67,7 @@ export class Engine {
       prefix,
       groupCommit,
       presence: this.#datastore.presence,
+      space: this.#datastore.space,
       recall: (key) => cached.recall(key),
       onCorrupt: foreignValueLog(log),
       onCommit: this.#metrics.onCommit,
@@ -137,6 +138,7 @@ export class Engine {
         objects: () => cached.count,
         waitingWrites: () => written.waiting,
         presence: this.#datastore.presence,
+        space: this.#datastore.space,
       },
       registry,
     )

@@ -130,13 +130,16 @@ export function statusOfStorageError(
 }
 
 const PARTLY_DONE = 'some of the events were deleted, repeat the request for the others'
-/** Whoever repeats such a write may do it twice, so nobody is told when to. */
+/**
+ * Whoever repeats such a write may do it twice, so nobody is told when to. Where a reason is known
+ * there was an answer: nothing more will come of the write.
+ */
 function inDoubt(cause: StorageError): StatusError {
-  return new StatusError(
-    'Timeout',
-    'Timeout: the datastore did not answer in time; the write may have happened, or may yet: look before repeating it',
-    { details: {}, cause },
-  )
+  const what =
+    cause.reason === undefined
+      ? 'Timeout: the datastore did not answer in time; the write may have happened, or may yet'
+      : `${cause.reason}; the write may have happened`
+  return new StatusError('Timeout', `${what}: look before repeating it`, { details: {}, cause })
 }
 
 const KEPT_CHANGING = 'others kept changing the object for as long as this change was tried'

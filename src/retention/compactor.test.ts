@@ -29,6 +29,7 @@ class SmallEtcd {
   readonly compactions: { readonly at: number; readonly revision: number }[] = []
   compactedRevision = 0
   failures: EtcdError[] = []
+  isFull = false
 
   async range(): Promise<RangeResult> {
     const kv = { modRevision: this.announcedAt } as KeyValue
@@ -37,6 +38,9 @@ class SmallEtcd {
   }
 
   async txn(txn: Txn): Promise<TxnResult> {
+    if (this.isFull) {
+      throw new EtcdError({ kind: 'no-space', message: 'space exceeded', maybeApplied: true })
+    }
     const [own, leader] = txn.compare ?? []
     const succeeded = own?.to === this.announcedAt && leader?.to === this.leaderRevision
     if (succeeded) this.announcedAt = ++this.revision
@@ -187,5 +191,22 @@ test('compactor: a leader that is none any more announces nothing and compacts n
   const end = replica.lead()
   await advance(etcd, [replica], { seconds: 30, writes: 5 })
   assert.deepEqual([etcd.compactions, etcd.announcedAt], [[], 0])
+  await end()
+})
+
+test('compactor: a full store is compacted without an announcement, once per interval too', async () => {
+  const etcd = new SmallEtcd()
+  etcd.isFull = true
+  const replica = makeReplica(etcd)
+  const end = replica.lead()
+  await advance(etcd, [replica], { seconds: 45, writes: 5 })
+  assert.deepEqual(
+    etcd.compactions.map(({ at }) => at),
+    [10_000, 20_000, 30_000, 40_000],
+  )
+  assert.equal(etcd.announcedAt, 0)
+  etcd.isFull = false
+  await advance(etcd, [replica], { seconds: 10, writes: 5 })
+  assert.deepEqual([etcd.compactions.length, etcd.announcedAt > 0], [5, true])
   await end()
 })

@@ -9,6 +9,9 @@
  * against the timeline, whether an interval has passed since: no clock is compared with another's,
  * and a change of leaders neither skips nor doubles a compaction. Should we be stopped between the
  * two steps, the next interval makes up for it. etcd itself refuses to go back.
+ *
+ * An etcd that is full takes no announcement, and needs the compaction most: it is then made without
+ * one. Each replica that sees to it still does so once per interval only.
  */
 import type { EtcdClient } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
@@ -42,7 +45,11 @@ export class Compactor {
   readonly #leaderKey: Buffer
   /** Of the last announcement anybody made, as far as we know. */
   #announcedAt = 0
-  /** Announced by us and not made yet. */
+  /** How far etcd was when we last went without an announcement. */
+  #unannouncedAt = 0
+  /** How far it was when we last asked whether there is an announcement. */
+  #askedAt = 0
+  /** Announced by us, or not to be announced, and not made yet. */
   #owed: number | undefined
   #count = 0
   #compactedRevision = 0
@@ -87,19 +94,36 @@ export class Compactor {
     const version = timeline.versionAt(clock.now() - intervalMs)
     const target = version === undefined ? 0 : revisionOf(version)
     // With nothing but the announcement since, there is nothing to forget.
-    if (this.#owed === undefined && target > this.#announcedAt && (await this.#isDue(target, term)))
+    if (this.#owed === undefined && target > this.#lastAt && (await this.#isDue(target, term))) {
       await this.#announce(target, term)
+    }
     if (this.#owed !== undefined && term.isHeld()) await this.#compact(this.#owed, term.signal)
   }
 
   /** Whether nobody has announced one within the interval. */
   async #isDue(target: number, term: Term): Promise<boolean> {
-    const { kvs } = await this.#options.client.range({ key: this.#key }, { signal: term.signal })
+    const { client } = this.#options
+    const { kvs, revision } = await client.range({ key: this.#key }, { signal: term.signal })
+    this.#askedAt = revision
     this.#announcedAt = kvs[0]?.modRevision ?? 0
-    return target > this.#announcedAt && term.isHeld()
+    return target > this.#lastAt && term.isHeld()
+  }
+
+  get #lastAt(): number {
+    return Math.max(this.#announcedAt, this.#unannouncedAt)
   }
 
   async #announce(target: number, term: Term): Promise<void> {
+    try {
+      await this.#announceOrFail(target, term)
+    } catch (error) {
+      if (!(error instanceof EtcdError) || error.kind !== 'no-space') throw error
+      this.#unannouncedAt = this.#askedAt
+      this.#owed = target
+    }
+  }
+
+  async #announceOrFail(target: number, term: Term): Promise<void> {
     const { client, replica } = this.#options
     const { succeeded, revision } = await client.txn({
       compare: [

@@ -151,6 +151,7 @@ class Link {
   }
 }
 
+const full = () => new EtcdError({ kind: 'no-space', message: 'space exceeded' })
 const lost = () => new EtcdError({ kind: 'timeout', message: 'no answer', maybeApplied: true })
 
 function start(
@@ -394,5 +395,73 @@ test('leadership: ends while etcd does not answer', async () => {
   await advanceWith(etcd, 10_000)
   assert.equal(a.leadership.termCount, 0)
   assert.ok(a.link.calls.length < 20, `${a.link.calls.length} calls in ten seconds`)
+  await a.end()
+})
+
+/** Refuses what a full etcd refuses: leases, or the key alone. */
+function fullEtcd(refused: Method) {
+  const room = { isThere: false }
+  const before = async (method: Method) => {
+    if (method === refused && !room.isThere) throw full()
+  }
+  return { room, before }
+}
+
+for (const refused of ['grantLease', 'txn'] as const) {
+  test(`leadership: a full etcd that refuses ${refused}: all work, until one is elected`, async () => {
+    const etcd = new OneKeyEtcd()
+    const { room, before } = fullEtcd(refused)
+    const all = ['a', 'b'].map((name) => start(etcd, name, before))
+    await advanceWith(etcd, 30_000)
+    for (const { leadership, terms, warnings } of all) {
+      assert.deepEqual([leadership.isStandingIn, leadership.term], [true, undefined])
+      assert.equal(terms.length, 1, 'the work is begun once')
+      const [term = assert.fail()] = terms
+      assert.deepEqual([term.isHeld(), term.revision], [true, 0])
+      assert.ok(term.lateMs !== undefined && term.lateMs >= 0 && term.lateMs <= 10_000)
+      assert.equal(warnings.length, 1)
+    }
+    assert.equal(etcd.leases.size, 0)
+    room.isThere = true
+    await advanceWith(etcd, 10_000)
+    assert.equal(all.filter(({ leadership }) => leadership.term !== undefined).length, 1)
+    assert.ok(all.every(({ leadership }) => !leadership.isStandingIn))
+    const held = all.flatMap(({ terms }) => terms).filter((term) => term.isHeld())
+    assert.deepEqual(
+      held.map(({ revision, lateMs }) => ({ revision, lateMs })),
+      [{ revision: etcd.held?.revision, lateMs: undefined }],
+    )
+    await Promise.all(all.map(({ end }) => end()))
+  })
+}
+
+test('leadership: in a full etcd a leader goes on, and nobody works beside it', async () => {
+  const etcd = new OneKeyEtcd()
+  const { room, before } = fullEtcd('grantLease')
+  room.isThere = true
+  const a = start(etcd, 'a', before)
+  await settle()
+  const b = start(etcd, 'b', before)
+  room.isThere = false
+  await advanceWith(etcd, 30_000)
+  assert.ok(a.leadership.term !== undefined)
+  assert.equal(b.terms.length, 0)
+  await a.end()
+  await advanceWith(etcd, 1_000)
+  assert.ok(b.leadership.isStandingIn)
+  await b.end()
+  assert.ok(!b.leadership.isStandingIn)
+})
+
+test('leadership: what works without an election goes on through an outage', async () => {
+  const etcd = new OneKeyEtcd()
+  const { before } = fullEtcd('grantLease')
+  const a = start(etcd, 'a', before)
+  await advanceWith(etcd, 1_000)
+  a.link.before = async () => {
+    throw lost()
+  }
+  await advanceWith(etcd, 30_000)
+  assert.deepEqual([a.leadership.isStandingIn, a.terms.length], [true, 1])
   await a.end()
 })

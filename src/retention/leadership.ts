@@ -11,6 +11,8 @@
  * begins anything else. What it had begun cannot be called back, so whatever is done under a term
  * must do no harm when it comes late: a delete names the version it is about, a compaction never
  * goes back.
+ *
+ * An etcd that is full takes neither lease nor key; see stand-in.ts for what becomes of the work.
  */
 import type { EtcdClient, KeyValue } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
@@ -18,6 +20,7 @@ import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { standIn } from './stand-in.ts'
 
 /** After a leader is killed, nobody sweeps for about this long. */
 export const leaseTtlSecondsDefault = 5
@@ -40,6 +43,11 @@ export interface Term {
   isHeld(): boolean
   /** Until when it lasts if it is not renewed, by the clock. */
   readonly heldUntil: number
+  /**
+   * Of a replica that works without having been elected, as others may: by how much later than due
+   * it begins. Undefined for the leader.
+   */
+  readonly lateMs?: number | undefined
 }
 
 export interface LeadershipOptions {
@@ -55,6 +63,8 @@ export interface LeadershipOptions {
   readonly leaseTtlSeconds?: number | undefined
   /** What it goes by when it leads. Stands behind its name, for the others to compare with. */
   readonly settings?: string | undefined
+  /** Uniform in [0, 1); handed in by tests. */
+  readonly random?: (() => number) | undefined
 }
 
 interface Lease {
@@ -69,6 +79,7 @@ export class Leadership {
   readonly #ttlSeconds: number
   #term: Term | undefined
   #termCount = 0
+  #isStandingIn = false
   /** Those of a leader that have been warned of. */
   #otherSettings: string | undefined
 
@@ -88,40 +99,73 @@ export class Leadership {
     return this.#termCount
   }
 
+  /** Whether it works without an election, as etcd is full. */
+  get isStandingIn(): boolean {
+    return this.#isStandingIn
+  }
+
   /**
-   * Stands for election until aborted, and does `work` whenever it is this replica's turn. `work`
-   * must end soon after its term; only then, and once the key is given back, this ends. Rejects with
-   * what `work` rejects with.
+   * Stands for election until aborted, and does `work` whenever it is this replica's turn, or when
+   * there can be no election. `work` must end soon after its term; only then, and once the key is
+   * given back, this ends. Rejects with what `work` rejects with.
    */
   async run(work: (term: Term) => Promise<void>, signal: AbortSignal): Promise<void> {
     const backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
     while (!signal.aborted) {
-      const lease = await this.#stand(backoff, signal)
+      const outcome = await this.#await(backoff, signal)
+      const lease = outcome === 'full' ? await this.#standIn(work, signal) : outcome
       if (lease === undefined) continue
       await this.#lead(lease, work, signal)
       await pause(retryFirstMs, signal)
     }
   }
 
-  /** One attempt, at its time. Undefined when it came to nothing. */
-  async #stand(backoff: Backoff, signal: AbortSignal): Promise<Lease | undefined> {
+  /** One attempt, once the key is free. Undefined when it came to nothing. */
+  async #await(backoff: Backoff, signal: AbortSignal): Promise<Lease | 'full' | undefined> {
     try {
-      const { kvs, revision } = await this.#options.client.range({ key: this.#key }, { signal })
-      const [held] = kvs
-      const isTaken = held !== undefined && !isFree(held)
-      if (isTaken) {
-        this.#compare(held)
-        await this.#untilFree(revision, signal)
-      }
-      const lease = signal.aborted || isTaken ? undefined : await this.#campaign(signal)
+      const outcome = await this.#stand(signal, (revision) => this.#untilFree(revision, signal))
       backoff.reset()
-      return lease
+      return outcome === 'taken' ? undefined : outcome
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error
       if (signal.aborted) return undefined
       this.#options.log.v(2, 'Cannot stand for election', { err: error })
       await pause(backoff.next(), signal)
       return undefined
+    }
+  }
+
+  async #stand(
+    signal: AbortSignal,
+    onTaken?: (revision: number) => Promise<void>,
+  ): Promise<Lease | 'taken' | 'full'> {
+    const { kvs, revision } = await this.#options.client.range({ key: this.#key }, { signal })
+    const [held] = kvs
+    if (held !== undefined && !isFree(held)) {
+      this.#compare(held)
+      await onTaken?.(revision)
+      return 'taken'
+    }
+    try {
+      return (await this.#campaign(signal)) ?? 'taken'
+    } catch (error) {
+      if (error instanceof EtcdError && error.kind === 'no-space') return 'full'
+      throw error
+    }
+  }
+
+  async #standIn(
+    work: (term: Term) => Promise<void>,
+    signal: AbortSignal,
+  ): Promise<Lease | undefined> {
+    const { log, random = Math.random } = this.#options
+    const ttlMs = this.#ttlSeconds * 1000
+    this.#isStandingIn = true
+    try {
+      const stand = (ending: AbortSignal) => this.#stand(ending)
+      return await standIn({ work, stand, ttlMs, random, log, signal })
+    } finally {
+      this.#isStandingIn = false
     }
   }
 

@@ -20,9 +20,10 @@ test('retention: where nothing ever goes, nobody is asked for anything', async (
   await retention.run(new AbortController().signal)
   assert.deepEqual(retention.status, {
     isLeader: false,
+    isStandingIn: false,
     termCount: 0,
     sweptCount: 0,
-    sweepLagMs: 0,
+    sweepLagMs: undefined,
     waitingCount: 0,
     compactionCount: 0,
     compactedRevision: 0,

@@ -38,11 +38,13 @@ export interface RetentionOptions {
 /** How retention is doing, for metrics. Counts are this replica's own, since its start. */
 export interface RetentionStatus {
   readonly isLeader: boolean
+  /** Whether it sweeps without having been elected, as nobody can be; others may do so too. */
+  readonly isStandingIn: boolean
   /** How often it has come to lead. */
   readonly termCount: number
   readonly sweptCount: number
-  /** For how long the event most overdue should have been gone. 0 on replicas that do not lead. */
-  readonly sweepLagMs: number
+  /** For how long the event most overdue should have been gone. Undefined where nobody looks. */
+  readonly sweepLagMs: number | undefined
   readonly waitingCount: number
   readonly compactionCount: number
   readonly compactedRevision: number
@@ -50,7 +52,7 @@ export interface RetentionStatus {
 
 /**
  * What leaves, when, and who sees to it: every replica stands ready, one of them sweeps and
- * compacts.
+ * compacts. Should nobody be electable for want of space in etcd, all of them do.
  */
 export class Retention {
   readonly #options: RetentionOptions
@@ -113,11 +115,13 @@ export class Retention {
 
   get status(): RetentionStatus {
     const { isLeader } = this
+    const { isStandingIn } = this.#leadership
     return {
       isLeader,
+      isStandingIn,
       termCount: this.#leadership.termCount,
       sweptCount: this.#sweeper.sweptCount,
-      sweepLagMs: isLeader ? this.#sweeper.lagMs : 0,
+      sweepLagMs: isLeader || isStandingIn ? this.#sweeper.lagMs : undefined,
       waitingCount: this.#sweeper.waitingCount,
       compactionCount: this.#compactor.count,
       compactedRevision: this.#compactor.compactedRevision,

@@ -41,6 +41,17 @@ class ScriptedStorage {
   /** Deletes wait for this. */
   gate: Promise<void> = Promise.resolve()
 
+  read = 0
+
+  async get(key: EventKey): Promise<StoredEvent> {
+    this.read++
+    const reply = this.replies.shift()
+    if (reply !== undefined) throw reply
+    const version = this.versions.get(key.name)
+    if (version === undefined) throw missing(key)
+    return storedAt(key, version)
+  }
+
   async delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {
     this.asked++
     await this.gate
@@ -67,7 +78,7 @@ function storedAt(key: EventKey, version: number): StoredEvent {
 }
 
 /** Versions are the times of writing; everything lives for 1,000 ms after. */
-function start(storage: ScriptedStorage) {
+function start(storage: ScriptedStorage, lateMs?: number) {
   const ending = new AbortController()
   const held = { until: Number.POSITIVE_INFINITY }
   const term: Term = {
@@ -77,6 +88,7 @@ function start(storage: ScriptedStorage) {
     get heldUntil() {
       return held.until
     },
+    lateMs,
   }
   let queue: DueQueue | undefined
   let onFilled = () => {}
@@ -246,4 +258,21 @@ test('sweeper: a bug ends it instead of being slept over', async () => {
   const { add, running } = start(storage)
   add('e', 0)
   await Promise.all([assert.rejects(running, TypeError), advance(1_100)])
+})
+
+test('sweeper: without an election it comes later, and leaves alone what others have swept', async () => {
+  const storage = new ScriptedStorage()
+  const { sweeper, add, recalled, end } = start(storage, 3_000)
+  for (const name of ['swept', 'unknown', 'remembered']) add(name, 0)
+  recalled.set('remembered', storedAt({ namespace: 'n', name: 'remembered' }, 0))
+  await advance(3_900)
+  assert.deepEqual([storage.read, storage.asked], [0, 0])
+  assert.equal(sweeper.lagMs, 2_900)
+  storage.versions.delete('swept')
+  storage.replies.push(new StorageError({ kind: 'unavailable', message: 'a short outage' }))
+  await advance(2_500)
+  assert.deepEqual(storage.deleted.toSorted(), ['remembered', 'unknown'])
+  assert.deepEqual([storage.read, storage.asked], [4, 2])
+  assert.deepEqual([sweeper.sweptCount, sweeper.waitingCount], [2, 0])
+  await end()
 })

@@ -21,7 +21,7 @@ const atOnceMin = 10
 const perTurn = 50
 
 export interface SweeperOptions {
-  readonly storage: Pick<EventStorage, 'delete'>
+  readonly storage: Pick<EventStorage, 'get' | 'delete'>
   /**
    * What memory believes to be there: saves the storage the question whether an event was changed.
    * It may be out of date, and nothing is deleted on its word.
@@ -142,10 +142,14 @@ export class Sweeper {
     signal: AbortSignal,
   ): Promise<StorageError | undefined> {
     const { clock } = this.#options
+    const { lateMs } = term
+    const isShared = lateMs !== undefined
     while (!signal.aborted && term.isHeld()) {
-      const batch = queue.takeDue(clock.now(), this.#atOnce)
+      const batch = queue.takeDue(clock.now() - (lateMs ?? 0), this.#atOnce)
       if (batch.length === 0) return undefined
-      const failure = await this.#sweepBatch(queue, batch)
+      const left = isShared ? await this.#stillThere(queue, batch, signal) : batch
+      if (left instanceof StorageError) return left
+      const failure = await this.#sweepBatch(queue, left)
       if (failure !== undefined) {
         this.#atOnce = Math.max(atOnceMin, Math.floor(this.#atOnce / 2))
         return failure
@@ -153,6 +157,38 @@ export class Sweeper {
       this.#atOnce = Math.min(atOnceMax, this.#atOnce + atOnceMin)
     }
     return undefined
+  }
+
+  /**
+   * Without those that another replica has swept. Memory has seen them go, and answers for all of
+   * them after one question to etcd.
+   */
+  async #stillThere(
+    queue: DueQueue,
+    batch: readonly DueEvent[],
+    signal: AbortSignal,
+  ): Promise<readonly DueEvent[] | StorageError> {
+    try {
+      const isThere = await Promise.all(batch.map(({ key }) => this.#isThere(key, signal)))
+      return batch.filter((_, at) => isThere[at])
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+      for (const event of batch) queue.push(event)
+      return error
+    }
+  }
+
+  async #isThere(key: EventKey, signal: AbortSignal): Promise<boolean> {
+    if (this.#options.recall?.(key) !== undefined) return true
+    try {
+      await this.#options.storage.get(key, { signal })
+      return true
+    } catch (error) {
+      if (error instanceof StorageError && error.kind === 'missing') return false
+      // For the sweep to find out: it tells of what cannot be read.
+      if (error instanceof StorageError && error.kind === 'corrupt') return true
+      throw error
+    }
   }
 
   async #sweepBatch(

@@ -5,6 +5,7 @@ import type { Log } from '../lib/log.ts'
 import { isGoodEtcdVersion } from './etcd-version.ts'
 import { logMembers } from './member-log.ts'
 import { Presence } from './presence.ts'
+import { hasSpaceAlarm, Space } from './space.ts'
 
 export interface DatastoreOptions {
   readonly servers: readonly string[]
@@ -28,6 +29,8 @@ const CALL_TIMEOUT_MS = 10_000
 export class Datastore {
   /** Whether etcd answers, from when it has been opened on. */
   readonly presence: Presence
+  /** Whether it is full, likewise. */
+  readonly space: Space
   readonly #options: DatastoreOptions
   readonly #end = new AbortController()
   #client: EtcdClient | undefined
@@ -39,6 +42,7 @@ export class Datastore {
       members: () => this.#client?.endpoints() ?? [],
       log: options.log,
     })
+    this.space = new Space({ ask: (timeoutMs) => this.#hasAlarm(timeoutMs), log: options.log })
   }
 
   /** Rejects when a credentials file cannot be read. */
@@ -58,6 +62,7 @@ export class Datastore {
     this.#client = client
     logMembers(client, log, this.#end.signal)
     this.presence.watch(this.#end.signal)
+    this.space.watch(this.#end.signal)
     return client
   }
 
@@ -119,6 +124,11 @@ export class Datastore {
   async #read(timeoutMs: number): Promise<void> {
     const key = Buffer.from(`${this.#options.prefix}/health`)
     await this.#client?.range({ key, keysOnly: true }, { timeoutMs, signal: this.#end.signal })
+  }
+
+  async #hasAlarm(timeoutMs: number): Promise<boolean | undefined> {
+    const { signal } = this.#end
+    return this.#client && hasSpaceAlarm(this.#client, { timeoutMs, signal })
   }
 
   async #credentials(): Promise<{ ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined> {

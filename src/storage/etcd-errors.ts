@@ -1,6 +1,7 @@
 import { EtcdError, type EtcdErrorKind } from '../etcd/errors.ts'
 import { StorageError, type StorageErrorKind } from './errors.ts'
 import { versionOfState } from './resource-version.ts'
+import { fullReason } from './space.ts'
 
 const retryAfterMs = 1_000
 
@@ -27,6 +28,7 @@ export function storageErrorOfWrite(error: unknown): StorageError {
   return new StorageError({
     kind,
     message: isOpen ? `it is not known whether the write happened: ${reason}` : reason,
+    reason: isEtcds && error.kind === 'no-space' ? fullReason : undefined,
     retryAfterMs: hint(kind),
     cause: error,
   })

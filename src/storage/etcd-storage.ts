@@ -15,6 +15,7 @@ import {
   versionOfState,
 } from './resource-version.ts'
 import { Rewriter } from './rewriter.ts'
+import type { Space } from './space.ts'
 import type {
   Change,
   EventKey,
@@ -48,6 +49,8 @@ export interface EtcdStorageOptions {
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
   /** Whether etcd is there. Without one every call waits for it to the end of its time. */
   readonly presence?: Presence | undefined
+  /** Whether etcd takes puts. Without one each is sent, to be answered that it does not. */
+  readonly space?: Space | undefined
   /** Told of keys that lists and watches leave out: what is there is not an event of ours. */
   readonly onCorrupt: (etcdKey: Buffer) => void
   readonly now?: GroupCommitOptions['now']
@@ -62,7 +65,7 @@ export class EtcdStorage implements EventStorage {
   readonly #rewriter: Rewriter
 
   constructor(options: EtcdStorageOptions) {
-    const { client, now, onCommit, presence } = options
+    const { client, now, onCommit, presence, space } = options
     this.#options = options
     this.#keys = new EventKeys(options.prefix)
     this.#writes = new GroupCommit({
@@ -71,6 +74,7 @@ export class EtcdStorage implements EventStorage {
       now,
       onCommit,
       presence,
+      space,
     })
     this.#rewriter = new Rewriter({
       keys: this.#keys,

@@ -25,6 +25,7 @@ import {
 import { StorageError } from './errors.ts'
 import { storageErrorOfWrite } from './etcd-errors.ts'
 import type { Presence } from './presence.ts'
+import type { Space } from './space.ts'
 
 /** etcd takes 128 operations and 1.5 MiB by default; the rest is room for framing. */
 const batchOperationsMax = 100
@@ -54,6 +55,8 @@ export interface GroupCommitOptions {
   readonly clock?: Clock | undefined
   /** What has not been sent is refused while etcd is away. */
   readonly presence?: Pick<Presence, 'ending' | 'refusal' | 'onAway'> | undefined
+  /** Told when etcd is full; puts that have not been sent are then refused, deletes go on. */
+  readonly space?: Pick<Space, 'refusal' | 'onFull'> | undefined
   /** Told of each transaction that was answered, for metrics. */
   readonly onCommit?: ((operations: number) => void) | undefined
 }
@@ -87,8 +90,6 @@ export class GroupCommit {
   #waitingBytes = 0
   #underWay = 0
   #isScheduled = false
-  /** etcd takes no puts for want of space; a delete in the same transaction would go under too. */
-  #isFull = false
   #closing: PromiseWithResolvers<void> | undefined
 
   constructor(options: GroupCommitOptions) {
@@ -107,7 +108,7 @@ export class GroupCommit {
 
   submit(operation: Operation): Promise<Outcome> {
     const bytes = operationBytes(operation)
-    const refusal = this.#refuse(bytes)
+    const refusal = this.#refuse(operation, bytes)
     if (refusal !== undefined) return Promise.reject(refusal)
     return new Promise((resolve, reject) => {
       const waiting: Waiting = {
@@ -138,7 +139,7 @@ export class GroupCommit {
     return this.#closing.promise
   }
 
-  #refuse(bytes: number): StorageError | undefined {
+  #refuse(operation: Operation, bytes: number): StorageError | undefined {
     if (this.#closing !== undefined) {
       return new StorageError({
         kind: 'unavailable',
@@ -148,6 +149,8 @@ export class GroupCommit {
     }
     const outage = this.#options.presence?.refusal()
     if (outage !== undefined) return outage
+    const fullness = this.#noRoomFor(operation)
+    if (fullness !== undefined) return fullness
     const operationsMax = this.#options.waitingOperationsMax ?? waitingOperationsMax
     const bytesMax = this.#options.waitingBytesMax ?? waitingBytesMax
     const isRoom = this.#waitingOperations < operationsMax && this.#waitingBytes + bytes <= bytesMax
@@ -157,6 +160,11 @@ export class GroupCommit {
       message: `${this.#waitingOperations} writes wait for etcd already`,
       retryAfterMs,
     })
+  }
+
+  /** While etcd is full: deletes would go under with puts in the same transaction. */
+  #noRoomFor(operation: Operation): StorageError | undefined {
+    return operation.value === undefined ? undefined : this.#options.space?.refusal()
   }
 
   #append(waiting: Waiting): void {
@@ -210,8 +218,9 @@ export class GroupCommit {
     while (batch.length < this.#operationsMax) {
       const waiting = this.#first
       if (waiting === undefined) break
-      if (now > waiting.sendBefore) {
-        this.#turnAway(waiting, tooLate())
+      const refusal = now > waiting.sendBefore ? tooLate() : this.#noRoomFor(waiting)
+      if (refusal !== undefined) {
+        this.#turnAway(waiting, refusal)
         continue
       }
       if (!this.#fits(waiting, batch, bytes)) break
@@ -239,8 +248,7 @@ export class GroupCommit {
   #fits(waiting: Waiting, batch: readonly Waiting[], bytes: number): boolean {
     const [first] = batch
     if (first === undefined) return true
-    if (first.alone || waiting.alone || bytes + waiting.bytes > batchBytesMax) return false
-    return !this.#isFull || (first.value === undefined) === (waiting.value === undefined)
+    return !first.alone && !waiting.alone && bytes + waiting.bytes <= batchBytesMax
   }
 
   async #send(batch: readonly Waiting[]): Promise<void> {
@@ -266,7 +274,6 @@ export class GroupCommit {
     batch.forEach((waiting, index) => {
       const outcome = outcomes[index]
       if (outcome !== undefined) waiting.resolve(outcome)
-      if (waiting.value !== undefined) this.#isFull = false
       this.#leave(waiting)
     })
     this.#options.onCommit?.(batch.length)
@@ -275,7 +282,7 @@ export class GroupCommit {
   /** The transaction as a whole failed. */
   #failed(batch: readonly Waiting[], error: unknown): void {
     if (error instanceof EtcdError) {
-      if (error.kind === 'no-space') this.#isFull = true
+      if (error.kind === 'no-space') this.#options.space?.onFull()
       if (!error.maybeApplied && isWorthSendingAgain(error, batch.length)) {
         for (const waiting of batch) waiting.alone ||= error.kind !== 'unavailable'
         this.#putBack(batch)

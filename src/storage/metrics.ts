@@ -14,6 +14,7 @@ export interface StorageGauges {
   objects(): number
   waitingWrites(): { readonly operations: number; readonly bytes: number }
   readonly presence: { readonly awayMs: number; readonly outages: number }
+  readonly space: { readonly isFull: boolean }
 }
 
 /** Figures of the store, under Kubernetes' names where it has them. */
@@ -91,6 +92,14 @@ export class StorageMetrics {
       collect() {
         this.reset()
         this.inc(gauges.presence.outages)
+      },
+    })
+    new Gauge({
+      name: 'tidings_etcd_no_space',
+      help: '1 while etcd is full and takes reads and deletes only, else 0.',
+      registers,
+      collect() {
+        this.set(gauges.space.isFull ? 1 : 0)
       },
     })
   }

@@ -10,6 +10,7 @@ import { type Log, silentLog } from '../../src/lib/log.ts'
 import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
 import type { Presence } from '../../src/storage/presence.ts'
 import { revisionOf } from '../../src/storage/resource-version.ts'
+import type { Space } from '../../src/storage/space.ts'
 import { startEtcd } from './etcd.ts'
 import { makeEvent, type WatchFrame } from './event-client.ts'
 import {
@@ -32,7 +33,7 @@ export interface EventApiOptions
   extends Pick<CachedStorageOptions, 'historyBounds' | 'memoryBounds'> {
   /** How long etcd may take to answer a read. */
   readonly callTimeoutMs?: number
-  /** Told when etcd is away and when it is back. */
+  /** Told when etcd is away or full, and when that is over. */
   readonly presenceLog?: Log
 }
 
@@ -64,6 +65,7 @@ export class EventApiUnderTest implements AsyncDisposable {
   readonly storage: CachedStorage
   readonly client: EtcdClient
   readonly presence: Presence
+  readonly space: Space
   readonly #etcd: PresentClient
   readonly #written: EtcdStorage
   readonly #end = new AbortController()
@@ -84,9 +86,11 @@ export class EventApiUnderTest implements AsyncDisposable {
     this.#etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs }, presenceLog)
     this.client = this.#etcd.client
     this.presence = this.#etcd.presence
+    this.space = this.#etcd.space
     this.#written = new EtcdStorage({
       client: this.client,
       presence: this.presence,
+      space: this.space,
       prefix: '/registry',
       recall: (key) => this.storage.recall(key),
       onCorrupt: (key) => {

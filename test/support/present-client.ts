@@ -1,11 +1,13 @@
 import { EtcdClient, type EtcdClientOptions } from '../../src/etcd/client.ts'
 import { type Log, silentLog } from '../../src/lib/log.ts'
 import { Presence } from '../../src/storage/presence.ts'
+import { hasSpaceAlarm, Space } from '../../src/storage/space.ts'
 
-/** A client, and somebody who looks whether etcd is there, as the server has them. */
+/** A client, and somebody who looks whether etcd is there and has room, as the server has them. */
 export class PresentClient {
   readonly client: EtcdClient
   readonly presence: Presence
+  readonly space: Space
   readonly #end = new AbortController()
 
   constructor(options: EtcdClientOptions, log: Log = silentLog) {
@@ -17,6 +19,8 @@ export class PresentClient {
       log,
     })
     this.presence.watch(this.#end.signal)
+    this.space = new Space({ ask: (timeoutMs) => hasSpaceAlarm(this.client, { timeoutMs }), log })
+    this.space.watch(this.#end.signal)
   }
 
   close(): void {

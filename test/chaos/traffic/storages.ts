@@ -26,9 +26,9 @@ function makeLying(lie: Lie): MakeStorage {
 
 function makeEtcdStorage(endpoints: readonly string[], groupCommit: boolean): StorageInstance {
   const etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs })
-  const { client, presence } = etcd
+  const { client, presence, space } = etcd
   const onCorrupt = failOnCorrupt
-  const storage = new EtcdStorage({ client, presence, prefix, groupCommit, onCorrupt })
+  const storage = new EtcdStorage({ client, presence, space, prefix, groupCommit, onCorrupt })
   return {
     storage,
     crash: () => etcd.close(),
@@ -50,9 +50,16 @@ async function makeCachedStorage(
   bounds?: Pick<CachedStorageOptions, 'historyBounds' | 'memoryBounds'>,
 ): Promise<StorageInstance> {
   const etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs })
-  const { client, presence } = etcd
+  const { client, presence, space } = etcd
   const recall = (key: EventKey) => cached.recall(key)
-  const inner = new EtcdStorage({ client, presence, prefix, recall, onCorrupt: failOnCorrupt })
+  const inner = new EtcdStorage({
+    client,
+    presence,
+    space,
+    prefix,
+    recall,
+    onCorrupt: failOnCorrupt,
+  })
   const cached = new CachedStorage({ inner, log: silentLog, ...bounds })
   const stop = new AbortController()
   const running = cached.run(stop.signal)

@@ -1,0 +1,109 @@
+import assert from 'node:assert/strict'
+import { afterEach, beforeEach, mock, test } from 'node:test'
+import { type LogFields, silentLog } from '../lib/log.ts'
+import { Space } from './space.ts'
+
+beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }))
+afterEach(() => mock.timers.reset())
+
+async function settle(): Promise<void> {
+  for (let turn = 0; turn < 3; turn++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+/** A space whose questions are answered with `etcd.isFull`, and a clock beside it. */
+function start() {
+  const etcd = { isFull: false as boolean | undefined, questions: 0 }
+  const time = { now: 0 }
+  const errors: LogFields[] = []
+  const infos: LogFields[] = []
+  const hold = { gate: Promise.resolve() }
+  const space = new Space({
+    ask: async () => {
+      etcd.questions++
+      const { isFull } = etcd
+      await hold.gate
+      return isFull
+    },
+    log: {
+      ...silentLog,
+      error: (msg, fields) => errors.push({ msg, ...fields }),
+      info: (msg, fields) => infos.push({ msg, ...fields }),
+    },
+    clock: { now: () => time.now },
+  })
+  const ending = new AbortController()
+  space.watch(ending.signal)
+  const advance = async (seconds: number) => {
+    for (let second = 0; second < seconds; second++) {
+      time.now += 1_000
+      mock.timers.tick(1_000)
+      await settle()
+    }
+  }
+  return { space, etcd, hold, errors, infos, advance, end: () => ending.abort() }
+}
+
+test('space: an alarm is noticed without a write, and its end within a second', async () => {
+  const { space, etcd, errors, infos, advance, end } = start()
+  await advance(10)
+  assert.deepEqual([space.isFull, space.refusal(), etcd.questions], [false, undefined, 2])
+  etcd.isFull = true
+  await advance(5)
+  assert.equal(space.isFull, true)
+  const { kind, reason, retryAfterMs } = space.refusal() ?? assert.fail()
+  assert.deepEqual(
+    { kind, reason, retryAfterMs },
+    {
+      kind: 'unavailable',
+      reason: 'etcd is full (its space quota is exceeded) and takes deletes only',
+      retryAfterMs: 1_000,
+    },
+  )
+  await advance(20)
+  assert.equal(errors.length, 1)
+  assert.match(String(errors[0]?.['remedy']), /compact.*defrag.*disarm/)
+  etcd.isFull = false
+  await advance(1)
+  assert.deepEqual([space.isFull, space.refusal()], [false, undefined])
+  assert.deepEqual(infos, [{ msg: 'etcd takes writes again', seconds: 25 }])
+  end()
+  const { questions } = etcd
+  await advance(10)
+  assert.equal(etcd.questions, questions, 'it looks no more')
+})
+
+test('space: where nobody can say it stays as it is', async () => {
+  const { space, etcd, advance, end } = start()
+  etcd.isFull = undefined
+  await advance(10)
+  assert.equal(space.isFull, false)
+  space.onFull()
+  await advance(10)
+  assert.equal(space.isFull, true)
+  end()
+})
+
+test('space: an answer from before a refusal does not count', async () => {
+  const { space, hold, advance, end } = start()
+  const { promise, resolve } = Promise.withResolvers<void>()
+  hold.gate = promise
+  await advance(1)
+  space.onFull()
+  resolve()
+  await settle()
+  assert.equal(space.isFull, true)
+  await advance(1)
+  assert.equal(space.isFull, false)
+  end()
+})
+
+test('space: an alarm that is disarmed without making room is told of once a minute', async () => {
+  const { space, errors, infos, advance, end } = start()
+  for (let round = 0; round < 100; round++) {
+    space.onFull()
+    await advance(1)
+    assert.equal(space.isFull, false)
+  }
+  assert.deepEqual([errors.length, infos.length], [2, 2])
+  end()
+})

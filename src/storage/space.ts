@@ -1,0 +1,121 @@
+/**
+ * Whether etcd is full: over its quota, with its alarm for that on. It then takes no puts and no
+ * leases; reads, watches, deletes and compactions go on.
+ *
+ * etcd answers the same words to a put that it refused and to one that it made and that took it over
+ * its quota: a member checks the quota before it proposes, and once more when it applies what was
+ * proposed meanwhile by others, and the second check comes too late to undo anything. So a put that
+ * is answered so stays in doubt. By that answer, though, the alarm is on: from then on puts are not
+ * sent, and those who wanted them can be told for certain that nothing was done.
+ */
+import type { EtcdClient } from '../etcd/client.ts'
+import { type Clock, monotonicClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log.ts'
+import { StorageError } from './errors.ts'
+
+/** How often members are asked while etcd is full, and how many times as rarely while it is not. */
+const lookIntervalMs = 1_000
+const calmLooks = 5
+const questionTimeoutMs = 2_000
+const retryAfterMs = 1_000
+/** An etcd whose alarm is disarmed again and again without making room is told of this often. */
+const tellEveryMs = 60_000
+
+/** In words that clients may read. */
+export const fullReason = 'etcd is full (its space quota is exceeded)'
+
+export interface SpaceOptions {
+  /** Whether the alarm is on; undefined when nobody could say. Never rejects. */
+  ask(timeoutMs: number): Promise<boolean | undefined>
+  readonly log: Log
+  readonly clock?: Clock | undefined
+}
+
+export class Space {
+  readonly #options: SpaceOptions
+  readonly #clock: Clock
+  #fullSince: number | undefined
+  #toldAt = Number.NEGATIVE_INFINITY
+  #isTold = false
+  /** How often etcd was found full: an answer to a question from before that is out of date. */
+  #findings = 0
+  #looks = 0
+  #isAsking = false
+
+  constructor(options: SpaceOptions) {
+    this.#options = options
+    this.#clock = options.clock ?? monotonicClock
+  }
+
+  /** Looks until aborted. */
+  watch(signal: AbortSignal): void {
+    const timer = setInterval(() => this.#look(), lookIntervalMs)
+    timer.unref()
+    signal.addEventListener('abort', () => clearInterval(timer))
+  }
+
+  get isFull(): boolean {
+    return this.#fullSince !== undefined
+  }
+
+  /** For puts that are not even sent; undefined while there is room. */
+  refusal(): StorageError | undefined {
+    if (!this.isFull) return undefined
+    const reason = `${fullReason} and takes deletes only`
+    return new StorageError({ kind: 'unavailable', message: reason, reason, retryAfterMs })
+  }
+
+  /** To be told when etcd has answered that it is full. */
+  readonly onFull = (): void => {
+    this.#findings++
+    if (this.isFull) return
+    const now = this.#clock.now()
+    this.#fullSince = now
+    this.#isTold = now >= this.#toldAt + tellEveryMs
+    if (!this.#isTold) return
+    this.#toldAt = now
+    this.#options.log.error(
+      'etcd is full: it takes reads and deletes only, until an operator makes room',
+      { remedy: 'etcdctl compact, then etcdctl defrag, then etcdctl alarm disarm' },
+    )
+  }
+
+  #onRoom(): void {
+    if (this.#fullSince === undefined) return
+    const seconds = Math.round((this.#clock.now() - this.#fullSince) / 100) / 10
+    this.#fullSince = undefined
+    if (this.#isTold) this.#options.log.info('etcd takes writes again', { seconds })
+  }
+
+  #look(): void {
+    const isTime = this.isFull || this.#looks % calmLooks === 0
+    this.#looks++
+    if (isTime && !this.#isAsking) void this.#question()
+  }
+
+  async #question(): Promise<void> {
+    const findings = this.#findings
+    this.#isAsking = true
+    const isOn = await this.#options.ask(questionTimeoutMs)
+    this.#isAsking = false
+    if (isOn === true) this.onFull()
+    else if (isOn === false && findings === this.#findings) this.#onRoom()
+  }
+}
+
+/**
+ * Whether a member knows of the alarm, of those that can be asked. Costs etcd nothing: a member tells
+ * what it has been told. One that lags may not have been, hence all.
+ */
+export async function hasSpaceAlarm(
+  client: Pick<EtcdClient, 'endpoints' | 'status'>,
+  options: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
+): Promise<boolean | undefined> {
+  const members = client.endpoints().filter(({ state }) => state === 'ready')
+  const answers = await Promise.allSettled(
+    members.map(({ endpoint }) => client.status(endpoint, options)),
+  )
+  const told = answers.filter((answer) => answer.status === 'fulfilled')
+  if (told.length === 0) return undefined
+  return told.some(({ value }) => value.errors.some((error) => error.includes('NOSPACE')))
+}

@@ -1,0 +1,49 @@
+import { execFile } from 'node:child_process'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { type EtcdClient, prefixEnd } from '../../src/etcd/client.ts'
+import { EtcdError } from '../../src/etcd/errors.ts'
+import { type EtcdCluster, startEtcdCluster } from './etcd.ts'
+
+const quotaBytes = 4 * 1024 * 1024
+const junk = Buffer.from('/junk/')
+const localBinary = join(import.meta.dirname, '../../.cache/etcd/usr/bin/etcdctl')
+const binary = existsSync(localBinary) ? localBinary : 'etcdctl'
+const run = promisify(execFile)
+
+/** A cluster that is soon full. */
+export function startSmallEtcd(size = 1): Promise<EtcdCluster> {
+  return startEtcdCluster(size, { args: [`--quota-backend-bytes=${quotaBytes}`] })
+}
+
+/** What an operator types, with the endpoints put in; resolves to what it prints. */
+export async function etcdctl(etcd: EtcdCluster, command: string): Promise<string> {
+  const endpoints = `--endpoints=${etcd.endpoints.join(',')}`
+  const { stdout } = await run(binary, [endpoints, ...command.split(' ')])
+  return stdout
+}
+
+/** Writes what is not ours until etcd takes no more. */
+export async function fillUp(client: EtcdClient): Promise<void> {
+  const value = Buffer.alloc(200_000)
+  for (let number = 0; number < 500; number++) {
+    const key = Buffer.concat([junk, Buffer.from(String(number))])
+    try {
+      await client.txn({ success: [{ type: 'put', key, value }] })
+    } catch (error) {
+      if (error instanceof EtcdError && error.kind === 'no-space') return
+      throw error
+    }
+  }
+  throw new Error('etcd is not full')
+}
+
+/** Removes what filled it, and does what the docs say. */
+export async function makeRoom(etcd: EtcdCluster, client: EtcdClient): Promise<void> {
+  const rangeEnd = prefixEnd(junk)
+  const { revision } = await client.txn({ success: [{ type: 'delete', key: junk, rangeEnd }] })
+  await etcdctl(etcd, `compact --physical ${revision}`)
+  await etcdctl(etcd, 'defrag')
+  await etcdctl(etcd, 'alarm disarm')
+}
