@@ -1,5 +1,5 @@
 import { ExchangeError } from './exchange.ts'
-import type { Wire } from './wire.ts'
+import { BROKEN, type Wire } from './wire.ts'
 
 /**
  * Collects a request body up to a limit. A length announced beyond it is refused unread, and
@@ -9,6 +9,7 @@ export function readBody(wire: Wire, signal: AbortSignal, bytesMax: number): Pro
   if (Number(wire.headers['content-length'] ?? 0) > bytesMax)
     return Promise.reject(tooLarge(bytesMax))
   if (signal.aborted) return Promise.reject(signal.reason)
+  if (wire.failure !== undefined) return Promise.reject(wire.failure)
   if (wire.headers['expect']?.toLowerCase() === '100-continue') wire.sendContinue()
 
   const { input } = wire
@@ -29,16 +30,19 @@ export function readBody(wire: Wire, signal: AbortSignal, bytesMax: number): Pro
       finish(() =>
         reject(new ExchangeError('gone', 'the client left before its body was complete')),
       )
+    const onBroken = (error: ExchangeError): void => finish(() => reject(error))
     const onAbort = (): void => finish(() => reject(signal.reason))
 
     function finish(settle: () => void): void {
       input.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
+      input.off(BROKEN, onBroken)
       signal.removeEventListener('abort', onAbort)
       input.pause()
       settle()
     }
 
     input.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
+    input.on(BROKEN, onBroken)
     signal.addEventListener('abort', onAbort)
   })
 }
