@@ -8,9 +8,10 @@ import { negotiateObject } from './negotiate.ts'
 export function getEvent({ registry, forms }: EventApi): Endpoint<OneEvent> {
   return async (request, { namespace, name }) => {
     const form = forms.answer(negotiateObject(request))
-    const notOlderThan = readVersion(readGetOptions(request.query).resourceVersion)
+    const asked = readGetOptions(request.query).resourceVersion
+    const notOlderThan = readVersion(asked)
     const { signal } = request
-    const event = await registry.get({ namespace, name }, { notOlderThan, signal })
+    const event = await registry.get({ namespace, name }, { notOlderThan, asked, signal })
     return eventResponse(200, form, event)
   }
 }

@@ -92,7 +92,9 @@ describe('how a watch begins', () => {
     ]
     for (const [options, notOlderThan] of cases) {
       const { initial, from } = plan(options)
-      assert.deepEqual(initial?.position, { at: undefined, after: undefined, notOlderThan })
+      const asked = options['resourceVersion'] ?? ''
+      const nowhere = { at: undefined, after: undefined }
+      assert.deepEqual(initial?.position, { ...nowhere, notOlderThan, asked })
       assert.equal(initial?.limit, undefined)
       assert.equal(from, undefined)
     }

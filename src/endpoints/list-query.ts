@@ -74,7 +74,12 @@ export function watchPlan(path: EventPath, options: ListOptions): WatchPlan {
           scope,
           tokenScope: pathScope,
           selector,
-          position: { at: undefined, after: undefined, notOlderThan: version },
+          position: {
+            at: undefined,
+            after: undefined,
+            notOlderThan: version,
+            asked: options.resourceVersion,
+          },
           limit: undefined,
         }
       : undefined,

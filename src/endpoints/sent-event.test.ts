@@ -4,12 +4,12 @@ import { StatusError } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import { afterReading, checkName, receiveBody, receiveBytes } from './sent-event.ts'
 
-function request(body: Buffer): Request {
+function request(body: Buffer, headers: Request['headers'] = {}): Request {
   return {
     method: 'POST',
     path: '',
     query: new URLSearchParams(),
-    headers: {},
+    headers,
     peer: { address: '', isLoopback: true, clientCertificate: () => undefined },
     signal: new AbortController().signal,
     body: async () => body,
@@ -25,6 +25,26 @@ test('smaller-bodies: a body that the datastore could not hold is refused unread
       reason: 'RequestEntityTooLarge',
       message: 'Request entity too large: limit is 1048576',
     })
+  }
+})
+
+test('encoded-bodies-are-refused: a compressed body is refused by name, not read as what it is not', async () => {
+  for (const coding of ['gzip', 'GZIP', 'br', 'identity, gzip', 'x'.repeat(5000)]) {
+    for (const receive of [receiveBody, receiveBytes]) {
+      await assert.rejects(
+        receive(request(Buffer.from('{}'), { 'content-encoding': coding })),
+        (error) =>
+          error instanceof StatusError &&
+          error.code === 415 &&
+          error.message.includes('Content-Encoding') &&
+          error.message.length < 1000,
+        coding,
+      )
+    }
+  }
+  for (const coding of ['', 'identity', 'Identity']) {
+    const plain = Buffer.from('{}')
+    assert.equal(await receiveBytes(request(plain, { 'content-encoding': coding })), plain)
   }
 })
 

@@ -4,11 +4,13 @@ import type { Event } from '../api/event.ts'
 import type { EventGroup } from '../api/event-groups.ts'
 import { cutText } from '../api/field-error.ts'
 import { dedupOwnerReferences } from '../api/owner-references.ts'
-import { badRequest, entityTooLarge } from '../api/status.ts'
+import { badRequest, entityTooLarge, StatusError } from '../api/status.ts'
 import { type DecodedEvent, decodeEventBody, strictDecodingError } from '../codec/event-json.ts'
 import { decodeEventMessage } from '../codec/event-protobuf.ts'
 import { decodeEventYaml } from '../codec/event-yaml.ts'
 import type { Request } from '../http/exchange.ts'
+import { goQuote } from '../lib/go-quote.ts'
+import { shown } from '../lib/shown.ts'
 import { type BodyMediaType, bodyMediaType } from './negotiate.ts'
 import type { FieldValidation } from './write-options.ts'
 
@@ -39,17 +41,29 @@ export interface SentBody {
 
 export async function receiveBody(request: Request): Promise<SentBody> {
   const mediaType = bodyMediaType(request)
+  checkEncoding(request)
   return { mediaType, bytes: withinLength(await request.body()) }
 }
 
 /** Of an event, or of what changes or deletes one. Throws a 413 rather than read what is too large. */
 export async function receiveBytes(request: Request): Promise<Buffer> {
+  checkEncoding(request)
   return withinLength(await request.body())
 }
 
 function withinLength(bytes: Buffer): Buffer {
   if (bytes.length <= BODY_BYTES_MAX) return bytes
   throw entityTooLarge(`limit is ${BODY_BYTES_MAX}`, undefined)
+}
+
+/** What is compressed would be read as a broken event, and its sender none the wiser. */
+function checkEncoding({ headers }: Request): void {
+  const coding = headers['content-encoding'] ?? ''
+  if (coding === '' || coding.toLowerCase() === 'identity') return
+  throw new StatusError(
+    'UnsupportedMediaType',
+    `the body of the request is encoded as ${goQuote(shown(coding))} - send it as it is, without Content-Encoding`,
+  )
 }
 
 /**

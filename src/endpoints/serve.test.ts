@@ -128,6 +128,7 @@ describe('serve', () => {
     const cases: readonly [unknown, number, string][] = [
       [new StatusError('BadRequest', 'no'), 400, 'BadRequest'],
       [new ExchangeError('too-large', 'limit is 3145728'), 413, 'RequestEntityTooLarge'],
+      [new ExchangeError('malformed', 'no chunks'), 400, 'BadRequest'],
       [new ExchangeError('timeout', ''), 504, 'Timeout'],
       [new ExchangeError('shutdown', ''), 503, 'ServiceUnavailable'],
       [new Error('secret detail'), 500, 'InternalError'],

@@ -1,6 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { performance } from 'node:perf_hooks'
-import { entityTooLarge, internalError, StatusError, unavailable } from '../api/status.ts'
+import {
+  badRequest,
+  entityTooLarge,
+  internalError,
+  StatusError,
+  unavailable,
+} from '../api/status.ts'
 import { type Attributes, attributesOf } from '../gate/attributes.ts'
 import type { Auditor } from '../gate/auditor.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -158,6 +164,8 @@ function statusErrorFor(request: Request, error: unknown): StatusError {
   switch (error.kind) {
     case 'too-large':
       return entityTooLarge(error.message, error)
+    case 'malformed':
+      return badRequest(error.message, error)
     case 'shutdown':
       return unavailable('apiserver is shutting down', 1)
     case 'gone':

@@ -1,14 +1,13 @@
 import { ExchangeError } from './exchange.ts'
-import type { Wire } from './wire.ts'
+import { BROKEN, type Wire } from './wire.ts'
 
 /**
  * Collects a request body up to a limit. A length announced beyond it is refused unread, and
  * nothing is read past it: what a client goes on sending after that is the wire's to drop.
  */
 export function readBody(wire: Wire, bytesMax: number): ReadBody {
-  if (Number(wire.headers['content-length'] ?? 0) > bytesMax) {
-    return { bytes: Promise.reject(tooLarge(bytesMax)), abort: () => {} }
-  }
+  if (Number(wire.headers['content-length'] ?? 0) > bytesMax) return failed(tooLarge(bytesMax))
+  if (wire.failure !== undefined) return failed(wire.failure)
   if (wire.headers['expect']?.toLowerCase() === '100-continue') wire.sendContinue()
 
   const { input } = wire
@@ -35,6 +34,7 @@ export function readBody(wire: Wire, bytesMax: number): ReadBody {
   function leave(): void {
     isOver = true
     input.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
+    input.off(BROKEN, abort)
   }
   function abort(reason: ExchangeError): void {
     if (isOver) return
@@ -44,7 +44,12 @@ export function readBody(wire: Wire, bytesMax: number): ReadBody {
   }
 
   input.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
+  input.on(BROKEN, abort)
   return { bytes, abort }
+}
+
+function failed(reason: ExchangeError): ReadBody {
+  return { bytes: Promise.reject(reason), abort: () => {} }
 }
 
 /** A body on its way in. */

@@ -295,7 +295,8 @@ function isTooMuch(search: string): boolean {
   return pairs > QUERY_PAIRS_MAX
 }
 
-function refuse(wire: Wire, status: number, message: string): void {
+/** Answers a request without asking anybody, and is done with its client. */
+export function refuse(wire: Wire, status: number, message: string): void {
   wire.begin(
     status,
     { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },

@@ -133,7 +133,7 @@ export type Handler = (request: Request) => Promise<Response>
 /** What can go wrong with a request's body, in words that mean the same on every protocol. */
 export class ExchangeError extends Error {
   override readonly name = 'ExchangeError'
-  readonly kind: 'too-large' | 'timeout' | 'gone' | 'shutdown'
+  readonly kind: 'too-large' | 'malformed' | 'timeout' | 'gone' | 'shutdown'
 
   constructor(kind: ExchangeError['kind'], message: string) {
     super(message)

@@ -10,13 +10,15 @@ import type { SecureContextOptions, TLSSocket } from 'node:tls'
 import { within } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ConversationContext } from './conversation.ts'
-import { Conversation } from './conversation.ts'
+import { Conversation, refuse } from './conversation.ts'
 import type { Handler, Peer, Request, Response } from './exchange.ts'
-import { type HttpLimits, LINGER_MS } from './limits.ts'
+import { headerValues } from './exchange.ts'
+import type { HttpLimits } from './limits.ts'
 import { peerOf } from './peer.ts'
 import { answerPlainHttp } from './plain-on-tls.ts'
 import { Sessions } from './sessions.ts'
-import type { Wire } from './wire.ts'
+import { refuseConnection, unreadableBody } from './unreadable.ts'
+import type { Http1Wire, Wire } from './wire.ts'
 import { http1Wire, http2Wire } from './wire.ts'
 
 /** Forward secrecy and authenticated encryption only; TLS 1.3 suites first. */
@@ -33,6 +35,8 @@ const CIPHERS = [
 ].join(':')
 
 const SWEEP_INTERVAL_MS = 1000
+/** What a client may cost that has not acknowledged our settings: as much as fits in between. */
+const UNSETTLED_INTERVAL_MS = 100
 /** Dead peers behind a vanished route are found by TCP keepalive, also under a silent watch. */
 const TCP_KEEPALIVE_DELAY_MS = 30_000
 /** How many long requests are ended in one go at shutdown, so that clients do not return as one. */
@@ -79,9 +83,11 @@ export class Listener {
   readonly #peers = new WeakMap<object, Peer>()
   /** Requests under way on an HTTP/1.1 connection: more than one if the client does not wait. */
   readonly #underWay = new WeakMap<Socket, number>()
+  /** The last request with a body in chunks: any other body can be read whatever is in it. */
+  readonly #chunked = new WeakMap<Socket, Http1Wire>()
   readonly #context: ConversationContext
   #tls: TlsSettings | undefined
-  #sweeper: NodeJS.Timeout | undefined
+  #sweepers: readonly NodeJS.Timeout[] = []
 
   constructor(options: ListenerOptions) {
     this.#options = options
@@ -113,8 +119,10 @@ export class Listener {
         resolve()
       })
     })
-    this.#sweeper = setInterval(() => this.#sessions.sweep(), SWEEP_INTERVAL_MS)
-    this.#sweeper.unref()
+    this.#sweepers = [
+      setInterval(() => this.#sessions.sweep(), SWEEP_INTERVAL_MS).unref(),
+      setInterval(() => this.#sessions.sweepUnsettled(), UNSETTLED_INTERVAL_MS).unref(),
+    ]
     return this.#server.address() as AddressInfo
   }
 
@@ -177,7 +185,7 @@ export class Listener {
 
   /** Ends whatever is left. */
   async close(): Promise<void> {
-    clearInterval(this.#sweeper)
+    for (const sweeper of this.#sweepers) clearInterval(sweeper)
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
     for (const socket of this.#sockets) socket.destroy()
     await closed
@@ -240,8 +248,13 @@ export class Listener {
 
   #acceptHttp1(server: Http2SecureServer | http.Server): void {
     const accept = (request: IncomingMessage, response: ServerResponse): void => {
-      if (!this.#hasRoom(request.socket, response)) return
-      this.#converse(http1Wire(request, response, this.#peer(request.socket, request.socket)))
+      const { socket } = request
+      if (!this.#hasRoom(socket, response)) return
+      const wire = http1Wire(request, response, this.#peer(socket, socket))
+      if (request.headers['transfer-encoding'] !== undefined) this.#chunked.set(socket, wire)
+      // Which of them was meant, we and a proxy in between might not agree on.
+      if (headerValues(wire, 'host').length > 1) refuse(wire, 400, 'too many Host headers\n')
+      else this.#converse(wire)
     }
     const http1 = server as http.Server
     http1.maxHeadersCount = this.#options.limits.headerCountMax
@@ -256,8 +269,23 @@ export class Listener {
       const isHttp = /^(HPE_|ERR_HTTP_)/.test(error.code ?? '')
       const isBusy = (this.#underWay.get(socket) ?? 0) > 0
       if (isHttp && socket.writable && !isBusy) refuseConnection(socket, error.code)
-      else socket.destroy()
+      else if (!this.#breakOff(socket, error.code ?? '')) socket.destroy()
     })
+    // Left alone, Node would close without a word. The target of a CONNECT is no path.
+    http1.on('connect', (_request, socket: Socket) => {
+      if ((this.#underWay.get(socket) ?? 0) > 0) socket.destroy()
+      else refuseConnection(socket, undefined)
+    })
+  }
+
+  /** Leaves it to the request whose body is no HTTP to say so; false when it cannot. */
+  #breakOff(socket: Socket, code: string): boolean {
+    // With the second nothing is wrong but that its client has left.
+    if (!code.startsWith('HPE_') || code === 'HPE_INVALID_EOF_STATE') return false
+    if (this.#chunked.get(socket)?.breakOff(unreadableBody(code)) !== true) return false
+    // Node does not tell of the end of what it cannot read.
+    socket.once('end', () => socket.destroy())
+    return true
   }
 
   /** Node starts requests that are sent ahead all at once, without a limit of its own. */
@@ -289,7 +317,14 @@ export class Listener {
       return
     }
     stream.once('close', () => this.#sessions.streamClosed(session))
-    this.#converse(http2Wire(stream, sent, this.#peer(session, session.socket)))
+    const wire = http2Wire(stream, sent, this.#peer(session, session.socket))
+    // Nobody has held its headers to the limit so far.
+    if (
+      session.pendingSettingsAck &&
+      lengthOf(sent.rawHeaders) > this.#options.limits.headerBytesMax
+    )
+      refuse(wire, 431, 'the headers are longer than any that could be meant\n')
+    else this.#converse(wire)
   }
 
   #converse(wire: Wire): void {
@@ -306,23 +341,11 @@ export class Listener {
   }
 }
 
-/**
- * Answers what could not be read as a request. Node does the same but closes at once, and what the
- * client is still sending then resets the connection, often before the answer is read.
- */
-function refuseConnection(socket: Socket, code: string | undefined): void {
-  const status = UNREADABLE.get(code ?? '') ?? '400 Bad Request'
-  socket.end(`HTTP/1.1 ${status}\r\nConnection: close\r\n\r\n`)
-  socket.resume()
-  const timer = setTimeout(() => socket.destroy(), LINGER_MS)
-  socket.once('close', () => clearTimeout(timer))
+function lengthOf(texts: readonly string[]): number {
+  let length = 0
+  for (const text of texts) length += text.length
+  return length
 }
-
-const UNREADABLE: ReadonlyMap<string, string> = new Map([
-  ['HPE_HEADER_OVERFLOW', '431 Request Header Fields Too Large'],
-  ['HPE_CHUNK_EXTENSIONS_OVERFLOW', '413 Payload Too Large'],
-  ['ERR_HTTP_REQUEST_TIMEOUT', '408 Request Timeout'],
-])
 
 function secureContext(tls: TlsSettings): SecureContextOptions {
   return {

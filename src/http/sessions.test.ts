@@ -5,7 +5,8 @@ import { describe, test } from 'node:test'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { Sessions } from './sessions.ts'
 
-const { headersTimeoutMs, idleTimeoutMs, controlFramesPerTenSeconds } = DEFAULT_LIMITS
+const { headersTimeoutMs, idleTimeoutMs, handshakeTimeoutMs } = DEFAULT_LIMITS
+const { controlFramesPerTenSeconds, refusedStreamsMax } = DEFAULT_LIMITS
 
 /** Remembers what was done to it, in order. */
 class FakeSession extends EventEmitter {
@@ -38,6 +39,7 @@ class Setting {
     const session = fake as unknown as Http2Session
     const socket = { destroy: (): unknown => fake.calls.push('cut') }
     this.sessions.add(session, socket)
+    fake.emit('localSettings')
     fake.calls.length = 0
     return { fake, session }
   }
@@ -128,6 +130,87 @@ describe('sessions', () => {
       setting.pass(1000)
     }
     assert.deepEqual(fake.calls, [])
+  })
+
+  test('more streams than a few that never reached us end it, however slowly looked at', () => {
+    const setting = new Setting()
+    const { fake, session } = setting.add()
+    setting.sessions.streamOpened(session, 1)
+    fake.state.lastProcStreamID = 2 * refusedStreamsMax + 1
+    setting.sessions.sweep()
+    assert.deepEqual(fake.calls, [])
+    fake.state.lastProcStreamID += 2
+    setting.sessions.sweep()
+    assert.deepEqual(fake.calls, ['destroy 11'])
+    setting.pass(1000)
+    assert.deepEqual(fake.calls, ['destroy 11', 'cut'])
+  })
+
+  test('now and then a stream that never reached us is nothing, for ever', () => {
+    const setting = new Setting()
+    const { fake, session } = setting.add()
+    setting.sessions.streamOpened(session, 1)
+    for (let second = 0; second < 1000; second += 1) {
+      fake.state.lastProcStreamID += 2 * Math.floor(refusedStreamsMax / 11)
+      setting.pass(1000)
+    }
+    assert.deepEqual(fake.calls, [])
+  })
+
+  test('streams we refused ourselves at the end are not held against anybody', () => {
+    const setting = new Setting()
+    const { fake } = setting.add()
+    setting.sessions.announceEnd()
+    fake.calls.length = 0
+    fake.state.lastProcStreamID = 10_001
+    setting.pass(1000)
+    assert.deepEqual(fake.calls, [])
+  })
+
+  describe('that have not acknowledged our settings', () => {
+    function unsettled(setting: Setting): FakeSession {
+      const fake = new FakeSession()
+      const socket = { destroy: (): unknown => fake.calls.push('cut') }
+      setting.sessions.add(fake as unknown as Http2Session, socket)
+      fake.calls.length = 0
+      return fake
+    }
+
+    test('end when they take longer than for a handshake', () => {
+      const setting = new Setting()
+      const fake = unsettled(setting)
+      const other = unsettled(setting)
+      other.emit('localSettings')
+      setting.now += handshakeTimeoutMs - 1
+      setting.sessions.sweepUnsettled()
+      assert.deepEqual(fake.calls, [])
+      setting.now += 1
+      setting.sessions.sweepUnsettled()
+      assert.deepEqual(fake.calls, ['destroy 4'])
+      setting.pass(1000)
+      assert.deepEqual(fake.calls, ['destroy 4', 'cut'])
+      assert.deepEqual(other.calls, [])
+    })
+
+    test('end at once when more than ten of their streams never reached us', () => {
+      const setting = new Setting()
+      const fake = unsettled(setting)
+      fake.state.lastProcStreamID = 2 * 10 - 1
+      setting.sessions.sweepUnsettled()
+      assert.deepEqual(fake.calls, [])
+      fake.state.lastProcStreamID += 2
+      setting.sessions.sweepUnsettled()
+      assert.deepEqual(fake.calls, ['destroy 11'])
+    })
+
+    test('are forgotten when they close', () => {
+      const setting = new Setting()
+      const fake = unsettled(setting)
+      fake.emit('close')
+      setting.now += handshakeTimeoutMs
+      setting.sessions.sweepUnsettled()
+      assert.deepEqual(fake.calls, [])
+    })
   })
 
   test('an error ends the session it belongs to', () => {

@@ -3,7 +3,7 @@ import { validateHeaderValue } from 'node:http'
 import type { IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
 import { constants } from 'node:http2'
 import type { Readable, Writable } from 'node:stream'
-import type { Chunk, Peer, RequestHeaders } from './exchange.ts'
+import type { Chunk, ExchangeError, Peer, RequestHeaders } from './exchange.ts'
 import { LINGER_BYTES_MAX, LINGER_MS } from './limits.ts'
 
 /** One request as its protocol offers it: the only place where the two protocols differ. */
@@ -29,6 +29,8 @@ export interface Wire {
   write(chunk: Chunk, isLent: boolean, onRoom: () => void): boolean
   /** Sends the last piece, if any, and ends the answer. */
   finish(last: Chunk | undefined): void
+  /** Why the rest of the body will never come, once that is known; `input` then emits BROKEN. */
+  readonly failure?: ExchangeError | undefined
   /** Once `input` has ended: that was the end of the body, and not of the client. */
   isBodyWhole(): boolean
   /** Tells a client that asked first (`Expect: 100-continue`) that its body is wanted. */
@@ -44,10 +46,23 @@ export interface Wire {
  */
 export type ConnectionFate = 'keep' | 'leave' | 'close'
 
+/** What `input` emits when it turns out halfway that nobody can read it. */
+export const BROKEN = 'broken'
+
+export interface Http1Wire extends Wire {
+  /** Whoever reads the body, or will, is told; false when it is too late for that to matter. */
+  breakOff(error: ExchangeError): boolean
+}
+
 /** A request on an HTTP/1.1 connection. */
-export function http1Wire(request: IncomingMessage, response: ServerResponse, peer: Peer): Wire {
+export function http1Wire(
+  request: IncomingMessage,
+  response: ServerResponse,
+  peer: Peer,
+): Http1Wire {
   const headers = request.headers as RequestHeaders
   let hasUnread = false
+  let failure: ExchangeError | undefined
   return {
     method: request.method ?? '',
     target: request.url ?? '',
@@ -77,6 +92,15 @@ export function http1Wire(request: IncomingMessage, response: ServerResponse, pe
       }
       if (last !== undefined) response.write(last)
       linger(request, () => response.end())
+    },
+    get failure() {
+      return failure
+    },
+    breakOff: (error) => {
+      if (request.complete || response.headersSent) return false
+      failure = error
+      request.emit(BROKEN, error)
+      return true
     },
     isBodyWhole: () => request.complete,
     sendContinue: () => response.writeContinue(),

@@ -39,7 +39,11 @@ test('listPosition: version, match and limit together say which state is meant',
   for (const [request, position] of cases) {
     assert.deepEqual(
       listPosition(scope, { ...unsaid, ...request }),
-      { ...nowhere, ...position },
+      {
+        ...nowhere,
+        ...position,
+        ...(request.continueToken === undefined ? { asked: request.resourceVersion ?? '' } : {}),
+      },
       JSON.stringify(request),
     )
   }

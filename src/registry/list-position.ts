@@ -27,6 +27,8 @@ export interface ListRequest {
 export interface ListPosition {
   readonly at: Version | undefined
   readonly notOlderThan: Version | undefined
+  /** The version in the client's own digits; storage's may be a lesser one, but as far away. */
+  readonly asked?: string
   readonly after: EventKey | undefined
 }
 
@@ -48,6 +50,7 @@ export function listPosition(scope: EventScope, request: ListRequest): ListPosit
     at: isExact ? version : undefined,
     notOlderThan: isExact ? undefined : version,
     after: undefined,
+    asked: resourceVersion,
   }
 }
 

@@ -91,9 +91,10 @@ export class EventLister {
 
   async #first(query: ListQuery, limit: number): Promise<EventPage> {
     const size = limit <= wholePageItems ? limit : pieceItemsOf(query)
-    const { at, notOlderThan, after } = query.position
+    const { asked, ...position } = query.position
+    const { at, notOlderThan, after } = position
     try {
-      return await this.#page(query, { ...query.position, limit: size })
+      return await this.#page(query, { ...position, limit: size })
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
       if (error.kind === 'compacted' && after !== undefined) {
@@ -101,6 +102,7 @@ export class EventLister {
       }
       throw statusOfStorageError(await this.#dated(error, query.signal), this.#names, {
         wanted: at ?? notOlderThan,
+        asked,
         isRead: true,
       })
     }

@@ -95,8 +95,12 @@ export class EventRegistry {
     this.servedVersions = new Set([...(options.servedVersions ?? []), this.#group.apiVersion])
   }
 
-  async get(key: EventKey, options: ReadOptions): Promise<ShownEvent> {
-    const attempt = { wanted: options.notOlderThan, isRead: true }
+  /** `asked` is `notOlderThan` in the client's digits. */
+  async get(
+    key: EventKey,
+    { asked, ...options }: ReadOptions & { readonly asked?: string },
+  ): Promise<ShownEvent> {
+    const attempt = { wanted: options.notOlderThan, asked, isRead: true }
     return this.#run(this.#storage.get(key, options), attempt)
   }
 

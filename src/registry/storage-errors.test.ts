@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Status } from '../api/status.ts'
 import { StorageError, type StorageErrorKind } from '../storage/errors.ts'
-import { versionOfState } from '../storage/resource-version.ts'
+import { parseVersion, versionOfState } from '../storage/resource-version.ts'
 import {
   alreadyExists,
   noUniqueName,
@@ -83,6 +83,16 @@ describe('statusOfStorageError', () => {
     assert.deepEqual(status.details?.causes, [
       { reason: 'ResourceVersionTooLarge', message: 'Too large resource version' },
     ])
+  })
+
+  test('a version that none will ever reach is told as it was sent', () => {
+    const error = new StorageError({ kind: 'future', message: '', version: versionOfState(7) })
+    const text = '0999999999999999999'
+    const attempt = { wanted: parseVersion(text), asked: text }
+    assert.equal(
+      statusOfStorageError(error, names, attempt).message,
+      'Timeout: Too large resource version: 999999999999999999, current: 7999',
+    )
   })
 
   test('an event is named as clients know it', () => {

@@ -84,6 +84,8 @@ export function pageExpired(continueToken: string): StatusError {
 export interface Attempt {
   /** No state older than this one, or exactly this one. */
   readonly wanted?: Version | undefined
+  /** The same in the client's digits, if it sent any. */
+  readonly asked?: string | undefined
   /** Nothing was to be written, so that it may simply be tried again. */
   readonly isRead?: boolean | undefined
   /** Of many events some were changed before it failed. */
@@ -94,8 +96,9 @@ export interface Attempt {
 export function statusOfStorageError(
   error: StorageError,
   names: ResourceNames,
-  { wanted, isRead, isPartlyDone }: Attempt = {},
+  attempt: Attempt = {},
 ): StatusError {
+  const { isRead, isPartlyDone } = attempt
   const done = isPartlyDone === true ? PARTLY_DONE : 'nothing was done'
   const name = error.key?.name ?? ''
   switch (error.kind) {
@@ -111,7 +114,7 @@ export function statusOfStorageError(
     case 'compacted':
       return listExpired()
     case 'future':
-      return future(wanted, error)
+      return future(attempt, error)
     case 'unavailable':
       return unavailable(`${error.reason ?? 'the datastore cannot be reached'}; ${done}`, 1, error)
     case 'timeout':
@@ -144,10 +147,10 @@ function inDoubt(cause: StorageError): StatusError {
 
 const KEPT_CHANGING = 'others kept changing the object for as long as this change was tried'
 
-function future(wanted: Version | undefined, error: StorageError): StatusError {
-  const asked = wanted === undefined ? '' : `: ${formatVersion(wanted)}`
+function future({ wanted, asked }: Attempt, error: StorageError): StatusError {
+  const named = wanted === undefined ? '' : `: ${asked ? BigInt(asked) : formatVersion(wanted)}`
   const newest = error.version === undefined ? '' : `, current: ${formatVersion(error.version)}`
-  return new StatusError('Timeout', `Timeout: Too large resource version${asked}${newest}`, {
+  return new StatusError('Timeout', `Timeout: Too large resource version${named}${newest}`, {
     details: {
       causes: [{ reason: 'ResourceVersionTooLarge', message: 'Too large resource version' }],
     },

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { gzipSync } from 'node:zlib'
 import { type EventApiUnderTest, pathOf, withEventApi } from '../support/event-api.ts'
 import { makeEvent } from '../support/event-client.ts'
 import { openClient, PROTOCOLS } from '../support/http-client.ts'
 import type { TestListener } from '../support/listener.ts'
 import type { Call } from '../support/raw-http1.ts'
-import { RawHttp1 } from '../support/raw-http1.ts'
+import { RawHttp1, requestHead } from '../support/raw-http1.ts'
 
 const headers = { authorization: 'Bearer x', 'content-type': 'application/json' }
 
@@ -127,6 +128,39 @@ describe('requests over a connection', () => {
       assert.deepEqual(answer.informational, [100])
     })
   }
+
+  test('a version that none will ever reach is told as it was sent', async () => {
+    using client = await openClient('h1', listener.port)
+    const version = 'resourceVersion=999999999999999999'
+    for (const path of [
+      `${pathOf('a')}?${version}`,
+      `${pathOf('a')}?${version}&resourceVersionMatch=Exact&limit=1`,
+      `${pathOf('a/e')}?${version}`,
+    ]) {
+      const answer = await client.request({ path, headers })
+      assert.equal(answer.status, 504, path)
+      const { message } = JSON.parse(answer.body.toString())
+      assert.match(message, /Too large resource version: 999999999999999999, current: \d+$/, path)
+    }
+  })
+
+  test('a compressed body, or one that is no HTTP, is refused in words', async () => {
+    const body = gzipSync(JSON.stringify(makeEvent('a', 'zipped')))
+    using client = await openClient('h1', listener.port)
+    const sent = { ...headers, 'content-encoding': 'gzip' }
+    const refused = await client.request({ method: 'POST', path: pathOf('a'), headers: sent, body })
+    assert.equal(refused.status, 415)
+    assert.match(JSON.parse(refused.body.toString()).message, /encoded as "gzip"/)
+
+    const raw = await RawHttp1.open(listener.port)
+    const chunked = { ...headers, 'transfer-encoding': 'chunked' }
+    raw.send(requestHead({ method: 'POST', path: pathOf('a'), headers: chunked }))
+    raw.send('5\r\n{"a":\r\nno-size\r\n')
+    const answer = await raw.readAnswer()
+    assert.equal(answer.status, 400)
+    assert.equal(JSON.parse(answer.body.toString()).reason, 'BadRequest')
+    await raw.closed
+  })
 
   test('who asks before it sends, and would be refused anyway, need not send', async () => {
     const connection = await RawHttp1.open(listener.port)

@@ -6,6 +6,7 @@ import {
   frame,
   getFrame,
   headerBlock,
+  longField,
   postFrame,
   RawHttp2,
   requestFields,
@@ -30,6 +31,8 @@ export const FLOOD_KINDS = [
   'settings',
   'continuation',
   'empty-data',
+  'references',
+  'references-unsettled',
 ] as const
 
 export interface FloodReport {
@@ -53,6 +56,15 @@ const AFTERMATH_MS = 3000
 interface Flood {
   opening(): readonly Buffer[]
   nth(n: number): Buffer
+  /** Our client never acknowledges the server's settings. */
+  readonly isUnsettled?: boolean
+}
+
+const REFERENCE = Buffer.from([0x80 | 62])
+/** One long field that is remembered, then frame after frame that says it a thousand times over. */
+const references = {
+  opening: () => [getFrame(1, '/', longField(3900))],
+  nth: (n: number) => getFrame(2 * n + 3, '/', Buffer.concat(Array(16_000).fill(REFERENCE))),
 }
 
 const floods: Readonly<Record<FloodKind, Flood>> = {
@@ -77,6 +89,8 @@ const floods: Readonly<Record<FloodKind, Flood>> = {
     opening: () => [postFrame(1)],
     nth: () => frame(FRAME.data, 0, 1),
   },
+  references,
+  'references-unsettled': { ...references, isUnsettled: true },
 }
 
 async function flood(kind: FloodKind, port: number): Promise<FloodReport> {
@@ -98,8 +112,8 @@ async function floodOnce(
   kind: FloodKind,
   port: number,
 ): Promise<{ isCut: boolean; frames: number; code: number | undefined }> {
-  const { opening, nth } = floods[kind]
-  const client = await RawHttp2.open(port)
+  const { opening, nth, isUnsettled = false } = floods[kind]
+  const client = await RawHttp2.open(port, { acknowledge: !isUnsettled })
   client.send(...opening())
   let frames = 0
   while (frames < FRAMES_MAX && !client.isClosed) {

@@ -50,9 +50,18 @@ export function requestFields(method: string, path: string): Record<string, stri
   return { ':method': method, ':scheme': 'https', ':authority': 'localhost', ':path': path }
 }
 
-/** A whole GET in one frame. */
-export function getFrame(stream: number, path = '/'): Buffer {
-  const block = headerBlock(requestFields('GET', path))
+/** A field that both sides are to remember: from then on it is the first of their tables. */
+export function longField(length: number): Buffer {
+  return Buffer.concat([
+    Buffer.from([0x40]),
+    hpackString('x-long'),
+    hpackString('x'.repeat(length)),
+  ])
+}
+
+/** A whole GET in one frame; `more` is a header block to be added. */
+export function getFrame(stream: number, path = '/', more: Buffer = Buffer.alloc(0)): Buffer {
+  const block = Buffer.concat([headerBlock(requestFields('GET', path)), more])
   return frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, stream, block)
 }
 
@@ -74,18 +83,25 @@ export class RawHttp2 {
   readonly frames: Frame[] = []
   readonly closed: Promise<void>
   isClosed = false
-  #hasGreeted = false
+  #acknowledges = false
   #held: Buffer = Buffer.alloc(0)
   readonly #watchers = new Set<() => void>()
 
-  /** `preface` false leaves even the greeting to the caller. */
+  /**
+   * `preface` false leaves even the greeting to the caller, `acknowledge` false greets and then
+   * ignores the server's settings.
+   */
   static async open(
     port: number,
-    options: ConnectionOptions & { readonly preface?: boolean } = {},
+    options: ConnectionOptions & {
+      readonly preface?: boolean
+      readonly acknowledge?: boolean
+    } = {},
   ): Promise<RawHttp2> {
-    const { preface = true, ...tls } = options
+    const { preface = true, acknowledge = true, ...tls } = options
     const client = new RawHttp2(await openTls(port, { ALPNProtocols: ['h2'], ...tls }))
     if (preface) client.greet()
+    client.#acknowledges = preface && acknowledge
     return client
   }
 
@@ -113,7 +129,7 @@ export class RawHttp2 {
   }
 
   greet(): void {
-    this.#hasGreeted = true
+    this.#acknowledges = true
     this.send(Buffer.from(PREFACE), frame(FRAME.settings, 0, 0))
   }
 
@@ -175,7 +191,7 @@ export class RawHttp2 {
   #accept(received: Frame): void {
     this.frames.push(received)
     const isSettings = received.type === FRAME.settings && (received.flags & FLAG.ack) === 0
-    if (isSettings && this.#hasGreeted) this.send(frame(FRAME.settings, FLAG.ack, 0))
+    if (isSettings && this.#acknowledges) this.send(frame(FRAME.settings, FLAG.ack, 0))
   }
 
   #notify(): void {
