@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from '@prometheus-io/client'
-import { watchRetention } from './engine-metrics.ts'
+import type { AnswerForm } from './codec/answer-form.ts'
+import { KeptEntries } from './codec/kept-entries.ts'
+import { watchKept, watchRetention } from './engine-metrics.ts'
 import type { Retention, RetentionStatus } from './retention/retention.ts'
 
 test('retention metrics: a replica that does not sweep shows no lag at all, not one of 0', async () => {
@@ -30,4 +32,16 @@ test('retention metrics: a replica that does not sweep shows no lag at all, not 
   assert.deepEqual(await shown(), ['1', '2.5'])
   retention.status = idle
   assert.deepEqual(await shown(), ['0', undefined])
+})
+
+test('metrics of kept lists: how much is kept, and how often it was of use', async () => {
+  const registry = new Registry()
+  const kept = new KeptEntries()
+  watchKept(kept, registry)
+  const form = { contentType: 'a' } as AnswerForm
+  const run = { isPast: false }
+  for (let list = 0; list < 2; list++) kept.add(form, run, Buffer.from('0123456789'))
+  for (let list = 0; list < 3; list++) kept.find(form, run)
+  const shown = (await registry.metrics()).split('\n').filter((line) => /^[^#]/.test(line))
+  assert.deepEqual(shown, ['tidings_list_kept_bytes 10', 'tidings_list_kept_finds_total 3'])
 })

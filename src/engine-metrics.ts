@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
 import type { CachedStorage, CacheStats } from './cache/cached-storage.ts'
+import type { KeptEntries } from './codec/kept-entries.ts'
 import type { Retention, RetentionStatus } from './retention/retention.ts'
 import { revisionOf } from './storage/resource-version.ts'
 
@@ -115,6 +116,20 @@ const RETENTION: readonly Figure<RetentionStatus>[] = [
   },
 ]
 
+const KEPT: readonly Figure<KeptEntries>[] = [
+  {
+    name: 'tidings_list_kept_bytes',
+    help: 'Size of what was printed of lists and is kept to be sent again.',
+    read: (kept) => kept.bytes,
+  },
+  {
+    name: 'tidings_list_kept_finds_total',
+    help: 'How often a run of events was found printed.',
+    isCounter: true,
+    read: (kept) => kept.finds,
+  },
+]
+
 export function watchCache(cached: CachedStorage, registry: Registry, group: string): void {
   for (const figure of CACHE) {
     register(figure, () => figure.read(cached.stats()), registry, { group, resource: 'events' })
@@ -131,6 +146,10 @@ export function watchRetention(retention: Retention, registry: Registry): void {
   for (const figure of RETENTION) {
     register(figure, () => figure.read(retention.status), registry, {})
   }
+}
+
+export function watchKept(kept: KeptEntries, registry: Registry): void {
+  for (const figure of KEPT) register(figure, () => figure.read(kept), registry, {})
 }
 
 function register(

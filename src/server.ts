@@ -18,6 +18,7 @@ import { lateResponse, serve } from './endpoints/serve.ts'
 import { metricsService, versionService } from './endpoints/server-info.ts'
 import { Services } from './endpoints/services.ts'
 import { Engine } from './engine.ts'
+import { watchKept } from './engine-metrics.ts'
 import { showFiles } from './file-metrics.ts'
 import type { Gate } from './gate/gate.ts'
 import { RefusalLog } from './gate/refusal.ts'
@@ -252,6 +253,7 @@ export class Server {
     const eventLimits = this.#eventLimits
     const servedVersions = this.#groups.map(({ apiVersion }) => apiVersion)
     const kept = new KeptEntries()
+    watchKept(kept, this.#metrics)
     const shared = { storage, eventLimits, servedVersions, removalTurns: removalTurns(), kept }
     const { requestTimeoutMs } = this.#options
     for (const group of this.#groups) {

@@ -5,6 +5,7 @@ import { KeptEntries } from './kept-entries.ts'
 
 const form = { contentType: 'a' } as AnswerForm
 const other = { contentType: 'b' } as AnswerForm
+const measured = { contentType: 'c', isMeasured: true } as AnswerForm
 const entries = Buffer.from('0123456789')
 
 /** Twice, which is when it is kept. */
@@ -31,7 +32,8 @@ describe('kept entries', () => {
     const kept = new KeptEntries()
     const run = { isPast: false }
     addTwice(kept, run)
-    assert.equal(kept.find(other, run), undefined)
+    kept.add(other, run, Buffer.from('abc'))
+    assert.equal(kept.find(other, run), undefined, 'seen for the first time in this form')
     kept.add(other, run, Buffer.from('abc'))
     assert.equal(String(kept.find(other, run)), 'abc')
     assert.deepEqual(kept.find(form, run), entries)
@@ -70,6 +72,39 @@ describe('kept entries', () => {
     assert.ok(kept.find(form, third))
     assert.ok(kept.find(form, fifth))
     assert.equal(kept.bytes, 30)
+  })
+
+  test('a measured form is kept at once, but gives way soon if only its own list has found it', () => {
+    let nowMs = 0
+    const kept = new KeptEntries({ bytesMax: 30, clock: { now: () => nowMs } })
+    const made = () => ({ isPast: false })
+    const [first, second, third, fourth, fifth] = [made(), made(), made(), made(), made()]
+    for (const run of [first, second, third]) {
+      kept.add(measured, run, entries)
+      assert.deepEqual(kept.find(measured, run), entries, 'for the list that has measured it')
+    }
+    kept.find(measured, second)
+    addTwice(kept, fourth)
+    assert.equal(kept.find(form, fourth), undefined)
+    nowMs = 6_000
+    addTwice(kept, fourth)
+    nowMs = 59_000
+    addTwice(kept, fifth)
+    const found = [first, second, third].map((run) => kept.find(measured, run) !== undefined)
+    assert.deepEqual(found, [false, true, false])
+    assert.ok(kept.find(form, fourth), 'it had been seen before, and so another list wanted it')
+    assert.ok(kept.find(form, fifth))
+  })
+
+  test('what is found is counted', () => {
+    const kept = new KeptEntries()
+    const run = { isPast: false }
+    addTwice(kept, run)
+    kept.find(other, run)
+    assert.equal(kept.finds, 0)
+    kept.find(form, run)
+    kept.find(form, run)
+    assert.equal(kept.finds, 2)
   })
 
   test('what is past already is not kept', () => {

@@ -12,6 +12,8 @@ import type { AnswerForm } from './answer-form.ts'
 const bytesMaxUsual = 32 * 1024 * 1024
 /** What nobody asked for in this time gives way. */
 const idleMsMax = 60_000
+/** The same for what no list but the one that made it has asked for. */
+const unprovenMsMax = 5_000
 /** How often that is looked for. */
 const sweepEveryMs = 1_000
 
@@ -20,15 +22,18 @@ interface Entry {
   readonly run: EventRun
   readonly bytes: Buffer
   usedAtMs: number
+  /** How often it was wanted, not counting to be measured. More than once is by several lists. */
+  uses: number
 }
 
 export class KeptEntries {
   readonly #bytesMax: number
   readonly #clock: Clock
   readonly #entries = new Set<Entry>()
-  /** Those of a run, one for each form; none yet for one that has been seen once. */
-  readonly #byRun = new WeakMap<EventRun, Entry[]>()
+  /** Of each form in which the run was seen; undefined while it is not kept. */
+  readonly #byRun = new WeakMap<EventRun, Map<AnswerForm, Entry | undefined>>()
   #bytes = 0
+  #finds = 0
   #sweptAtMs = Number.NEGATIVE_INFINITY
 
   constructor(options: { readonly bytesMax?: number; readonly clock?: Clock } = {}) {
@@ -41,29 +46,50 @@ export class KeptEntries {
     return this.#bytes
   }
 
+  /** How often something was found. */
+  get finds(): number {
+    return this.#finds
+  }
+
   /** The entries of the run in this form, as they were added. */
   find(form: AnswerForm, run: EventRun): Buffer | undefined {
-    const entry = this.#byRun.get(run)?.find((one) => one.form === form)
+    const entry = this.#byRun.get(run)?.get(form)
     if (entry === undefined) return undefined
     entry.usedAtMs = this.#clock.now()
+    entry.uses += 1
+    this.#finds += 1
     return entry.bytes
   }
 
-  /** Copies the entries, if the run was seen before and there is room. */
+  /**
+   * Copies the entries if there is room and the run was seen before in this form. In one that is
+   * measured they are needed again at once, to be sent: those are kept the first time.
+   */
   add(form: AnswerForm, run: EventRun, printed: Uint8Array): void {
-    const entries = this.#byRun.get(run)
-    if (entries === undefined) {
-      this.#byRun.set(run, [])
+    const forms = this.#formsOf(run)
+    const isKeptAtOnce = form.isMeasured === true
+    if (!isKeptAtOnce && !forms.has(form)) {
+      forms.set(form, undefined)
       return
     }
-    if (run.isPast || entries.some((one) => one.form === form)) return
+    if (run.isPast || forms.get(form) !== undefined) return
     if (!this.#hasRoomFor(printed.length)) return
     const bytes = Buffer.allocUnsafeSlow(printed.length)
     bytes.set(printed)
-    const entry = { form, run, bytes, usedAtMs: this.#clock.now() }
-    entries.push(entry)
+    // What was measured is wanted once more by its own list.
+    const uses = isKeptAtOnce ? 0 : 2
+    const entry = { form, run, bytes, usedAtMs: this.#clock.now(), uses }
+    forms.set(form, entry)
     this.#entries.add(entry)
     this.#bytes += bytes.length
+  }
+
+  #formsOf(run: EventRun): Map<AnswerForm, Entry | undefined> {
+    const known = this.#byRun.get(run)
+    if (known !== undefined) return known
+    const forms = new Map<AnswerForm, Entry | undefined>()
+    this.#byRun.set(run, forms)
+    return forms
   }
 
   #hasRoomFor(length: number): boolean {
@@ -72,7 +98,9 @@ export class KeptEntries {
     if (now - this.#sweptAtMs < sweepEveryMs) return false
     this.#sweptAtMs = now
     for (const entry of this.#entries) {
-      if (entry.run.isPast || now - entry.usedAtMs > idleMsMax) this.#drop(entry)
+      const idleMs = now - entry.usedAtMs
+      const isIdle = idleMs > (entry.uses > 1 ? idleMsMax : unprovenMsMax)
+      if (entry.run.isPast || isIdle) this.#drop(entry)
     }
     return this.#bytes + length <= this.#bytesMax
   }
@@ -80,7 +108,6 @@ export class KeptEntries {
   #drop(entry: Entry): void {
     this.#entries.delete(entry)
     this.#bytes -= entry.bytes.length
-    const entries = this.#byRun.get(entry.run)
-    entries?.splice(entries.indexOf(entry), 1)
+    this.#byRun.get(entry.run)?.set(entry.form, undefined)
   }
 }

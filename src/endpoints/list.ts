@@ -74,7 +74,10 @@ async function* streamed(
   yield form.listTail(meta, count)
 }
 
-/** Goes through the whole list once before it is sent, without holding on to any of it. */
+/**
+ * Goes through the whole list once before it is sent. Holds on to none of it but what can be kept,
+ * which then need not be printed again.
+ */
 async function entriesBytes(listing: EventListing, print: Printer): Promise<number> {
   let bytes = 0
   for await (const parts of partsOf(listing)) {

@@ -6,6 +6,7 @@ import type { ConnectionState } from './connection.ts'
 import { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
 import type { Method } from './grpc.ts'
+import type { CallObserver, CallOptions } from './protocol.ts'
 
 // The rules of what is asked again, with members that answer on command and time moved by hand.
 
@@ -55,7 +56,14 @@ function setUp(count: number) {
     })
   })
   const closing = new AbortController()
-  const calls = new Calls({ endpoints, closing: closing.signal, clock, defaultTimeoutMs: 3_000 })
+  const seen: Parameters<CallObserver>[0][] = []
+  const calls = new Calls({
+    endpoints,
+    closing: closing.signal,
+    clock,
+    defaultTimeoutMs: 3_000,
+    onCall: (call) => seen.push(call),
+  })
   const advance = async (ms: number) => {
     for (let step = 0; step < ms; step += 50) {
       await settle()
@@ -64,7 +72,7 @@ function setUp(count: number) {
     }
     await settle()
   }
-  return { calls, members, advance, closing, clock, wake: () => wake() }
+  return { calls, members, seen, advance, closing, clock, wake: () => wake() }
 }
 
 async function settle(): Promise<void> {
@@ -230,6 +238,45 @@ test('calls: a write that is refused after a harmless end is not sent again', as
   ending.abort()
   await advance(500)
   assert.deepEqual([(await writing).maybeApplied, members[0]?.calls], [false, 1])
+})
+
+test('calls: the observer hears of what was sent, and of what nobody could be sent in time', async () => {
+  const { calls, members, seen, advance, closing } = setUp(1)
+  const member = members[0]
+  assert.ok(member)
+  const reading = (options?: CallOptions) => calls.read({ method: read, message }, options)
+  const writing = (options?: CallOptions) => calls.write({ method: write, message }, options)
+  const disconnected = (call: typeof reading, options?: CallOptions) => {
+    member.state = 'failing'
+    return call(options)
+  }
+  const over = AbortSignal.abort()
+  const ending = new AbortController()
+  const nothing = () => {}
+  member.replies.push({ answer: 'yes' }, { code: 3, details: 'etcdserver: key is not provided' })
+  const failure = (path: string, ms = 0) => [{ path, ms, hasFailed: true }]
+  for (const [make, meanwhile, expected] of [
+    [() => reading(), nothing, [{ path: '/r', ms: 0, hasFailed: false }]],
+    [() => writing(), nothing, failure('/w')],
+    [() => reading({ harmlessEnd: over }), nothing, []],
+    [() => writing({ harmlessEnd: over }), nothing, []],
+    [() => reading({ signal: over }), nothing, []],
+    [() => reading({ signal: ending.signal }), () => ending.abort(), failure('/r')],
+    [() => writing({ timeoutMs: 500 }), () => advance(550), failure('/w', 500)],
+    [() => disconnected(writing, { timeoutMs: 500 }), () => advance(550), failure('/w', 500)],
+    [
+      () => disconnected(reading),
+      () => closing.abort(new EtcdError({ kind: 'cancelled', message: 'closed' })),
+      [],
+    ],
+  ] as const) {
+    seen.length = 0
+    const ended = make().catch(() => {})
+    await settle()
+    await meanwhile()
+    await ended
+    assert.deepEqual(seen, expected, String(make))
+  }
 })
 
 test('calls: closing ends everything, and nothing starts after it', async () => {

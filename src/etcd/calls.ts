@@ -33,6 +33,8 @@ interface Scope {
   /** Ends the call as well, unless it is a write that a member has been given. */
   readonly harmlessEnd: AbortSignal | undefined
   isWriting: boolean
+  /** Whether any member was given it. */
+  isSent: boolean
 }
 
 interface Request<Answer> {
@@ -100,27 +102,9 @@ export class Calls {
     return most
   }
 
-  /** Makes the call and tells the observer, if there is one, how it went. */
+  /** Makes the call within its bounds, and tells the observer how it went. */
   async #within<Answer>(
-    request: Request<Answer>,
-    options: CallOptions | undefined,
-    run: (scope: Scope) => Promise<Answer>,
-  ): Promise<Answer> {
-    const observe = this.#onCall
-    if (observe === undefined) return this.#bounded(options, run)
-    const startedAt = this.#clock.now()
-    const { path } = request.method
-    try {
-      const answer = await this.#bounded(options, run)
-      observe({ path, ms: this.#clock.now() - startedAt, hasFailed: false })
-      return answer
-    } catch (error) {
-      observe({ path, ms: this.#clock.now() - startedAt, hasFailed: true })
-      throw error
-    }
-  }
-
-  async #bounded<Answer>(
+    { method }: Request<Answer>,
     options: CallOptions | undefined,
     run: (scope: Scope) => Promise<Answer>,
   ): Promise<Answer> {
@@ -131,9 +115,16 @@ export class Calls {
     const onClose = () => ending.abort(closing.reason)
     const onCaller = () => ending.abort(gaveUp(caller?.reason))
     const { signal } = ending
-    const deadlineAt = this.#clock.now() + timeoutMs
-    const harmlessEnd = options?.harmlessEnd
-    const scope: Scope = { deadlineAt, timeoutMs, signal, harmlessEnd, isWriting: false }
+    const startedAt = this.#clock.now()
+    const scope: Scope = {
+      deadlineAt: startedAt + timeoutMs,
+      timeoutMs,
+      signal,
+      harmlessEnd: options?.harmlessEnd,
+      isWriting: false,
+      isSent: false,
+    }
+    const { harmlessEnd } = scope
     const onHarmlessEnd = () => {
       if (!scope.isWriting) ending.abort(endedEarly())
     }
@@ -145,9 +136,13 @@ export class Calls {
     caller?.addEventListener('abort', onCaller)
     harmlessEnd?.addEventListener('abort', onHarmlessEnd)
     this.#open.add(scope)
+    let hasFailed = true
     try {
-      return await run(scope)
+      const answer = await run(scope)
+      hasFailed = false
+      return answer
     } finally {
+      const isTold = saysOfEtcd(scope)
       this.#open.delete(scope)
       clearTimeout(timer)
       closing.removeEventListener('abort', onClose)
@@ -155,6 +150,9 @@ export class Calls {
       harmlessEnd?.removeEventListener('abort', onHarmlessEnd)
       // Ends what is still being asked of other members.
       ending.abort()
+      if (isTold) {
+        this.#onCall?.({ path: method.path, ms: this.#clock.now() - startedAt, hasFailed })
+      }
     }
   }
 
@@ -294,6 +292,7 @@ export class Calls {
           endpoint.noteAnswer('calls')
           settle({ endpoint, answer: answer as Answer })
         })
+        scope.isSent = true
       } catch (cause) {
         // The channel would not take the call, so nothing was sent.
         const text = 'the connection does not take calls'
@@ -320,6 +319,11 @@ export class Calls {
 
 function doubtDelayMs(scope: Scope): number {
   return Math.min(doubtAfterMs, scope.timeoutMs / doubtShare)
+}
+
+/** Not when it was given up, by whomever, before anything of it was sent. */
+function saysOfEtcd(scope: Scope): boolean {
+  return scope.isSent || endOf(scope).kind === 'timeout'
 }
 
 /** Why the scope ended. */

@@ -78,8 +78,8 @@ export class EtcdClient {
   }
 
   async range(request: RangeRequest, options?: CallOptions): Promise<RangeResult> {
-    const method = request.serializable === true ? methods.serializableRange : methods.range
-    return this.#calls.read({ method, message: encoded(() => encodeRange(request)) }, options)
+    const message = encoded(() => encodeRange(request))
+    return this.#calls.read({ method: methods.range, message }, options)
   }
 
   /** A transaction without puts and deletes in it is a read, and treated as one. */

@@ -51,7 +51,6 @@ export interface Method<Answer> {
 
 export const methods: {
   readonly range: Method<RangeResult>
-  readonly serializableRange: Method<RangeResult>
   readonly txn: Method<TxnResult>
   readonly readOnlyTxn: Method<TxnResult>
   readonly compact: Method<CompactionResponse>
@@ -63,7 +62,6 @@ export const methods: {
   readonly alarm: Method<AlarmResponse>
 } = {
   range: read('KV/Range', decodeRangeResult),
-  serializableRange: { ...read('KV/Range', decodeRangeResult), needsLeader: false },
   txn: write('KV/Txn', decodeTxnResult),
   readOnlyTxn: read('KV/Txn', decodeTxnResult),
   compact: write('KV/Compact', decoder(CompactionResponseSchema)),

@@ -40,7 +40,6 @@ const range: fc.Arbitrary<RangeRequest> = fc.record({
   rangeEnd: fc.option(bytes, { nil: undefined }),
   revision: fc.option(whole, { nil: undefined }),
   limit: fc.option(whole, { nil: undefined }),
-  serializable: fc.boolean(),
   keysOnly: fc.boolean(),
   countOnly: fc.boolean(),
 })
@@ -315,7 +314,6 @@ function generatedRange(wanted: RangeRequest): MessageInitShape<typeof RangeRequ
     rangeEnd: wanted.rangeEnd ?? Buffer.alloc(0),
     revision: BigInt(wanted.revision ?? 0),
     limit: BigInt(wanted.limit ?? 0),
-    serializable: wanted.serializable ?? false,
     keysOnly: wanted.keysOnly ?? false,
     countOnly: wanted.countOnly ?? false,
   }

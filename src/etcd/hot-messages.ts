@@ -167,7 +167,6 @@ function writeCompare(writer: BackwardWriter, compare: Compare): void {
 function writeRange(writer: BackwardWriter, request: RangeRequest): void {
   writer.number(9, request.countOnly === true ? 1 : 0)
   writer.number(8, request.keysOnly === true ? 1 : 0)
-  writer.number(7, request.serializable === true ? 1 : 0)
   writer.number(4, request.revision ?? 0)
   writer.number(3, request.limit ?? 0)
   writer.bytes(2, request.rangeEnd ?? none)

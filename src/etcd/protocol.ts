@@ -27,6 +27,7 @@ export interface CallOptions {
   readonly harmlessEnd?: AbortSignal | undefined
 }
 
+/** Always linearizable: an answer is one of a majority. */
 export interface RangeRequest {
   readonly key: Bytes
   /** Exclusive end; undefined reads the one key. See `prefixEnd`. */
@@ -34,8 +35,6 @@ export interface RangeRequest {
   /** Read the state as of this revision; the latest one when undefined. */
   readonly revision?: number | undefined
   readonly limit?: number | undefined
-  /** Answer from the member's own state, which may lag. Default: linearizable. */
-  readonly serializable?: boolean | undefined
   readonly keysOnly?: boolean | undefined
   readonly countOnly?: boolean | undefined
 }
@@ -172,7 +171,11 @@ export interface EndpointStatus {
   readonly lastError: EtcdError | undefined
 }
 
-/** Told of every call that has ended, its retries included; `path` is the gRPC method's. */
+/**
+ * Told of every call that has ended, its retries included; `path` is the gRPC method's. Not of those
+ * that were given up before anything of them was sent: they say nothing of etcd. That none of its
+ * members could be reached in all the time there was does.
+ */
 export type CallObserver = (call: {
   readonly path: string
   readonly ms: number

@@ -4,10 +4,10 @@ import { StorageError } from '../storage/errors.ts'
 import { versionOfState } from '../storage/resource-version.ts'
 import type {
   EventPage,
-  EventStorage,
   ListOptions,
   ListPart,
   StoredEvent,
+  WatchedStorage,
 } from '../storage/storage.ts'
 import { EventLister, type ListQuery } from './listing.ts'
 import { resourceNames } from './storage-errors.ts'
@@ -39,10 +39,10 @@ function storageOf(count: number, bytes = 0) {
     )
     return { items, version, more: to < count, remaining: count - to }
   }
-  return { asked, storage: { list } as Partial<EventStorage> as EventStorage }
+  return { asked, storage: { list } as Partial<WatchedStorage> as WatchedStorage }
 }
 
-function listerOf(storage: EventStorage): EventLister {
+function listerOf(storage: WatchedStorage): EventLister {
   return new EventLister(storage, resourceNames('events.k8s.io'))
 }
 
@@ -145,7 +145,7 @@ describe('a list by runs', () => {
   /** The first two pages are at hand in runs: the first known, the second read. */
   function storageWithRuns(count: number, bytes = 0) {
     const { asked, storage } = storageOf(count, bytes)
-    const listRuns: EventStorage['listRuns'] = (_scope, { after, limit }) => {
+    const listRuns: WatchedStorage['listRuns'] = (_scope, { after, limit }) => {
       const from = after === undefined ? 0 : Number(after.name) + 1
       if (from >= 2 * limit) return undefined
       const events = Array.from({ length: limit }, (_, index) => stored(from + index, bytes))
@@ -210,11 +210,11 @@ describe('a list by runs', () => {
 })
 
 describe('a list of a version of the future', () => {
-  const failing = (currentVersion: EventStorage['currentVersion']): EventStorage => {
+  const failing = (currentVersion: WatchedStorage['currentVersion']): WatchedStorage => {
     const list = async () => {
       throw new StorageError({ kind: 'future', message: 'etcd does not say how far it is' })
     }
-    return { list, currentVersion } as Partial<EventStorage> as EventStorage
+    return { list, currentVersion } as Partial<WatchedStorage> as WatchedStorage
   }
   const position = { at: versionOfState(9), notOlderThan: undefined, after: undefined }
 

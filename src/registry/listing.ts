@@ -9,12 +9,12 @@ import type {
   EventPage,
   EventScope,
   EventSelector,
-  EventStorage,
   ListOptions,
   ListPart,
   RunsOptions,
   RunsPage,
   StoredEvent,
+  WatchedStorage,
 } from '../storage/storage.ts'
 import { encodeContinue } from './continue-token.ts'
 import type { ListPosition } from './list-position.ts'
@@ -58,10 +58,10 @@ export interface EventListing {
 }
 
 export class EventLister {
-  readonly #storage: EventStorage
+  readonly #storage: WatchedStorage
   readonly #names: ResourceNames
 
-  constructor(storage: EventStorage, names: ResourceNames) {
+  constructor(storage: WatchedStorage, names: ResourceNames) {
     this.#storage = storage
     this.#names = names
   }
@@ -175,7 +175,7 @@ export class EventLister {
     let { after } = query.position
     for (let more = true; more; ) {
       const page =
-        this.#storage.listRuns?.(query.scope, { at, after, limit, recall }) ??
+        this.#storage.listRuns(query.scope, { at, after, limit, recall }) ??
         asRuns(await this.#next(query, at, { after, limit }))
       yield page.parts.flatMap((part) => inBounds(part, query))
       after = page.last

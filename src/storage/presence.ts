@@ -48,11 +48,23 @@ export class Presence {
     this.#silentSince = this.#clock.now()
   }
 
-  /** Looks until aborted. */
+  /** Looks every now and then until aborted. */
   watch(signal: AbortSignal): void {
-    const timer = setInterval(() => this.#look(), lookIntervalMs)
+    const timer = setInterval(() => this.look(), lookIntervalMs)
     timer.unref()
     signal.addEventListener('abort', () => clearInterval(timer))
+  }
+
+  /** Whether anything was heard since the last look; if not, a question is put. */
+  look(): void {
+    if (this.#isHeard) {
+      this.#isHeard = false
+      this.#silentLooks = 0
+      this.#silentSince = this.#clock.now()
+      return
+    }
+    if (this.#silentLooks++ >= silentLooksMax && !this.isAway) this.#leave()
+    void this.#question()
   }
 
   /** Aborts when etcd is found away. Once it is back there is another one. */
@@ -103,17 +115,6 @@ export class Presence {
     const seconds = Math.round(this.awayMs / 100) / 10
     this.#ending = new AbortController()
     this.#options.log.info('etcd answers again', { seconds })
-  }
-
-  #look(): void {
-    if (this.#isHeard) {
-      this.#isHeard = false
-      this.#silentLooks = 0
-      this.#silentSince = this.#clock.now()
-      return
-    }
-    if (this.#silentLooks++ >= silentLooksMax && !this.isAway) this.#leave()
-    void this.#question()
   }
 
   async #question(): Promise<void> {

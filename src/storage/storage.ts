@@ -199,12 +199,6 @@ export interface EventStorage {
   get(key: EventKey, options: ReadOptions): Promise<StoredEvent>
   list(scope: EventScope, options: ListOptions): Promise<EventPage>
 
-  /**
-   * The same events as `list` at that version, run by run, for readers who keep what they make of
-   * them. Undefined when that state is not at hand in runs; `list` knows.
-   */
-  listRuns?(scope: EventScope, options: RunsOptions): RunsPage | undefined
-
   /** Fails with `exists` when the key is taken; the error has the event that took it. */
   create(key: EventKey, body: Buffer): Promise<StoredEvent>
 
@@ -231,8 +225,14 @@ export interface EventStorage {
   currentVersion(options: { readonly signal: AbortSignal }): Promise<Version>
 }
 
-/** One whose watchers are many. */
+/** One whose watchers are many, and its long lists often the same. */
 export interface WatchedStorage extends EventStorage {
+  /**
+   * The same events as `list` at that version, run by run, for readers who keep what they make of
+   * them. Undefined when that state is not at hand in runs; `list` knows.
+   */
+  listRuns(scope: EventScope, options: RunsOptions): RunsPage | undefined
+
   watch(
     scope: EventScope,
     options: { readonly from: Version; readonly signal: AbortSignal },

@@ -80,6 +80,8 @@ describe('the engine of a running server', () => {
       'apiserver_watch_cache_initializations_total{group="events.k8s.io",resource="events"}',
       'tidings_waiting_writes',
       'tidings_follower_lag_seconds',
+      'tidings_list_kept_bytes',
+      'tidings_list_kept_finds_total',
       'process_resident_memory_bytes',
       'nodejs_eventloop_lag_seconds',
     ]) {

@@ -55,6 +55,22 @@ describe('lists out of what is kept of earlier ones', () => {
     assert.ok(text === made.text, `${headers.accept} after ${n} writes`)
   }
 
+  for (const accept of forms) {
+    test(`are found where they were kept, and nothing is kept twice: ${accept}`, async () => {
+      const { kept } = api
+      const list = () => api.call({ at: '', headers: { accept } })
+      const before = kept.bytes
+      await list()
+      await list()
+      const { bytes, finds } = kept
+      const { text } = await list()
+      // All of it but its head, its tail, and what takes more than a byte.
+      assert.ok(bytes - before > text.length * 0.9, `${bytes - before} bytes of ${text.length}`)
+      assert.ok(kept.finds > finds)
+      assert.equal(kept.bytes, bytes)
+    })
+  }
+
   test('are the same as lists that are made anew, whatever was written in between', async () => {
     for (let n = 0; n < 90; n++) {
       await write(n)

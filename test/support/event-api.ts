@@ -1,6 +1,7 @@
 import { after, before } from 'node:test'
 import { eventsGroup } from '../../src/api/event-groups.ts'
 import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached-storage.ts'
+import { KeptEntries } from '../../src/codec/kept-entries.ts'
 import { eventsService, eventsServiceName } from '../../src/endpoints/events-service.ts'
 import { lateResponse, serve } from '../../src/endpoints/serve.ts'
 import { Services } from '../../src/endpoints/services.ts'
@@ -63,6 +64,8 @@ export interface Answered {
 export class EventApiUnderTest implements AsyncDisposable {
   readonly handler: Handler
   readonly storage: CachedStorage
+  /** What was printed of lists. */
+  readonly kept: KeptEntries = new KeptEntries()
   readonly client: EtcdClient
   readonly presence: Presence
   readonly space: Space
@@ -100,7 +103,7 @@ export class EventApiUnderTest implements AsyncDisposable {
     this.storage = new CachedStorage({ inner: this.#written, log: silentLog, ...cacheOptions })
     this.#running = this.storage.run(this.#end.signal)
     const services = new Services([eventsServiceName(group)])
-    services.install(eventsService({ storage: this.storage, group }))
+    services.install(eventsService({ storage: this.storage, group, kept: this.kept }))
     const user = { name: 'tester', groups: [] }
     this.handler = serve({
       services,
