@@ -6,7 +6,7 @@ import { eventsService, eventsServiceName } from '../../src/endpoints/events-ser
 import { serve } from '../../src/endpoints/serve.ts'
 import { Services } from '../../src/endpoints/services.ts'
 import { Engine } from '../../src/engine.ts'
-import type { Chunk, Handler, Request, Response } from '../../src/http/exchange.ts'
+import type { Handler, Request, Response } from '../../src/http/exchange.ts'
 import { createLog } from '../../src/lib/log.ts'
 import { serverCommand } from '../../src/options/commands.ts'
 import { parseFlags } from '../../src/options/parse.ts'
@@ -87,14 +87,15 @@ function splitOnce(target: string): readonly string[] {
 
 async function contentOf({ body, longRunning }: Response, end: AbortController): Promise<Buffer> {
   if (typeof body === 'string' || body instanceof Uint8Array) return Buffer.from(body)
-  const chunks: Chunk[] = []
+  const chunks: Buffer[] = []
   // Nothing may ever come.
   const late = longRunning === true ? setTimeout(() => end.abort(), 2) : undefined
   for await (const chunk of body) {
-    chunks.push(chunk)
+    // A copy: a chunk may only be lent.
+    chunks.push(Buffer.from(chunk))
     if (longRunning === true && chunks.length === STREAM_CHUNKS_MAX) break
   }
   clearTimeout(late)
   if (longRunning === true) end.abort()
-  return Buffer.concat(chunks.map((chunk) => Buffer.from(chunk)))
+  return Buffer.concat(chunks)
 }
