@@ -1,5 +1,4 @@
 #!/usr/bin/env node
-import { setTimeout as sleep } from 'node:timers/promises'
 import { versionLine } from './build-info.ts'
 import { DevAccess } from './dev/access.ts'
 import { DevEtcd, devBanner } from './dev/dev.ts'
@@ -19,11 +18,8 @@ const EXIT_BUG = 70
 const NODE_MAJOR_MIN = 24
 /** Supervisors signal a process and then its group: both together are one wish, not two. */
 const SAME_SIGNAL_MS = 500
-/** How long the end waits for files that are being read; more than any disk needs. */
-const READS_MS_MAX = 1000
-const READS_POLL_MS = 10
-
-type StopSignal = 'SIGTERM' | 'SIGINT'
+/** What the end leaves to files that are being written; more than any disk needs for a piece. */
+const FILES_MS = 100
 
 /**
  * Node cuts small buffers out of pages this large, and a page stays for as long as any of them does.
@@ -48,8 +44,8 @@ else await serve(parseFlags(serverCommand, args, terminal))
 async function serve(parsed: ParseResult<Options>): Promise<void> {
   const options = optionsOrEnd(parsed, 'tidings')
   const log = startLog(options)
-  const signal = await run(new Server(options, log, writer), log)
-  await endPastReads(log, EXIT_OK, signal)
+  await run(new Server(options, log, writer), log)
+  end(EXIT_OK)
 }
 
 /** `tidings dev`: the same with an etcd of its own, which goes when the server goes. */
@@ -68,7 +64,7 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
       certDir: etcd.certDir,
       tokenAuthFile: access.tokenFile,
     }
-    const signal = await run(new Server(options, log, writer), log, async (addresses) => {
+    await run(new Server(options, log, writer), log, async (addresses) => {
       const { secure, certFile } = addresses
       const server = {
         url: `https://localhost:${secure.port}`,
@@ -78,46 +74,45 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
       await access.writeKubeconfig(server.url, certFile)
       process.stdout.write(devBanner({ server, etcd, access }))
       etcd.onUnexpectedEnd(() => {
-        void endWithError(log, new Error('the private etcd has ended'))
+        endWithError(log, new Error('the private etcd has ended'))
       })
     })
     await etcd.stop()
-    await endPastReads(log, EXIT_OK, signal)
+    end(EXIT_OK)
   } catch (error) {
-    await endWithError(log, error)
+    endWithError(log, error)
   }
 }
 
-/** Starts the server and stops it at the first signal, which it gives; a second one does not wait. */
+/** Starts the server and stops it at the first signal; a second one does not wait. */
 async function run(
   server: Server,
   log: Log,
   onStarted: (addresses: Awaited<ReturnType<Server['start']>>) => Promise<void> = async () => {},
-): Promise<StopSignal> {
+): Promise<void> {
   process.removeAllListeners('SIGTERM')
   process.removeAllListeners('SIGINT')
-  const { promise: stopped, resolve, reject } = Promise.withResolvers<StopSignal>()
+  const { promise: stopped, resolve, reject } = Promise.withResolvers<void>()
   let signalledAt: number | undefined
-  const onSignal = (signal: StopSignal): void => {
+  const onSignal = (signal: NodeJS.Signals): void => {
     if (signalledAt !== undefined) {
       if (performance.now() - signalledAt < SAME_SIGNAL_MS) return
       log.warn('Second signal, ending at once', { signal })
-      void endPastReads(log, EXIT_FAILURE, 'SIGKILL')
-      return
+      end(EXIT_FAILURE)
     }
     signalledAt = performance.now()
     log.info('Signal received', { signal })
-    server.stop().then(() => resolve(signal), reject)
+    server.stop().then(resolve, reject)
   }
   process.on('SIGTERM', onSignal)
   process.on('SIGINT', onSignal)
   try {
-    const started = server.start((error) => void endWithError(log, error)).then(onStarted)
+    const started = server.start((error) => endWithError(log, error)).then(onStarted)
     // A start that waits for a file which never comes does not hold up the end either.
     await Promise.race([started, stopped])
-    return await stopped
+    await stopped
   } catch (error) {
-    return endWithError(log, error)
+    endWithError(log, error)
   }
 }
 
@@ -151,33 +146,9 @@ function optionsOrEnd<O>(parsed: ParseResult<O>, name: string): O {
   }
 }
 
-function endWithError(log: Log, err: unknown): Promise<never> {
+function endWithError(log: Log, err: unknown): never {
   log.error('Cannot go on', { err })
-  return endPastReads(log, EXIT_FAILURE, 'SIGKILL')
-}
-
-/**
- * Ends the process although a file is being read. Exiting waits for that, and a read on a dead mount
- * may never return: then `signal` ends the process, which no read can hold up.
- */
-async function endPastReads(
-  log: Log,
-  code: number,
-  signal: StopSignal | 'SIGKILL',
-): Promise<never> {
-  const latest = performance.now() + READS_MS_MAX
-  while (isReading() && performance.now() < latest) await sleep(READS_POLL_MS)
-  if (isReading()) {
-    log.warn('Ended by the signal, as a file that is being read does not come', { signal })
-    // After all others, who clean up.
-    process.once('exit', () => process.kill(process.pid, signal))
-  }
-  return end(code)
-}
-
-/** Names are looked up by the same threads as files are read. */
-function isReading(): boolean {
-  return process.getActiveResourcesInfo().some((kind) => /^(FSReq|GetAddrInfoReq)/.test(kind))
+  end(EXIT_FAILURE)
 }
 
 function end(code: number, message = ''): never {
@@ -186,5 +157,24 @@ function end(code: number, message = ''): never {
   // Nothing of ours may come between a signal and the end from here on.
   process.removeAllListeners('SIGTERM')
   process.removeAllListeners('SIGINT')
+  // After all other listeners, who clean up.
+  if (hasFilesUnderWay()) process.once('exit', endPastFiles)
   process.exit(code)
+}
+
+/** Names are looked up by the same threads as files are read and written. */
+function hasFilesUnderWay(): boolean {
+  const kinds = process.getActiveResourcesInfo()
+  return kinds.some((kind) => /^(FSReq|FileHandleCloseReq|GetAddrInfoReq)/.test(kind))
+}
+
+/**
+ * Ends the process whatever its files do. Exiting would wait for them, and a read on a dead mount may
+ * never return. A signal would not do: the first process of a container cannot kill itself. Another
+ * program in our place always ends us, or fails to start and aborts; so this one does no more than
+ * exit, and nothing from outside, such as NODE_EXTRA_CA_CERTS on that mount, makes it do more.
+ */
+function endPastFiles(code: number): void {
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FILES_MS)
+  process.execve?.(process.execPath, ['node', '--eval', `process.exit(${code})`], {})
 }

@@ -227,6 +227,10 @@ describe('too many values', () => {
     const { status, message } = await send({ type: JSON_PATCH, body: many })
     assert.equal(status, 413)
     assert.match(message, /limit is 80000 names and values/)
+    const far = `{"op":"test","path":"${'/a'.repeat(100)}"},`
+    const paths = await send({ type: JSON_PATCH, body: `[${far.repeat(1000)}{"path":"/a"}]` })
+    assert.equal(paths.status, 413)
+    assert.match(paths.message, /names in the paths of a JSON patch is 100000/)
   })
 
   test('smaller-bodies: one that is too deep is a 400', async () => {

@@ -65,11 +65,12 @@ describe('audit URI', () => {
 
   test('one that is made to be slow holds nobody up', () => {
     for (const part of ['eyJ', 'eyJ.', 'eyJaaaaaaaa.aaaaaaaa', 'bearer ', ';a=']) {
-      const long = part.repeat(100_000)
-      const startedAt = performance.now()
+      const long = part.repeat(20_000)
+      const start = process.threadCpuUsage()
       assert.ok(uri(`/${long}`, `a=${long}`).length < 9000)
       assert.ok(auditUri({ path: '/', query: new URLSearchParams({ [long]: long }) }).length < 9000)
-      assert.ok(performance.now() - startedAt < 500, `${part}: ${performance.now() - startedAt} ms`)
+      const ms = process.threadCpuUsage(start).user / 1000
+      assert.ok(ms < 500, `${part}: ${ms} ms`)
     }
   })
 })

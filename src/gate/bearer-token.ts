@@ -2,7 +2,7 @@ import { headerValues, type Request } from '../http/exchange.ts'
 import { follow, type OnLook } from '../lib/follow.ts'
 import type { Log } from '../lib/log.ts'
 import type { Authenticator } from './gate.ts'
-import { NotIdentified } from './refusal.ts'
+import { notIdentified } from './refusal.ts'
 import { loadTokens, type TokenTable } from './token-file.ts'
 import { authenticated, type User } from './user.ts'
 
@@ -26,7 +26,7 @@ export function bearerTokens(known: readonly TokenUsers[]): Authenticator {
         const user = found instanceof Promise ? await found : found
         if (user !== undefined) return authenticated(user)
       }
-      throw new NotIdentified('bad-token')
+      throw notIdentified('bad-token')
     },
   }
 }
@@ -40,9 +40,9 @@ const TOKEN_LENGTH_MAX = 16 * 1024
  */
 function bearerToken(request: Request): string | undefined {
   const [sent = '', ...more] = headerValues(request, 'authorization')
-  if (more.length > 0) throw new NotIdentified('bad-token')
+  if (more.length > 0) throw notIdentified('bad-token')
   const token = /^bearer\s+(\S+)/i.exec(sent)?.[1]
-  if (token !== undefined && token.length > TOKEN_LENGTH_MAX) throw new NotIdentified('bad-token')
+  if (token !== undefined && token.length > TOKEN_LENGTH_MAX) throw notIdentified('bad-token')
   return token
 }
 

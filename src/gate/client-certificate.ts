@@ -3,7 +3,7 @@ import type { PresentedCertificate } from '../http/exchange.ts'
 import type { ClientAuthorities } from './authorities.ts'
 import { certificateFacts } from './certificate-facts.ts'
 import type { Authenticator } from './gate.ts'
-import { certificateRefused, NotIdentified } from './refusal.ts'
+import { certificateRefused, notIdentified } from './refusal.ts'
 import { authenticated, type User } from './user.ts'
 
 /** Under this name a user carries which of its credentials it showed. */
@@ -43,7 +43,7 @@ function userOf({ leaf }: PresentedCertificate): User | undefined {
   const { commonName, organizations, userIds } = certificateFacts(leaf.raw)
   if (commonName === '') return undefined
   const [uid, ...more] = userIds
-  if (uid === '' || more.length > 0) throw new NotIdentified('bad-certificate')
+  if (uid === '' || more.length > 0) throw notIdentified('bad-certificate')
   return authenticated({
     name: commonName,
     ...(uid === undefined ? {} : { uid }),

@@ -2,7 +2,7 @@ import { headerValues, type PresentedCertificate, type Request } from '../http/e
 import type { ClientAuthorities } from './authorities.ts'
 import { certificateFacts } from './certificate-facts.ts'
 import type { Authenticator } from './gate.ts'
-import { certificateRefused, NotIdentified } from './refusal.ts'
+import { certificateRefused, notIdentified } from './refusal.ts'
 import { authenticated, type User } from './user.ts'
 
 /** Header names are in lower case. */
@@ -44,7 +44,7 @@ export function frontProxy(options: FrontProxyOptions): Authenticator {
         throw certificateRefused(presented, nowMs)
       }
       if (allowed.size > 0 && !allowed.has(nameOf(presented))) {
-        throw new NotIdentified('bad-certificate')
+        throw notIdentified('bad-certificate')
       }
       return userIn(request, headers)
     },
@@ -69,7 +69,7 @@ function userIn(request: Request, headers: FrontProxyHeaders): User | undefined 
 function single(request: Request, names: readonly string[]): string | undefined {
   for (const name of names) {
     const [value, ...more] = valuesOf(request, name)
-    if (more.length > 0) throw new NotIdentified('bad-proxy-headers')
+    if (more.length > 0) throw notIdentified('bad-proxy-headers')
     if (value !== undefined) return value
   }
   return undefined
@@ -112,6 +112,6 @@ function readable(value: string): string {
       Buffer.from(value, 'latin1'),
     )
   } catch {
-    throw new NotIdentified('bad-proxy-headers')
+    throw notIdentified('bad-proxy-headers')
   }
 }

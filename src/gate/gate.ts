@@ -3,7 +3,7 @@ import type { Request } from '../http/exchange.ts'
 import type { Attributes } from './attributes.ts'
 import { isFromHost } from './host.ts'
 import { type Impersonation, impersonationOf } from './impersonation.ts'
-import { NotIdentified } from './refusal.ts'
+import { notIdentified } from './refusal.ts'
 import { ANONYMOUS, HOST, type User } from './user.ts'
 
 /** Knows one kind of credentials. */
@@ -132,7 +132,7 @@ export class Gate {
     // Probes ask from the host itself, and have nothing to show.
     if (access.isOpenToHost && isFromHost(request)) return HOST
     if (this.#options.allowsAnonymous || isOpen) return ANONYMOUS
-    throw new NotIdentified('no-credentials')
+    throw notIdentified('no-credentials')
   }
 
   /** The one whom a request names instead of the one who sent it. */

@@ -4,7 +4,8 @@ import { forbidden, StatusError, unauthorized, unavailable } from '../api/status
 import type { Request } from '../http/exchange.ts'
 import type { Log, LogFields } from '../lib/log.ts'
 import { silentLog } from '../lib/log.ts'
-import { NotIdentified, type Refusal, RefusalLog } from './refusal.ts'
+import { bearerTokens } from './bearer-token.ts'
+import { NotIdentified, notIdentified, REFUSALS, type Refusal, RefusalLog } from './refusal.ts'
 
 const PATH = '/apis/events.k8s.io/v1/events'
 
@@ -46,10 +47,22 @@ function started(): {
 
 describe('NotIdentified', () => {
   test('the caller is told nothing of the reason', () => {
-    const refused = new NotIdentified('expired-token')
-    assert.deepEqual(refused.status(), unauthorized().status())
+    for (const refusal of REFUSALS) {
+      const refused = notIdentified(refusal)
+      assert.equal(refused.refusal, refusal)
+      assert.deepEqual(refused.status(), unauthorized().status())
+    }
     const unsure = unavailable('ask later', 1)
     assert.deepEqual(new NotIdentified('webhook-failed', unsure).status(), unsure.status())
+  })
+
+  test('strangers have no errors made for them', async () => {
+    const nobodys = bearerTokens([])
+    const refused = (): Promise<unknown> =>
+      nobodys.authenticate(requestFrom('10.0.0.1')).catch((error: unknown) => error)
+    const [first, second] = await Promise.all([refused(), refused()])
+    assert.ok(first instanceof NotIdentified && Object.isFrozen(first))
+    assert.equal(first, second)
   })
 })
 
@@ -57,7 +70,7 @@ describe('RefusalLog', () => {
   test('one line for each reason a minute, with how many there were besides', () => {
     const { refusals, lines, counted, pass } = started()
     const refuse = (refusal: Refusal, address: string): void =>
-      refusals.refused(new NotIdentified(refusal), requestFrom(address))
+      refusals.refused(notIdentified(refusal), requestFrom(address))
     for (let count = 1; count <= 1000; count++) refuse('bad-token', `10.0.0.${count % 256}`)
     refuse('no-credentials', '10.0.1.1')
     pass(59_999)

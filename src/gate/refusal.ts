@@ -17,24 +17,43 @@ export const REFUSALS = [
 
 export type Refusal = (typeof REFUSALS)[number]
 
-/** One for all: an error costs most when it is made, and these are made by strangers. */
-const UNAUTHORIZED = unauthorized()
-
 /** Nobody could be made out of what a request shows. */
 export class NotIdentified extends StatusError {
   readonly refusal: Refusal
 
   /** The caller gets `answer`, which is the same for all that it could be blamed for. */
-  constructor(refusal: Refusal, answer: StatusError = UNAUTHORIZED) {
+  constructor(refusal: Refusal, answer: StatusError) {
     super(answer.reason, answer.message, { details: answer.details, cause: answer.cause })
     this.refusal = refusal
   }
 }
 
+/** Made once: strangers ask for these, and a stack trace is most of what an error costs. */
+const NOT_IDENTIFIED: Readonly<Record<Refusal, NotIdentified>> = {
+  'no-credentials': refusedFor('no-credentials'),
+  'bad-token': refusedFor('bad-token'),
+  'expired-token': refusedFor('expired-token'),
+  'bad-certificate': refusedFor('bad-certificate'),
+  'expired-certificate': refusedFor('expired-certificate'),
+  'bad-proxy-headers': refusedFor('bad-proxy-headers'),
+  'webhook-failed': refusedFor('webhook-failed'),
+}
+
+function refusedFor(refusal: Refusal): NotIdentified {
+  const made = new NotIdentified(refusal, unauthorized())
+  Object.freeze(made)
+  return made
+}
+
+/** The same for all who are refused for this reason: a 401 that does not tell it. */
+export function notIdentified(refusal: Refusal): NotIdentified {
+  return NOT_IDENTIFIED[refusal]
+}
+
 /** A certificate that nobody vouches for, or nobody any more. */
 export function certificateRefused({ leaf }: PresentedCertificate, nowMs: number): NotIdentified {
   const isOver = leaf.validToDate.getTime() < nowMs
-  return new NotIdentified(isOver ? 'expired-certificate' : 'bad-certificate')
+  return notIdentified(isOver ? 'expired-certificate' : 'bad-certificate')
 }
 
 /** Whoever refuses a thousand a second must not write a thousand lines about it. */

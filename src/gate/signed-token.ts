@@ -3,7 +3,7 @@ import { decodeJwt, errors, type JWTPayload } from 'jose'
 import type { Clock } from '../lib/clock.ts'
 import type { Json } from '../lib/json.ts'
 import type { Log } from '../lib/log.ts'
-import { NotIdentified } from './refusal.ts'
+import { notIdentified } from './refusal.ts'
 import { TokenCache, tokenDigest } from './token-cache.ts'
 import type { User } from './user.ts'
 
@@ -70,7 +70,7 @@ export class VerifiedTokens {
       // Whatever goes wrong with a token is wrong with the token: the library throws TypeErrors too.
       this.#log.v(REFUSAL_LOG_LEVEL, 'Token refused', { reason: reasonOf(error) })
       const isOver = error instanceof errors.JWTExpired
-      throw new NotIdentified(isOver ? 'expired-token' : 'bad-token')
+      throw notIdentified(isOver ? 'expired-token' : 'bad-token')
     }
   }
 

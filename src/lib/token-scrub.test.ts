@@ -37,7 +37,7 @@ describe('withoutTokens', () => {
   })
 
   test('a long text made to be slow is not', () => {
-    const size = 1 << 20
+    const size = 1 << 16
     for (const part of [
       'eyJ',
       'eyJ.',
@@ -47,11 +47,11 @@ describe('withoutTokens', () => {
       'bearer  ',
       '.',
     ]) {
-      const startedAt = performance.now()
+      const start = process.threadCpuUsage()
       withoutTokens(part.repeat(size / part.length))
       withoutTokens(`eyJaaaaaaaa.${part.repeat(size / part.length)}`)
-      const ms = performance.now() - startedAt
-      assert.ok(ms < 1000, `${part}: ${ms} ms`)
+      const ms = process.threadCpuUsage(start).user / 1000
+      assert.ok(ms < 500, `${part}: ${ms} ms`)
     }
   })
 })

@@ -228,6 +228,24 @@ test('JSON patch: ten thousand operations are the most', () => {
   )
 })
 
+test('JSON patch: a hundred thousand names are the most that its pointers have together', () => {
+  const pointer = '/a'.repeat(5)
+  const operations = Array.from({ length: 10_000 }, () => ({
+    op: 'copy',
+    from: pointer,
+    path: pointer,
+  }))
+  assert.equal(readJsonPatch(operations).operations.length, 10_000)
+  const more = { op: 'copy', from: pointer, path: `${pointer}/a` }
+  const text = 'The allowed maximum of names in the paths of a JSON patch is 100000'
+  failsWith('too-large', new RegExp(`^${text}$`), () =>
+    readJsonPatch([more, ...operations.slice(1)]),
+  )
+  // Those that lead too deep are not followed, but they are read.
+  const deep = Array.from({ length: 600 }, () => ({ op: 'test', path: '/a'.repeat(300) }))
+  failsWith('too-large', new RegExp(`^${text}$`), () => readJsonPatch(deep))
+})
+
 test('JSON patch: what copies itself over and over ends soon', () => {
   const many = (operation: (index: number) => Json) =>
     Array.from({ length: 10_000 }, (_, index) => operation(index))

@@ -5,6 +5,9 @@ import { PatchError } from './patch-error.ts'
 
 const OPERATIONS_MAX = 10_000
 
+/** In the pointers of all operations: they are read in one go, and kept until the patch is applied. */
+const NAMES_MAX = 100_000
+
 /** After so many, a client has got the idea. */
 const UNKNOWN_FIELDS_MAX = 100
 
@@ -24,7 +27,7 @@ export interface Operation {
   readonly value: Json
 }
 
-/** Looks at shapes only; fails with `malformed` or `too-many-operations`. */
+/** Looks at shapes only; fails with `malformed`, `too-many-operations` or `too-large`. */
 export function readJsonPatch(patch: Json): JsonPatch {
   if (!Array.isArray(patch)) throw malformed('a JSON patch must be a list of operations')
   if (patch.length > OPERATIONS_MAX) {
@@ -34,6 +37,7 @@ export function readJsonPatch(patch: Json): JsonPatch {
     )
   }
   const unknownFields: string[] = []
+  const room: Room = { names: NAMES_MAX }
   const operations = patch.map((operation, index) => {
     if (operation !== null && !isObject(operation)) {
       throw malformed(`operation ${index} must be an object`)
@@ -45,8 +49,8 @@ export function readJsonPatch(patch: Json): JsonPatch {
     }
     return {
       op: textOf(memberOf(fields, 'op'), index, 'op'),
-      path: readPointer('path', textOf(memberOf(fields, 'path'), index, 'path')),
-      from: readPointer('from', textOf(memberOf(fields, 'from'), index, 'from')),
+      path: readPointer('path', textOf(memberOf(fields, 'path'), index, 'path'), room),
+      from: readPointer('from', textOf(memberOf(fields, 'from'), index, 'from'), room),
       value: memberOf(fields, 'value') ?? null,
     }
   })
@@ -143,12 +147,22 @@ interface Pointer {
   readonly to: Place | string
 }
 
-function readPointer(field: 'path' | 'from', text: string | undefined): Pointer {
+/** What is left for pointers that are still to be read. */
+interface Room {
+  names: number
+}
+
+function readPointer(field: 'path' | 'from', text: string | undefined, room: Room): Pointer {
   if (text === undefined) return { text, to: `${field} is missing` }
   if (text === '') return { text, to: `${field} cannot be the whole document` }
   if (!text.startsWith('/')) return { text, to: `${field} must start with a slash` }
   // Nothing is deeper than the limit, so what is beyond need not be read.
   const [, ...names] = text.split('/', JSON_DEPTH_MAX + 2)
+  room.names -= names.length
+  if (room.names < 0) {
+    const most = `The allowed maximum of names in the paths of a JSON patch is ${NAMES_MAX}`
+    throw new PatchError('too-large', most)
+  }
   if (names.length > JSON_DEPTH_MAX) {
     return { text, to: `${field} has more than ${JSON_DEPTH_MAX} names` }
   }

@@ -168,6 +168,12 @@ export function startProgram(flags: readonly string[]): ChildProcess {
   return spawn(process.execPath, [program, ...flags], { stdio: 'ignore' })
 }
 
+/** The same as the first process of a namespace, as in a container; the child is its parent. */
+export function startAsInit(flags: readonly string[]): ChildProcess {
+  const command = [process.execPath, program, ...flags]
+  return spawn('unshare', ['--pid', '--fork', '--kill-child', ...command], { stdio: 'ignore' })
+}
+
 async function text(stream: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of stream) chunks.push(chunk)
