@@ -2,8 +2,8 @@
 import { type Authentication, openAuthentication } from './authentication.ts'
 import { openAuthorization, type RulesFor } from './authorization.ts'
 import type { FileLooks } from './file-metrics.ts'
+import { openPaths } from './gate/authorization/standing-rights.ts'
 import { Gate } from './gate/gate.ts'
-import { openPaths } from './gate/standing-rights.ts'
 import type { Log } from './lib/log.ts'
 import type { Options } from './options/options.ts'
 

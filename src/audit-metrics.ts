@@ -1,5 +1,5 @@
 import { Counter, Gauge, type Registry } from '@prometheus-io/client'
-import type { Auditor } from './gate/auditor.ts'
+import type { Auditor } from './gate/audit/auditor.ts'
 import type { LineQueue } from './lib/line-queue.ts'
 
 /** Kubernetes names the way out by the kind of backend. */

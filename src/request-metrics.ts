@@ -5,7 +5,7 @@ import type {
   RequestSeries,
   RequestTallies,
 } from './endpoints/request-tallies.ts'
-import type { LimitsObserver, RequestKind, RequestLimits } from './gate/limits.ts'
+import type { LimitsObserver, RequestKind, RequestLimits } from './gate/limits/limits.ts'
 
 const LABELS = ['verb', 'group', 'version', 'resource', 'subresource', 'scope', 'component']
 const COMPONENT = { component: 'apiserver' } as const

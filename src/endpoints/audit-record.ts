@@ -1,5 +1,5 @@
 import { type StatusError, timedOut } from '../api/status.ts'
-import type { AuditedBodies, AuditTrail } from '../gate/auditor.ts'
+import type { AuditedBodies, AuditTrail } from '../gate/audit/auditor.ts'
 import type { Chunk, Request, Response } from '../http/exchange.ts'
 import { ExchangeError, isStream } from '../http/exchange.ts'
 import {

@@ -8,9 +8,9 @@ import {
   unavailable,
 } from '../api/status.ts'
 import { type Attributes, attributesOf } from '../gate/attributes.ts'
-import type { Auditor } from '../gate/auditor.ts'
+import type { Auditor } from '../gate/audit/auditor.ts'
 import type { Gate } from '../gate/gate.ts'
-import type { Entry, Limits } from '../gate/limits.ts'
+import type { Entry, Limits } from '../gate/limits/limits.ts'
 import type { RefusalLog } from '../gate/refusal.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Request } from '../http/exchange.ts'
-import { alwaysAllow } from './always-allow.ts'
 import { type Attributes, attributesOf } from './attributes.ts'
+import { alwaysAllow } from './authorization/always-allow.ts'
+import { openPaths, standingRights } from './authorization/standing-rights.ts'
 import {
   type Access,
   type Authorizer,
@@ -11,7 +12,6 @@ import {
   Gate,
   type Trail,
 } from './gate.ts'
-import { openPaths, standingRights } from './standing-rights.ts'
 import type { User } from './user.ts'
 
 const AUTHENTICATED = 'system:authenticated'

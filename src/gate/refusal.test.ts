@@ -4,7 +4,7 @@ import { forbidden, StatusError, unauthorized, unavailable } from '../api/status
 import type { Request } from '../http/exchange.ts'
 import type { Log, LogFields } from '../lib/log.ts'
 import { silentLog } from '../lib/log.ts'
-import { bearerTokens } from './bearer-token.ts'
+import { bearerTokens } from './authentication/bearer-token.ts'
 import { NotIdentified, notIdentified, REFUSALS, type Refusal, RefusalLog } from './refusal.ts'
 
 const PATH = '/apis/events.k8s.io/v1/events'

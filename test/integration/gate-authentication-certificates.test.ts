@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { X509Certificate } from 'node:crypto'
 import { after, before, describe, test } from 'node:test'
-import { AuthorityPool } from '../../src/gate/authorities.ts'
+import { AuthorityPool } from '../../src/gate/authentication/authorities.ts'
 import type { PresentedCertificate } from '../../src/http/exchange.ts'
 import { ClientAuthority, type ClientCertificate } from '../support/client-certs.ts'
 import { eventually } from '../support/eventually.ts'

@@ -1,7 +1,7 @@
 import type { RequestObserver } from '../../src/endpoints/request-tallies.ts'
-import { alwaysAllow } from '../../src/gate/always-allow.ts'
+import { alwaysAllow } from '../../src/gate/authorization/always-allow.ts'
 import { Gate } from '../../src/gate/gate.ts'
-import { type Limits, RequestLimits } from '../../src/gate/limits.ts'
+import { type Limits, RequestLimits } from '../../src/gate/limits/limits.ts'
 import type { User } from '../../src/gate/user.ts'
 
 /** For tests of what is behind the gate: everybody is this user, and may do everything at once. */

@@ -1,0 +1,53 @@
+import { hash } from 'node:crypto'
+import type { PresentedCertificate } from '../../http/exchange.ts'
+import type { Authenticator } from '../gate.ts'
+import { certificateRefused, notIdentified } from '../refusal.ts'
+import { authenticated, type User } from '../user.ts'
+import type { ClientAuthorities } from './authorities.ts'
+import { certificateFacts } from './certificate-facts.ts'
+
+/** Under this name a user carries which of its credentials it showed. */
+export const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id'
+
+/**
+ * Users by their certificate: the common name is the user, organizations are its groups. Looked at
+ * for each request, so that a certificate that has expired, or whose authority is gone, is worth
+ * nothing on connections that exist either.
+ */
+export function clientCertificates(
+  authorities: Pick<ClientAuthorities, 'client'>,
+  now: () => number = Date.now,
+): Authenticator {
+  const users = new WeakMap<PresentedCertificate, User>()
+  return {
+    authenticate: async ({ peer }) => {
+      const presented = peer.clientCertificate()
+      if (presented === undefined || authorities.client === undefined) return undefined
+      const nowMs = now()
+      if (!authorities.client.vouchesFor(presented, nowMs)) {
+        throw certificateRefused(presented, nowMs)
+      }
+      let user = users.get(presented)
+      if (user === undefined) {
+        user = userOf(presented)
+        if (user === undefined) return undefined
+        users.set(presented, user)
+      }
+      return user
+    },
+  }
+}
+
+/** Undefined without a common name: such a certificate says nothing of a user. */
+function userOf({ leaf }: PresentedCertificate): User | undefined {
+  const { commonName, organizations, userIds } = certificateFacts(leaf.raw)
+  if (commonName === '') return undefined
+  const [uid, ...more] = userIds
+  if (uid === '' || more.length > 0) throw notIdentified('bad-certificate')
+  return authenticated({
+    name: commonName,
+    ...(uid === undefined ? {} : { uid }),
+    groups: organizations,
+    extra: { [CREDENTIAL_ID]: [`X509SHA256=${hash('sha256', leaf.raw, 'hex')}`] },
+  })
+}

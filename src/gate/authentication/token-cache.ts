@@ -1,0 +1,44 @@
+import { hash } from 'node:crypto'
+import type { Clock } from '../../lib/clock.ts'
+
+export interface TokenCacheOptions {
+  /** How many are remembered; the oldest makes room for another. */
+  readonly entriesMax: number
+  readonly clock: Clock
+}
+
+/** Remembers for a while what is known of tokens, by their digests: never the tokens themselves. */
+export class TokenCache<T extends object> {
+  readonly #options: TokenCacheOptions
+  readonly #entries = new Map<string, { readonly value: T; readonly endsAtMs: number }>()
+
+  constructor(options: TokenCacheOptions) {
+    this.#options = options
+  }
+
+  get(digest: string): T | undefined {
+    const entry = this.#entries.get(digest)
+    if (entry === undefined) return undefined
+    if (this.#options.clock.now() < entry.endsAtMs) return entry.value
+    this.#entries.delete(digest)
+    return undefined
+  }
+
+  set(digest: string, value: T, forMs: number): void {
+    if (forMs <= 0) return
+    this.#entries.delete(digest)
+    this.#entries.set(digest, { value, endsAtMs: this.#options.clock.now() + forMs })
+    if (this.#entries.size <= this.#options.entriesMax) return
+    const [oldest] = this.#entries.keys()
+    if (oldest !== undefined) this.#entries.delete(oldest)
+  }
+
+  clear(): void {
+    this.#entries.clear()
+  }
+}
+
+/** Equal digests mean equal tokens, and comparing them tells nothing about the tokens. */
+export function tokenDigest(token: string): string {
+  return hash('sha256', token, 'base64')
+}

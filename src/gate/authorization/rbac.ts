@@ -1,0 +1,84 @@
+import { follow, type OnLook } from '../../lib/follow.ts'
+import type { Log } from '../../lib/log.ts'
+import type { Attributes } from '../attributes.ts'
+import type { Authorizer, Decision } from '../gate.ts'
+import type { User } from '../user.ts'
+import { builtinObjects } from './rbac-builtin.ts'
+import { loadPolicyFiles, overlaid, type PolicyFiles } from './rbac-files.ts'
+import { RbacPolicy } from './rbac-policy.ts'
+import type { PolicyRule } from './rule-set.ts'
+
+export interface RbacOptions {
+  /** Files and folders; none at all leaves the built-in roles. */
+  readonly paths: readonly string[]
+  /** The API group of events, for the built-in roles. */
+  readonly eventsGroup: string
+  readonly log: Log
+  readonly onLook?: OnLook | undefined
+}
+
+const ALLOWED: Promise<Decision> = Promise.resolve({ verdict: 'allow' })
+const NO_OPINION: Promise<Decision> = Promise.resolve({ verdict: 'no-opinion' })
+/** Enough to see what is wrong. */
+const DANGLING_LOGGED_MAX = 20
+
+/**
+ * Decides by roles and bindings, as Kubernetes' RBAC does. The files are looked at once a second;
+ * while new ones cannot be used, the policy of the old ones stays.
+ */
+export class Rbac implements Authorizer {
+  #policy: RbacPolicy
+  readonly #follower: { stop(): void }
+
+  /** Rejects, naming file, document and field, if the policy cannot be used. */
+  static async open(options: RbacOptions): Promise<Rbac> {
+    return new Rbac(options, await loadPolicyFiles(options.paths))
+  }
+
+  private constructor(options: RbacOptions, files: PolicyFiles) {
+    const { paths, eventsGroup, log, onLook } = options
+    const builtin = builtinObjects(eventsGroup)
+    const policyOf = ({ objects }: PolicyFiles): RbacPolicy => {
+      const policy = new RbacPolicy(overlaid(builtin, objects))
+      logDangling(policy, log)
+      return policy
+    }
+    this.#policy = policyOf(files)
+    this.#follower = follow({
+      inUse: files,
+      load: (current) => loadPolicyFiles(paths, current),
+      onChange: (found) => {
+        this.#policy = policyOf(found)
+        log.info('RBAC policy reloaded', { objects: found.objects.length })
+      },
+      onProblem: (err) => log.warn('RBAC policy not reloaded', { err }),
+      onMended: () => log.info('RBAC policy in use again, as it was'),
+      onLook,
+    })
+  }
+
+  decide(user: User, attributes: Attributes): Promise<Decision> {
+    return this.#policy.allows(user, attributes) ? ALLOWED : NO_OPINION
+  }
+
+  reasonFor(user: User, attributes: Attributes): string | undefined {
+    return this.#policy.reasonFor(user, attributes)
+  }
+
+  /** Everything that a user may do in a namespace, and on paths. */
+  rulesFor(user: User, namespace: string): readonly PolicyRule[] {
+    return this.#policy.rulesFor(user, namespace)
+  }
+
+  stop(): void {
+    this.#follower.stop()
+  }
+}
+
+function logDangling({ dangling }: RbacPolicy, log: Log): void {
+  for (const binding of dangling.slice(0, DANGLING_LOGGED_MAX)) {
+    log.warn('Binding to a role that is not there', { binding })
+  }
+  const more = dangling.length - DANGLING_LOGGED_MAX
+  if (more > 0) log.warn('More bindings to roles that are not there', { count: more })
+}

@@ -1,0 +1,118 @@
+import type { ResourceAttributes } from '../attributes.ts'
+
+/** What a role permits, as Kubernetes' RBAC has it: all lists must match, `*` matches anything. */
+export interface PolicyRule {
+  readonly verbs: readonly string[]
+  readonly apiGroups: readonly string[]
+  /** `events`, `events/status`, `*` for all with their subresources, or `*` and a subresource. */
+  readonly resources: readonly string[]
+  /** Empty for objects of every name. */
+  readonly resourceNames: readonly string[]
+  /** Paths; one that ends with `*` stands for all that begin like it. */
+  readonly nonResourceUrls: readonly string[]
+}
+
+type Resource = Pick<ResourceAttributes, 'group' | 'resource' | 'subresource' | 'name'>
+
+const ANY = '*'
+
+/** Rules, sorted so that a question is a handful of lookups however many there are. */
+export class RuleSet {
+  readonly rules: readonly PolicyRule[]
+  /** By verb, API group and resource. */
+  readonly #names = new Map<string, Map<string, Map<string, Names>>>()
+  /** By verb. */
+  readonly #paths = new Map<string, Paths>()
+
+  constructor(rules: readonly PolicyRule[]) {
+    this.rules = rules
+    for (const rule of rules) {
+      for (const verb of rule.verbs) {
+        if (rule.nonResourceUrls.length > 0) {
+          grown(this.#paths, verb, () => new Paths()).add(rule.nonResourceUrls)
+        }
+        this.#addResources(verb, rule)
+      }
+    }
+  }
+
+  allowsResource(verb: string, asked: Resource): boolean {
+    return this.#withVerb(verb, asked) || (verb !== ANY && this.#withVerb(ANY, asked))
+  }
+
+  allowsPath(verb: string, path: string): boolean {
+    return (
+      this.#paths.get(verb)?.include(path) === true || this.#paths.get(ANY)?.include(path) === true
+    )
+  }
+
+  #addResources(verb: string, rule: PolicyRule): void {
+    for (const group of rule.apiGroups) {
+      for (const resource of rule.resources) {
+        const groups = grown(this.#names, verb, () => new Map<string, Map<string, Names>>())
+        const resources = grown(groups, group, () => new Map<string, Names>())
+        grown(resources, resource, () => new Names()).add(rule.resourceNames)
+      }
+    }
+  }
+
+  #withVerb(verb: string, asked: Resource): boolean {
+    const groups = this.#names.get(verb)
+    if (groups === undefined) return false
+    return allowedIn(groups.get(asked.group), asked) || allowedIn(groups.get(ANY), asked)
+  }
+}
+
+function allowedIn(resources: ReadonlyMap<string, Names> | undefined, asked: Resource): boolean {
+  if (resources === undefined) return false
+  const { resource, subresource, name } = asked
+  if (resources.get(ANY)?.include(name) === true) return true
+  if (subresource === '') return resources.get(resource)?.include(name) === true
+  return (
+    resources.get(`${resource}/${subresource}`)?.include(name) === true ||
+    resources.get(`${ANY}/${subresource}`)?.include(name) === true
+  )
+}
+
+/** Of the objects that may be touched: all, or these. */
+class Names {
+  #areAll = false
+  readonly #some = new Set<string>()
+
+  add(names: readonly string[]): void {
+    if (names.length === 0) this.#areAll = true
+    for (const name of names) this.#some.add(name)
+  }
+
+  include(name: string): boolean {
+    return this.#areAll || this.#some.has(name)
+  }
+}
+
+class Paths {
+  readonly #exact = new Set<string>()
+  readonly #beginnings = new Set<string>()
+
+  add(paths: readonly string[]): void {
+    for (const path of paths) {
+      this.#exact.add(path)
+      if (path.endsWith(ANY)) this.#beginnings.add(path.replace(/\*+$/, ''))
+    }
+  }
+
+  include(path: string): boolean {
+    if (this.#exact.has(path)) return true
+    for (const beginning of this.#beginnings) if (path.startsWith(beginning)) return true
+    return false
+  }
+}
+
+/** What is there under a key, put there first if nothing is. */
+export function grown<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+  let value = map.get(key)
+  if (value === undefined) {
+    value = make()
+    map.set(key, value)
+  }
+  return value
+}

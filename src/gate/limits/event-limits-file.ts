@@ -1,0 +1,130 @@
+import { yamlDocuments } from '../../codec/yaml-documents.ts'
+import { readBounded } from '../../lib/bounded-file.ts'
+import { follow, type OnLook } from '../../lib/follow.ts'
+import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
+import type { Log } from '../../lib/log.ts'
+import {
+  EVENT_LIMIT_TYPES,
+  type EventLimit,
+  EventLimits,
+  type EventLimitsOptions,
+  type EventLimitType,
+} from './event-limits.ts'
+
+const FILE_BYTES_MAX = 64 * 1024
+const LIMITS_MAX = 100
+const RATE_MAX = 2 ** 31 - 1
+/** About a hundred bytes each. */
+const CACHE_SIZE_MAX = 1_000_000
+const CACHE_SIZE_DEFAULT = 4096
+const API_VERSION = 'eventratelimit.admission.k8s.io/v1alpha1'
+
+/** The limits of a file, as it is now: it is looked at once a second. */
+export interface FollowedEventLimits {
+  readonly limits: EventLimits
+  stop(): void
+}
+
+/** Rejects, naming the file, if it cannot be used. While a new one cannot be, the old one stays. */
+export async function openEventLimits(
+  path: string,
+  log: Log,
+  onRefused: NonNullable<EventLimitsOptions['onRefused']>,
+  onLook?: OnLook,
+): Promise<FollowedEventLimits> {
+  const first = await load(path)
+  const limits = new EventLimits({ limits: first.limits, onRefused })
+  const follower = follow({
+    inUse: first,
+    load: (current) => load(path, current),
+    onChange: (found) => {
+      limits.replace(found.limits)
+      log.info('Event rate limits reloaded', { file: path, count: found.limits.length })
+    },
+    onProblem: (err) => log.warn('Event rate limits not reloaded', { err }),
+    onMended: () => log.info('Event rate limits in use again, as they were', { file: path }),
+    onLook,
+  })
+  return { limits, stop: () => follower.stop() }
+}
+
+interface LimitsFile {
+  readonly content: Buffer
+  readonly limits: readonly EventLimit[]
+}
+
+/** Gives `current` itself when the file still says the same. */
+async function load(path: string, current?: LimitsFile): Promise<LimitsFile> {
+  const content = await readBounded(path, FILE_BYTES_MAX)
+  if (current?.content.equals(content) === true) return current
+  try {
+    return { content, limits: readEventLimits(content.toString()) }
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`${path}: ${why}`, { cause })
+  }
+}
+
+/** Throws what is wrong with the text of such a file. */
+export function readEventLimits(text: string): readonly EventLimit[] {
+  const [document, second] = [...yamlDocuments(text)]
+  if (document === undefined) throw new Error('there is nothing in it')
+  if (second !== undefined) throw new Error('there is more than one document in it')
+  const configuration = objectOf(document.value, 'the document', ['apiVersion', 'kind', 'limits'])
+  if (
+    memberOf(configuration, 'apiVersion') !== API_VERSION ||
+    memberOf(configuration, 'kind') !== 'Configuration'
+  ) {
+    throw new Error(
+      `it must be a Configuration: write apiVersion: ${API_VERSION} and kind: Configuration`,
+    )
+  }
+  const limits = memberOf(configuration, 'limits')
+  if (!Array.isArray(limits) || limits.length === 0) {
+    throw new Error('limits: there must be at least one')
+  }
+  if (limits.length > LIMITS_MAX) throw new Error(`limits: at most ${LIMITS_MAX}`)
+  return limits.map((limit, at) => readLimit(limit, `limits[${at}]`))
+}
+
+function readLimit(value: Json, where: string): EventLimit {
+  const limit = objectOf(value, where, ['type', 'qps', 'burst', 'cacheSize'])
+  const type = memberOf(limit, 'type')
+  if (!isType(type)) {
+    throw new Error(`${where}.type: must be one of ${EVENT_LIMIT_TYPES.join(', ')}`)
+  }
+  const number = (name: string, range: { readonly min: number; readonly max: number }): number =>
+    numberOf(memberOf(limit, name) ?? 0, `${where}.${name}`, range)
+  const cacheSize = number('cacheSize', { min: 0, max: CACHE_SIZE_MAX })
+  return {
+    type,
+    qps: number('qps', { min: 1, max: RATE_MAX }),
+    burst: number('burst', { min: 1, max: RATE_MAX }),
+    cacheSize: cacheSize === 0 ? CACHE_SIZE_DEFAULT : cacheSize,
+  }
+}
+
+/** A misspelt name would be a limit that nobody gets. */
+function objectOf(value: Json, where: string, names: readonly string[]): JsonObject {
+  if (!isObject(value)) throw new Error(`${where}: must be a mapping`)
+  const unknown = Object.keys(value).find((name) => !names.includes(name))
+  if (unknown !== undefined) {
+    throw new Error(`${where}: only ${names.join(', ')} are known here, not "${unknown}"`)
+  }
+  return value
+}
+
+function numberOf(
+  value: Json,
+  where: string,
+  { min, max }: { readonly min: number; readonly max: number },
+): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
+    throw new Error(`${where}: must be a whole number from ${min} to ${max}`)
+  }
+  return value
+}
+
+function isType(value: Json | undefined): value is EventLimitType {
+  return EVENT_LIMIT_TYPES.some((type) => type === value)
+}

@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import type { Event } from '../../api/event.ts'
+import { StatusError } from '../../api/status.ts'
+import { type EventLimit, EventLimits, type EventLimitType } from './event-limits.ts'
+
+const ada = { name: 'ada', groups: [] }
+const bob = { name: 'bob', groups: [] }
+
+function event(change: Partial<Event> = {}): Event {
+  return {
+    metadata: { name: 'web-0.1', namespace: 'default' },
+    reportingController: 'kubelet',
+    regarding: { kind: 'Pod', namespace: 'default', name: 'web-0' },
+    ...change,
+  }
+}
+
+function limitsOf(...limits: readonly (Partial<EventLimit> & { type: EventLimitType })[]): {
+  limits: EventLimits
+  clock: { ms: number }
+  refused: EventLimitType[]
+} {
+  const clock = { ms: 0 }
+  const refused: EventLimitType[] = []
+  return {
+    clock,
+    refused,
+    limits: new EventLimits({
+      limits: limits.map((limit) => ({ qps: 1, burst: 2, cacheSize: 100, ...limit })),
+      now: () => clock.ms,
+      onRefused: (type) => refused.push(type),
+    }),
+  }
+}
+
+/** Undefined when it may pass, else the seconds to wait. */
+function take(limits: EventLimits, user = ada, sent = event()): number | undefined {
+  try {
+    limits.take(user, sent)
+    return undefined
+  } catch (error) {
+    assert.ok(error instanceof StatusError)
+    assert.equal(error.reason, 'TooManyRequests')
+    return error.details?.retryAfterSeconds
+  }
+}
+
+describe('EventLimits', () => {
+  test('a burst passes, then as many as the rate says', () => {
+    const { limits, clock, refused } = limitsOf({ type: 'Server', qps: 2, burst: 3 })
+    assert.deepEqual(
+      [1, 2, 3, 4].map(() => take(limits)),
+      [undefined, undefined, undefined, 1],
+    )
+    clock.ms = 499
+    assert.equal(take(limits), 1)
+    clock.ms = 500
+    assert.deepEqual([take(limits), take(limits)], [undefined, 1])
+    assert.deepEqual(refused, ['Server', 'Server', 'Server'])
+  })
+
+  test('the time to come back is when there will be one again', () => {
+    const { limits, clock } = limitsOf({ type: 'User', qps: 1, burst: 1 })
+    assert.equal(take(limits), undefined)
+    assert.equal(take(limits), 1)
+    clock.ms = 1000
+    assert.equal(take(limits), undefined)
+  })
+
+  test('each namespace, user, or source with its object has an allowance of its own', () => {
+    const others: readonly [EventLimitType, typeof ada, Event][] = [
+      ['Namespace', ada, event({ metadata: { name: 'web-0.1', namespace: 'other' } })],
+      ['User', bob, event()],
+      ['SourceAndObject', bob, event({ reportingController: 'scheduler' })],
+      ['SourceAndObject', bob, event({ regarding: { kind: 'Pod', name: 'web-1' } })],
+      ['SourceAndObject', bob, event({ regarding: { kind: 'Pod', name: '__proto__' } })],
+    ]
+    for (const [type, user, sent] of others) {
+      const { limits } = limitsOf({ type, burst: 1 })
+      assert.deepEqual([take(limits), take(limits)], [undefined, 1])
+      assert.equal(take(limits, user, sent), undefined, type)
+      assert.equal(take(limits, user, sent), 1, type)
+    }
+  })
+
+  test('an old event is told apart by its old source', () => {
+    const { limits } = limitsOf({ type: 'SourceAndObject', burst: 1 })
+    const from = (component: string): Event => ({
+      metadata: {},
+      deprecatedSource: { component, host: 'node-1' },
+    })
+    assert.deepEqual(
+      ['a', 'a', 'b'].map((component) => take(limits, ada, from(component))),
+      [undefined, 1, undefined],
+    )
+  })
+
+  test('what one limit refuses costs nothing of the others', () => {
+    const { limits, clock, refused } = limitsOf(
+      { type: 'Server', qps: 1, burst: 3 },
+      { type: 'User', qps: 1, burst: 1 },
+    )
+    assert.deepEqual(
+      [take(limits), take(limits), take(limits), take(limits, bob)],
+      [undefined, 1, 1, undefined],
+    )
+    assert.equal(take(limits, { name: 'eve', groups: [] }), undefined)
+    assert.equal(take(limits, { name: 'joe', groups: [] }), 1)
+    assert.deepEqual(refused, ['User', 'User', 'Server'])
+    clock.ms = 0
+  })
+
+  test('of too many allowances, the one unused for longest starts anew', () => {
+    const { limits } = limitsOf({ type: 'User', burst: 1, cacheSize: 2 })
+    const names = ['a', 'b', 'a', 'c', 'a', 'b']
+    assert.deepEqual(
+      names.map((name) => take(limits, { name, groups: [] })),
+      [undefined, undefined, 1, undefined, 1, undefined],
+    )
+  })
+
+  test('long names are told apart', () => {
+    const { limits } = limitsOf({ type: 'User', burst: 1 })
+    const long = 'x'.repeat(10_000)
+    assert.deepEqual(
+      [`${long}1`, `${long}2`, `${long}1`].map((name) => take(limits, { name, groups: [] })),
+      [undefined, undefined, 1],
+    )
+  })
+
+  test('new limits hold at once', () => {
+    const { limits } = limitsOf({ type: 'Server', burst: 1 })
+    assert.deepEqual([take(limits), take(limits)], [undefined, 1])
+    limits.replace([])
+    assert.equal(take(limits), undefined)
+  })
+
+  test('in any time, no more pass than burst and rate allow, and Retry-After is the truth', () => {
+    fc.assert(
+      fc.property(
+        fc.integer({ min: 1, max: 20 }),
+        fc.integer({ min: 1, max: 20 }),
+        fc.array(fc.integer({ min: 0, max: 700 }), { maxLength: 100 }),
+        (qps, burst, gapsMs) => {
+          const { limits, clock } = limitsOf({ type: 'Server', qps, burst })
+          let passed = 0
+          for (const gap of gapsMs) {
+            clock.ms += gap
+            const waitSeconds = take(limits)
+            if (waitSeconds === undefined) passed += 1
+            else {
+              clock.ms += waitSeconds * 1000
+              assert.equal(take(limits), undefined)
+              passed += 1
+            }
+            assert.ok(passed <= burst + (clock.ms / 1000) * qps + 1e-6)
+          }
+        },
+      ),
+    )
+  })
+})
