@@ -174,7 +174,8 @@ const outages: Readonly<Record<string, Outage>> = {
   },
 }
 
-describe('the API while etcd does not answer', () => {
+/** Side by side, as most of it is waiting. */
+describe('the API while etcd does not answer', { concurrency: true }, () => {
   for (const [name, outage] of Object.entries(outages)) {
     test(`${name}: refused soon, then at once, truthfully; memory serves; back by itself`, async (t) => {
       await using etcd = await startEtcdCluster(outage.members)
@@ -232,7 +233,9 @@ describe('the API while etcd does not answer', () => {
       assert.deepEqual([api.presence.outages, api.presence.awayMs], [1, 0])
     })
   }
+})
 
+describe('the API while some of etcd does not answer, or seems not to', () => {
   test('one of three killed, another paused: nobody is refused', async () => {
     await using etcd = await startEtcdCluster(3)
     await using api = await EventApiUnderTest.start(etcd.endpoints)
