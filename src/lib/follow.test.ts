@@ -105,6 +105,27 @@ describe('follow', () => {
     follower.stop()
   })
 
+  for (const outcome of ['something new', 'a problem']) {
+    test(`of a look that is under way when it is stopped nothing is reported: ${outcome}`, async (context) => {
+      context.mock.timers.enable({ apis: ['setInterval'] })
+      const { promise, resolve, reject } = Promise.withResolvers<Value>()
+      const heard: unknown[] = []
+      const follower = follow<Value>({
+        inUse: { text: 'first' },
+        load: () => promise,
+        onChange: (found) => heard.push(found),
+        onProblem: (problem) => heard.push(problem),
+        onLook: (isUsable) => heard.push(isUsable),
+      })
+      context.mock.timers.tick(1000)
+      follower.stop()
+      if (outcome === 'a problem') reject(new Error('broken'))
+      else resolve({ text: 'second' })
+      await new Promise(setImmediate)
+      assert.deepEqual(heard, [])
+    })
+  }
+
   test('does not look again while a look is under way', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     const looks: PromiseWithResolvers<number>[] = []

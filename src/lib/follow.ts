@@ -20,20 +20,24 @@ export type OnLook = (isUsable: boolean) => void
 /**
  * Looks at files once a second and reports what they say when it is not what is in use. Looking
  * beats being notified: mounted secrets are swapped by symbolic link, on which notifications of
- * the system go quiet. While the files cannot be used, what is in use stays.
+ * the system go quiet. While the files cannot be used, what is in use stays. After `stop` nothing is
+ * reported any more, not even of a look that is under way.
  */
 export function follow<T>(followed: Followed<T>): { stop(): void } {
   let current = followed.inUse
   let reported = ''
   let isBusy = false
+  let isStopped = false
   const look = async (): Promise<void> => {
     try {
       const found = await followed.load(current)
+      if (isStopped) return
       if (found !== current) followed.onChange(found)
       else if (reported !== '') followed.onMended?.()
       current = found
       reported = ''
     } catch (problem) {
+      if (isStopped) return
       if (String(problem) !== reported) followed.onProblem(problem)
       reported = String(problem)
     }
@@ -47,5 +51,9 @@ export function follow<T>(followed: Followed<T>): { stop(): void } {
     })
   }, LOOK_INTERVAL_MS)
   timer.unref()
-  return { stop: () => clearInterval(timer) }
+  const stop = (): void => {
+    isStopped = true
+    clearInterval(timer)
+  }
+  return { stop }
 }
