@@ -25,6 +25,7 @@ prometheus,prometheus,6
 oncall,oncall,7,on-call
 nobody,nobody,8
 updater,updater,9
+shipper,shipper,10,recorders
 `
 const USERS = TOKENS.trim()
   .split('\n')
@@ -151,10 +152,11 @@ items:
     assert.deepEqual(await admitted(events('shop')), [...readers, 'sam'])
     assert.deepEqual(await admitted(events('shop', 'x')), [...readers, 'sam'])
     const post = { method: 'POST', body: {} }
-    assert.deepEqual(await admitted(events('other'), post), ['root', 'node', 'bot'])
-    assert.deepEqual(await admitted(events('shop'), post), ['root', 'sam', 'node', 'bot'])
+    assert.deepEqual(await admitted(events('other'), post), ['root', 'node', 'bot', 'shipper'])
+    const writers = ['root', 'sam', 'node', 'bot', 'shipper']
+    assert.deepEqual(await admitted(events('shop'), post), writers)
     const patch = { method: 'PATCH', body: {} }
-    assert.deepEqual(await admitted(events('shop', 'x'), patch), ['root', 'sam', 'node', 'bot'])
+    assert.deepEqual(await admitted(events('shop', 'x'), patch), writers)
     const remove = { method: 'DELETE' }
     assert.deepEqual(await admitted(events('shop', 'x'), remove), ['root', 'sam'])
     assert.deepEqual(await admitted(events('none'), remove), ['root'])
