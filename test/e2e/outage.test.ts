@@ -45,7 +45,8 @@ async function metric(server: Tidings, name: string): Promise<string | undefined
   return new RegExp(`^${name} (.*)$`, 'm').exec(body)?.[1]
 }
 
-describe('the datastore goes away and comes back', () => {
+/** Side by side, as most of it is waiting. */
+describe('the datastore goes away and comes back', { concurrency: true }, () => {
   test('livez-asks-about-us: paused: readyz red within 3 s and green within 5 s of going on, livez green throughout', async () => {
     await using etcd = await startEtcd()
     await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints[0]}`])

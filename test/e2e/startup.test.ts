@@ -16,7 +16,8 @@ const HELD_STEP = 'poststarthook/generic-apiserver-start-informers'
 
 const mayUnshare = spawnSync('unshare', ['--pid', '--fork', 'true']).status === 0
 
-describe('start-up', () => {
+/** Side by side, as most of it is waiting. */
+describe('start-up', { concurrency: 4 }, () => {
   let folder: string
 
   before(async () => {
