@@ -3,6 +3,7 @@ export async function about<T>(flags: string, work: Promise<T>): Promise<T> {
   try {
     return await work
   } catch (cause) {
-    throw new Error(`${flags}: it does not work as given`, { cause })
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`${flags}: ${why}`, { cause })
   }
 }

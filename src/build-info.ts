@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { Gauge, type Registry } from '@prometheus-io/client'
 import type { BuildInfo } from './endpoints/server-info.ts'
 
 /** The release of Kubernetes whose API this server follows, as clients want to see it first. */
@@ -28,6 +29,18 @@ export function buildInfo(): BuildInfo {
 /** What `--version` prints. */
 export function versionLine(): string {
   return `tidings v${readJson('../package.json')['version']} (Kubernetes ${KUBERNETES.version}, Node ${process.version})`
+}
+
+/** The same for dashboards: which of the replicas run what. */
+export function showBuild(registry: Registry): void {
+  const { version = '' } = readJson('../package.json')
+  const gauge = new Gauge({
+    name: 'tidings_build_info',
+    help: 'Always 1; its labels tell version, commit and Node of this build.',
+    labelNames: ['version', 'commit', 'node'],
+    registers: [registry],
+  })
+  gauge.set({ version, commit: buildInfo().gitCommit, node: process.version }, 1)
 }
 
 function readJson(path: string): Readonly<Record<string, string>> {

@@ -7,7 +7,7 @@ import { type Admission, openAdmission } from './admission.ts'
 import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { StatusError } from './api/status.ts'
 import { type Audit, openAudit } from './audit.ts'
-import { buildInfo } from './build-info.ts'
+import { buildInfo, showBuild } from './build-info.ts'
 import { KeptEntries } from './codec/kept-entries.ts'
 import { eventsOpenApi, reviewsOpenApi } from './codec/openapi-groups.ts'
 import { discoveryService } from './endpoints/discovery.ts'
@@ -263,6 +263,7 @@ export class Server {
 
   #installServices(): void {
     collectDefaultMetrics({ register: this.#metrics })
+    showBuild(this.#metrics)
     this.#services.install(versionService(buildInfo()))
     this.#services.install(metricsService(METRICS_PATH, this.#metrics))
     this.#services.install(metricsService(SLIS_PATH, this.#healthMetrics.registry))

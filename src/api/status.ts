@@ -55,6 +55,7 @@ interface StatusExtra {
   /** With `Expired`: where an interrupted list can go on. */
   readonly continueToken?: string | undefined
   readonly warnings?: readonly string[]
+  readonly user?: string | undefined
   /** For the log only. */
   readonly cause?: unknown
 }
@@ -66,6 +67,8 @@ export class StatusError extends Error {
   readonly details: StatusDetails | undefined
   /** What the caller should know besides, each to be told in a header. */
   readonly warnings: readonly string[]
+  /** Whom it refuses, by name: for the log. */
+  readonly user: string | undefined
   readonly #continueToken: string | undefined
 
   /** `cause` is for the log; the client sees `message` and `details` only. */
@@ -74,6 +77,7 @@ export class StatusError extends Error {
     this.reason = reason
     this.details = extra.details
     this.warnings = extra.warnings ?? []
+    this.user = extra.user
     this.#continueToken = extra.continueToken
   }
 
@@ -87,6 +91,7 @@ export class StatusError extends Error {
       details: this.details,
       continueToken: this.#continueToken,
       warnings,
+      user: this.user,
       cause: this.cause,
     })
   }
@@ -171,7 +176,7 @@ export function forbidden(user: string, refused: Refused, reason?: string): Stat
   const { verb, path, group = '', resource = '', namespace = '', name = '' } = refused
   if (!refused.isResource) {
     const message = `forbidden: User "${user}" cannot ${verb} path "${path}"${why}`
-    return new StatusError('Forbidden', withEntities(message), { details: {} })
+    return new StatusError('Forbidden', withEntities(message), { details: {}, user })
   }
   const qualified = group === '' ? resource : `${resource}.${group}`
   const named = name === '' ? '' : ` "${name}"`
@@ -180,6 +185,7 @@ export function forbidden(user: string, refused: Refused, reason?: string): Stat
   const message = `${qualified}${named} is forbidden: User "${user}" cannot ${verb} resource "${part}" in API group "${group}" ${place}${why}`
   return new StatusError('Forbidden', withEntities(message), {
     details: { ...(name === '' ? {} : { name }), group, kind: resource },
+    user,
   })
 }
 

@@ -145,7 +145,7 @@ export class Reflector {
       this.#isCurrent = true
       this.#everSynced.open()
       fanOut.restarted()
-      const seconds = (clock.now() - beganAtMs) / 1000
+      const seconds = Math.round(clock.now() - beganAtMs) / 1000
       log.info('Following events', { count: memory.count, seconds, revision: revisionOf(version) })
       return
     }

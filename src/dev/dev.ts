@@ -88,6 +88,6 @@ async function findEtcd(searchPath: string): Promise<string> {
     if (isProgram) return candidate
   }
   throw new Error(
-    'no etcd program in PATH: install etcd 3.5.28 or newer, or name one with --etcd-binary=<path>',
+    'no etcd program in PATH: install etcd 3.5.28 or newer, or name one with --etcd-binary=<path>; in a checkout, "npm run etcd" brings one for "npm run dev"',
   )
 }

@@ -9,13 +9,14 @@ import {
 } from '../api/status.ts'
 import { type Attributes, attributesOf } from '../gate/attributes.ts'
 import type { Auditor } from '../gate/audit/auditor.ts'
-import type { Gate } from '../gate/gate.ts'
+import type { Gate, Trail } from '../gate/gate.ts'
 import type { Entry, Limits } from '../gate/limits/limits.ts'
 import type { RefusalLog } from '../gate/refusal.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log.ts'
 import { AuditRecord } from './audit-record.ts'
+import { RequestLine } from './request-line.ts'
 import type { RequestObserver } from './request-tallies.ts'
 import { statusResponse, textResponse } from './respond.ts'
 import type { Services } from './services.ts'
@@ -25,8 +26,6 @@ import { lateError, workBehind } from './timeout.ts'
 const AUDIT_ID_MAX = 128
 /** While start-up finishes or shutdown begins, another replica is better placed. */
 const RETRY_AFTER_SECONDS = 5
-/** `-v` from which every request is logged. */
-const REQUEST_LOG_LEVEL = 3
 
 export interface ServeOptions {
   readonly services: Services
@@ -53,11 +52,13 @@ export function serve(options: ServeOptions): Handler {
     const startedAt = performance.now()
     const attributes = attributesOf(request)
     const record = recordOf(request, attributes, { auditId, audit: options.audit })
+    const line = RequestLine.begun(log, record?.trail)
+    const trail = line ?? record?.trail
     let response: Response
     try {
       if (options.isTurningAway() && !isProbe(request.path)) response = turnedAway()
       else {
-        response = await answer(request, attributes, options, record)
+        response = await answer(request, attributes, options, { record, trail })
         if (record !== undefined) response = await record.answered(response)
       }
     } catch (error) {
@@ -69,16 +70,12 @@ export function serve(options: ServeOptions): Handler {
         response = await record.answered(response, { error: status, isPanic })
       }
     }
-    if (log.enabled(REQUEST_LOG_LEVEL)) {
-      log.v(REQUEST_LOG_LEVEL, 'HTTP', {
-        method: request.method,
-        path: request.path,
-        status: response.status,
-        ms: Math.round((performance.now() - startedAt) * 1000) / 1000,
-        peer: request.peer.address,
-        auditId,
-      })
-    }
+    line?.print(request, {
+      auditId,
+      verb: attributes.verb,
+      status: response.status,
+      ms: performance.now() - startedAt,
+    })
     const { onEnd } = response
     const isLong = response.longRunning === true
     if (isLong) observer.begun(attributes)
@@ -97,11 +94,14 @@ async function answer(
   request: Request,
   attributes: Attributes,
   { services, gate, limits }: ServeOptions,
-  record?: AuditRecord,
+  {
+    record,
+    trail,
+  }: { readonly record?: AuditRecord | undefined; readonly trail?: Trail | undefined },
 ): Promise<Response> {
   const found = services.find(request.path)
   const access = found?.service ?? { isOpenToHost: true }
-  const caller = await gate.admit(request, attributes, access, record?.trail)
+  const caller = await gate.admit(request, attributes, access, trail)
   if (found === undefined) return nowhere(services)
   const entry = await limits.enter({ user: caller.sender ?? caller.user, attributes, request })
   try {

@@ -135,3 +135,19 @@ test('errors: only unavailability is worth another try', () => {
     assert.equal(isWorthAnotherTry(error), kind === 'unavailable')
   }
 })
+
+test('errors: what gRPC wraps around a failure to connect is taken off, of the cause too', () => {
+  const details =
+    'No connection established. Last error: Error: connect ECONNREFUSED 127.0.0.1:1. Resolution note: '
+  const cause = new Error(`14 UNAVAILABLE: ${details}`)
+  const error = errorFromStatus({ code: 14, details, endpoint, write: false, cause })
+  assert.equal(error.message, 'cannot connect: connect ECONNREFUSED 127.0.0.1:1')
+  assert.equal(error.cause, cause)
+  assert.equal(cause.message, error.message)
+})
+
+test('errors: a cause that says something else keeps its words', () => {
+  const cause = new Error('read ECONNRESET')
+  errorFromStatus({ code: 14, details: 'Connection dropped', endpoint, write: false, cause })
+  assert.equal(cause.message, 'read ECONNRESET')
+})

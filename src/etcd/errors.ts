@@ -73,13 +73,19 @@ export interface FailedStatus {
 /** The error for a call that ended with a status other than OK. */
 export function errorFromStatus(failed: FailedStatus): EtcdError {
   const known = answers.get(failed.details)
+  const { details, cause } = failed
+  const message = details === '' ? `gRPC status ${failed.code}` : plainWords(details)
+  // gRPC made it for this call alone, and a log that tells of both need not say the same twice.
+  if (cause instanceof Error && details !== '' && cause.message.endsWith(details)) {
+    cause.message = message
+  }
   return new EtcdError({
     kind: known?.kind ?? kindOfCode(failed.code, failed.details),
-    message: failed.details === '' ? `gRPC status ${failed.code}` : plainWords(failed.details),
+    message,
     grpcCode: failed.code,
     endpoint: failed.endpoint,
     maybeApplied: failed.write && !(known?.neverApplied ?? isRefusal(failed)),
-    cause: failed.cause,
+    cause,
   })
 }
 

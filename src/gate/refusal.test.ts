@@ -8,6 +8,7 @@ import { bearerTokens } from './authentication/bearer-token.ts'
 import { NotIdentified, notIdentified, REFUSALS, type Refusal, RefusalLog } from './refusal.ts'
 
 const PATH = '/apis/events.k8s.io/v1/events'
+const asked = { isResource: false, verb: 'get', path: '/metrics' }
 
 function requestFrom(address: string): Request {
   return {
@@ -81,31 +82,77 @@ describe('RefusalLog', () => {
     pass(60_000)
     refuse('bad-token', '10.0.2.4')
     const msg = 'Request without valid credentials refused'
-    const asked = { method: 'GET', path: PATH }
+    const sent = { method: 'GET', path: PATH }
     assert.deepEqual(lines, [
-      { msg, reason: 'bad-token', peer: '10.0.0.1', ...asked, unlogged: 0 },
-      { msg, reason: 'no-credentials', peer: '10.0.1.1', ...asked, unlogged: 0 },
-      { msg, reason: 'bad-token', peer: '10.0.2.2', ...asked, unlogged: 1000 },
-      { msg, reason: 'bad-token', peer: '10.0.2.4', ...asked, unlogged: 1 },
+      { msg, reason: 'bad-token', peer: '10.0.0.1', ...sent, unlogged: 0 },
+      { msg, reason: 'no-credentials', peer: '10.0.1.1', ...sent, unlogged: 0 },
+      { msg, reason: 'bad-token', peer: '10.0.2.2', ...sent, unlogged: 1000 },
+      { msg, reason: 'bad-token', peer: '10.0.2.4', ...sent, unlogged: 1 },
     ])
     assert.equal(counted.length, 1005)
   })
 
   test('a caller who is known but may not is told of by what it may not', () => {
     const { refusals, lines, counted } = started()
-    const refused = { isResource: false, verb: 'get', path: '/metrics' }
     for (let count = 0; count < 5; count++) {
-      refusals.refused(forbidden('ada', refused), requestFrom('10.0.0.7'))
+      refusals.refused(forbidden('ada', asked), requestFrom('10.0.0.7'))
     }
     assert.deepEqual(lines, [
       {
         msg: 'Request refused, it is not permitted',
+        user: 'ada',
         peer: '10.0.0.7',
         message: 'forbidden: User "ada" cannot get path "/metrics"',
         unlogged: 0,
       },
     ])
     assert.deepEqual(counted, [])
+  })
+
+  test('one who is noisy does not hide another', () => {
+    const { refusals, lines, pass } = started()
+    const refuse = (user: string): void =>
+      refusals.refused(forbidden(user, asked), requestFrom('10.0.0.7'))
+    for (let count = 0; count < 1000; count++) refuse('noisy')
+    refuse('ada')
+    // Warnings make another error of it.
+    refusals.refused(forbidden('bob', asked).withWarnings(['w']), requestFrom('10.0.0.7'))
+    pass(60_000)
+    refuse('ada')
+    refuse('noisy')
+    assert.deepEqual(
+      lines.map(({ user, unlogged }) => [user, unlogged]),
+      [
+        ['noisy', 0],
+        ['ada', 0],
+        ['bob', 0],
+        ['ada', 0],
+        ['noisy', 999],
+      ],
+    )
+  })
+
+  test('a crowd of users fills neither log nor memory', () => {
+    const { refusals, lines, pass } = started()
+    const crowd = (name: string): void => {
+      for (let count = 0; count < 1000; count++) {
+        const user = `${name}-${count}`.padEnd(10_000, 'x')
+        refusals.refused(forbidden(user, asked), requestFrom('10.0.0.7'))
+      }
+    }
+    const one = 'Request refused, it is not permitted'
+    const many = 'Request refused, it is not permitted; so are those of more than 100 users'
+    const told = (): unknown[] => lines.splice(0).map(({ msg, unlogged }) => [msg, unlogged])
+    crowd('one')
+    const first = lines.map(({ user }) => String(user))
+    assert.ok(first.every((user, at) => user.startsWith(`one-${at}x`) && user.length === 256))
+    assert.deepEqual(told(), [...Array(100).fill([one, 0]), [many, 0]])
+    crowd('one')
+    assert.deepEqual(told(), [])
+    pass(60_000)
+    // The first hundred of the minute before, passed over once each, are told of with the rest.
+    crowd('two')
+    assert.deepEqual(told(), [...Array(100).fill([one, 0]), [many, 899 + 900 + 100]])
   })
 
   test('other errors are none of its business', () => {

@@ -3,6 +3,7 @@ import { StatusError, unauthorized } from '../api/status.ts'
 import type { PresentedCertificate, Request } from '../http/exchange.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { shown } from '../lib/shown.ts'
 
 /** All there are: they are labels of a metric. */
 export const REFUSALS = [
@@ -58,7 +59,10 @@ export function certificateRefused({ leaf }: PresentedCertificate, nowMs: number
 
 /** Whoever refuses a thousand a second must not write a thousand lines about it. */
 const LINE_EVERY_MS = 60_000
-const FORBIDDEN = 'forbidden'
+/** Users with lines of their own, in a minute; the others share one. */
+const USERS_MAX = 100
+const NOT_PERMITTED = 'Request refused, it is not permitted'
+const MANY_NOT_PERMITTED = `${NOT_PERMITTED}; so are those of more than ${USERS_MAX} users`
 
 interface Told {
   atMs: number
@@ -72,42 +76,80 @@ export interface RefusalLogOptions {
   readonly onRefused: (refusal: Refusal) => void
 }
 
-/** Counts who is not let in, and tells the log of one a minute for each reason. */
+/** Of somebody new it is time to tell. */
+function grown<K>(all: Map<K, Told>, key: K): Told {
+  const known = all.get(key)
+  if (known !== undefined) return known
+  const told = { atMs: Number.NEGATIVE_INFINITY, unlogged: 0 }
+  all.set(key, told)
+  return told
+}
+
+/** Counts who is not let in, and tells the log of one a minute: for each reason, and of each user. */
 export class RefusalLog {
   readonly #options: RefusalLogOptions
-  readonly #told = new Map<Refusal | typeof FORBIDDEN, Told>()
+  readonly #reasons = new Map<Refusal, Told>()
+  /** Who was told of last is the last. */
+  readonly #users = new Map<string, Told>()
+  readonly #others: Told = { atMs: Number.NEGATIVE_INFINITY, unlogged: 0 }
 
   constructor(options: RefusalLogOptions) {
     this.#options = options
   }
 
   /** What a request ended with; anything but a refusal is ignored. */
-  refused(error: StatusError, { method, path, peer }: Request): void {
+  refused(error: StatusError, request: Request): void {
+    if (error instanceof NotIdentified) this.#notIdentified(error.refusal, request)
+    else if (error.reason === 'Forbidden') this.#notPermitted(error, request)
+  }
+
+  #notIdentified(reason: Refusal, { method, path, peer }: Request): void {
     const { log, onRefused } = this.#options
-    if (error instanceof NotIdentified) {
-      const { refusal: reason } = error
-      onRefused(reason)
-      const unlogged = this.#turn(reason)
-      if (unlogged === undefined) return
-      const fields = { reason, peer: peer.address, method, path, unlogged }
-      log.info('Request without valid credentials refused', fields)
-    } else if (error.reason === 'Forbidden') {
-      const unlogged = this.#turn(FORBIDDEN)
-      if (unlogged === undefined) return
-      const fields = { peer: peer.address, message: error.message, unlogged }
-      log.info('Request refused, it is not permitted', fields)
+    onRefused(reason)
+    const unlogged = this.#turn(grown(this.#reasons, reason))
+    if (unlogged === undefined) return
+    const fields = { reason, peer: peer.address, method, path, unlogged }
+    log.info('Request without valid credentials refused', fields)
+  }
+
+  #notPermitted({ user: name = '', message }: StatusError, { peer }: Request): void {
+    const user = shown(name)
+    const told = this.#toldOf(user)
+    const unlogged = this.#turn(told)
+    if (unlogged === undefined) return
+    if (told !== this.#others) {
+      this.#users.delete(user)
+      this.#users.set(user, told)
     }
+    const msg = told === this.#others ? MANY_NOT_PERMITTED : NOT_PERMITTED
+    this.#options.log.info(msg, { user, peer: peer.address, message, unlogged })
+  }
+
+  /** A user for whom there is no room is one of the others. */
+  #toldOf(user: string): Told {
+    const known = this.#users.get(user)
+    if (known !== undefined) return known
+    for (const [name, told] of this.#users) {
+      if (this.#users.size < USERS_MAX || !this.#isOver(told)) break
+      this.#users.delete(name)
+      this.#others.unlogged += told.unlogged
+    }
+    return this.#users.size < USERS_MAX ? grown(this.#users, user) : this.#others
   }
 
   /** How many were passed over since the last line, if it is time for one. */
-  #turn(reason: Refusal | typeof FORBIDDEN): number | undefined {
-    const nowMs = this.#options.clock.now()
-    const told = this.#told.get(reason)
-    if (told !== undefined && nowMs - told.atMs < LINE_EVERY_MS) {
+  #turn(told: Told): number | undefined {
+    if (!this.#isOver(told)) {
       told.unlogged += 1
       return undefined
     }
-    this.#told.set(reason, { atMs: nowMs, unlogged: 0 })
-    return told?.unlogged ?? 0
+    const { unlogged } = told
+    told.atMs = this.#options.clock.now()
+    told.unlogged = 0
+    return unlogged
+  }
+
+  #isOver({ atMs }: Told): boolean {
+    return this.#options.clock.now() - atMs >= LINE_EVERY_MS
   }
 }

@@ -47,15 +47,17 @@ export function plainText(text: string, budget: LineBudget): string {
   return cut
 }
 
-/** The message of an error and of what caused it, outermost first. */
+/** The message of an error and of what caused it, outermost first; what is said already is left out. */
 export function errorText(error: unknown): string {
-  const messages: string[] = []
+  let text = ''
   let current = error
-  while (current !== undefined && current !== null && messages.length < causesMax) {
-    messages.push(current instanceof Error ? current.message || current.name : String(current))
+  for (let depth = 0; depth < causesMax && current !== undefined && current !== null; depth++) {
+    const message = current instanceof Error ? current.message || current.name : String(current)
+    if (depth === 0) text = message
+    else if (!text.includes(message)) text += `: ${message}`
     current = current instanceof Error ? current.cause : undefined
   }
-  return messages.join(': ')
+  return text
 }
 
 const secretWords = new Set(

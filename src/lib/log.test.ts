@@ -48,6 +48,20 @@ describe('log as text', () => {
     ])
   })
 
+  test('what a cause only repeats is said once', () => {
+    const innermost = new Error('connect ECONNREFUSED')
+    const inner = new Error('cannot connect: connect ECONNREFUSED', { cause: innermost })
+    const same = new Error('not connected: cannot connect: connect ECONNREFUSED', { cause: inner })
+    const err = new Error(same.message, { cause: same })
+    assert.match(
+      printed('text', 'Failed', { err }),
+      / err="not connected: cannot connect: connect ECONNREFUSED"\n$/,
+    )
+    const endless = new Error('round')
+    endless.cause = endless
+    assert.match(printed('text', 'Failed', { err: endless }), / err="round"\n$/)
+  })
+
   test('a client cannot forge a line or steer a terminal', () => {
     const line = printed('text', 'Request', {
       path: '/a\nE1105 fake] "x"\r\u001b[2J\u009b31m\u2028\u202e',

@@ -50,6 +50,7 @@ const rules: readonly Rule<Options>[] = [
 /** The server itself: `tidings [flags]`. */
 export const serverCommand: Command<Options> = {
   name: 'tidings',
+  subcommand: 'tidings dev',
   summary:
     'An events API server: serves Kubernetes events and health probes from any number of replicas in front of etcd.',
   flags: serverFlags,

@@ -42,6 +42,8 @@ export interface Rule<O> {
 export interface Command<O> {
   /** As typed: `tidings` or `tidings dev`. */
   readonly name: string
+  /** The one that is typed the same way and goes on: `tidings dev`. */
+  readonly subcommand?: string
   readonly summary: string
   readonly flags: FlagTable<O>
   readonly rules: readonly Rule<O>[]

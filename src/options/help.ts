@@ -19,8 +19,9 @@ export interface ShownFlag {
 export function helpText<O>(command: Command<O>, columns: number = columnsDefault): string {
   const width = Math.max(columnsMin, Math.min(columns, columnsDefault))
   const lines = [...wrap(command.summary, width), '', 'Usage:']
-  const usage = command.name === 'tidings' ? ['tidings', 'tidings dev'] : [command.name]
-  lines.push(...usage.map((name) => `  ${name} [flags]`))
+  const { name, subcommand } = command
+  const usage = subcommand === undefined ? [name] : [name, subcommand]
+  lines.push(...usage.map((typed) => `  ${typed} [flags]`))
   for (const [topic, flags] of flagsByTopic(command)) {
     lines.push('', `${topic} flags:`)
     for (const flag of flags) lines.push('', ...flagLines(flag, width))

@@ -161,9 +161,22 @@ const refused: readonly (readonly [readonly string[], ...string[]])[] = [
   [['--frobnicate'], 'unknown flag --frobnicate: "tidings --help" lists all flags'],
   [['-x'], 'unknown flag -x: "tidings --help" lists all flags'],
   [['--\u001b[31m'], 'unknown flag "--\\u001b[31m": "tidings --help" lists all flags'],
-  [['dev'], 'unexpected argument "dev": tidings takes flags only, written --name=value'],
-  [['-'], 'unexpected argument "-": tidings takes flags only, written --name=value'],
-  [['--', '-v=4'], 'unexpected argument "-v=4": tidings takes flags only, written --name=value'],
+  [
+    ['dev'],
+    'unexpected argument "dev": tidings takes flags only, written --name=value; the only command is "tidings dev"',
+  ],
+  [
+    ['-'],
+    'unexpected argument "-": tidings takes flags only, written --name=value; the only command is "tidings dev"',
+  ],
+  [
+    ['--', '-v=4'],
+    'unexpected argument "-v=4": tidings takes flags only, written --name=value; the only command is "tidings dev"',
+  ],
+  [
+    ['servee'],
+    'unexpected argument "servee": tidings takes flags only, written --name=value; the only command is "tidings dev"',
+  ],
   [
     ['--shutdown-send-retry-after', 'false'],
     'unexpected argument "false": write --shutdown-send-retry-after=false',
@@ -335,7 +348,7 @@ describe('parseFlags', () => {
     assert.deepEqual(mistakesOf(args), [
       'unknown flag --secure-prt: did you mean --secure-port?',
       '--request-timeout: "1x" has an unknown unit "x": write h, m, s, ms, us or ns, such as 1m30s',
-      'unexpected argument "stray": tidings takes flags only, written --name=value',
+      'unexpected argument "stray": tidings takes flags only, written --name=value; the only command is "tidings dev"',
       '--bind-address needs a value: write --bind-address=<ip>',
       '--secure-port is given 2 times ("1", "2"): give it once',
       '--etcd-servers is required: write --etcd-servers=http://127.0.0.1:2379, or use "tidings dev"',

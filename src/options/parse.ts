@@ -192,8 +192,14 @@ class Scan<O extends object> {
     const advice =
       bare && previous?.value === undefined && /^(true|false)$/i.test(arg)
         ? `write ${previous?.shown}=${arg.toLowerCase()}`
-        : `${this.#command.name} takes flags only, written --name=value`
+        : this.#takesFlags()
     this.mistakes.push(`unexpected argument ${quote(arg)}: ${advice}`)
+  }
+
+  #takesFlags(): string {
+    const { name, subcommand } = this.#command
+    const other = subcommand === undefined ? '' : `; the only command is "${subcommand}"`
+    return `${name} takes flags only, written --name=value${other}`
   }
 }
 

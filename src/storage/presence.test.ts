@@ -174,7 +174,8 @@ describe('presence', () => {
       assert.ok(ending.aborted)
       assert.notEqual(presence.ending, ending)
     }
-    const away = 'etcd does not answer; reads and writes are refused until it does'
+    const away =
+      'etcd does not answer; until it does, writes and fresh reads are refused, watches and reads with resourceVersion=0 go on'
     const silent = { reason: 'it is connected, but silent', err: undefined }
     const outage = [
       [away, silent],

@@ -130,10 +130,10 @@ export class Presence {
     const { log, members } = this.#options
     const err = members().find(({ lastError }) => lastError !== undefined)?.lastError
     this.#outages++
-    log.warn('etcd does not answer; reads and writes are refused until it does', {
-      reason: whatIsWrong(members()),
-      err,
-    })
+    log.warn(
+      'etcd does not answer; until it does, writes and fresh reads are refused, watches and reads with resourceVersion=0 go on',
+      { reason: whatIsWrong(members()), err },
+    )
     this.#ending.abort()
     for (const run of this.#onAway) run()
   }

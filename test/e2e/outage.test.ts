@@ -11,7 +11,8 @@ const READY_RED_MS = 3000
 const READY_GREEN_MS = 5000
 const REFUSED_MS = 750
 const EVENTS = '/apis/events.k8s.io/v1/events'
-const AWAY = 'etcd does not answer; reads and writes are refused until it does'
+const AWAY =
+  'etcd does not answer; until it does, writes and fresh reads are refused, watches and reads with resourceVersion=0 go on'
 const BACK = 'etcd answers again'
 const isGreen = ({ status }: { status: number }): boolean => status === 200
 const isRed = ({ status }: { status: number }): boolean => status === 500

@@ -227,7 +227,10 @@ describe('the API while etcd does not answer', { concurrency: true }, () => {
       assert.deepEqual(watched.told, made)
       assert.deepEqual(
         lines.map(([text]) => text),
-        ['etcd does not answer; reads and writes are refused until it does', 'etcd answers again'],
+        [
+          'etcd does not answer; until it does, writes and fresh reads are refused, watches and reads with resourceVersion=0 go on',
+          'etcd answers again',
+        ],
       )
       assert.ok(Number(lines[1]?.[1]?.['seconds']) > 4, JSON.stringify(lines))
       assert.deepEqual([api.presence.outages, api.presence.awayMs], [1, 0])

@@ -3,6 +3,8 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { type LogFields, silentLog } from '../../lib/log.ts'
+import { Rbac } from './rbac.ts'
 import { loadPolicyFiles, overlaid } from './rbac-files.ts'
 
 function role(name: string, rest = 'rules: []'): string {
@@ -69,6 +71,28 @@ describe('loadPolicyFiles', () => {
       assert.match(String(error), /no\.yaml, document 2: line [678]: not YAML/)
       return !String(error).includes('secret-word')
     })
+  })
+
+  test('a binding to a role that is not there is told with its role, file and document', async () => {
+    const binding =
+      role('lost').replace('ClusterRole\n', 'ClusterRoleBinding\n').replace('rules: []', '') +
+      'roleRef: {kind: ClusterRole, name: gone}\n'
+    const path = await file('dangling.yaml', `${role('there')}---\n${binding}`)
+    const lines: LogFields[] = []
+    const log = {
+      ...silentLog,
+      warn: (msg: string, fields?: LogFields) => lines.push({ msg, ...fields }),
+    }
+    const rbac = await Rbac.open({ paths: [path], eventsGroup: 'events.k8s.io', log })
+    rbac.stop()
+    assert.deepEqual(lines, [
+      {
+        msg: 'Binding to a role that is not there',
+        binding: 'ClusterRoleBinding lost',
+        role: 'ClusterRole gone',
+        file: `${path}, document 2`,
+      },
+    ])
   })
 
   test('a missing file, and one beyond all measure, are refused', async () => {

@@ -4,11 +4,13 @@ import { readdir, readFile, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { yamlDocuments } from '../../codec/yaml-documents.ts'
-import { objectsIn, type PolicyObject, readPolicyObject } from './rbac-objects.ts'
+import { objectsIn, type PolicyObject, readPolicyObject, shownObject } from './rbac-objects.ts'
 
 /** Objects as the files have them at a time. */
 export interface PolicyFiles {
   readonly objects: readonly PolicyObject[]
+  /** File and document of each, by kind and name: `RoleBinding ns/name`. */
+  readonly places: ReadonlyMap<string, string>
   /** Tells one state of the files from another. */
   readonly digest: string
 }
@@ -34,7 +36,7 @@ export async function loadPolicyFiles(
   if (digest === current?.digest) return current
   const reading = new Reading()
   for (const { path, text } of files) await reading.add(path, text)
-  return { objects: reading.finish(), digest }
+  return { objects: reading.finish(), places: reading.places, digest }
 }
 
 /** The later of two of the same kind, namespace and name takes the place of the earlier. */
@@ -42,8 +44,8 @@ export function overlaid(
   below: readonly PolicyObject[],
   above: readonly PolicyObject[],
 ): readonly PolicyObject[] {
-  const byName = new Map(below.map((object) => [nameOf(object), object]))
-  for (const object of above) byName.set(nameOf(object), object)
+  const byName = new Map(below.map((object) => [shownObject(object), object]))
+  for (const object of above) byName.set(shownObject(object), object)
   return [...byName.values()]
 }
 
@@ -79,9 +81,9 @@ async function filesAt(path: string): Promise<readonly string[]> {
 /** Objects and mistakes, from one file after the other. */
 class Reading {
   readonly #objects: PolicyObject[] = []
-  /** Where an object of that name was found. */
-  readonly #places = new Map<string, string>()
   readonly #mistakes: string[] = []
+  /** Where an object of that name was found. */
+  readonly places = new Map<string, string>()
 
   async add(path: string, text: string): Promise<void> {
     try {
@@ -109,10 +111,10 @@ class Reading {
   }
 
   #keep(object: PolicyObject, place: string): void {
-    const name = nameOf(object)
-    const earlier = this.#places.get(name)
+    const name = shownObject(object)
+    const earlier = this.places.get(name)
     if (earlier !== undefined) throw new Error(`${name} is there already, in ${earlier}`)
-    this.#places.set(name, place)
+    this.places.set(name, place)
     this.#objects.push(object)
   }
 
@@ -127,11 +129,4 @@ class Reading {
 
 function messageOf(error: unknown): string {
   return error instanceof Error ? error.message : String(error)
-}
-
-function nameOf({ kind, namespace, name }: PolicyObject): string {
-  const shownKind = kind === 'Role' ? 'Role' : 'RoleBinding'
-  return namespace === undefined
-    ? `Cluster${shownKind} ${name}`
-    : `${shownKind} ${namespace}/${name}`
 }

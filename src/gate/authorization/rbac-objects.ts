@@ -35,6 +35,18 @@ export interface Subject {
 
 export type PolicyObject = Role | Binding
 
+/** What no two objects have in common: `ClusterRole name`, `RoleBinding ns/name`. */
+export function shownObject({
+  kind,
+  namespace,
+  name,
+}: Pick<PolicyObject, 'kind' | 'namespace' | 'name'>): string {
+  const shownKind = kind === 'Role' ? 'Role' : 'RoleBinding'
+  return namespace === undefined
+    ? `Cluster${shownKind} ${name}`
+    : `${shownKind} ${namespace}/${name}`
+}
+
 /** What is wrong, and in which field. */
 export class PolicyMistake extends Error {
   override readonly name = 'PolicyMistake'

@@ -324,7 +324,10 @@ describe('RbacPolicy', () => {
         subjects,
       },
     ])
-    assert.deepEqual(policy.dangling, ['RoleBinding a/one', 'ClusterRoleBinding two'])
+    assert.deepEqual(policy.dangling, [
+      { binding: 'RoleBinding a/one', role: 'Role a/gone' },
+      { binding: 'ClusterRoleBinding two', role: 'ClusterRole gone' },
+    ])
   })
 
   test('a decision takes microseconds in a policy of ten thousand bindings', () => {

@@ -6,12 +6,24 @@
 import { goQuote } from '../../lib/go-quote.ts'
 import type { Attributes } from '../attributes.ts'
 import type { User } from '../user.ts'
-import type { Binding, PolicyObject, Role, Subject } from './rbac-objects.ts'
+import {
+  type Binding,
+  type PolicyObject,
+  type Role,
+  type Subject,
+  shownObject,
+} from './rbac-objects.ts'
 import { grown, type PolicyRule, RuleSet } from './rule-set.ts'
 
+/** Both by kind and name: `RoleBinding ns/name`. */
+export interface Dangling {
+  readonly binding: string
+  readonly role: string
+}
+
 export class RbacPolicy {
-  /** Bindings whose role is not there: `RoleBinding ns/name`. They give nothing. */
-  readonly dangling: readonly string[]
+  /** Bindings whose role is not there. They give nothing. */
+  readonly dangling: readonly Dangling[]
   readonly #users: ReadonlyMap<string, Grants>
   readonly #groups: ReadonlyMap<string, Grants>
   readonly #given: Given
@@ -22,10 +34,10 @@ export class RbacPolicy {
     const roles = new Roles(objects.filter((object) => object.kind === 'Role'))
     const bindings = objects.filter((object) => object.kind === 'Binding')
     const given = new Given()
-    const dangling: string[] = []
+    const dangling: Dangling[] = []
     for (const binding of bindings) {
       const role = roles.find(binding)
-      if (role === undefined) dangling.push(shownBinding(binding))
+      if (role === undefined) dangling.push(danglingOf(binding))
       else given.add(binding, role)
     }
     this.dangling = dangling
@@ -205,6 +217,8 @@ class RuleSets {
   }
 }
 
-function shownBinding({ namespace, name }: Binding): string {
-  return namespace === undefined ? `ClusterRoleBinding ${name}` : `RoleBinding ${namespace}/${name}`
+function danglingOf(binding: Binding): Dangling {
+  const { isCluster, name } = binding.role
+  const namespace = isCluster ? undefined : binding.namespace
+  return { binding: shownObject(binding), role: shownObject({ kind: 'Role', namespace, name }) }
 }

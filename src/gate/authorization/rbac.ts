@@ -38,9 +38,9 @@ export class Rbac implements Authorizer {
   private constructor(options: RbacOptions, files: PolicyFiles) {
     const { paths, eventsGroup, log, onLook } = options
     const builtin = builtinObjects(eventsGroup)
-    const policyOf = ({ objects }: PolicyFiles): RbacPolicy => {
+    const policyOf = ({ objects, places }: PolicyFiles): RbacPolicy => {
       const policy = new RbacPolicy(overlaid(builtin, objects))
-      logDangling(policy, log)
+      logDangling(policy, places, log)
       return policy
     }
     this.#policy = policyOf(files)
@@ -75,9 +75,10 @@ export class Rbac implements Authorizer {
   }
 }
 
-function logDangling({ dangling }: RbacPolicy, log: Log): void {
-  for (const binding of dangling.slice(0, DANGLING_LOGGED_MAX)) {
-    log.warn('Binding to a role that is not there', { binding })
+function logDangling({ dangling }: RbacPolicy, places: PolicyFiles['places'], log: Log): void {
+  for (const { binding, role } of dangling.slice(0, DANGLING_LOGGED_MAX)) {
+    const file = places.get(binding)
+    log.warn('Binding to a role that is not there', { binding, role, file })
   }
   const more = dangling.length - DANGLING_LOGGED_MAX
   if (more > 0) log.warn('More bindings to roles that are not there', { count: more })

@@ -1,0 +1,9 @@
+// Plain JavaScript: a Node that is too old for the sources must be able to say so.
+const MAJOR = 24
+
+if (Number.parseInt(process.versions.node, 10) < MAJOR) {
+  process.stderr.write(
+    `Error: building tidings needs Node ${MAJOR}; this is ${process.version}. "npm ci --include=dev" installs it, and the compiler, also where NODE_ENV is "production".\n`,
+  )
+  process.exitCode = 1
+}
