@@ -48,8 +48,12 @@ export class Conversation implements Request {
   #waiters: Waiters | undefined
   #outflow: Outflow | undefined
 
-  /** A target that cannot be a path, or one beyond all measure, is refused here and now. */
+  /**
+   * A target that cannot be a path, or one beyond all measure, is refused here and now. Of a client
+   * that is gone already nobody would hear again: its request would be under way for ever.
+   */
   static start(wire: Wire, context: ConversationContext): void {
+    if (wire.output.destroyed) return
     const target = splitTarget(wire.target)
     if (target === undefined) {
       refuse(wire, 400, 'the request target is not a valid path\n')
