@@ -41,17 +41,13 @@ export interface SentBody {
 
 export async function receiveBody(request: Request): Promise<SentBody> {
   const mediaType = bodyMediaType(request)
-  checkEncoding(request)
-  return { mediaType, bytes: withinLength(await request.body()) }
+  return { mediaType, bytes: await receiveBytes(request) }
 }
 
 /** Of an event, or of what changes or deletes one. Throws a 413 rather than read what is too large. */
 export async function receiveBytes(request: Request): Promise<Buffer> {
   checkEncoding(request)
-  return withinLength(await request.body())
-}
-
-function withinLength(bytes: Buffer): Buffer {
+  const bytes = await request.body()
   if (bytes.length <= BODY_BYTES_MAX) return bytes
   throw entityTooLarge(`limit is ${BODY_BYTES_MAX}`, undefined)
 }

@@ -103,12 +103,7 @@ describe('start-up', { concurrency: 4 }, () => {
   test('one signal ends a process that has not come to listen, as a read hangs', async () => {
     const certFile = join(folder, 'never-serving.crt')
     execFileSync('mkfifo', [certFile])
-    const child = startProgram([
-      '--secure-port=0',
-      '--etcd-servers=http://127.0.0.1:1',
-      `--tls-cert-file=${certFile}`,
-      `--tls-private-key-file=${certFile}`,
-    ])
+    const child = startProgram(servedFrom(certFile))
     const ended = once(child, 'exit')
     const writer = await whenRead(certFile)
     child.kill('SIGTERM')
@@ -124,12 +119,7 @@ describe('start-up', { concurrency: 4 }, () => {
   }, async () => {
     const certFile = join(folder, 'never-init.crt')
     execFileSync('mkfifo', [certFile])
-    const child = startAsInit([
-      '--secure-port=0',
-      '--etcd-servers=http://127.0.0.1:1',
-      `--tls-cert-file=${certFile}`,
-      `--tls-private-key-file=${certFile}`,
-    ])
+    const child = startAsInit(servedFrom(certFile))
     const ended = once(child, 'exit')
     const writer = await whenRead(certFile)
     const { pid } = child
@@ -216,4 +206,14 @@ async function whenRead(pipe: string): Promise<number> {
     15_000,
   )
   return writer ?? -1
+}
+
+/** Without an etcd, and with a certificate that has to be read first. */
+function servedFrom(certFile: string): readonly string[] {
+  return [
+    '--secure-port=0',
+    '--etcd-servers=http://127.0.0.1:1',
+    `--tls-cert-file=${certFile}`,
+    `--tls-private-key-file=${certFile}`,
+  ]
 }
