@@ -1,5 +1,5 @@
 import type { AddressInfo } from 'node:net'
-import { collectDefaultMetrics, Registry } from '@prometheus-io/client'
+import { Registry } from '@prometheus-io/client'
 import { about } from './about.ts'
 import { openAccess } from './access.ts'
 import { handshakeErrorCounter, refusalCounter } from './access-metrics.ts'
@@ -44,6 +44,7 @@ import { monotonicClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { Lifecycle } from './lifecycle.ts'
 import type { Options } from './options/options.ts'
+import { showProcess } from './process-metrics.ts'
 import { removalTurns } from './registry/event-remover.ts'
 import { Startup } from './startup.ts'
 
@@ -262,7 +263,7 @@ export class Server {
   }
 
   #installServices(): void {
-    collectDefaultMetrics({ register: this.#metrics })
+    showProcess(this.#metrics)
     showBuild(this.#metrics)
     this.#services.install(versionService(buildInfo()))
     this.#services.install(metricsService(METRICS_PATH, this.#metrics))
