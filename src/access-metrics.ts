@@ -1,6 +1,9 @@
 /** Who does not get in, and how far they come. */
 import { Counter, type Registry } from '@prometheus-io/client'
 import { REFUSALS, type Refusal } from './gate/refusal.ts'
+import { PROXY_REFUSALS, type ProxyRefusal } from './http/proxied-connections.ts'
+import type { Clock } from './lib/clock.ts'
+import type { Log } from './lib/log.ts'
 
 /** Hears of everyone who is not identified. */
 export function refusalCounter(registry: Registry): (refusal: Refusal) => void {
@@ -23,4 +26,29 @@ export function handshakeErrorCounter(registry: Registry): () => void {
     registers: [registry],
   })
   return () => failed.inc()
+}
+
+const PROXY_LINE_EVERY_MS = 60_000
+
+/** Counts connections from proxies that were closed for want of a valid header, and logs one a minute. */
+export function proxyRefusalCounter(
+  registry: Registry,
+  log: Log,
+  clock: Clock,
+): (reason: ProxyRefusal, address: string) => void {
+  const refused = new Counter({
+    name: 'tidings_proxy_header_errors_total',
+    help: 'Connections from --proxy-protocol-from that were closed without a valid PROXY protocol header, by the reason.',
+    labelNames: ['reason'],
+    registers: [registry],
+  })
+  for (const reason of PROXY_REFUSALS) refused.inc({ reason }, 0)
+  let nextLineAt = Number.NEGATIVE_INFINITY
+  return (reason, proxy) => {
+    refused.inc({ reason })
+    // A check that only connects sends nothing, and is no mistake.
+    if (reason === 'closed' || clock.now() < nextLineAt) return
+    nextLineAt = clock.now() + PROXY_LINE_EVERY_MS
+    log.warn('Connection from a proxy closed: no valid PROXY protocol header', { reason, proxy })
+  }
 }

@@ -31,6 +31,7 @@ export async function openAccess(options: Options, log: Log, looks?: FileLooks):
       authorizers: authorization.authorizers,
       isOpenToAll: openPaths(options.authorizationAlwaysAllowPaths),
       allowsAnonymous,
+      distrustsHost: !options.trustLoopback,
     }),
     clientAuthorities: authentication.clientAuthorities,
     stop: () => {

@@ -2,7 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { Registry } from '@prometheus-io/client'
 import { about } from './about.ts'
 import { openAccess } from './access.ts'
-import { handshakeErrorCounter, refusalCounter } from './access-metrics.ts'
+import { handshakeErrorCounter, proxyRefusalCounter, refusalCounter } from './access-metrics.ts'
 import { type Admission, openAdmission } from './admission.ts'
 import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { StatusError } from './api/status.ts'
@@ -39,6 +39,7 @@ import type { Handler } from './http/exchange.ts'
 import { DEFAULT_LIMITS } from './http/limits.ts'
 import type { TlsSettings } from './http/listener.ts'
 import { Listener } from './http/listener.ts'
+import type { ProxySettings } from './http/proxied-connections.ts'
 import type { Clock } from './lib/clock.ts'
 import { monotonicClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
@@ -312,6 +313,8 @@ export class Server {
       handler,
       lateResponse: (request) => lateResponse(request, this.#audit?.auditor),
       onHandshakeError: tls === undefined ? undefined : handshakeErrorCounter(this.#metrics),
+      // The port without TLS is for processes on this host, which need no proxy.
+      proxies: tls === undefined ? undefined : this.#proxies(log),
       onBug: (err, { method, path }) => {
         // A long list whose state went before its end was read: its reader lists anew.
         if (err instanceof StatusError) log.warn('List cut off', { err, method, path })
@@ -320,6 +323,12 @@ export class Server {
     })
     this.#listeners.push(listener)
     return listener
+  }
+
+  #proxies(log: Log): ProxySettings | undefined {
+    const { proxyProtocolFrom: from } = this.#options
+    if (from.length === 0) return undefined
+    return { from, onRefused: proxyRefusalCounter(this.#metrics, log, this.#clock) }
   }
 
   async #certificatePaths(): Promise<CertificatePaths> {

@@ -50,6 +50,17 @@ describe('gate', () => {
     await assert.rejects(admit(request(true), closed), unauthorized)
   })
 
+  test('a process on this host needs credentials where the host is not trusted', async () => {
+    const gate = gateOf({ distrustsHost: true })
+    await assert.rejects(admit(request(true), open, gate), unauthorized)
+    const { user } = await admit(request(true, bearer('secret')), open, gate)
+    assert.equal(user, ada)
+    const strict = gateOf({ distrustsHost: true, authorizers: [] })
+    const openToUsers = { isOpenToHost: true, isOpenToHostUsers: true }
+    await admit(request(true, bearer('secret')), openToUsers, gateOf({ authorizers: [] }))
+    await assert.rejects(admit(request(true, bearer('secret')), openToUsers, strict), forbidden)
+  })
+
   test('keeps everybody else out', async () => {
     await assert.rejects(admit(request(false)), unauthorized)
   })

@@ -76,6 +76,8 @@ export interface GateOptions {
   readonly allowsAnonymous: boolean
   /** Paths that stand for no object and are open to everybody, without credentials too. */
   readonly isOpenToAll?: (path: string) => boolean
+  /** Whether a process on this host needs credentials like anybody else. */
+  readonly distrustsHost?: boolean
 }
 
 /** Decides who may come in. Identity belongs to the request, never to its connection. */
@@ -100,7 +102,11 @@ export class Gate {
     const user =
       impersonation === undefined ? shown : await this.#actingAs(shown, impersonation, trail)
     const caller = this.#caller(user, shown)
-    if (user === HOST || isOpen || (access.isOpenToHostUsers === true && isFromHost(request))) {
+    if (
+      user === HOST ||
+      isOpen ||
+      (access.isOpenToHostUsers === true && this.#isTrustedHost(request))
+    ) {
       trail?.decided('allow', '')
     } else await this.#authorize(user, attributes, trail)
     return caller
@@ -127,10 +133,14 @@ export class Gate {
     return { verdict: 'no-opinion', isUnsure, ...(reason && { reason }) }
   }
 
+  #isTrustedHost(request: Request): boolean {
+    return this.#options.distrustsHost !== true && isFromHost(request)
+  }
+
   /** Who somebody without credentials is. */
   #stranger(request: Request, access: Access, isOpen: boolean): User {
     // Probes ask from the host itself, and have nothing to show.
-    if (access.isOpenToHost && isFromHost(request)) return HOST
+    if (access.isOpenToHost && this.#isTrustedHost(request)) return HOST
     if (this.#options.allowsAnonymous || isOpen) return ANONYMOUS
     throw notIdentified('no-credentials')
   }

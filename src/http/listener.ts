@@ -16,6 +16,7 @@ import { headerValues } from './exchange.ts'
 import type { HttpLimits } from './limits.ts'
 import { peerOf } from './peer.ts'
 import { answerPlainHttp } from './plain-on-tls.ts'
+import { ProxiedConnections, type ProxySettings } from './proxied-connections.ts'
 import { Sessions } from './sessions.ts'
 import { refuseConnection, unreadableBody } from './unreadable.ts'
 import type { Http1Wire, Wire } from './wire.ts'
@@ -69,6 +70,8 @@ export interface ListenerOptions {
   readonly onBug: (error: unknown, request: Request) => void
   /** A client did not get through its handshake, for any reason. */
   readonly onHandshakeError?: ((code: string) => void) | undefined
+  /** Proxies whose connections start with a header that names the caller. */
+  readonly proxies?: ProxySettings | undefined
 }
 
 /**
@@ -86,6 +89,7 @@ export class Listener {
   /** The last request with a body in chunks: any other body can be read whatever is in it. */
   readonly #chunked = new WeakMap<Socket, Http1Wire>()
   readonly #context: ConversationContext
+  readonly #proxied: ProxiedConnections | undefined
   #tls: TlsSettings | undefined
   #sweepers: readonly NodeJS.Timeout[] = []
 
@@ -104,6 +108,10 @@ export class Listener {
     }
     this.#server = options.tls === undefined ? this.#plainServer() : this.#tlsServer(options.tls)
     this.#server.maxConnections = options.limits.connectionsMax
+    if (options.proxies !== undefined) {
+      this.#proxied = new ProxiedConnections(options.proxies, options.limits.handshakeTimeoutMs)
+      this.#proxied.attach(this.#server)
+    }
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
@@ -334,7 +342,7 @@ export class Listener {
   #peer(connection: object, socket: Socket | TLSSocket): Peer {
     let peer = this.#peers.get(connection)
     if (peer === undefined) {
-      peer = peerOf(socket)
+      peer = peerOf(socket, this.#proxied?.callerOf(socket))
       this.#peers.set(connection, peer)
     }
     return peer

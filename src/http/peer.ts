@@ -1,15 +1,20 @@
 import type { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Peer, PresentedCertificate } from './exchange.ts'
+import type { ProxiedCaller } from './proxy-protocol.ts'
 
 /** Worked out once per connection, while it is there: a handler may ask when it no longer is. */
-export function peerOf(socket: Socket): Peer {
-  const address = socket.remoteAddress ?? ''
+export function peerOf(socket: Socket, caller?: ProxiedCaller): Peer {
+  const ownAddress = socket.remoteAddress ?? ''
+  const address = caller?.kind === 'client' ? caller.address : ownAddress
+  // Whatever address a proxy names, its clients are not processes on this host.
+  const isProxied = caller !== undefined && caller.kind !== 'proxy'
   const certificate = presentedCertificate(socket)
   return {
     address,
     // Both ends: a sidecar may connect from a loopback address to this host's own, for others.
-    isLoopback: isLoopbackAddress(address) && isLoopbackAddress(socket.localAddress ?? ''),
+    isLoopback:
+      !isProxied && isLoopbackAddress(ownAddress) && isLoopbackAddress(socket.localAddress ?? ''),
     clientCertificate: () => certificate,
   }
 }

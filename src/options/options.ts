@@ -15,7 +15,7 @@ import {
   text,
 } from './kinds.ts'
 import { type LimitOptions, limitFlags } from './limit-flags.ts'
-import { etcdEndpoint, etcdPrefixMistake, eventsGroupMistake } from './values.ts'
+import { addressRange, etcdEndpoint, etcdPrefixMistake, eventsGroupMistake } from './values.ts'
 
 /** Everything the command line decides, checked and frozen. Times are in milliseconds. */
 export interface Options
@@ -36,6 +36,10 @@ export interface Options
   readonly http2MaxStreamsPerConnection: number
   readonly requestTimeoutMs: number
 
+  /** Addresses and CIDR ranges. */
+  readonly proxyProtocolFrom: readonly string[]
+
+  readonly trustLoopback: boolean
   readonly tokenAuthFile: string | undefined
 
   /** At least one, all of one scheme: http or https. No trailing slash. */
@@ -138,7 +142,21 @@ export const serverFlags: FlagTable<Options> = {
     default: 60_000,
     help: 'How long a request may take before it is answered with a timeout. Watches are not bound by it.',
   },
+  proxyProtocolFrom: {
+    name: 'proxy-protocol-from',
+    topic: 'Serving',
+    kind: list('cidrs', addressRange),
+    default: [],
+    help: 'Addresses or CIDR ranges of proxies whose connections to --secure-port start with a PROXY protocol header, version 1 or 2, that names the caller for the log, the audit log and limits. A connection from them without one is closed; nobody else may send one.',
+  },
   ...limitFlags,
+  trustLoopback: {
+    name: 'trust-loopback',
+    topic: 'Access',
+    kind: boolean,
+    default: true,
+    help: 'Let processes on this host read health, version and metrics without credentials. Turn it off when a proxy on this host forwards connections of others without PROXY protocol headers: all of them would come from this host.',
+  },
   tokenAuthFile: {
     name: 'token-auth-file',
     topic: 'Access',

@@ -22,6 +22,7 @@ const defaults: Options = {
   tlsMinVersion: 'VersionTLS12',
   http2MaxStreamsPerConnection: 100,
   requestTimeoutMs: 60_000,
+  proxyProtocolFrom: [],
   maxRequestsInflight: 400,
   maxMutatingRequestsInflight: 200,
   maxWatches: 20_000,
@@ -33,6 +34,7 @@ const defaults: Options = {
   authorizationWebhookAuthorizedTtlMs: 300_000,
   authorizationWebhookUnauthorizedTtlMs: 30_000,
   authorizationAlwaysAllowPaths: [],
+  trustLoopback: true,
   tokenAuthFile: undefined,
   anonymousAuth: false,
   clientCaFile: undefined,
@@ -279,6 +281,18 @@ const refused: readonly (readonly [readonly string[], ...string[]])[] = [
   [
     ['--secure-port=8443', '--insecure-port=8443'],
     '--secure-port and --insecure-port are both 8443: give them different ports',
+  ],
+  [
+    ['--proxy-protocol-from=10.0.0.0/33'],
+    '--proxy-protocol-from: "10.0.0.0/33" is not an address range: write one such as 10.0.0.5, 10.0.0.0/24 or fd00::/64',
+  ],
+  [
+    ['--proxy-protocol-from=10.0.0.5,proxy'],
+    '--proxy-protocol-from: "proxy" is not an address range: write one such as 10.0.0.5, 10.0.0.0/24 or fd00::/64',
+  ],
+  [
+    ['--proxy-protocol-from=::/0'],
+    '--proxy-protocol-from: "::/0" would let every client name any address: list your proxies',
   ],
   [
     ['--etcd-servers=http://127.0.0.1:2379/'],

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { Mistake, quote } from './kinds.ts'
 
 const example = 'http://127.0.0.1:2379'
@@ -62,4 +63,21 @@ export function eventsGroupMistake(value: string): string | undefined {
     `${quote(value)} is not a group name: write lower-case letters, digits and hyphens ` +
     'in two parts or more with dots between them, such as events.k8s.io'
   )
+}
+
+/** Checks one item of `--proxy-protocol-from`: an IP address, or a range of them. */
+export function addressRange(item: string): string {
+  const [address = '', prefix, ...rest] = item.split('/')
+  const bits = isIP(address) === 6 ? 128 : 32
+  const isAddress = isIP(address) !== 0 && !address.includes('%') && rest.length === 0
+  const isPrefix = prefix === undefined || (/^\d{1,3}$/.test(prefix) && Number(prefix) <= bits)
+  if (!isAddress || !isPrefix) {
+    throw new Mistake(
+      `${quote(item)} is not an address range: write one such as 10.0.0.5, 10.0.0.0/24 or fd00::/64`,
+    )
+  }
+  if (prefix !== undefined && Number(prefix) === 0) {
+    throw new Mistake(`${quote(item)} would let every client name any address: list your proxies`)
+  }
+  return item
 }

@@ -4,6 +4,7 @@ import type { HttpLimits } from '../../src/http/limits.ts'
 import { DEFAULT_LIMITS } from '../../src/http/limits.ts'
 import type { ServingCertificate, TlsSettings } from '../../src/http/listener.ts'
 import { Listener } from '../../src/http/listener.ts'
+import type { ProxySettings } from '../../src/http/proxied-connections.ts'
 import { makeSelfSigned } from '../../src/http/self-signed.ts'
 import { monotonicClock } from '../../src/lib/clock.ts'
 
@@ -22,6 +23,7 @@ export interface TestListenerOptions {
   readonly tls?: Partial<TlsSettings>
   readonly lateResponse?: (request: Request) => Response
   readonly onHandshakeError?: (code: string) => void
+  readonly proxies?: ProxySettings
 }
 
 export async function startListener(
@@ -64,6 +66,7 @@ async function start(
     lateResponse: options.lateResponse ?? (() => text(504, 'too late')),
     onBug: (error) => bugs.push(error),
     onHandshakeError: options.onHandshakeError,
+    proxies: options.proxies,
   })
   const { port }: AddressInfo = await listener.listen()
   return {
