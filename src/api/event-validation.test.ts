@@ -46,7 +46,7 @@ const created: readonly Row[] = [
     { metadata: { name: 'a', namespace: 'shop' } },
     'regarding.namespace: Invalid value: "": does not match event.namespace',
     'eventTime: Required value',
-    'type: Invalid value: "": has invalid value: ',
+    'type: Invalid value: "": has invalid value:  (must be Normal or Warning)',
   ],
   [
     'an empty one lacks its name too',
@@ -54,7 +54,7 @@ const created: readonly Row[] = [
     'regarding.namespace: Invalid value: "": does not match event.namespace',
     'metadata.name: Required value: name or generateName is required',
     'eventTime: Required value',
-    'type: Invalid value: "": has invalid value: ',
+    'type: Invalid value: "": has invalid value:  (must be Normal or Warning)',
   ],
   ['eventTime is required', eventWith({ eventTime: undefined }), 'eventTime: Required value'],
   ['action is required', eventWith({ action: undefined }), 'action: Required value'],
@@ -116,12 +116,12 @@ const created: readonly Row[] = [
   [
     'type is required',
     eventWith({ type: undefined }),
-    'type: Invalid value: "": has invalid value: ',
+    'type: Invalid value: "": has invalid value:  (must be Normal or Warning)',
   ],
   [
     'type is one of two',
     eventWith({ type: 'Info' }),
-    'type: Invalid value: "": has invalid value: Info',
+    'type: Invalid value: "": has invalid value: Info (must be Normal or Warning)',
   ],
   [
     'a series is of two or more',

@@ -142,7 +142,9 @@ function checkSeries(problems: Problems, series: EventSeries | undefined): void 
 
 function checkType(problems: Problems, type: string): void {
   if (type === 'Normal' || type === 'Warning') return
-  problems.add(invalidText('type', '', `has invalid value: ${cutText(type)}`))
+  problems.add(
+    invalidText('type', '', `has invalid value: ${cutText(type)} (must be Normal or Warning)`),
+  )
 }
 
 function checkDeprecatedUnset(problems: Problems, event: Event): void {

@@ -20,7 +20,7 @@ export interface Field {
   readonly type: FieldType
   /** What is printed when the field is not set; nothing unless told. */
   readonly whenUnset?: 'null' | '{}' | '""' | '0'
-  /** A zero, false or empty list that was sent is kept: it is not the same as unset. */
+  /** A zero, false, empty text, empty list or zero time that was sent is kept: it is not the same as unset. */
   readonly keepsZero?: true
   /** Lists whose entries a strategic merge matches: by this member, or as a set of texts. */
   readonly mergeBy?: string
@@ -272,6 +272,7 @@ export const eventType: StructType = new StructType('Event', [
     number: 13,
     type: 'time',
     whenUnset: 'null',
+    keepsZero: true,
     doc: 'For the older form of events.',
   },
   {
@@ -279,6 +280,7 @@ export const eventType: StructType = new StructType('Event', [
     number: 14,
     type: 'time',
     whenUnset: 'null',
+    keepsZero: true,
     doc: 'For the older form of events.',
   },
   { name: 'deprecatedCount', number: 15, type: 'int32', doc: 'For the older form of events.' },

@@ -7,6 +7,8 @@ export class TimeSyntaxError extends Error {
 
 /** The time that stands for "not set" wherever a time is read. */
 const ZERO_SECOND = '0001-01-01T00:00:00'
+/** The same to the second, for the few fields where it makes a difference that it was sent. */
+export const ZERO_TIME: string = `${ZERO_SECOND}Z`
 
 /** A wrong time is shown up to here; it may be as long as a body. */
 const SHOWN_LENGTH_MAX = 128

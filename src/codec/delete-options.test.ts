@@ -71,3 +71,18 @@ test('decodeDeleteOptions knows the option to ignore what cannot be read, for wh
   deepEqual(decodeDeleteOptions(message(6 << 3, 1), 'protobuf'), { [name]: true })
   throws(() => decodeDeleteOptions(message((6 << 3) | 2, 1, 1), 'protobuf'), { code: 400 })
 })
+
+test('decodeDeleteOptions keeps texts that were sent empty, since they match no object', () => {
+  const empty = { preconditions: { uid: '', resourceVersion: '' }, propagationPolicy: '' }
+  deepEqual(decodeDeleteOptions(Buffer.from(JSON.stringify(empty)), 'json'), empty)
+  const yaml = 'preconditions: {uid: "", resourceVersion: ""}\npropagationPolicy: ""\n'
+  deepEqual(decodeDeleteOptions(Buffer.from(yaml), 'yaml'), empty)
+  const raw = [(2 << 3) | 2, 4, (1 << 3) | 2, 0, (2 << 3) | 2, 0, (4 << 3) | 2, 0]
+  const message = Buffer.concat([Buffer.from('k8s\0'), Buffer.from([0x12, raw.length, ...raw])])
+  deepEqual(decodeDeleteOptions(message, 'protobuf'), empty)
+})
+
+test('decodeDeleteOptions reads null as a precondition that was not sent', () => {
+  const body = '{"preconditions":{"uid":null,"resourceVersion":null},"propagationPolicy":null}'
+  deepEqual(decodeDeleteOptions(Buffer.from(body), 'json'), { preconditions: {} })
+})

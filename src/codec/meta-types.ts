@@ -57,8 +57,20 @@ export const statusType: StructType = new StructType('Status', [
 ])
 
 const preconditionsType: StructType = new StructType('Preconditions', [
-  { name: 'uid', number: 1, type: 'string', doc: 'UID that the object must have.' },
-  { name: 'resourceVersion', number: 2, type: 'string', doc: 'Version that it must have.' },
+  {
+    name: 'uid',
+    number: 1,
+    type: 'string',
+    keepsZero: true,
+    doc: 'UID that the object must have.',
+  },
+  {
+    name: 'resourceVersion',
+    number: 2,
+    type: 'string',
+    keepsZero: true,
+    doc: 'Version that it must have.',
+  },
 ])
 
 export const deleteOptionsType: StructType = new StructType('DeleteOptions', [
@@ -82,7 +94,13 @@ export const deleteOptionsType: StructType = new StructType('DeleteOptions', [
     keepsZero: true,
     doc: 'Whether dependents stay. Older than propagationPolicy.',
   },
-  { name: 'propagationPolicy', number: 4, type: 'string', doc: 'What becomes of dependents.' },
+  {
+    name: 'propagationPolicy',
+    number: 4,
+    type: 'string',
+    keepsZero: true,
+    doc: 'What becomes of dependents.',
+  },
   { name: 'dryRun', number: 5, type: { listOf: 'string' }, doc: '`All`: try, and store nothing.' },
   {
     name: 'ignoreStoreReadErrorWithClusterBreakingPotential',

@@ -239,8 +239,7 @@ function dropUnset(field: Field, result: JsonObject): void {
   if (value === undefined) return
   const isNothing =
     value === null ||
-    value === '' ||
-    (!field.keepsZero && (value === 0 || value === false)) ||
+    (!field.keepsZero && (value === '' || value === 0 || value === false)) ||
     (field.whenUnset === '{}' && isObject(value) && Object.keys(value).length === 0)
   if (isNothing) delete result[field.name]
 }

@@ -1,5 +1,5 @@
 import { type Field, type FieldType, StructType } from '../api/schema.ts'
-import { canonicalTime } from '../api/time.ts'
+import { canonicalTime, ZERO_TIME } from '../api/time.ts'
 import { goQuote } from '../lib/go-quote.ts'
 import { isObject, type Json, type JsonObject } from '../lib/json.ts'
 import { shown } from '../lib/shown.ts'
@@ -53,10 +53,11 @@ export class StructDecoder {
     const { type } = place.field
     switch (type) {
       case 'string':
-        return typeof value === 'string' ? value || undefined : mismatch(place, value)
+        return typeof value === 'string' ? unlessZero(place.field, value) : mismatch(place, value)
       case 'time':
       case 'microTime':
-        return typeof value === 'string' ? canonicalTime(value, type) : mismatch(place, value)
+        if (typeof value !== 'string') return mismatch(place, value)
+        return canonicalTime(value, type) ?? (place.field.keepsZero ? ZERO_TIME : undefined)
       case 'int32':
       case 'int64':
         return unlessZero(place.field, integer(place, value, type))
@@ -152,7 +153,7 @@ function integer(place: Place, value: Json, type: 'int32' | 'int64'): number {
   return fits ? value : mismatch(place, value)
 }
 
-function unlessZero<T extends number | boolean>(field: Field, value: T): T | undefined {
+function unlessZero<T extends number | boolean | string>(field: Field, value: T): T | undefined {
   return value || field.keepsZero ? value : undefined
 }
 

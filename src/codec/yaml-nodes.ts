@@ -1,4 +1,4 @@
-import { Composer, Lexer, type ParsedNode, Parser } from 'yaml'
+import { Composer, type CST, isScalar, Lexer, type ParsedNode, Parser } from 'yaml'
 import { entityTooLarge } from '../api/status.ts'
 
 /**
@@ -30,7 +30,7 @@ export class YamlSyntaxError extends Error {
 /** Undefined for a text without content. Fails with a YamlSyntaxError, or a StatusError 413. */
 export function yamlNodes(text: string): ParsedNode | undefined {
   if (text.length > LENGTH_MAX) throw tooLarge(`${LENGTH_MAX} characters`)
-  checkTokens(text)
+  const tokens = checkedTokens(text)
   const composer = new Composer({
     schema: 'failsafe',
     uniqueKeys: false,
@@ -38,15 +38,27 @@ export function yamlNodes(text: string): ParsedNode | undefined {
     logLevel: 'silent',
   })
   stopAtFirstError(composer, text)
-  const documents: unknown[] = []
-  for (const token of new Parser().parse(text)) {
+  const documents: (ParsedNode | null)[] = []
+  for (const token of parsed(tokens)) {
     if (token.type === 'error') throw syntaxError(text, token.offset, token.message)
-    documents.push(...composer.next(token))
-    // One is handed out when the next one begins.
-    if (documents.length > 0) throw new YamlSyntaxError('yaml: more than one document')
+    for (const { contents } of composer.next(token)) documents.push(contents)
   }
-  const [document] = composer.end()
-  return document?.contents ?? undefined
+  for (const { contents } of composer.end()) documents.push(contents)
+  const [document, ...others] = documents
+  // Files often end with a separator. A second event would be lost without a word.
+  if (!others.every(isNothing)) throw new YamlSyntaxError('yaml: more than one document')
+  return document ?? undefined
+}
+
+function* parsed(tokens: readonly string[]): Generator<CST.Token> {
+  const parser = new Parser()
+  for (const token of tokens) yield* parser.next(token)
+  yield* parser.end()
+}
+
+function isNothing(node: ParsedNode | null): boolean {
+  if (node === null) return true
+  return isScalar(node) && node.type === 'PLAIN' && ['', '~', 'null'].includes(String(node.value))
 }
 
 /** Line of a place in the text, counted from 1. */
@@ -58,12 +70,12 @@ export function lineAt(text: string, offset: number): number {
 }
 
 /** Splitting into tokens is cheap, and tells how much work the rest would be. */
-function checkTokens(text: string): void {
-  let tokens = 0
+function checkedTokens(text: string): readonly string[] {
+  const tokens: string[] = []
   let depth = 0
   let marks = 0
-  for (const token of new Lexer().lex(text)) {
-    if (++tokens > TOKENS_MAX) throw tooLarge(`${TOKENS_MAX} tokens`)
+  for (const token of lenientLexer().lex(text)) {
+    if (tokens.push(token) > TOKENS_MAX) throw tooLarge(`${TOKENS_MAX} tokens`)
     if (token === '[' || token === '{') depth++
     else if (token === ']' || token === '}') depth = Math.max(0, depth - 1)
     else if (depth === 0) marks = marksAfter(marks, token)
@@ -71,6 +83,35 @@ function checkTokens(text: string): void {
       throw new YamlSyntaxError('yaml: exceeded max depth')
     }
   }
+  return tokens
+}
+
+/** Members of the library's lexer that its types hide; a test fails when they change. */
+interface LexerInside {
+  /** Columns that a line must be moved in to go on with what is open. */
+  indentNext: number
+  parseQuotedScalar(): Generator<string, unknown>
+  parseFlowCollection(): Generator<string, unknown>
+}
+
+/**
+ * Kubernetes' tools let the lines of quoted texts and of brackets begin in any column; the library
+ * wants them moved in.
+ */
+function lenientLexer(): Lexer {
+  const lexer = new Lexer()
+  const inside = lexer as unknown as LexerInside
+  for (const name of ['parseQuotedScalar', 'parseFlowCollection'] as const) {
+    const parse = inside[name]
+    inside[name] = function* (): Generator<string, unknown> {
+      const { indentNext } = inside
+      inside.indentNext = 0
+      const next = yield* parse.call(lexer)
+      inside.indentNext = indentNext
+      return next
+    }
+  }
+  return lexer
 }
 
 function marksAfter(marks: number, token: string): number {

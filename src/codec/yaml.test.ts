@@ -48,6 +48,29 @@ regarding: {kind: Pod, namespace: ns, name: p}
   deepEqual(read('---\na: 1\n...\n'), { a: 1 })
 })
 
+test('parseYaml reads one document, and ends without content after it', () => {
+  for (const end of ['---', '---\n', '---\n# why\n', '...\n---\n', '---\n---\n', '--- ~\n']) {
+    deepEqual(read(`a: 1\n${end}`), { a: 1 }, end)
+  }
+  equal(refusal('a: 1\n---\nb: 2\n').message, 'yaml: more than one document')
+  equal(refusal('---\n---\nb: 2\n').message, 'yaml: more than one document')
+  equal(refusal('---\n---\n---\nb: 2\n---\n').message, 'yaml: more than one document')
+  ok(refusal('a: 1\n---\nb: [\n').message.startsWith('yaml: '))
+})
+
+test('parseYaml reads quoted texts and brackets whose lines are not moved in', () => {
+  deepEqual(read('a:\n  b: "one\ntwo"\nc: 3\n'), { a: { b: 'one two' }, c: 3 })
+  deepEqual(read("a:\n  b: 'one\n\n two'\n"), { a: { b: 'one\ntwo' } })
+  deepEqual(read('a:\n- b: "one\n# two\n"\n- c\n'), { a: [{ b: 'one # two ' }, 'c'] })
+  deepEqual(read('a:\n  b: {c: 1,\nd: [2,\n3\n], e: "x\ny"\n}\n  f: 4\n'), {
+    a: { b: { c: 1, d: [2, 3], e: 'x y' }, f: 4 },
+  })
+  for (const text of ['a: "one\n--- two"\n', 'a: "one\n... two"\n', 'a: {b: 1\n---\n}\n']) {
+    ok(refusal(text).message.startsWith('yaml: line '), text)
+  }
+  ok(refusal('a: b\nc\n').message.startsWith('yaml: line '))
+})
+
 test('parseYaml reads plain texts by the rules of YAML 1.1', () => {
   const values: Readonly<Record<string, Json>> = {
     yes: true,

@@ -241,3 +241,36 @@ describe('too many values', () => {
     }
   })
 })
+
+describe('a patch of what Kubernetes always has and we only sometimes', () => {
+  test('may remove managedFields that are not there', async () => {
+    const remove = (path: string): object => ({ op: 'remove', path })
+    const { status } = await send({ type: JSON_PATCH, body: [remove('/metadata/managedFields')] })
+    assert.equal(status, 200)
+    const both = [remove('/metadata/managedFields'), remove('/metadata/managedFields')]
+    assert.equal((await send({ type: JSON_PATCH, body: both })).status, 422)
+    assert.equal((await send({ type: JSON_PATCH, body: [remove('/metadata/labels')] })).status, 422)
+  })
+})
+
+describe('a deprecated time of zero', () => {
+  const zero = { deprecatedFirstTimestamp: '0001-01-01T00:00:00Z' }
+
+  test('counts as set in a new event', async () => {
+    const { status, message } = await send({
+      method: 'POST',
+      type: 'application/json',
+      body: { ...event, ...zero },
+    })
+    assert.equal(status, 422)
+    assert.match(message, /deprecatedFirstTimestamp: Invalid value: "": needs to be unset$/)
+  })
+
+  test('counts as not set in a change', async () => {
+    assert.equal((await send({ body: zero })).status, 200)
+    const later = { ...zero, deprecatedLastTimestamp: '2026-01-01T00:00:00Z' }
+    const { status, message } = await send({ body: later })
+    assert.equal(status, 422)
+    assert.match(message, /is invalid: deprecatedLastTimestamp: .* field is immutable$/)
+  })
+})

@@ -13,7 +13,7 @@ import {
 } from '../codec/json-text.ts'
 import { PROBLEMS_MAX } from '../codec/struct-decoding.ts'
 import { goQuote } from '../lib/go-quote.ts'
-import { type Json, setMember } from '../lib/json.ts'
+import { isObject, type Json, type JsonObject, memberOf, setMember } from '../lib/json.ts'
 import { applyJsonPatch, readJsonPatch } from '../registry/json-patch.ts'
 import { applyMergePatch } from '../registry/merge-patch.ts'
 import { PatchError, patchStatus } from '../registry/patch-error.ts'
@@ -73,7 +73,7 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
 }
 
 interface Patch {
-  readonly apply: (document: Json) => Json
+  readonly apply: (document: JsonObject) => Json
   /** What a client may have meant otherwise: names nobody knows, or given twice. */
   readonly problems: readonly string[]
 }
@@ -127,7 +127,7 @@ function patchOf(
     case 'json': {
       const patch = readJsonPatch(value)
       return {
-        apply: (document) => applyJsonPatch(document, patch),
+        apply: (document) => applyJsonPatch(withManagedFields(document), patch),
         problems: operationProblems(repeated, patch.unknownFields),
       }
     }
@@ -136,6 +136,16 @@ function patchOf(
     case 'strategic':
       return { apply: (document) => applyStrategicMerge(document, value, eventType), problems }
   }
+}
+
+/**
+ * Kubernetes' events always have managedFields, and scripts remove them by JSON patch, which fails
+ * for members that are not there.
+ */
+function withManagedFields(document: JsonObject): Json {
+  const metadata = memberOf(document, 'metadata')
+  if (!isObject(metadata) || memberOf(metadata, 'managedFields') !== undefined) return document
+  return { ...document, metadata: { ...metadata, managedFields: [] } }
 }
 
 function raised(error: unknown): never {

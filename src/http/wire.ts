@@ -82,15 +82,15 @@ export function http1Wire(
     // Piece by piece: Node would take 64 KiB and more before it says that the connection is full,
     // and encrypts all it takes at once.
     write: (chunk, _isLent, onRoom) => {
-      response.write(chunk, onRoom)
+      response.write(asBytes(chunk), onRoom)
       return false
     },
     finish: (last) => {
       if (!hasUnread) {
-        response.end(last)
+        response.end(last === undefined ? undefined : asBytes(last))
         return
       }
-      if (last !== undefined) response.write(last)
+      if (last !== undefined) response.write(asBytes(last))
       linger(request, () => response.end())
     },
     get failure() {
@@ -164,6 +164,14 @@ export function http2Wire(
     // Not close(): before it resets the stream it ends the answer, which then looks complete.
     cut: () => stream.destroy(new Error('the answer was cut')),
   }
+}
+
+/**
+ * Headers leave together with the first piece, in its encoding: behind a string, Node would encode
+ * the bytes of their values as UTF-8 once more.
+ */
+function asBytes(chunk: Chunk): Uint8Array {
+  return typeof chunk === 'string' ? Buffer.from(chunk) : chunk
 }
 
 function lengthOf(headers: RequestHeaders): number {

@@ -55,6 +55,21 @@ async function existing(): Promise<{
   return { registry: registryOf({ update }), changes }
 }
 
+describe('an update or an apply that creates', () => {
+  const missing = { update: async (_: EventKey, change: Change) => change(undefined) }
+
+  test('is refused when its version is none', async () => {
+    const registry = registryOf(missing as unknown as Partial<EventStorage>)
+    const sent = { ...event, metadata: { ...event.metadata, resourceVersion: 'abc' } }
+    const refusal = { code: 400, message: /parsing "abc": invalid syntax$/ }
+    await assert.rejects(registry.update(key, sent, written), refusal)
+    await assert.rejects(
+      registry.apply(key, () => ({ event: sent, managedFields: [] }), written),
+      refusal,
+    )
+  })
+})
+
 describe('a name that is made up', () => {
   const unnamed: Event = { ...event, metadata: { namespace: 'a', generateName: 'pod-' } }
   const taken = (ofKey: EventKey): StorageError =>

@@ -11,6 +11,7 @@ import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storag
 import { unwritten } from '../storage/stored-form.ts'
 import type { Applied } from './apply.ts'
 import { CreationNeeded, checkUid, checkVersion, noSuchUid } from './change-refusals.ts'
+import { readVersion } from './list-position.ts'
 import { type ServedVersions, type Writing, withManagedFields } from './managed-fields.ts'
 import { checkPreconditions, type Preconditions } from './preconditions.ts'
 import {
@@ -265,7 +266,9 @@ export class EventRegistry {
     return { event, isRemoved: isReleased(event) }
   }
 
+  /** Of an update or an apply; what it says about versions must at least be one. */
   #asNew(key: EventKey, sent: Event): Event {
+    readVersion(sent.metadata.resourceVersion ?? '')
     const event = newEvent(sent, { ...this.#birth(key.namespace), name: key.name })
     this.#check(event, this.#group.createProblems(event))
     return event

@@ -3,6 +3,7 @@
  * what becomes of an event that is to be deleted while somebody still holds on to it.
  */
 import type { Event, ObjectMeta } from '../api/event.ts'
+import { ZERO_TIME } from '../api/time.ts'
 
 /** Finalizers of the garbage collector, which has no business with events. */
 const COLLECTORS_FINALIZERS: ReadonlySet<string> = new Set(['orphan', 'foregroundDeletion'])
@@ -43,7 +44,7 @@ export function changedEvent(sent: Event, old: Event): Event {
   const { selfLink: _selfLink, resourceVersion: _resourceVersion, ...metadata } = sent.metadata
   const isDeleting = old.metadata.deletionTimestamp !== undefined
   return {
-    ...sent,
+    ...withoutZeroTimes(sent),
     metadata: withoutUndefined({
       ...metadata,
       uid: metadata.uid ?? old.metadata.uid,
@@ -57,6 +58,17 @@ export function changedEvent(sent: Event, old: Event): Event {
         : {}),
       managedFields: old.metadata.managedFields,
     }),
+  }
+}
+
+/** A new event may not have these times, not even as zero; in an old one zero means not set. */
+function withoutZeroTimes(event: Event): Event {
+  const { deprecatedFirstTimestamp: first, deprecatedLastTimestamp: last, ...others } = event
+  if (first !== ZERO_TIME && last !== ZERO_TIME) return event
+  return {
+    ...others,
+    ...(first === undefined || first === ZERO_TIME ? {} : { deprecatedFirstTimestamp: first }),
+    ...(last === undefined || last === ZERO_TIME ? {} : { deprecatedLastTimestamp: last }),
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inCallerNames } from './caller-fields.ts'
+import { inCallerNames, withAllowedTypes } from './caller-fields.ts'
 
 const invalid = (message: string, ...fields: string[]): { [name: string]: string | object } => ({
   kind: 'Status',
@@ -42,4 +42,19 @@ test('names below another field, other fields and other refusals stay as they ar
   ]) {
     assert.deepEqual(inCallerNames(status as never), status)
   }
+})
+
+test('an invalid type is refused with the types that are allowed', () => {
+  assert.deepEqual(
+    withAllowedTypes(
+      invalid(
+        '[type: Invalid value: "": has invalid value: Info, eventTime: Required value]',
+      ) as never,
+    ),
+    invalid(
+      '[type: Invalid value: "": has invalid value: Info (must be Normal or Warning), eventTime: Required value]',
+    ),
+  )
+  const other = invalid('eventTime: Required value')
+  assert.deepEqual(withAllowedTypes(other as never), other)
 })

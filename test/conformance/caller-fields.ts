@@ -35,6 +35,15 @@ export function inCallerNames(answer: Json): Json {
   }
 }
 
+/** An invalid type is refused in the recorded words, and ours say in addition which ones there are. */
+export function withAllowedTypes(answer: Json): Json {
+  if (!isObject(answer) || answer['kind'] !== 'Status') return answer
+  const text = JSON.stringify(answer)
+  return JSON.parse(
+    text.replaceAll(/has invalid value: [^,"\\\]]*/g, '$& (must be Normal or Warning)'),
+  )
+}
+
 function renameCauses(details: JsonObject): JsonObject {
   const causes = memberOf(details, 'causes')
   if (!Array.isArray(causes)) return details

@@ -1,7 +1,7 @@
 import { parse as parseYaml } from 'yaml'
 import { isObject, type Json, memberOf } from '../../src/lib/json.ts'
 import { protobufTree } from '../support/protobuf-tree.ts'
-import { inCallerNames } from './caller-fields.ts'
+import { inCallerNames, withAllowedTypes } from './caller-fields.ts'
 import type { Answer } from './client.ts'
 import { normalText, normalTree, type Place } from './normal-form.ts'
 import {
@@ -120,7 +120,7 @@ function wrongTree(
   wanted: Json,
 ): readonly string[] {
   if (got === undefined) return ['not the document it says it is']
-  const renamed = step.path.startsWith('/apis/') ? inCallerNames(wanted) : wanted
+  const renamed = step.path.startsWith('/apis/') ? inCallerNames(withAllowedTypes(wanted)) : wanted
   return treeDifferences(normalTree(got, place), renamed)
 }
 

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { test } from 'node:test'
 import { isDeepStrictEqual } from 'node:util'
 import type { Json } from '../../src/lib/json.ts'
-import { inCallerNames } from './caller-fields.ts'
+import { inCallerNames, withAllowedTypes } from './caller-fields.ts'
 import { loadRecording, type Step, SUITES } from './recording.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -43,11 +43,14 @@ for (const suite of SUITES) {
 
 function differencesOf(step: Step): readonly string[] {
   const { json, frames = [] } = step.answer
-  const isRenamed = (tree: Json): boolean => !isDeepStrictEqual(inCallerNames(tree), tree)
-  const counts = step.match === undefined && step.path.startsWith('/apis/')
+  const trees =
+    step.match === undefined && step.path.startsWith('/apis/') ? [json ?? {}, ...frames] : []
+  const isChangedBy = (reword: (tree: Json) => Json): boolean =>
+    trees.some((tree) => !isDeepStrictEqual(reword(tree), tree))
   return [
     ...(step.ours === undefined ? [] : [step.ours.difference]),
-    ...(counts && [json ?? {}, ...frames].some(isRenamed) ? ['caller-field-names'] : []),
+    ...(isChangedBy(inCallerNames) ? ['caller-field-names'] : []),
+    ...(isChangedBy(withAllowedTypes) ? ['allowed-types-are-named'] : []),
   ]
 }
 

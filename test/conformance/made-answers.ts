@@ -1,6 +1,6 @@
 /** Answers made by hand from what is expected: for tests of the comparison, which need no server. */
 import { isObject, type Json, type JsonObject } from '../../src/lib/json.ts'
-import { inCallerNames } from './caller-fields.ts'
+import { inCallerNames, withAllowedTypes } from './caller-fields.ts'
 import type { Answer } from './client.ts'
 import type { Place } from './normal-form.ts'
 import { type Promised, type Step, USUAL_HEADERS } from './recording.ts'
@@ -39,7 +39,8 @@ export function withBody(answer: Answer, body: string): Answer {
 }
 
 function rightBody(step: Step, expected: Promised): string | Buffer {
-  const named = (tree: Json): Json => (step.path.startsWith('/apis/') ? inCallerNames(tree) : tree)
+  const named = (tree: Json): Json =>
+    step.path.startsWith('/apis/') ? inCallerNames(withAllowedTypes(tree)) : tree
   if (expected.base64 !== undefined) return Buffer.from(expected.base64, 'base64')
   if (expected.frames !== undefined) {
     return chosen(expected.frames.map((frame) => `${JSON.stringify(named(frame))}\n`).join(''))

@@ -102,6 +102,20 @@ describe('collection delete', () => {
     assert.deepEqual(await names('chosen'), ['e-000003', 'other'])
   })
 
+  test('empty preconditions and an empty policy delete nothing', async () => {
+    await api.fill('unfilled', 3)
+    const cases: readonly (readonly [number, object])[] = [
+      [409, { preconditions: { uid: '' } }],
+      [409, { preconditions: { resourceVersion: '' } }],
+      [422, { propagationPolicy: '' }],
+    ]
+    for (const [status, body] of cases) {
+      const refused = await api.call({ method: 'DELETE', at: 'unfilled', body })
+      assert.equal(refused.status, status, JSON.stringify(body))
+    }
+    assert.equal((await names('unfilled')).length, 3)
+  })
+
   test('finalizers keep their events, marked; the rest go', async () => {
     await api.fill('held', 5)
     const event = makeEvent('held', 'kept')

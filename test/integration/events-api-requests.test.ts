@@ -67,6 +67,10 @@ describe('requests over a connection', () => {
       assert.equal(answer.status, 201)
       const bytes = Buffer.from(answer.headers['warning'] ?? '', 'latin1')
       assert.match(bytes.toString(), /^299 - "unknown field .*größe.*📣/)
+      // A refusal comes as text, and Node writes headers in the encoding of the body they go with.
+      const refused = await ask({ method: 'POST', path: pathOf('a'), body })
+      assert.equal(refused.status, 409)
+      assert.equal(refused.headers['warning'], answer.headers['warning'])
       const many = Object.fromEntries(
         Array.from({ length: 500 }, (_, index) => [`${index}${'ß'.repeat(300)}`, 1]),
       )

@@ -234,6 +234,9 @@ describe('writes', () => {
       const wrong = [
         { resourceVersion: first.metadata.resourceVersion },
         { uid: '00000000-0000-0000-0000-000000000000' },
+        // From a client that passes on an object it never filled.
+        { uid: '' },
+        { resourceVersion: '' },
       ]
       for (const preconditions of wrong) {
         const body = { kind: 'DeleteOptions', apiVersion: 'v1', preconditions }
