@@ -9,7 +9,9 @@ import { RetentionPolicy } from './retention/policy.ts'
 import { Retention } from './retention/retention.ts'
 import { Datastore } from './storage/datastore.ts'
 import { EtcdStorage } from './storage/etcd-storage.ts'
+import type { ValueFault } from './storage/event-decoding.ts'
 import { StorageMetrics } from './storage/metrics.ts'
+import { PrefixCheck } from './storage/prefix-check.ts'
 import type { WatchedStorage } from './storage/storage.ts'
 
 /** Time for a goodbye to an etcd that may be gone: a lease handed back, the last writes. */
@@ -62,6 +64,8 @@ export class Engine {
     const client = await this.#datastore.open()
     const { etcdPrefix: prefix, groupCommit, eventTtlMs, etcdCompactionIntervalMs } = this.#options
     const log = this.#log.child({ logger: 'storage' })
+    const check = new PrefixCheck({ client, prefix })
+    const tellOfCorrupt = corruptValueLog(log)
     const written = new EtcdStorage({
       client,
       prefix,
@@ -69,7 +73,11 @@ export class Engine {
       presence: this.#datastore.presence,
       space: this.#datastore.space,
       recall: (key) => cached.recall(key),
-      onCorrupt: foreignValueLog(log),
+      check,
+      onCorrupt: (etcdKey, fault) => {
+        if (fault === 'foreign') check.onForeign(etcdKey)
+        tellOfCorrupt(etcdKey, fault)
+      },
       onCommit: this.#metrics.onCommit,
     })
     const cached = new CachedStorage({
@@ -89,10 +97,12 @@ export class Engine {
     })
     if (eventTtlMs === 'never') log.warn('Events are never removed: etcd will fill up')
     const { signal } = this.#end
+    const checked = check.run(cached.synced, signal)
     const running = Promise.all([
       cached.run(signal),
-      // What is due is learned from memory, so memory comes first.
-      cached.synced.then(() => retention.run(signal)),
+      // What is due is learned from memory, so memory comes first; and nothing is written, not even
+      // a vote, into an etcd that holds what is not ours.
+      checked.then(() => retention.run(signal)),
       cached.synced.then(() => this.#datastore.inspect()),
     ])
     running.catch(onFatal)
@@ -151,11 +161,12 @@ export class Engine {
  * Tells of the first values that are not events, then of each tenfold: a whole foreign store under
  * our prefix is one mistake, not a line for each of its keys.
  */
-function foreignValueLog(log: Log): (etcdKey: Buffer) => void {
+function corruptValueLog(log: Log): (etcdKey: Buffer, fault: ValueFault) => void {
   let count = 0
-  return (etcdKey) => {
+  return (etcdKey, fault) => {
     count += 1
     const isNews = count <= 5 || /^10*$/.test(String(count))
-    if (isNews) log.error('A stored value is not an event', { etcdKey: etcdKey.toString(), count })
+    if (!isNews) return
+    log.error('A stored value is not an event', { etcdKey: etcdKey.toString(), fault, count })
   }
 }

@@ -8,12 +8,15 @@ import { type DevOptions, devCommand, serverCommand } from './options/commands.t
 import type { Options } from './options/options.ts'
 import { type ParseResult, parseFlags } from './options/parse.ts'
 import { Server } from './server.ts'
+import { ForeignValueError } from './storage/prefix-check.ts'
 
 /** What the process ends with; docs/operations.md explains each. */
 const EXIT_OK = 0
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 const EXIT_BUG = 70
+/** What is in etcd is somebody else's: starting again does not help. */
+const EXIT_FOREIGN_ETCD = 78
 
 const NODE_MAJOR_MIN = 24
 /** Supervisors signal a process and then its group: both together are one wish, not two. */
@@ -148,7 +151,7 @@ function optionsOrEnd<O>(parsed: ParseResult<O>, name: string): O {
 
 function endWithError(log: Log, err: unknown): never {
   log.error('Cannot go on', { err })
-  end(EXIT_FAILURE)
+  end(err instanceof ForeignValueError ? EXIT_FOREIGN_ETCD : EXIT_FAILURE)
 }
 
 function end(code: number, message = ''): never {

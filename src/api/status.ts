@@ -230,8 +230,10 @@ export function tooManyRequests(
 }
 
 /** A bug: what happened goes to the log, and the client learns where to point us. */
-export function internalError(cause: unknown): StatusError {
+/** `reason`: what clients may know of it. */
+export function internalError(cause: unknown, reason?: string): StatusError {
   const message =
+    reason ??
     "the server met a condition it did not expect; its log tells more under this answer's Audit-Id"
   return new StatusError('InternalError', `Internal error occurred: ${message}`, {
     details: { causes: [{ message }] },

@@ -199,8 +199,8 @@ export const serverFlags: FlagTable<Options> = {
     name: 'etcd-prefix',
     topic: 'Storage',
     kind: text('path', etcdPrefixMistake),
-    default: '/registry',
-    help: 'Start of every key in etcd. Starts with a slash and does not end with one.',
+    default: '/tidings',
+    help: "Start of every key in etcd, and of no other program's: values under it that tidings did not write end the start. Starts with a slash and does not end with one.",
   },
   etcdHealthcheckTimeoutMs: {
     name: 'etcd-healthcheck-timeout',

@@ -70,7 +70,7 @@ const defaults: Options = {
   etcdCaFile: undefined,
   etcdCertFile: undefined,
   etcdKeyFile: undefined,
-  etcdPrefix: '/registry',
+  etcdPrefix: '/tidings',
   etcdHealthcheckTimeoutMs: 2000,
   groupCommit: true,
   etcdCompactionIntervalMs: 300_000,
@@ -260,7 +260,7 @@ const refused: readonly (readonly [readonly string[], ...string[]])[] = [
     '--etcd-prefix: "registry" does not start with a slash: write "/registry"',
   ],
   [['--etcd-prefix=/a/'], '--etcd-prefix: "/a/" ends with a slash: write "/a"'],
-  [['--etcd-prefix=/'], '--etcd-prefix: "/" ends with a slash: write a name, such as /registry'],
+  [['--etcd-prefix=/'], '--etcd-prefix: "/" ends with a slash: write a name, such as /tidings'],
   [
     ['--events-group=events'],
     '--events-group: "events" is not a group name: write lower-case letters, digits and hyphens in two parts or more with dots between them, such as events.k8s.io',

@@ -42,10 +42,10 @@ export function etcdPrefixMistake(value: string): string | undefined {
   }
   if (value.endsWith('/')) {
     const bare = value.replace(/\/+$/, '')
-    return `${quote(value)} ends with a slash: write ${bare === '' ? 'a name, such as /registry' : quote(bare)}`
+    return `${quote(value)} ends with a slash: write ${bare === '' ? 'a name, such as /tidings' : quote(bare)}`
   }
   if (/\/\/|[^\x21-\x7e]/.test(value)) {
-    return `${quote(value)} holds a blank, a doubled slash or an unprintable character: write one such as /registry`
+    return `${quote(value)} holds a blank, a doubled slash or an unprintable character: write one such as /tidings`
   }
   return undefined
 }

@@ -291,7 +291,11 @@ export class EventRegistry {
       if (error.kind !== 'exists') {
         throw statusOfStorageError(error, this.names, { isRead: options.isDryRun })
       }
-      throw alreadyExists(this.names, key.name, isBeingDeleted(error.current))
+      const { current, reason } = error
+      throw alreadyExists(this.names, key.name, {
+        isBeingDeleted: isBeingDeleted(current),
+        reason,
+      })
     }
   }
 

@@ -109,7 +109,7 @@ describe('statusOfStorageError', () => {
 
 describe('refusals that do not come from the store', () => {
   test('an event that is on its way out still has its name', () => {
-    const { message } = alreadyExists(names, 'n', true)
+    const { message } = alreadyExists(names, 'n', { isBeingDeleted: true })
     assert.equal(message, 'object is being deleted: events.events.k8s.io "n" already exists')
   })
 

@@ -27,15 +27,16 @@ export function notFound(names: ResourceNames, name: string): StatusError {
   })
 }
 
+/** `reason`: what there is in place of an event that could be shown. */
 export function alreadyExists(
   names: ResourceNames,
   name: string,
-  isBeingDeleted: boolean,
+  { isBeingDeleted, reason }: { isBeingDeleted?: boolean; reason?: string | undefined } = {},
 ): StatusError {
-  const prefix = isBeingDeleted ? 'object is being deleted: ' : ''
-  return new StatusError('AlreadyExists', `${prefix}${names.qualified} "${name}" already exists`, {
-    details: detailsOf(names, name),
-  })
+  const prefix = isBeingDeleted === true ? 'object is being deleted: ' : ''
+  const why = reason === undefined ? '' : `: ${reason}`
+  const message = `${prefix}${names.qualified} "${name}" already exists${why}`
+  return new StatusError('AlreadyExists', message, { details: detailsOf(names, name) })
 }
 
 /** No free name was found among those that were made up. */
@@ -105,7 +106,7 @@ export function statusOfStorageError(
     case 'missing':
       return notFound(names, name)
     case 'exists':
-      return alreadyExists(names, name, false)
+      return alreadyExists(names, name, { reason: error.reason })
     case 'conflict':
       return new StatusError('Conflict', `${conflict(names, name, KEPT_CHANGING).message}`, {
         details: { ...detailsOf(names, name), retryAfterSeconds: 1 },
@@ -128,7 +129,7 @@ export function statusOfStorageError(
     case 'too-large':
       return entityTooLarge('the event does not fit into the datastore', error)
     case 'corrupt':
-      return internalError(error)
+      return internalError(error, error.reason)
   }
 }
 

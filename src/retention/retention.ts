@@ -2,6 +2,7 @@ import type { EtcdClient } from '../etcd/client.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { formatDuration } from '../lib/duration.ts'
 import type { Log } from '../lib/log.ts'
+import { controlKey } from '../storage/keys.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { Compactor } from './compactor.ts'
 import { dueTime, StorageFeed } from './due-feed.ts'
@@ -22,7 +23,7 @@ export interface RetentionOptions {
   readonly storage: EventStorage
   /** What memory believes to be there, where there is a memory: saves some reads. */
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
-  /** As for events: keys are `<prefix>/tidings/…`. */
+  /** As for events; see `controlKey`. */
   readonly prefix: string
   /** A name that tells this replica from the others to whoever looks into etcd. */
   readonly replica: string
@@ -68,7 +69,7 @@ export class Retention {
     this.#options = options
     this.#clock = options.clock ?? monotonicClock
     const clock = this.#clock
-    const leaderKey = `${prefix}/tidings/sweeper`
+    const leaderKey = controlKey(prefix, 'sweeper')
     this.#timeline = new Timeline({
       clock,
       wallTime: options.wallTime ?? Date.now,
@@ -94,7 +95,7 @@ export class Retention {
     })
     this.#compactor = new Compactor({
       client,
-      key: `${prefix}/tidings/compaction`,
+      key: controlKey(prefix, 'compaction'),
       leaderKey,
       replica,
       intervalMs: options.compactionIntervalMs,

@@ -4,7 +4,7 @@ import type { EventKey, StoredEvent } from './storage.ts'
 /** What went wrong, in the words callers decide by. */
 export type StorageErrorKind =
   | 'missing'
-  /** The key is taken; see `current`. */
+  /** The key is taken; see `current`, or `reason` when what is there is not an event. */
   | 'exists'
   /** Others kept changing the event for as long as we tried. Nothing was written. */
   | 'conflict'

@@ -1,10 +1,11 @@
 import type { EtcdClient, KeyValue, RangeRequest, RangeResult } from '../etcd/client.ts'
-import { missing, StorageError, type StorageErrorKind } from './errors.ts'
+import { missing, StorageError, type StorageErrorDetails, type StorageErrorKind } from './errors.ts'
 import { storageErrorOfRead } from './etcd-errors.ts'
 import { EtcdWatch, type EtcdWatchOptions, toFollowItem, toWatchItem } from './etcd-watch.ts'
-import { decodeEvent, found } from './event-decoding.ts'
+import { decodeEvent, faultOf, found, unreadable, type ValueFault } from './event-decoding.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { EventKeys, isPart, type KeyRange } from './keys.ts'
+import type { PrefixCheck } from './prefix-check.ts'
 import type { Presence } from './presence.ts'
 import {
   firstRevisionAfter,
@@ -51,8 +52,10 @@ export interface EtcdStorageOptions {
   readonly presence?: Presence | undefined
   /** Whether etcd takes puts. Without one each is sent, to be answered that it does not. */
   readonly space?: Space | undefined
+  /** Whether anything may be written; without one, anything may. */
+  readonly check?: Pick<PrefixCheck, 'refusal'> | undefined
   /** Told of keys that lists and watches leave out: what is there is not an event of ours. */
-  readonly onCorrupt: (etcdKey: Buffer) => void
+  readonly onCorrupt: (etcdKey: Buffer, fault: ValueFault) => void
   readonly now?: GroupCommitOptions['now']
   readonly onCommit?: GroupCommitOptions['onCommit']
 }
@@ -65,7 +68,7 @@ export class EtcdStorage implements EventStorage {
   readonly #rewriter: Rewriter
 
   constructor(options: EtcdStorageOptions) {
-    const { client, now, onCommit, presence, space } = options
+    const { client, now, onCommit, presence, space, check } = options
     this.#options = options
     this.#keys = new EventKeys(options.prefix)
     this.#writes = new GroupCommit({
@@ -75,6 +78,7 @@ export class EtcdStorage implements EventStorage {
       onCommit,
       presence,
       space,
+      check,
     })
     this.#rewriter = new Rewriter({
       keys: this.#keys,
@@ -141,7 +145,7 @@ export class EtcdStorage implements EventStorage {
       kind: 'exists',
       message: `there is an event ${key.namespace}/${key.name} already`,
       key,
-      current: outcome.current && decodeEvent(outcome.current, this.#keys),
+      ...this.#inTheWay(key, outcome.current),
     })
   }
 
@@ -185,6 +189,17 @@ export class EtcdStorage implements EventStorage {
     return versionOfState(revision)
   }
 
+  /** The event that has the key, or the reason that there is none although it is taken. */
+  #inTheWay(
+    key: EventKey,
+    kv: KeyValue | undefined,
+  ): Pick<StorageErrorDetails, 'current' | 'reason'> {
+    if (kv === undefined) return {}
+    const current = decodeEvent(kv, this.#keys)
+    if (current !== undefined) return { current }
+    return { reason: unreadable(key, faultOf(kv.value)).reason }
+  }
+
   /** The keys to look through: one alone when the name is known. */
   #rangeOf(scope: EventScope, options: ListOptions): KeyRange {
     const range = this.#keys.range(scope, options.after)
@@ -203,7 +218,7 @@ export class EtcdStorage implements EventStorage {
       if (items.length === limit) break
       taken++
       const stored = decodeEvent(kv, this.#keys)
-      if (stored === undefined) this.#options.onCorrupt(kv.key)
+      if (stored === undefined) this.#options.onCorrupt(kv.key, faultOf(kv.value))
       else if (selector === undefined || selector.matches(stored)) items.push(stored)
     }
     return taken

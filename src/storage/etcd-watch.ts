@@ -9,7 +9,7 @@ import type { WatchBatch as EtcdBatch, Watch, WatchEvent } from '../etcd/client.
 import { EtcdError } from '../etcd/errors.ts'
 import { StorageError } from './errors.ts'
 import { storageErrorOfRead } from './etcd-errors.ts'
-import { decodeEvent, storedAs } from './event-decoding.ts'
+import { decodeEvent, faultOf, storedAs, type ValueFault } from './event-decoding.ts'
 import type { EventKeys } from './keys.ts'
 import { ChangeNumbering, isAfter, type Version, versionOfState } from './resource-version.ts'
 import type {
@@ -39,7 +39,7 @@ export interface EtcdWatchOptions<Item> {
   readonly from: Version
   readonly toItem: (change: NumberedChange, keys: EventKeys) => Item | undefined
   /** Told of keys that are left out because what is there is not an event as we store them. */
-  readonly onCorrupt: (etcdKey: Buffer) => void
+  readonly onCorrupt: (etcdKey: Buffer, fault: ValueFault) => void
 }
 
 export class EtcdWatch<Item> implements EventWatch<Item> {
@@ -88,7 +88,7 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
     const version =
       value === undefined ? undefined : this.#numbering.put(kv.modRevision, value.index)
     if (key !== undefined && version !== undefined) return { key, version, value, event }
-    onCorrupt(kv.key)
+    onCorrupt(kv.key, faultOf(kv.value))
     if (key === undefined) return undefined
     // Whoever knew an event by this key must hear that it is there no more.
     return { key, version: this.#goneAt(kv.modRevision), value: undefined, event }

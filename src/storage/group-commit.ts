@@ -24,6 +24,7 @@ import {
 } from './batch-txn.ts'
 import { StorageError } from './errors.ts'
 import { storageErrorOfWrite } from './etcd-errors.ts'
+import type { PrefixCheck } from './prefix-check.ts'
 import type { Presence } from './presence.ts'
 import type { Space } from './space.ts'
 
@@ -57,6 +58,8 @@ export interface GroupCommitOptions {
   readonly presence?: Pick<Presence, 'ending' | 'refusal' | 'onAway'> | undefined
   /** Told when etcd is full; puts that have not been sent are then refused, deletes go on. */
   readonly space?: Pick<Space, 'refusal' | 'onFull'> | undefined
+  /** Refuses everything until what is in etcd has been checked. */
+  readonly check?: Pick<PrefixCheck, 'refusal'> | undefined
   /** Told of each transaction that was answered, for metrics. */
   readonly onCommit?: ((operations: number) => void) | undefined
 }
@@ -147,7 +150,7 @@ export class GroupCommit {
         retryAfterMs,
       })
     }
-    const outage = this.#options.presence?.refusal()
+    const outage = this.#options.presence?.refusal() ?? this.#options.check?.refusal()
     if (outage !== undefined) return outage
     const fullness = this.#noRoomFor(operation)
     if (fullness !== undefined) return fullness

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { EventKeys } from './keys.ts'
+import { controlKey, controlRange, EventKeys, outsideRanges } from './keys.ts'
 
-const keys = new EventKeys('/registry')
+const keys = new EventKeys('/tidings')
 const a = { namespace: 'ns', name: 'a' }
 const text = ({ key, rangeEnd }: { key: Buffer; rangeEnd: Buffer }) => [
   key.toString(),
@@ -11,8 +11,8 @@ const text = ({ key, rangeEnd }: { key: Buffer; rangeEnd: Buffer }) => [
 
 describe('keys', () => {
   test('<prefix>/events/<namespace>/<name>, and back', () => {
-    assert.equal(keys.format(a), '/registry/events/ns/a')
-    assert.deepEqual(keys.parse(Buffer.from('/registry/events/ns/a')), a)
+    assert.equal(keys.format(a), '/tidings/events/ns/a')
+    assert.deepEqual(keys.parse(Buffer.from('/tidings/events/ns/a')), a)
     assert.deepEqual(new EventKeys('').parse(Buffer.from('/events/ns/ä')), {
       namespace: 'ns',
       name: 'ä',
@@ -29,27 +29,47 @@ describe('keys', () => {
 
   test('keys of another form are not ours', () => {
     for (const other of ['x', '/x', 'x/', 'x/y/z', '']) {
-      assert.equal(keys.parse(Buffer.from(`/registry/events/${other}`)), undefined, other)
+      assert.equal(keys.parse(Buffer.from(`/tidings/events/${other}`)), undefined, other)
     }
   })
 
   test('range: all events, one namespace, and what is left after a key', () => {
     assert.deepEqual(text(keys.range({ namespace: undefined })), [
-      '/registry/events/',
-      '/registry/events0',
+      '/tidings/events/',
+      '/tidings/events0',
     ])
     assert.deepEqual(text(keys.range({ namespace: 'ns' })), [
-      '/registry/events/ns/',
-      '/registry/events/ns0',
+      '/tidings/events/ns/',
+      '/tidings/events/ns0',
     ])
     assert.deepEqual(text(keys.range({ namespace: 'ns' }, a)), [
-      '/registry/events/ns/a\0',
-      '/registry/events/ns0',
+      '/tidings/events/ns/a\0',
+      '/tidings/events/ns0',
     ])
   })
 
   test('range: a key before the scope leaves all of it', () => {
     const [first] = text(keys.range({ namespace: 'ns' }, { namespace: 'a', name: 'z' }))
-    assert.equal(first, '/registry/events/ns/')
+    assert.equal(first, '/tidings/events/ns/')
+  })
+
+  test('control keys have a folder of their own, and all other keys are outside', () => {
+    assert.equal(controlKey('/tidings', 'sweeper'), '/tidings/control/sweeper')
+    const inside = ['/tidings/events/ns/a', '/tidings/control/sweeper']
+    const outside = [
+      '/tidings/',
+      '/tidings/a',
+      '/tidings/control',
+      '/tidings/dogs/a',
+      '/tidings/zoo',
+    ]
+    const beyond = ['/tidings', '/tidings0', '/tiding', '/registry/events/ns/a']
+    const isIn = (key: string) => (range: { key: Buffer; rangeEnd: Buffer }) =>
+      Buffer.compare(range.key, Buffer.from(key)) <= 0 &&
+      Buffer.compare(Buffer.from(key), range.rangeEnd) < 0
+    const ranges = outsideRanges('/tidings')
+    for (const key of [...inside, ...beyond]) assert.ok(!ranges.some(isIn(key)), key)
+    for (const key of outside) assert.ok(ranges.some(isIn(key)), key)
+    assert.ok(isIn('/tidings/control/sweeper')(controlRange('/tidings')))
   })
 })

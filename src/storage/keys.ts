@@ -7,13 +7,46 @@ export interface KeyRange {
   readonly rangeEnd: Buffer
 }
 
+/**
+ * What is under the prefix, and nothing else is: `events/` with the events, `control/` with what
+ * replicas tell each other. This file alone knows the layout.
+ */
+const eventsFolder = 'events'
+const controlFolder = 'control'
+
+/** Keys of replicas for each other, such as the one that the sweeper holds. */
+export type ControlKey = 'sweeper' | 'compaction'
+
+export function controlKey(prefix: string, name: ControlKey): string {
+  return `${prefix}/${controlFolder}/${name}`
+}
+
+/** The keys of replicas for each other. */
+export function controlRange(prefix: string): KeyRange {
+  return folderRange(prefix, controlFolder)
+}
+
+/** Everything under the prefix that is in neither folder: this server never writes there. */
+export function outsideRanges(prefix: string): readonly KeyRange[] {
+  const folders = [controlFolder, eventsFolder].map((folder) => folderRange(prefix, folder))
+  const root = Buffer.from(`${prefix}/`)
+  const starts = [root, ...folders.map(({ rangeEnd }) => rangeEnd)]
+  const ends = [...folders.map(({ key }) => key), prefixEnd(root)]
+  return starts.map((key, index) => ({ key, rangeEnd: ends[index] ?? key }))
+}
+
+function folderRange(prefix: string, folder: string): KeyRange {
+  const key = Buffer.from(`${prefix}/${folder}/`)
+  return { key, rangeEnd: prefixEnd(key) }
+}
+
 /** Where events are in etcd: `<prefix>/events/<namespace>/<name>`. */
 export class EventKeys {
   readonly #root: string
   readonly #rootLength: number
 
   constructor(prefix: string) {
-    this.#root = `${prefix}/events/`
+    this.#root = `${prefix}/${eventsFolder}/`
     this.#rootLength = Buffer.byteLength(this.#root)
   }
 

@@ -63,17 +63,37 @@ export interface OpenedValue {
  * what is served later is served as it is.
  */
 export function openValue(value: Buffer): OpenedValue | undefined {
+  const header = readHeader(value)
+  if (header === undefined) return undefined
+  const body = value.subarray(header.end)
+  const versionOffset = findVersionOffset(body)
+  if (versionOffset === undefined) return undefined
+  const fields = readFields(body)
+  if (fields === undefined) return undefined
+  const { writtenAtMs, index } = header
+  return { writtenAtMs, index, body, versionOffset, fields }
+}
+
+/** Whether this server wrote the value: nothing else begins with such a header. */
+export function isOwnValue(value: Buffer): boolean {
+  return readHeader(value) !== undefined
+}
+
+interface Header {
+  readonly writtenAtMs: number
+  readonly index: number
+  /** Where the body begins. */
+  readonly end: number
+}
+
+function readHeader(value: Buffer): Header | undefined {
   if (!hasAt(value, 0, beforeTime)) return undefined
   const time = readDigits(value, beforeTime.length)
   if (time === undefined || !hasAt(value, time.end, beforeIndex)) return undefined
   const index = readDigits(value, time.end + beforeIndex.length)
   if (index === undefined || !hasAt(value, index.end, afterIndex)) return undefined
-  const body = value.subarray(index.end + afterIndex.length)
-  const versionOffset = findVersionOffset(body)
-  if (versionOffset === undefined) return undefined
-  const fields = readFields(body)
-  if (fields === undefined) return undefined
-  return { writtenAtMs: time.number, index: index.number, body, versionOffset, fields }
+  const end = index.end + afterIndex.length
+  return { writtenAtMs: time.number, index: index.number, end }
 }
 
 /** The event whole: as clients get it, with its version. */

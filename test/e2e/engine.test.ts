@@ -25,7 +25,7 @@ describe('the engine of a running server', () => {
     ])
     await server.until('/readyz', ({ status }) => status === 200, 10_000)
     const client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 5000 })
-    const storage = new EtcdStorage({ client, prefix: '/registry', onCorrupt: () => {} })
+    const storage = new EtcdStorage({ client, prefix: '/tidings', onCorrupt: () => {} })
     const create = (name: string): Promise<unknown> =>
       storage.create(
         { namespace: 'default', name },
@@ -58,8 +58,8 @@ describe('the engine of a running server', () => {
       )
       assert.ok(((await metric(server, 'tidings_swept_events_total')) ?? 0) >= 50)
       const { count } = await client.range({
-        key: Buffer.from('/registry/events/'),
-        rangeEnd: Buffer.from('/registry/events0'),
+        key: Buffer.from('/tidings/events/'),
+        rangeEnd: Buffer.from('/tidings/events0'),
         countOnly: true,
       })
       assert.equal(count, 0)

@@ -6,6 +6,7 @@ import { silentLog } from '../../src/lib/log.ts'
 import { RetentionPolicy } from '../../src/retention/policy.ts'
 import { Retention, type RetentionStatus } from '../../src/retention/retention.ts'
 import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
+import { controlKey } from '../../src/storage/keys.ts'
 import { eventually } from '../support/eventually.ts'
 import { fillUp, makeRoom, startSmallEtcd } from '../support/full-etcd.ts'
 import { eventBody, eventKey } from '../support/stored-events.ts'
@@ -94,7 +95,7 @@ test('retention: an etcd that is full is swept and compacted, elected or not', a
   await makeRoom(etcd, first.client)
   await first.create(names('late'))
   await fillUp(first.client)
-  const key = Buffer.from(`${prefix}/tidings/sweeper`)
+  const key = Buffer.from(controlKey(prefix, 'sweeper'))
   await first.client.txn({ success: [{ type: 'delete', key }] })
   await eventually('all go on without an election', () => standIns() === 3, 10_000)
   const [swept, byAll] = [all.map(({ status }) => status.sweptCount), compactions()]

@@ -7,6 +7,7 @@ import { RetentionPolicy } from '../../src/retention/policy.ts'
 import { Retention } from '../../src/retention/retention.ts'
 import { StorageError } from '../../src/storage/errors.ts'
 import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
+import { controlKey } from '../../src/storage/keys.ts'
 import { revisionOf, type Version } from '../../src/storage/resource-version.ts'
 import { startEtcd } from '../support/etcd.ts'
 import { eventually } from '../support/eventually.ts'
@@ -66,7 +67,7 @@ describe('retention', { concurrency: true }, () => {
     /** Revisions of the announcements, one for each compaction. */
     const announced: number[] = []
     const announcing = (async () => {
-      const watched = Buffer.from(`${prefix}/tidings/compaction`)
+      const watched = Buffer.from(controlKey(prefix, 'compaction'))
       const watch = client.watch({ key: watched, startRevision: 1, signal: ending.signal })
       for await (const { events } of watch) announced.push(...events.map(() => performance.now()))
     })()
@@ -172,7 +173,7 @@ describe('retention', { concurrency: true }, () => {
     const clients = [0, 1].map(() => new EtcdClient({ ...etcd, defaultTimeoutMs: 3_000 }))
     const storages = clients.map((client) => makeStorage(client))
     // Left by somebody's hand, without a lease: no obstacle.
-    const leaderKey = Buffer.from(`${prefix}/tidings/sweeper`)
+    const leaderKey = Buffer.from(controlKey(prefix, 'sweeper'))
     await clients[0]?.txn({ success: [{ type: 'put', key: leaderKey, value: Buffer.from('x') }] })
     const ending = new AbortController()
     const retentions = clients.map((client, at) => {

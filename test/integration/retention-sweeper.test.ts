@@ -4,6 +4,7 @@ import { EtcdClient } from '../../src/etcd/client.ts'
 import { pause } from '../../src/lib/abort.ts'
 import { StorageError } from '../../src/storage/errors.ts'
 import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
+import { controlKey } from '../../src/storage/keys.ts'
 import type { EventKey } from '../../src/storage/storage.ts'
 import { startEtcd } from '../support/etcd.ts'
 import { eventually } from '../support/eventually.ts'
@@ -185,7 +186,7 @@ test('retention: the sweeping replica killed and paused again and again', async 
     assertApart(beliefs)
     assert.ok(longestGapMs(beliefs) < takeoverMsMax, `${longestGapMs(beliefs)} ms`)
     assert.deepEqual(new Set(codes), new Set([0]))
-    assert.equal((await client.range({ key: Buffer.from(`${prefix}/tidings/sweeper`) })).count, 0)
+    assert.equal((await client.range({ key: Buffer.from(controlKey(prefix, 'sweeper')) })).count, 0)
   } finally {
     await Promise.all(replicas.map((replica) => replica.kill()))
     ending.abort()

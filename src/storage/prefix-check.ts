@@ -1,0 +1,110 @@
+/**
+ * Whether everything under our prefix is ours.
+ *
+ * An etcd that belongs to somebody else, most likely to a Kubernetes API server, must come to no
+ * harm: one value of ours among its own breaks its lists. So nothing is written before all that is
+ * under the prefix has been looked at. The events are read anyway when memory is filled; outside
+ * them a handful of keys is asked for, whatever the size of the store. An etcd that is down is
+ * waited for, and writes are refused until then.
+ */
+import type { EtcdClient, KeyValue } from '../etcd/client.ts'
+import { EtcdError } from '../etcd/errors.ts'
+import { pause } from '../lib/abort.ts'
+import { Backoff } from '../lib/backoff.ts'
+import { StorageError } from './errors.ts'
+import { controlRange, outsideRanges } from './keys.ts'
+
+const retryFirstMs = 100
+const retryMostMs = 2_000
+const retryAfterMs = 1_000
+/** Replicas keep far fewer. */
+const controlKeysMax = 100
+/** What Kubernetes begins its values with. */
+const kubernetesMagic = Buffer.from('k8s\0')
+
+/** Nothing was written, and nothing will be: an operator has to decide whose etcd this is. */
+export class ForeignValueError extends Error {
+  override readonly name = 'ForeignValueError'
+
+  constructor(etcdKey: Buffer, prefix: string) {
+    super(
+      `etcd holds ${JSON.stringify(etcdKey.toString())} under --etcd-prefix=${prefix}, which tidings did not write. ` +
+        'Nothing was changed. Give tidings an etcd of its own or another --etcd-prefix; ' +
+        'delete the key only if no other program uses this etcd',
+    )
+  }
+}
+
+export interface PrefixCheckOptions {
+  readonly client: Pick<EtcdClient, 'range'>
+  readonly prefix: string
+}
+
+export class PrefixCheck {
+  readonly #options: PrefixCheckOptions
+  readonly #failure = Promise.withResolvers<never>()
+  #hasFailed = false
+  #hasPassed = false
+
+  constructor(options: PrefixCheckOptions) {
+    this.#options = options
+    // Handled in `run`, which may not have been called yet.
+    this.#failure.promise.catch(() => {})
+  }
+
+  /** Why nothing may be written yet; undefined once it may. */
+  refusal(): StorageError | undefined {
+    if (this.#hasPassed) return undefined
+    return new StorageError({
+      kind: 'unavailable',
+      message: 'what is under the prefix in etcd has not been checked',
+      reason: 'this replica has just started and has not read everything from etcd yet',
+      retryAfterMs,
+    })
+  }
+
+  /** A value was read that this server did not write. Of no interest once the check has passed. */
+  onForeign(etcdKey: Buffer): void {
+    if (this.#hasPassed) return
+    this.#hasFailed = true
+    this.#failure.reject(new ForeignValueError(etcdKey, this.#options.prefix))
+  }
+
+  /**
+   * Passes when the events have been read, which `listed` tells, and nothing was found among them
+   * or next to them; resolves without passing when aborted. Rejects with a ForeignValueError.
+   */
+  async run(listed: Promise<void>, signal: AbortSignal): Promise<void> {
+    await Promise.race([
+      this.#failure.promise,
+      Promise.all([listed, this.#lookBesideEvents(signal)]),
+    ])
+    this.#hasPassed = !this.#hasFailed && !signal.aborted
+  }
+
+  async #lookBesideEvents(signal: AbortSignal): Promise<void> {
+    const backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
+    while (!signal.aborted) {
+      try {
+        const foreign = await this.#foreignBesideEvents(signal)
+        if (foreign !== undefined) this.onForeign(foreign.key)
+        return
+      } catch (error) {
+        if (!(error instanceof EtcdError)) throw error
+        await pause(backoff.next(), signal)
+      }
+    }
+  }
+
+  async #foreignBesideEvents(signal: AbortSignal): Promise<KeyValue | undefined> {
+    const { client, prefix } = this.#options
+    const [control, ...outside] = await Promise.all([
+      client.range({ ...controlRange(prefix), limit: controlKeysMax }, { signal }),
+      ...outsideRanges(prefix).map((range) => client.range({ ...range, limit: 1 }, { signal })),
+    ])
+    const kubernetes = control.kvs.find(({ value }) =>
+      value.subarray(0, kubernetesMagic.length).equals(kubernetesMagic),
+    )
+    return kubernetes ?? outside.flatMap(({ kvs }) => kvs)[0]
+  }
+}

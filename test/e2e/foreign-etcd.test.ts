@@ -1,0 +1,196 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { sealed } from '../../src/codec/kube-protobuf.ts'
+import { EtcdClient } from '../../src/etcd/client.ts'
+import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
+import { eventually } from '../support/eventually.ts'
+import { type Answer, Tidings } from '../support/tidings.ts'
+
+const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
+const EXIT_FOREIGN_ETCD = 78
+const TTL_MS = 2000
+/** Longer than an election takes, or a sweep that is due. */
+const WRITE_MS = 2000
+
+/** A value as a Kubernetes API server stores it: a magic number, then an envelope of protobuf. */
+const kubernetesValue = sealed(
+  { apiVersion: 'v1', kind: 'Event' },
+  Buffer.from('0a0a0a036170691a036e7331', 'hex'),
+)
+
+/** Another program that uses the same etcd. */
+class Stranger implements Disposable {
+  readonly #client: EtcdClient
+  readonly #endpoint: string
+
+  constructor(etcd: EtcdCluster) {
+    this.#client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 5000 })
+    this.#endpoint = etcd.endpoints[0] ?? ''
+  }
+
+  async put(...entries: readonly (readonly [key: string, value: Buffer])[]): Promise<void> {
+    await this.#client.txn({
+      success: entries.map(([key, value]) => ({ type: 'put', key: Buffer.from(key), value })),
+    })
+  }
+
+  async read(key: string): Promise<Buffer | undefined> {
+    return (await this.#client.range({ key: Buffer.from(key) })).kvs[0]?.value
+  }
+
+  /** Everything that changes etcd is a proposal: puts, deletes, leases and compactions. */
+  async proposals(): Promise<number> {
+    const metrics = await (await fetch(`${this.#endpoint}/metrics`)).text()
+    return Number(/^etcd_server_proposals_applied_total (\S+)$/m.exec(metrics)?.[1])
+  }
+
+  [Symbol.dispose](): void {
+    this.#client.close()
+  }
+}
+
+function eventText(name: string): string {
+  return JSON.stringify({
+    metadata: { name },
+    eventTime: '2026-11-15T12:00:00.000000Z',
+    reportingController: 'example.com/test',
+    reportingInstance: 'test-1',
+    action: 'Test',
+    reason: 'Tested',
+    regarding: { kind: 'Pod', namespace: 'default', name: 'web-0' },
+    type: 'Normal',
+  })
+}
+
+function ask(server: Tidings, method: string, path: string, body?: string): Promise<Answer> {
+  const headers = { authorization: 'Bearer secret', 'content-type': 'application/json' }
+  return server.ask(path, { method, headers, ...(body === undefined ? {} : { body }) })
+}
+
+const create = (server: Tidings, name: string): Promise<Answer> =>
+  ask(server, 'POST', EVENTS, eventText(name))
+
+describe('an etcd that holds what another program wrote', { concurrency: 2 }, () => {
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tidings-foreign-'))
+    await writeFile(join(folder, 'tokens.csv'), 'secret,ada,1,"system:masters"\n')
+  })
+  after(() => rm(folder, { recursive: true }))
+
+  const start = (etcd: EtcdCluster, ...flags: readonly string[]): Promise<Tidings> =>
+    Tidings.start([
+      `--etcd-servers=${etcd.endpoints[0]}`,
+      `--token-auth-file=${join(folder, 'tokens.csv')}`,
+      ...flags,
+    ])
+
+  test('a Kubernetes value anywhere under the prefix ends the start before anything is written', async () => {
+    await using etcd = await startEtcd()
+    using stranger = new Stranger(etcd)
+    const keys = [
+      '/p1/events/default/web-0.1',
+      '/p2/configmaps/kube-system/before-our-folders',
+      '/p3/daemonsets/default/between-our-folders',
+      '/p4/pods/default/after-our-folders',
+      '/p5/control/sweeper',
+    ]
+    await stranger.put(...keys.map((key) => [key, kubernetesValue] as const))
+    const proposals = await stranger.proposals()
+    for (const key of keys) {
+      await using server = await start(etcd, `--etcd-prefix=${key.slice(0, 3)}`)
+      assert.equal((await server.ended).code, EXIT_FOREIGN_ETCD, key)
+      const { err } = await server.logged('Cannot go on')
+      assert.match(String(err), new RegExp(`"${key}"`))
+      assert.match(String(err), /Give tidings an etcd of its own or another --etcd-prefix/)
+    }
+    assert.equal(await stranger.proposals(), proposals)
+  })
+
+  test('a Kubernetes value behind thousands of our own ends the start before a create is accepted', async () => {
+    await using etcd = await startEtcd()
+    using stranger = new Stranger(etcd)
+    for (let from = 0; from < 4500; from += 100) {
+      await stranger.put(
+        ...Array.from({ length: 100 }, (_, index) => {
+          const name = `e${from + index}`
+          const value = `{"w":1,"i":${index}}\n{"metadata":{"name":"${name}","namespace":"default"}}`
+          return [`/shared/events/default/${name}`, Buffer.from(value)] as const
+        }),
+      )
+    }
+    await stranger.put(['/shared/events/zoo/last', kubernetesValue])
+    const proposals = await stranger.proposals()
+    await using server = await start(etcd, '--etcd-prefix=/shared')
+    const answers: number[] = []
+    while (server.process.exitCode === null) {
+      const answer = await create(server, `n${answers.length}`).catch(() => undefined)
+      answers.push(answer?.status ?? 0)
+    }
+    assert.equal((await server.ended).code, EXIT_FOREIGN_ETCD)
+    assert.ok(!answers.includes(201), `${answers}`)
+    assert.equal(await stranger.proposals(), proposals)
+  })
+
+  test('the keys of a cluster stay as they are beside a server with the default prefix', async () => {
+    await using etcd = await startEtcd()
+    using stranger = new Stranger(etcd)
+    const key = '/registry/events/default/web-0.1'
+    await stranger.put([key, kubernetesValue])
+    await using server = await start(etcd)
+    await server.until('/readyz', ({ status }) => status === 200, 10_000)
+    assert.equal((await create(server, 'web-0.1')).status, 201)
+    await eventually(
+      'a sweeper is elected under our prefix',
+      async () => (await stranger.read('/tidings/control/sweeper')) !== undefined,
+      10_000,
+    )
+    assert.ok(await stranger.read('/tidings/events/default/web-0.1'))
+    assert.deepEqual(await stranger.read(key), kubernetesValue)
+  })
+
+  test('a replica that starts while etcd is away writes nothing before it has looked', async () => {
+    await using etcd = await startEtcd()
+    using stranger = new Stranger(etcd)
+    await stranger.put(['/shared/events/default/web-0.1', kubernetesValue])
+    await etcd.member(0).kill()
+    await using server = await start(etcd, '--etcd-prefix=/shared')
+    assert.equal((await create(server, 'early')).status, 503)
+    await etcd.member(0).start()
+    assert.equal((await server.ended).code, EXIT_FOREIGN_ETCD)
+    assert.equal(await stranger.read('/shared/events/default/early'), undefined)
+    assert.equal(await stranger.read('/shared/control/sweeper'), undefined)
+  })
+
+  test('a foreign value that appears later is not served, overwritten, deleted or swept', async () => {
+    await using etcd = await startEtcd()
+    using stranger = new Stranger(etcd)
+    await using server = await start(etcd, `--event-ttl=${TTL_MS}ms`)
+    await server.until('/readyz', ({ status }) => status === 200, 10_000)
+    assert.equal((await create(server, 'replaced')).status, 201)
+    const names = ['new', 'replaced']
+    const keys = names.map((name) => `/tidings/events/default/${name}`)
+    await stranger.put(...keys.map((key) => [key, kubernetesValue] as const))
+    for (const name of names) {
+      const answers = [
+        await create(server, name),
+        await ask(server, 'PUT', `${EVENTS}/${name}`, eventText(name)),
+        await ask(server, 'DELETE', `${EVENTS}/${name}`),
+      ]
+      assert.deepEqual(
+        answers.map(({ status }) => status),
+        [409, 500, 500],
+      )
+      for (const { body } of answers) assert.match(body, /this server did not write/)
+    }
+    assert.equal((await ask(server, 'DELETE', EVENTS)).status, 200)
+    assert.deepEqual(JSON.parse((await ask(server, 'GET', EVENTS)).body).items, [])
+    await new Promise((resolve) => setTimeout(resolve, TTL_MS + WRITE_MS))
+    for (const key of keys) assert.deepEqual(await stranger.read(key), kubernetesValue)
+    const line = await server.logged('A stored value is not an event')
+    assert.deepEqual([line['etcdKey'], line['fault']], [keys[0], 'foreign'])
+  })
+})
