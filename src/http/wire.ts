@@ -5,6 +5,7 @@ import { constants } from 'node:http2'
 import type { Readable, Writable } from 'node:stream'
 import type { Chunk, ExchangeError, Peer, RequestHeaders } from './exchange.ts'
 import { LINGER_BYTES_MAX, LINGER_MS } from './limits.ts'
+import { endInPieces, fits, STREAM_PIECE_BYTES_MAX, writeInPieces } from './pieces.ts'
 
 /** One request as its protocol offers it: the only place where the two protocols differ. */
 export interface Wire {
@@ -82,16 +83,14 @@ export function http1Wire(
     // Piece by piece: Node would take 64 KiB and more before it says that the connection is full,
     // and encrypts all it takes at once.
     write: (chunk, _isLent, onRoom) => {
-      response.write(asBytes(chunk), onRoom)
+      writeInPieces(response, asBytes(chunk), onRoom)
       return false
     },
     finish: (last) => {
-      if (!hasUnread) {
-        response.end(last === undefined ? undefined : asBytes(last))
-        return
-      }
-      if (last !== undefined) response.write(asBytes(last))
-      linger(request, () => response.end())
+      const bytes = last === undefined ? undefined : asBytes(last)
+      if (!hasUnread) endInPieces(response, bytes)
+      else if (bytes === undefined) linger(request, () => response.end())
+      else writeInPieces(response, bytes, () => linger(request, () => response.end()))
     },
     get failure() {
       return failure
@@ -140,8 +139,8 @@ export function http2Wire(
       stream.respond(lines)
     },
     write: (chunk, isLent, onRoom) => {
-      if (isLent) {
-        stream.write(chunk, onRoom)
+      if (isLent || !fits(chunk, STREAM_PIECE_BYTES_MAX)) {
+        writeInPieces(stream, chunk, onRoom)
         return false
       }
       const hasRoom = stream.write(chunk)
@@ -154,7 +153,7 @@ export function http2Wire(
       if (!stream.endAfterHeaders && !stream.readableEnded) {
         stream.once('finish', () => linger(stream, () => stream.close(constants.NGHTTP2_NO_ERROR)))
       }
-      stream.end(last)
+      endInPieces(stream, last)
     },
     // Node ends the input of a stream that was reset, as if the body had come to its end.
     isBodyWhole: isOpen,
