@@ -47,6 +47,15 @@ export function watchAudit(auditor: Auditor, queue: LineQueue, registry: Registr
       this.inc(queue.counts.lost)
     },
   })
+  new Counter({
+    name: 'tidings_audit_omitted_total',
+    help: 'Requests of callers without valid credentials that the audit log has only counted.',
+    registers,
+    collect() {
+      this.reset()
+      this.inc(auditor.omittedCount)
+    },
+  })
   new Gauge({
     name: 'tidings_audit_waiting_bytes',
     help: 'Audit events that wait to be written.',

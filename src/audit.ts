@@ -20,6 +20,8 @@ const BUFFER_BYTES_MAX = 16 * MEGABYTE
 const STALL_MS = 1000
 const RETRY_MS = 1000
 const CLOSE_MS_MAX = 2000
+/** How often requests that are only counted are summed up. */
+const SUMMARY_MS = 10_000
 
 export interface Audit {
   /** Undefined when nothing is kept. */
@@ -56,12 +58,16 @@ export async function openAudit(
     },
     written: options.auditLogMode === 'blocking' ? () => queue.written() : () => out,
     wallTime: microsecondTime(),
+    strangersPerSecond: options.auditLogUnauthenticatedQps,
   })
+  const summaries = setInterval(() => auditor.summarize(), SUMMARY_MS).unref()
   watchAudit(auditor, queue, registry)
   return {
     auditor,
     close: async () => {
       followed.stop()
+      clearInterval(summaries)
+      auditor.summarize()
       await queue.close(CLOSE_MS_MAX)
     },
   }

@@ -15,6 +15,7 @@ import type { RefusalLog } from '../gate/refusal.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log.ts'
+import { withoutTokens } from '../lib/token-scrub.ts'
 import { AuditRecord } from './audit-record.ts'
 import { RequestLine } from './request-line.ts'
 import type { RequestObserver } from './request-tallies.ts'
@@ -205,6 +206,7 @@ function standardHeaders({ headers }: Response, auditId: string): Response['head
 /** The caller's own id if it is a sensible one, so that both logs can be held side by side. */
 function auditIdOf(request: Request): string {
   const sent = request.headers['audit-id']
-  const isUsable = sent !== undefined && sent.length <= AUDIT_ID_MAX && /^[\x21-\x7e]+$/.test(sent)
+  if (sent === undefined || sent.length > AUDIT_ID_MAX) return randomUUID()
+  const isUsable = /^[\x21-\x7e]+$/.test(sent) && withoutTokens(sent) === sent
   return isUsable ? sent : randomUUID()
 }

@@ -15,6 +15,8 @@ export interface AuditOptions {
   /** 0 means that any number is kept. */
   readonly auditLogMaxBackups: number
   readonly auditLogCompress: boolean
+  /** 0 means that all of them are kept. */
+  readonly auditLogUnauthenticatedQps: number
 }
 
 export type AuditLogMode = 'blocking' | 'batch'
@@ -23,6 +25,7 @@ const MEGABYTES_DEFAULT = 100
 const MEGABYTES_MAX = 100_000
 const DAYS_MAX = 36_500
 const BACKUPS_MAX = 100_000
+const QPS_MAX = 100_000
 
 export const auditFlags: FlagTable<AuditOptions> = {
   auditPolicyFile: {
@@ -82,6 +85,13 @@ export const auditFlags: FlagTable<AuditOptions> = {
     kind: boolean,
     default: false,
     help: 'Compress renamed files with gzip.',
+  },
+  auditLogUnauthenticatedQps: {
+    name: 'audit-log-unauthenticated-qps',
+    topic: 'Audit',
+    kind: integer({ min: 0, max: QPS_MAX }),
+    default: 2,
+    help: 'How many requests a second of callers without valid credentials are kept in full, fifty times as many at once; the rest is counted, and summed up every ten seconds. 0 keeps them all.',
   },
 }
 

@@ -66,6 +66,7 @@ const defaults: Options = {
   auditLogMaxAgeDays: 366,
   auditLogMaxBackups: 100,
   auditLogCompress: false,
+  auditLogUnauthenticatedQps: 2,
   etcdServers: ['http://127.0.0.1:2379'],
   etcdCaFile: undefined,
   etcdCertFile: undefined,

@@ -87,7 +87,12 @@ async function metric(server: Tidings, name: string): Promise<number> {
 }
 
 /** Sends requests over a few connections, each with its own Audit-Id, and tells of each answer. */
-async function load(server: Tidings, count: number, onAnswer: (id: string) => void): Promise<void> {
+async function load(
+  server: Tidings,
+  count: number,
+  onAnswer: (id: string) => void,
+  { path = '/livez/ping', headers = {} }: { path?: string; headers?: Record<string, string> } = {},
+): Promise<void> {
   const agent = new https.Agent({ keepAlive: true, maxSockets: 16, ca: server.ca })
   let next = 0
   const worker = async (): Promise<void> => {
@@ -96,9 +101,9 @@ async function load(server: Tidings, count: number, onAnswer: (id: string) => vo
       const request = https.request({
         host: '127.0.0.1',
         port: server.port,
-        path: '/livez/ping',
+        path,
         agent,
-        headers: { 'audit-id': id, 'user-agent': 'x'.repeat(800) },
+        headers: { 'audit-id': id, 'user-agent': 'x'.repeat(800), ...headers },
       })
       request.end()
       const [response] = await once(request, 'response')
@@ -310,5 +315,65 @@ describe('audit log', () => {
     } finally {
       execFileSync('umount', ['-l', disk])
     }
+  })
+
+  test('a flood of callers without credentials writes little, and all others are kept', async () => {
+    const count = 300
+    const startedAt = performance.now()
+    {
+      await using server = await started(ALL, NO_ETCD, '--audit-log-unauthenticated-qps=1')
+      const flood = load(server, count, () => {}, {
+        path: `${EVENTS}?x=${'%22'.repeat(2000)}`,
+        headers: { authorization: 'Bearer nobodys' },
+      })
+      for (let index = 0; index < 30; index++) {
+        await server.ask('/version', as('ada', { 'audit-id': `ada-${index}` }))
+      }
+      await flood
+      assert.ok((await metric(server, 'tidings_audit_omitted_total')) > 0)
+      server.kill('SIGTERM')
+      assert.equal((await server.ended).code, 0)
+    }
+    const lines = await linesIn(logFile)
+    const ofStrangers = lines.filter(({ user }) => user.username === undefined)
+    const summaries = ofStrangers.filter(({ annotations }) => annotations !== undefined)
+    const summed = summaries.map(({ annotations }) => Number(annotations['audit.tidings/omitted']))
+    const inFull = ofStrangers.length - summaries.length
+    assert.equal(inFull + summed.reduce((sum, each) => sum + each, 0), count)
+    const seconds = (performance.now() - startedAt) / 1000
+    assert.ok(inFull >= 50 && inFull <= 50 + seconds, `${inFull} in ${seconds} s`)
+    assert.ok(ofStrangers.every((line) => JSON.stringify(line).length <= 2048))
+    const { userAgent, requestURI } = ofStrangers[0]
+    assert.ok(userAgent.endsWith('...TRUNCATED') && requestURI.endsWith('...TRUNCATED'))
+    const ids = new Set(lines.map(({ auditID }) => auditID))
+    for (let index = 0; index < 30; index++) assert.ok(ids.has(`ada-${index}`), `ada-${index}`)
+  })
+
+  test('neither a token nor a control character gets into it by any header', async () => {
+    const jwt = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl'
+    await using server = await started(ALL, NO_ETCD)
+    const headers = {
+      'impersonate-user': `bob-${jwt}`,
+      'impersonate-uid': jwt,
+      'impersonate-group': jwt,
+      'impersonate-extra-scope': jwt,
+      'audit-id': jwt,
+      'user-agent': `a\u009b31m ${jwt}`,
+      'x-forwarded-for': jwt,
+    }
+    const path = `/apis/x%C2%9B/v1/namespaces/%E2%80%AE${jwt}/y?z=${jwt}`
+    const protocols = ['h1', 'h2'] as const
+    for (const protocol of protocols) {
+      for (const more of [{}, { 'impersonate-user': 'x\u009bx' }]) {
+        await server.ask(path, { protocol, ...as('ada', { ...headers, ...more }) })
+        await server.ask(path, { protocol, headers: { ...headers, ...more } })
+      }
+    }
+    const text = await readFile(logFile, 'utf8')
+    assert.equal(text.trimEnd().split('\n').length, 12)
+    assert.match(text, /"impersonatedUser":\{"username":"bob-\[redacted\]"/)
+    assert.doesNotMatch(text, /eyJ|c2lnbmF0dXJl/)
+    assert.match(text.replaceAll('\n', ''), /^[\x20-\x7e]+$/)
+    assert.match(text, /\\u009b31m/)
   })
 })

@@ -3,15 +3,34 @@ import { isIP } from 'node:net'
 import type { StatusDetails, StatusError, StatusReason } from '../../api/status.ts'
 import type { Request } from '../../http/exchange.ts'
 import { isSecretName } from '../../lib/log-fields.ts'
+import { escapeRest } from '../../lib/log-text.ts'
 import { REDACTED, withoutTokens } from '../../lib/token-scrub.ts'
 import type { Attributes } from '../attributes.ts'
 import type { User } from '../user.ts'
 import type { AuditLevel, AuditStage } from './audit-policy.ts'
-import { auditUri } from './audit-uri.ts'
+import { auditUri, URI_LENGTH_MAX } from './audit-uri.ts'
 
-const USER_AGENT_LENGTH_MAX = 1024
-/** A chain of proxies is never this long; a header may be. */
-const SOURCE_IPS_MAX = 16
+/** How many bytes of the line a member may take, and how many addresses are named. */
+interface Bounds {
+  readonly uri: number
+  readonly agent: number
+  /** For each part of a path, and for the verb. */
+  readonly name: number
+  readonly message: number
+  /** A chain of proxies is never this long; a header may be. */
+  readonly sourceIps: number
+}
+
+const BOUNDS: Bounds = {
+  uri: URI_LENGTH_MAX,
+  agent: 1024,
+  name: URI_LENGTH_MAX,
+  message: 3 * URI_LENGTH_MAX,
+  sourceIps: 16,
+}
+/** What a caller without credentials gets: a line of 2 KiB at most, whatever it sends. */
+const STRANGER_BOUNDS: Bounds = { uri: 256, agent: 128, name: 64, message: 128, sourceIps: 2 }
+const CUT = '...TRUNCATED'
 /** Their messages quote what was sent, which is no business of a level without bodies. */
 const QUOTING: ReadonlySet<StatusReason> = new Set(['BadRequest', 'Invalid'])
 
@@ -39,6 +58,8 @@ export interface AuditSubject {
   readonly auditId: string
   readonly level: AuditLevel
   readonly user: User | undefined
+  /** It showed no valid credentials. */
+  readonly isStranger: boolean
   readonly receivedAt: string
 }
 
@@ -66,6 +87,7 @@ export interface AuditedResponse {
 /** Makes the lines of one request; what they share is made once. */
 export class AuditLines {
   readonly #subject: AuditSubject
+  readonly #bounds: Bounds
   readonly #head: string
   readonly #user: string
   readonly #source: string
@@ -74,13 +96,16 @@ export class AuditLines {
 
   constructor(subject: AuditSubject) {
     this.#subject = subject
+    const bounds = subject.isStranger ? STRANGER_BOUNDS : BOUNDS
+    this.#bounds = bounds
     const { request, attributes, user } = subject
     this.#head = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${subject.level}","auditID":${quoted(subject.auditId)},"stage":"`
-    this.#user = `","requestURI":${quoted(auditUri(request))},"verb":${quoted(attributes.verb)},"user":${userText(user)}`
+    this.#user = `","requestURI":${quoted(auditUri(request, bounds.uri))},"verb":${quoted(shown(attributes.verb, bounds.name))},"user":${userText(user)}`
     const agent = request.headers['user-agent']
-    const agentText = agent === undefined ? '' : `,"userAgent":${quoted(shownAgent(agent))}`
-    this.#source = `,"sourceIPs":${sourceIps(request)}${agentText}`
-    this.#ref = refText(attributes, undefined)
+    const agentText =
+      agent === undefined ? '' : `,"userAgent":${quoted(shown(agent, bounds.agent))}`
+    this.#source = `,"sourceIPs":${sourceIps(request, bounds.sourceIps)}${agentText}`
+    this.#ref = refText(attributes, bounds)
     this.#received = `,"requestReceivedTimestamp":"${subject.receivedAt}","stageTimestamp":"`
   }
 
@@ -91,13 +116,16 @@ export class AuditLines {
     if (impersonatedUser !== undefined) line += `,"impersonatedUser":${userText(impersonatedUser)}`
     const { createdName } = moment
     line += this.#source
-    line += createdName === undefined ? this.#ref : refText(this.#subject.attributes, createdName)
+    line +=
+      createdName === undefined
+        ? this.#ref
+        : refText(this.#subject.attributes, this.#bounds, createdName)
     if (moment.response !== undefined) line += this.#status(moment.response)
     if (requestObject !== undefined) line += `,"requestObject":${requestObject}`
     if (responseObject !== undefined) line += `,"responseObject":${responseObject}`
     line += `${this.#received}${moment.at}"`
-    for (const _ in annotations) return `${line},"annotations":${JSON.stringify(annotations)}}\n`
-    return `${line}}\n`
+    for (const _ in annotations) return lineOf(`${line},"annotations":${shownMap(annotations)}}`)
+    return lineOf(`${line}}`)
   }
 
   #status({ code, error, message }: AuditedResponse): string {
@@ -107,71 +135,109 @@ export class AuditLines {
     const isQuiet =
       error !== undefined && this.#subject.level === 'Metadata' && QUOTING.has(error.reason)
     const told = error?.status()
+    const { message: messageMax, name: nameMax } = this.#bounds
     return `,"responseStatus":${JSON.stringify({
       metadata: {},
       status: 'Failure',
-      message: message ?? (isQuiet ? undefined : shown(told?.message)),
+      message: message ?? (isQuiet ? undefined : shown(told?.message, messageMax)),
       reason: told?.reason,
-      details: isQuiet ? undefined : shownDetails(told?.details),
+      details: isQuiet ? undefined : shownDetails(told?.details, nameMax),
       code,
     })}`
   }
 }
 
-function refText(attributes: Attributes, createdName: string | undefined): string {
+/** What JSON lets through but a terminal obeys, C1 controls for one, is escaped as well. */
+function lineOf(event: string): string {
+  return `${escapeRest(event)}\n`
+}
+
+function refText(attributes: Attributes, { name: max }: Bounds, createdName?: string): string {
   if (!attributes.isResource) return ''
   const { resource, namespace, group, version, subresource } = attributes
   const name = attributes.name || createdName
   return `,"objectRef":${JSON.stringify({
-    resource: shown(resource),
-    namespace: shown(namespace) || undefined,
-    name: shown(name),
-    apiGroup: shown(group) || undefined,
-    apiVersion: shown(version),
-    subresource: shown(subresource) || undefined,
+    resource: shown(resource, max),
+    namespace: shown(namespace, max) || undefined,
+    name: shown(name, max),
+    apiGroup: shown(group, max) || undefined,
+    apiVersion: shown(version, max),
+    subresource: shown(subresource, max) || undefined,
   })}`
 }
 
-/** Tokens end up in paths, and from there in names and in what is said about them. */
-function shown(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : withoutTokens(text)
+/** Without tokens, which end up in paths, headers and names, and no longer than asked for in the line. */
+function shown(text: string, bytesMax: number): string
+function shown(text: string | undefined, bytesMax: number): string | undefined
+function shown(text: string | undefined, bytesMax: number): string | undefined {
+  if (text === undefined) return undefined
+  // Nothing is looked at that could not be kept.
+  const clean = withoutTokens(text, bytesMax)
+  const end = endWithin(clean, bytesMax)
+  return end < clean.length || text.length > bytesMax ? `${clean.slice(0, end)}${CUT}` : clean
 }
 
-function shownDetails(details: StatusDetails | undefined): object | undefined {
-  return details?.name === undefined ? details : { ...details, name: shown(details.name) }
+/** Nothing in it takes more than a byte. */
+const PLAIN = /^[ !#-[\]-~]*$/
+/** As an escape of JSON, `\u009b`; no character takes more. */
+const ESCAPE_BYTES = 6
+
+/** How much of a text takes no more than so many bytes in a line. */
+function endWithin(text: string, bytesMax: number): number {
+  if (text.length * ESCAPE_BYTES <= bytesMax) return text.length
+  if (text.length <= bytesMax && PLAIN.test(text)) return text.length
+  let bytes = 0
+  let end = 0
+  for (const character of text) {
+    bytes += PLAIN.test(character) ? 1 : ESCAPE_BYTES
+    if (bytes > bytesMax) break
+    end += character.length
+  }
+  return end
 }
 
+function shownDetails(details: StatusDetails | undefined, nameMax: number): object | undefined {
+  return details?.name === undefined ? details : { ...details, name: shown(details.name, nameMax) }
+}
+
+/** Whoever vouches for a user, and those who impersonate, may put a token anywhere. */
 function userText(user: User | undefined): string {
   if (user === undefined) return '{}'
-  const { name: username, uid, groups, extra } = user
-  return JSON.stringify({ username, uid: uid || undefined, groups, extra: shownExtra(extra) })
+  const { name, uid, groups, extra } = user
+  return JSON.stringify({
+    username: withoutTokens(name),
+    uid: uid ? withoutTokens(uid) : undefined,
+    groups: groups.map((group) => withoutTokens(group)),
+    extra: shownExtra(extra),
+  })
 }
 
-/** Front proxies and those who impersonate may say whatever they like about a user. */
 function shownExtra(extra: User['extra']): User['extra'] {
   if (extra === undefined) return undefined
   return Object.fromEntries(
     Object.entries(extra).map(([key, values]) => [
-      key,
+      withoutTokens(key),
       isSecretName(key) ? [REDACTED] : values.map((value) => withoutTokens(value)),
     ]),
   )
 }
 
-function shownAgent(agent: string): string {
-  const kept = withoutTokens(agent, USER_AGENT_LENGTH_MAX)
-  return agent.length > USER_AGENT_LENGTH_MAX ? `${kept}...TRUNCATED` : kept
+/** Reasons name users. */
+function shownMap(texts: Readonly<Record<string, string>>): string {
+  return JSON.stringify(texts, (_, value) =>
+    typeof value === 'string' ? withoutTokens(value) : value,
+  )
 }
 
 /** What proxies say first, the address we saw ourselves last: only that one is proved. */
-function sourceIps({ headers, peer }: Request): string {
+function sourceIps({ headers, peer }: Request, countMax: number): string {
   const forwarded = headers['x-forwarded-for'] ?? headers['x-real-ip']
   if (forwarded === undefined) return `[${quoted(peer.address)}]`
   const claimed = forwarded
     .split(',')
     .map((text) => text.trim())
     .filter((text) => isIP(text) !== 0)
-    .slice(-SOURCE_IPS_MAX)
+    .slice(-countMax)
   if (claimed.at(-1) !== peer.address) claimed.push(peer.address)
   return JSON.stringify(claimed)
 }

@@ -4,7 +4,7 @@ import { StatusError, unauthorized } from '../../api/status.ts'
 import type { Request } from '../../http/exchange.ts'
 import type { Json } from '../../lib/json.ts'
 import { attributesOf } from '../attributes.ts'
-import type { User } from '../user.ts'
+import { ANONYMOUS, type User } from '../user.ts'
 import { readAuditPolicy } from './audit-policy.ts'
 import { Auditor, type AuditTrail } from './auditor.ts'
 
@@ -28,23 +28,36 @@ function asked(change: Partial<Request> = {}): Request {
 // biome-ignore lint/suspicious/noExplicitAny: whatever a line says.
 type Line = any
 
+interface Auditing {
+  readonly trail: AuditTrail
+  readonly lines: Line[]
+  readonly auditor: Auditor
+  /** Of the last line. */
+  readonly lastText: () => string
+}
+
 function auditing(
   rule: Json = { level: 'Metadata' },
   request = asked(),
-): { trail: AuditTrail; lines: Line[]; auditor: Auditor } {
+  limit: { readonly strangersPerSecond?: number; now?(): number } = {},
+): Auditing {
   const policy = readAuditPolicy({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [rule] })
   const lines: Line[] = []
   let now = WHEN
+  let last = ''
   const auditor = new Auditor({
     policy: () => policy,
     write: (line) => {
       assert.match(line, /^[^\n]+\n$/)
       lines.push(JSON.parse(line))
+      last = line
     },
     written: async () => {},
     wallTime: () => now++,
+    ...limit,
   })
-  return { trail: auditor.begin(request, attributesOf(request), 'id-1'), lines, auditor }
+  const trail = auditor.begin(request, attributesOf(request), 'id-1')
+  return { trail, lines, auditor, lastText: () => last }
 }
 
 describe('auditor', () => {
@@ -255,5 +268,152 @@ describe('auditor', () => {
     assert.equal(lines[1].objectRef.name, '[redacted]')
     assert.deepEqual(lines[1].user.extra.scope, ['all'])
     assert.deepEqual(lines[1].user.extra.token, ['[redacted]'])
+  })
+
+  test('tokens are left out wherever a name, a group or a reason has one', () => {
+    const jwt = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl'
+    const { trail, lines } = auditing({ level: 'Metadata' }, asked({ path: '/x' }))
+    const named = { name: `u-${jwt}`, uid: jwt, groups: [jwt], extra: { [jwt]: ['x'] } }
+    trail.identified(named)
+    trail.impersonated(named)
+    trail.decided('allow', `RBAC: allowed by ClusterRoleBinding "a" to User "${jwt}"`)
+    trail.ended({ code: 200 })
+    assert.equal(lines.length, 2)
+    assert.doesNotMatch(JSON.stringify(lines), /eyJ|c2lnbmF0dXJl/)
+    assert.equal(lines[1].impersonatedUser.username, 'u-[redacted]')
+  })
+
+  test('C1 controls and marks that turn the direction of writing are escaped', () => {
+    const text = 'a\u009b31m\u202e\u2028\u007fb'
+    const { trail, lines, lastText } = auditing(
+      { level: 'Request' },
+      asked({ headers: { 'user-agent': text }, path: `${PATH}/${text}` }),
+    )
+    trail.identified({ name: text, groups: [text] })
+    trail.ended({ code: 200, bodies: { request: JSON.stringify(text), isTruncated: false } })
+    assert.match(lastText(), /^[\x20-\x7e]+\n$/)
+    const { userAgent, user, objectRef, requestObject } = lines[1]
+    assert.deepEqual([userAgent, user.username, objectRef.name, requestObject], Array(4).fill(text))
+  })
+
+  test('a caller without credentials writes 2 KiB at most, whatever it sends', () => {
+    const odd = '\u009b"\\\u2028é'.repeat(2000)
+    const proxies = Array.from({ length: 99 }, () => '2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff')
+    const headers = { 'user-agent': odd, 'x-forwarded-for': proxies.join(',') }
+    const paths = [
+      `/apis/${odd}/${odd}/namespaces/${odd}/${odd}/${odd}/${odd}`,
+      `/${odd}`,
+      `/apis/${'g'.repeat(900)}/v1/namespaces/${'n'.repeat(900)}/${'r'.repeat(900)}/${'o'.repeat(900)}/${'s'.repeat(900)}`,
+    ]
+    for (const path of paths) {
+      const query = new URLSearchParams({ fieldSelector: odd })
+      const request = asked({ method: 'X'.repeat(9000), path, query, headers })
+      for (const user of [undefined, ANONYMOUS]) {
+        const { trail, lastText } = auditing({ level: 'RequestResponse' }, request)
+        if (user !== undefined) trail.identified(user)
+        const error = new StatusError('Forbidden', odd, { details: { name: odd } })
+        trail.ended({ code: 403, error })
+        const bytes = Buffer.byteLength(lastText())
+        assert.ok(bytes > 500 && bytes <= 2048, `${bytes} bytes: ${lastText()}`)
+      }
+    }
+  })
+})
+
+describe('callers without credentials', () => {
+  let now = 0
+  const request = asked()
+  const flood = (count: number, { auditor }: Auditing, user?: User): void => {
+    for (let index = 0; index < count; index++) {
+      const trail = auditor.begin(request, attributesOf(request), `id-${index}`)
+      if (user !== undefined) trail.identified(user)
+      if (user === ANONYMOUS) trail.decided('forbid', '')
+      trail.ended({ code: user === undefined ? 401 : 403 })
+    }
+  }
+  const limited = (rule: Json = { level: 'Metadata' }): Auditing =>
+    auditing(rule, request, { strangersPerSecond: 2, now: () => now })
+
+  test('some are kept in full, and the rest is summed up in a line', () => {
+    const all = limited()
+    flood(5000, all)
+    assert.equal(all.lines.length, 100)
+    assert.equal(all.auditor.omittedCount, 4900)
+    all.auditor.summarize()
+    assert.equal(all.lines.length, 101)
+    const { auditID, requestReceivedTimestamp, stageTimestamp, ...summary } = all.lines[100]
+    assert.match(auditID, /^[0-9a-f-]{36}$/)
+    assert.ok(requestReceivedTimestamp < stageTimestamp, `${stageTimestamp}`)
+    assert.deepEqual(summary, {
+      kind: 'Event',
+      apiVersion: 'audit.k8s.io/v1',
+      level: 'Metadata',
+      stage: 'ResponseStarted',
+      requestURI: '',
+      verb: '',
+      user: {},
+      sourceIPs: ['192.0.2.7'],
+      responseStatus: {
+        metadata: {},
+        message:
+          '4900 requests of callers without valid credentials were counted and not kept one by one',
+        code: 401,
+      },
+      annotations: { 'audit.tidings/omitted': '4900' },
+    })
+    all.auditor.summarize()
+    assert.equal(all.lines.length, 101, 'nothing to sum up, no line')
+    now += 3000
+    flood(10, all)
+    assert.equal(all.lines.length, 107, 'two a second')
+  })
+
+  test('all others are kept one by one meanwhile', () => {
+    const all = limited()
+    flood(200, all)
+    flood(1000, all, ada)
+    assert.equal(all.lines.filter(({ user }) => user.username === 'ada').length, 2000)
+  })
+
+  test('an anonymous caller that is refused is one of them, with both of its lines', () => {
+    const all = limited()
+    flood(150, all, ANONYMOUS)
+    assert.equal(all.lines.length, 200)
+    assert.deepEqual(
+      all.lines.slice(0, 2).map(({ stage, annotations }) => [stage, annotations]),
+      [
+        ['RequestReceived', undefined],
+        [
+          'ResponseComplete',
+          { 'authorization.k8s.io/decision': 'forbid', 'authorization.k8s.io/reason': '' },
+        ],
+      ],
+    )
+    assert.equal(all.auditor.omittedCount, 50)
+  })
+
+  test('what an anonymous caller is allowed to do with objects is kept one by one', () => {
+    const all = limited()
+    flood(200, all)
+    const trail = all.auditor.begin(request, attributesOf(request), 'allowed')
+    trail.identified(ANONYMOUS)
+    trail.decided('allow', '')
+    trail.ended({ code: 200 })
+    const own = all.lines.filter(({ auditID }) => auditID === 'allowed')
+    assert.deepEqual(
+      own.map(({ stage }) => stage),
+      ['RequestReceived', 'ResponseComplete'],
+    )
+  })
+
+  test('what the policy does not want takes nothing from the allowance, and is not counted', () => {
+    const none = limited({ level: 'None' })
+    flood(500, none)
+    const left = limited({ level: 'Metadata', omitStages: ['ResponseStarted'] })
+    flood(500, left)
+    for (const { auditor, lines } of [none, left]) {
+      auditor.summarize()
+      assert.deepEqual([lines, auditor.omittedCount], [[], 0])
+    }
   })
 })

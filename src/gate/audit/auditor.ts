@@ -2,9 +2,10 @@ import type { StatusError } from '../../api/status.ts'
 import type { Request } from '../../http/exchange.ts'
 import type { Attributes } from '../attributes.ts'
 import type { Trail } from '../gate.ts'
-import type { User } from '../user.ts'
+import { ANONYMOUS, type User } from '../user.ts'
 import { type AuditedResponse, AuditLines, MicroTimes } from './audit-event.ts'
 import type { AuditLevel, AuditPolicy, AuditRuling, AuditStage } from './audit-policy.ts'
+import { Strangers } from './strangers.ts'
 
 const DECISION = 'authorization.k8s.io/decision'
 const REASON = 'authorization.k8s.io/reason'
@@ -19,6 +20,10 @@ export interface AuditorOptions {
   written(): Promise<void>
   /** Milliseconds since 1970, with fractions. */
   wallTime(): number
+  /** How many requests a second of callers without credentials are kept in full; 0 keeps all. */
+  readonly strangersPerSecond?: number | undefined
+  /** Milliseconds that never go back. */
+  now?(): number
 }
 
 /** Keeps a trace of requests, as the policy wants it. */
@@ -32,13 +37,19 @@ export class Auditor {
   }
   /** For answers that are made elsewhere, and must carry the same id. */
   readonly #ids = new WeakMap<Request, string>()
+  readonly #strangers: Strangers
   readonly #keeper: Keeper
   #eventCount = 0
 
   constructor(options: AuditorOptions) {
     this.#options = options
     const times = new MicroTimes()
+    this.#strangers = new Strangers({
+      perSecond: options.strangersPerSecond ?? 0,
+      now: () => options.now?.() ?? performance.now(),
+    })
     this.#keeper = {
+      strangers: this.#strangers,
       timeText: (ms) => times.text(ms),
       ruled: (level) => {
         this.#levels[level] += 1
@@ -59,6 +70,19 @@ export class Auditor {
     return this.#eventCount
   }
 
+  /** How many requests were only counted. */
+  get omittedCount(): number {
+    return this.#strangers.omittedCount
+  }
+
+  /** Writes down how many requests were only counted since the last call. */
+  summarize(): void {
+    for (const line of this.#strangers.summaries()) {
+      this.#keeper.written()
+      this.#options.write(line)
+    }
+  }
+
   begin(request: Request, attributes: Attributes, auditId: string): AuditTrail {
     this.#ids.set(request, auditId)
     return new AuditTrail({ request, attributes, auditId }, this.#options, this.#keeper)
@@ -77,6 +101,7 @@ interface Asked {
 }
 
 interface Keeper {
+  readonly strangers: Strangers
   /** A time as it stands in the log. */
   timeText(ms: number): string
   ruled(level: AuditLevel): void
@@ -108,7 +133,10 @@ export class AuditTrail implements Trail {
   readonly #keeper: Keeper
   readonly #receivedAt: number
   readonly #annotations: Record<string, string> = {}
+  #user: User | undefined
   #ruling: AuditRuling | undefined
+  /** Whether lines are written: of a stranger it is known when its request is decided on. */
+  #isAdmitted: boolean | undefined
   #lines: AuditLines | undefined
   #impersonated: User | undefined
   #isOver = false
@@ -121,8 +149,9 @@ export class AuditTrail implements Trail {
   }
 
   identified(user: User): void {
-    this.#rule(user)
-    this.#write('RequestReceived')
+    this.#user = user
+    this.#rule()
+    if (!this.#isStranger) this.#receive(true)
   }
 
   impersonated(user: User): void {
@@ -132,6 +161,9 @@ export class AuditTrail implements Trail {
   decided(decision: 'allow' | 'forbid' | undefined, reason: string): void {
     if (decision !== undefined) this.#annotations[DECISION] = decision
     this.#annotations[REASON] = reason
+    if (this.#isAdmitted !== undefined) return
+    // What a stranger did with objects is on record, however often it happens.
+    this.#receive(decision === 'allow' && this.#asked.attributes.isResource)
   }
 
   /** Whether anything is kept of it; not yet known of somebody who is not known. */
@@ -167,6 +199,11 @@ export class AuditTrail implements Trail {
       this.#refused(end)
       return
     }
+    if (this.#isAdmitted === undefined) this.#receive(false)
+    if (!this.#isAdmitted) {
+      this.#omit('ResponseComplete', end.code)
+      return
+    }
     if (end.bodies?.isTruncated === true) this.#annotations[TRUNCATED] = 'true'
     this.#write(end.isPanic === true ? 'Panic' : 'ResponseComplete', {
       response: { code: end.code, error: end.error },
@@ -183,26 +220,47 @@ export class AuditTrail implements Trail {
 
   /** Whoever did not show who it is has no user, and its request no other stage. */
   #refused({ code, error }: AuditedEnd): void {
-    this.#rule(undefined)
+    this.#rule()
+    const stage = 'ResponseStarted'
+    if (!this.#admit(false)) {
+      this.#omit(stage, code)
+      return
+    }
     const message = code === 401 ? authenticationFailure(this.#asked.request) : undefined
     const response = message === undefined ? { code, error } : { code, error, message }
-    this.#write('ResponseStarted', { response })
+    this.#write(stage, { response })
   }
 
-  #rule(user: User | undefined): void {
-    const { request, attributes, auditId } = this.#asked
-    const ruling = this.#options.policy().rule(user, attributes)
-    this.#ruling = ruling
-    this.#keeper.ruled(ruling.level)
-    if (ruling.level === 'None') return
-    this.#lines = new AuditLines({
-      request,
-      attributes,
-      auditId,
-      user,
-      level: ruling.level,
-      receivedAt: this.#keeper.timeText(this.#receivedAt),
-    })
+  /** Showed no credentials, or none that are valid. */
+  get #isStranger(): boolean {
+    return this.#user === undefined || this.#user === ANONYMOUS
+  }
+
+  #rule(): void {
+    this.#ruling = this.#options.policy().rule(this.#user, this.#asked.attributes)
+    this.#keeper.ruled(this.#ruling.level)
+  }
+
+  #receive(isSure: boolean): void {
+    if (this.#admit(isSure)) this.#write('RequestReceived')
+  }
+
+  /** `isSure`: it is kept, however many there are. What nobody wants takes nothing from others. */
+  #admit(isSure: boolean): boolean {
+    const isWanted = this.#ruling?.level !== 'None'
+    this.#isAdmitted = isSure || !isWanted || this.#keeper.strangers.admit()
+    return this.#isAdmitted
+  }
+
+  #omit(stage: AuditStage, code: number): void {
+    if (!this.#wants(stage)) return
+    const at = this.#keeper.timeText(this.#receivedAt)
+    this.#keeper.strangers.omit(code, this.#asked.request.peer.address, at)
+  }
+
+  #wants(stage: AuditStage): boolean {
+    const ruling = this.#ruling
+    return ruling !== undefined && ruling.level !== 'None' && !ruling.omitStages.has(stage)
   }
 
   #write(
@@ -214,7 +272,14 @@ export class AuditTrail implements Trail {
       readonly responseObject?: string | undefined
     } = {},
   ): void {
-    if (this.#lines === undefined || this.#ruling?.omitStages.has(stage) === true) return
+    if (this.#isAdmitted !== true || !this.#wants(stage)) return
+    this.#lines ??= new AuditLines({
+      ...this.#asked,
+      user: this.#user,
+      isStranger: this.#isStranger,
+      level: this.#ruling?.level ?? 'None',
+      receivedAt: this.#keeper.timeText(this.#receivedAt),
+    })
     this.#keeper.written()
     this.#options.write(
       this.#lines.line({
@@ -223,7 +288,7 @@ export class AuditTrail implements Trail {
           stage === 'RequestReceived' ? this.#receivedAt : this.#options.wallTime(),
         ),
         impersonatedUser: this.#impersonated,
-        annotations: this.#annotations,
+        annotations: stage === 'RequestReceived' ? {} : this.#annotations,
         ...more,
       }),
     )
