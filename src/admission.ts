@@ -3,8 +3,8 @@ import { Counter, type Registry } from '@prometheus-io/client'
 import { about } from './about.ts'
 import { type RequestObserver, RequestTallies } from './endpoints/request-tallies.ts'
 import type { FileLooks } from './file-metrics.ts'
-import type { EventLimits } from './gate/limits/event-limits.ts'
-import { type FollowedEventLimits, openEventLimits } from './gate/limits/event-limits-file.ts'
+import { byteLimits, EventLimits } from './gate/limits/event-limits.ts'
+import { followEventLimits } from './gate/limits/event-limits-file.ts'
 import { RequestLimits } from './gate/limits/limits.ts'
 import { RefusalPace } from './gate/limits/refusal-pace.ts'
 import type { Log } from './lib/log.ts'
@@ -22,17 +22,17 @@ const OTHERS = [
 export interface Admission {
   readonly limits: RequestLimits
   readonly observer: RequestObserver
-  readonly eventLimits: EventLimits | undefined
+  readonly eventLimits: EventLimits
   /** Stops looking at files. */
   stop(): void
 }
 
-/** Rejects, naming the flag, when a file cannot be used. */
+/** Rejects, naming the flag, when a file cannot be used. `room` is how much etcd has, from 1 to 0. */
 export async function openAdmission(
   options: Options,
   registry: Registry,
   log: Log,
-  looks?: FileLooks,
+  { looks, room }: { readonly looks?: FileLooks; readonly room?: () => number } = {},
 ): Promise<Admission> {
   const limits = new RequestLimits({
     requestsInFlight: options.maxRequestsInflight,
@@ -46,29 +46,37 @@ export async function openAdmission(
   showLimits(limits, registry)
   const tallies = new RequestTallies([`${options.eventsGroup}/v1/events`, ...OTHERS])
   showRequests(tallies, registry)
-  const eventLimits = await eventLimitsOf(options, registry, log, looks)
-  return {
-    limits,
-    observer: tallies,
-    eventLimits: eventLimits?.limits,
-    stop: () => eventLimits?.stop(),
-  }
+  const eventLimits = openLimits(options, registry, room)
+  const follower = await followLimits(eventLimits, options, log, looks)
+  return { limits, observer: tallies, eventLimits, stop: () => follower?.stop() }
 }
 
-async function eventLimitsOf(
-  { eventRateLimitConfigFile: path }: Options,
+/** Limits of bytes always hold, those of a file as long as there is one. */
+function openLimits(
+  options: Options,
   registry: Registry,
-  log: Log,
-  looks?: FileLooks,
-): Promise<FollowedEventLimits | undefined> {
-  if (path === undefined) return undefined
+  room: (() => number) | undefined,
+): EventLimits {
   const refused = new Counter({
     name: 'tidings_event_rate_limited_total',
-    help: 'Events that were turned away with 429 because of an event rate limit.',
-    labelNames: ['type'],
+    help: 'Events that were turned away with 429 because of a limit of events or bytes a second.',
+    labelNames: ['type', 'unit'],
     registers: [registry],
   })
+  return new EventLimits({
+    limits: byteLimits(options.maxWriteBytesPerSecond),
+    room,
+    onRefused: (type, unit) => refused.inc({ type, unit }),
+  })
+}
+
+async function followLimits(
+  eventLimits: EventLimits,
+  { eventRateLimitConfigFile: path }: Options,
+  log: Log,
+  looks?: FileLooks,
+): Promise<{ stop(): void } | undefined> {
+  if (path === undefined) return undefined
   const flag = '--event-rate-limit-config-file'
-  const open = openEventLimits(path, log, (type) => refused.inc({ type }), looks?.(flag))
-  return about(flag, open)
+  return about(flag, followEventLimits(eventLimits, path, log, looks?.(flag)))
 }

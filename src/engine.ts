@@ -51,6 +51,7 @@ export class Engine {
       keyFile: options.etcdKeyFile,
       prefix: options.etcdPrefix,
       healthTimeoutMs: options.etcdHealthcheckTimeoutMs,
+      quotaBytes: options.etcdQuotaBytes === 0 ? undefined : options.etcdQuotaBytes,
       log: log.child({ logger: 'storage' }),
       onCall: this.#metrics.onCall,
     })
@@ -128,6 +129,11 @@ export class Engine {
 
   overdueMs(): number {
     return this.#datastore.overdueMs()
+  }
+
+  /** How much of their allowance writers may use: from 1 down to 0 as etcd fills up. */
+  get room(): number {
+    return this.#datastore.space.room
   }
 
   /** Lets another replica sweep, finishes writes under way, then leaves etcd. */

@@ -84,7 +84,7 @@ export class Server {
   readonly #followers: { stop(): void }[] = []
   #audit: Audit | undefined
   #limits: Admission['limits'] | undefined
-  #eventLimits: Admission['eventLimits']
+  #eventLimits: Admission['eventLimits'] | undefined
   #onFatal: (error: unknown) => void = () => {}
 
   constructor(options: Options, log: Log, writer: { lastFlushedAt(): number }) {
@@ -161,7 +161,7 @@ export class Server {
       this.#options,
       this.#metrics,
       this.#log.child({ logger: 'gate' }),
-      looks,
+      { looks, room: () => this.#engine.room },
     )
     this.#followers.push(admission)
     this.#limits = admission.limits
@@ -257,9 +257,9 @@ export class Server {
     const kept = new KeptEntries()
     watchKept(kept, this.#metrics)
     const shared = { storage, eventLimits, servedVersions, removalTurns: removalTurns(), kept }
-    const { requestTimeoutMs } = this.#options
+    const { requestTimeoutMs, maxEventBytes: eventBytesMax } = this.#options
     for (const group of this.#groups) {
-      this.#services.install(eventsService({ ...shared, group, requestTimeoutMs }))
+      this.#services.install(eventsService({ ...shared, group, requestTimeoutMs, eventBytesMax }))
     }
   }
 

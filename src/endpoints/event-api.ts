@@ -36,11 +36,11 @@ export interface EventApi {
  */
 export function admitOnce(
   { eventLimits }: Pick<EventApi, 'eventLimits'>,
-  { user }: Caller,
-): (event: Event) => void {
+  { user, sender }: Caller,
+): (event: Event, bytes: number) => void {
   let isCounted = false
-  return (event) => {
-    if (!isCounted) eventLimits?.take(user, event)
+  return (event, bytes) => {
+    if (!isCounted) eventLimits?.take({ user, sender, event, bytes })
     isCounted = true
   }
 }

@@ -33,6 +33,7 @@ export interface EventsServiceOptions {
   readonly servedVersions?: readonly string[] | undefined
   /** How fast events may come; undefined when nobody minds. */
   readonly eventLimits?: Pick<EventLimits, 'take'> | undefined
+  readonly eventBytesMax?: number | undefined
   /** For those who delete collections, whatever the group. */
   readonly removalTurns?: Turns | undefined
   /** Likewise, for those who list: it is one memory, whatever the group. */
@@ -56,6 +57,7 @@ export function eventsService(options: EventsServiceOptions): Service {
   const registry = new EventRegistry({
     storage,
     group,
+    eventBytesMax: options.eventBytesMax,
     servedVersions: options.servedVersions ?? [coreGroup.apiVersion],
   })
   const api: EventApi = {

@@ -39,7 +39,7 @@ export const DEFAULT_LIMITS: HttpLimits = {
   handshakeTimeoutMs: 10_000,
   headerBytesMax: 128 * 1024,
   headerCountMax: 1000,
-  bodyBytesMax: 3 * 1024 * 1024,
+  bodyBytesMax: 1024 * 1024,
   streamsMax: 100,
   streamWindowBytes: 64 * 1024,
   connectionWindowBytes: 1024 * 1024,

@@ -7,6 +7,8 @@ export interface LimitOptions {
   readonly maxMutatingRequestsInflight: number
   readonly maxWatches: number
   readonly maxWatchesPerUser: number
+  readonly maxEventBytes: number
+  readonly maxWriteBytesPerSecond: number
   readonly eventRateLimitConfigFile: string | undefined
 }
 
@@ -14,6 +16,10 @@ export interface LimitOptions {
 const inflightMax = 20_000
 /** A hundred times what a replica is built for: whoever wants more wants no limit. */
 const watchesMax = 1_000_000
+
+/** What fits into one transaction with etcd, beside its framing. */
+const eventBytesMax = 1_000_000
+const writeBytesMax = 2 ** 40
 
 export const limitFlags: FlagTable<LimitOptions> = {
   maxRequestsInflight: {
@@ -44,11 +50,25 @@ export const limitFlags: FlagTable<LimitOptions> = {
     default: 10_000,
     help: 'Watches under way at once of any one user. 0 means no limit.',
   },
+  maxEventBytes: {
+    name: 'max-event-bytes',
+    topic: 'Limits',
+    kind: integer({ min: 4096, max: eventBytesMax }),
+    default: 128 * 1024,
+    help: 'The largest event that is stored, in bytes of JSON. A write that would make a larger one is answered with 413.',
+  },
+  maxWriteBytesPerSecond: {
+    name: 'max-write-bytes-per-second',
+    topic: 'Limits',
+    kind: integer({ min: 0, max: writeBytesMax }),
+    default: 1024 * 1024,
+    help: 'Bytes of events that any one user, and all users together in any one namespace, may write in a second; after a quiet time, those of 256 seconds at once. Every change counts the whole event. More is answered with 429. Less is allowed while etcd is more than half full, and nothing when it is 80% full. 0 means no limit.',
+  },
   eventRateLimitConfigFile: {
     name: 'event-rate-limit-config-file',
     topic: 'Limits',
     kind: optionalPath,
     default: undefined,
-    help: 'YAML file that says how fast events may be written: on this server, in a namespace, by a user, or by one source about one object. A Configuration of eventratelimit.admission.k8s.io/v1alpha1. Looked at once a second. Without it there is no such limit.',
+    help: 'YAML file that says how fast events may be written: on this server, in a namespace, by a user, or by one source about one object. A Configuration of eventratelimit.admission.k8s.io/v1alpha1. Looked at once a second. Without it only bytes are limited.',
   },
 }

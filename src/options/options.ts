@@ -50,6 +50,8 @@ export interface Options
   /** Starts with a slash and does not end with one. */
   readonly etcdPrefix: string
   readonly etcdHealthcheckTimeoutMs: number
+  /** 0 means that etcd is asked. */
+  readonly etcdQuotaBytes: number
   readonly groupCommit: boolean
   /** 0 means never. */
   readonly etcdCompactionIntervalMs: number
@@ -201,6 +203,13 @@ export const serverFlags: FlagTable<Options> = {
     kind: text('path', etcdPrefixMistake),
     default: '/tidings',
     help: "Start of every key in etcd, and of no other program's: values under it that tidings did not write end the start. Starts with a slash and does not end with one.",
+  },
+  etcdQuotaBytes: {
+    name: 'etcd-quota-bytes',
+    topic: 'Storage',
+    kind: integer({ min: 0, max: 2 ** 45 }),
+    default: 0,
+    help: "The --quota-backend-bytes of etcd: --max-write-bytes-per-second allows less while more than half of it is in use. 0 learns it from etcd's metrics, which it serves where clients connect.",
   },
   etcdHealthcheckTimeoutMs: {
     name: 'etcd-healthcheck-timeout',

@@ -73,8 +73,11 @@ export function applied(
 /** Whatever is there when nobody owns anything belongs to whoever came before. */
 function ownersOf({ old }: Before, live: JsonObject, options: ApplyOptions): Owners {
   const owners = readOwners(old.metadata.managedFields ?? []) ?? NO_OWNERS
-  if (owners.size === 0) return beforeFirstApply(changesOf(EMPTY, live), options)
-  return servedOnly(owners, options.served)
+  if (owners.size > 0) return servedOnly(owners, options.served)
+  const first = beforeFirstApply(changesOf(EMPTY, live), options)
+  // A first apply takes no field away, so that nothing it does could make them fewer.
+  if (areTooMany(first)) throw tooManyOwners()
+  return first
 }
 
 function applier(config: AppliedConfig, { manager, apiVersion, at }: Writing): Owner {

@@ -21,9 +21,10 @@ const event: Event = {
 const key: EventKey = { namespace: 'a', name: 'e' }
 const written = { isDryRun: false, mayCreate: true, manager: () => 'tester' }
 
-function registryOf(storage: Partial<EventStorage>): EventRegistry {
+function registryOf(storage: Partial<EventStorage>, eventBytesMax?: number): EventRegistry {
   return new EventRegistry({
     storage: storage as EventStorage,
+    eventBytesMax,
     group: eventsGroup('events.k8s.io'),
     now: () => Date.UTC(2026, 0, 1, 12, 30, 45, 678),
   })
@@ -169,5 +170,84 @@ describe('a delete', () => {
     assert.deepEqual(changes, [])
     await registry.delete(key, { ...options, isMeant: ({ fields }) => fields.reason === 'Tested' })
     assert.deepEqual(changes, ['remove'])
+  })
+})
+
+describe('the largest event that is stored', () => {
+  const bytesMax = 1000
+  const tooLarge = {
+    code: 413,
+    message: /^Request entity too large: the event would have \d+ bytes/,
+  }
+  const annotated = (length: number, more = {}): Event => ({
+    ...event,
+    metadata: { ...event.metadata, annotations: { long: 'n'.repeat(length) }, ...more },
+  })
+
+  /** One event, `body` at first, in a storage that does what it is told. */
+  function limited(body?: Buffer): { registry: EventRegistry; stored: () => Buffer | undefined } {
+    let stored = body
+    const storage: Partial<EventStorage> = {
+      create: async (at, bytes) => {
+        stored = bytes
+        return storedAs(at, bytes)
+      },
+      get: async (at) => storedAs(at, stored ?? assert.fail()),
+      update: async (at, change) => {
+        const outcome = change(stored && storedAs(at, stored))
+        if (outcome instanceof Buffer) stored = outcome
+        return storedAs(at, stored ?? Buffer.alloc(0))
+      },
+    }
+    return { registry: registryOf(storage, bytesMax), stored: () => stored }
+  }
+
+  test('it bounds creates, updates and patches, also when they are dry runs', async () => {
+    const { registry, stored } = limited()
+    for (const isDryRun of [true, false]) {
+      const options = { ...written, isDryRun }
+      await assert.rejects(registry.create('a', annotated(900), options), tooLarge)
+      assert.equal(stored(), undefined)
+    }
+    await assert.rejects(registry.update(key, annotated(900), written), tooLarge)
+    await registry.create('a', annotated(400), written)
+    for (const isDryRun of [true, false]) {
+      const options = { ...written, isDryRun }
+      await assert.rejects(
+        registry.patch(key, () => annotated(900), options),
+        tooLarge,
+      )
+    }
+    assert.ok((stored()?.length ?? 0) < bytesMax)
+  })
+
+  test('an event that is too large already may become smaller, and be deleted', async () => {
+    const guarded = (length: number): Event => annotated(length, { finalizers: ['a/b'] })
+    const { body } = await registryOf({ create: async (at, bytes) => storedAs(at, bytes) }).create(
+      'a',
+      guarded(3000),
+      written,
+    )
+    const { registry, stored } = limited(body)
+    await assert.rejects(
+      registry.patch(key, () => guarded(3001), written),
+      tooLarge,
+    )
+    await registry.patch(key, () => guarded(2000), written)
+    const { isGone } = await registry.delete(key, { isDryRun: false, preconditions: {} })
+    assert.equal(isGone, false)
+    assert.match(String(stored()), /deletionTimestamp/)
+  })
+
+  test('whoever is asked to admit a write hears of all of its bytes, once it is known to fit', async () => {
+    const { registry, stored } = limited()
+    const admitted: number[] = []
+    const options = { ...written, admit: (_: Event, bytes: number) => admitted.push(bytes) }
+    await assert.rejects(registry.create('a', annotated(900), options), tooLarge)
+    await registry.create('a', annotated(400), options)
+    const createdBytes = stored()?.length ?? 0
+    await registry.patch(key, () => annotated(401), options)
+    await registry.patch(key, () => annotated(401), options)
+    assert.deepEqual(admitted, [createdBytes + 130, createdBytes + 131])
   })
 })

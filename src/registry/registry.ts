@@ -3,7 +3,7 @@ import type { Event } from '../api/event.ts'
 import type { EventGroup } from '../api/event-groups.ts'
 import type { FieldError } from '../api/field-error.ts'
 import { generatedName, RandomSuffixes } from '../api/random-suffix.ts'
-import { badRequest, invalid, isStatus } from '../api/status.ts'
+import { badRequest, entityTooLarge, invalid, isStatus } from '../api/status.ts'
 import type { ShownEvent } from '../codec/event-bytes.ts'
 import { encodeEvent } from '../codec/event-json.ts'
 import { StorageError } from '../storage/errors.ts'
@@ -32,12 +32,17 @@ const suffixes = new RandomSuffixes()
 /** Names made up for one request before it is told that none was free. */
 const nameAttempts = 8
 
+/** What etcd stores with an event besides its body and its name: header, revisions, page entries. */
+const STORED_OVERHEAD_BYTES = 128
+
 export interface RegistryOptions {
   readonly storage: EventStorage
   /** Under which they are asked for: how they are named, and what they are held to. */
   readonly group: EventGroup
   /** All that are served. */
   readonly servedVersions?: readonly string[] | undefined
+  /** The largest event that is stored; without it, what etcd takes. */
+  readonly eventBytesMax?: number | undefined
   /** Milliseconds since 1970, for the times that events are given. */
   readonly now?: (() => number) | undefined
 }
@@ -46,10 +51,11 @@ export interface WriteOptions {
   /** Everything is done but the writing. */
   readonly isDryRun: boolean
   /**
-   * Hears of the event that is about to be written, and throws to prevent it. Perhaps more than
-   * once, when others write at the same time; not for a dry run, nor for a delete.
+   * Hears of the event that is about to be written and of the bytes that etcd stores for it, and
+   * throws to prevent it. Perhaps more than once, when others write at the same time; not for a dry
+   * run, nor for a delete, nor when nothing changes.
    */
-  readonly admit?: (event: Event) => void
+  readonly admit?: (event: Event, bytes: number) => void
 }
 
 /** Of a change to an event whose fields may have owners. */
@@ -85,6 +91,7 @@ export class EventRegistry {
   readonly servedVersions: ServedVersions
   readonly #storage: EventStorage
   readonly #group: EventGroup
+  readonly #eventBytesMax: number
   readonly #now: () => number
   readonly #second: { at: number; printed: string } = { at: Number.NaN, printed: '' }
 
@@ -92,6 +99,7 @@ export class EventRegistry {
     this.#storage = options.storage
     this.#now = options.now ?? Date.now
     this.#group = options.group
+    this.#eventBytesMax = options.eventBytesMax ?? Number.POSITIVE_INFINITY
     this.names = resourceNames(options.group.name)
     this.servedVersions = new Set([...(options.servedVersions ?? []), this.#group.apiVersion])
   }
@@ -138,7 +146,7 @@ export class EventRegistry {
       if (current === undefined) {
         const event = this.#asNew(key, sent)
         if (!options.mayCreate) throw new CreationNeeded()
-        return this.#admitted({ event, isRemoved: false }, options)
+        return { event, isRemoved: false }
       }
       return this.#next(sent, current, options)
     })
@@ -172,13 +180,13 @@ export class EventRegistry {
       const { event: made, managedFields } = apply(current, this.#timeNow())
       if (current !== undefined) {
         const owned = (next: Event): Event => settled(next, managedFields, current)
-        return this.#admitted(this.#checkedNext(made, current, owned), options)
+        return this.#checkedNext(made, current, owned)
       }
       const { uid } = made.metadata
       if (uid !== undefined) throw noSuchUid(this.names, key, uid)
       const created = withManagedFields(this.#asNew(key, made), managedFields)
       if (!options.mayCreate) throw new CreationNeeded()
-      return this.#admitted({ event: created, isRemoved: false }, options)
+      return { event: created, isRemoved: false }
     })
     return { event, isCreated }
   }
@@ -195,7 +203,7 @@ export class EventRegistry {
       const left = afterDelete(current.old, this.#timeNow())
       isGone = left === undefined
       if (left === undefined) return { event: current.old, isRemoved: true }
-      return { event: left, isRemoved: false }
+      return { event: left, isRemoved: false, isDeletion: true }
     })
     return { event, uid, isGone }
   }
@@ -210,10 +218,10 @@ export class EventRegistry {
         return decision
       })
     } catch (error) {
-      if (!(isOwned && isTooLarge(error))) throw error
+      if (!(isOwned && isStatus(error, 'RequestEntityTooLarge'))) throw error
       return this.#change(key, options, (current) => {
-        const { event, isRemoved } = decide(current)
-        return { event: withManagedFields(event, []), isRemoved }
+        const decision = decide(current)
+        return { ...decision, event: withManagedFields(decision.event, []) }
       })
     }
   }
@@ -224,13 +232,16 @@ export class EventRegistry {
     const change = (stored: StoredEvent | undefined): Buffer | 'remove' => {
       removed = undefined
       const current = stored && { stored, old: readEvent(stored) }
-      const { event, isRemoved } = decide(current)
+      const { event, isRemoved, isDeletion } = decide(current)
       const body = event === current?.old ? current.stored.body : encodeEvent(event)
       // The same bytes are the same event: nothing is to be written.
       if (stored !== undefined && !isRemoved && body.equals(stored.body)) return stored.body
-      if (!isRemoved) return body
-      removed = body
-      return 'remove'
+      if (isRemoved) {
+        removed = body
+        return 'remove'
+      }
+      if (isDeletion !== true) this.#limit(key, { event, body, stored }, options)
+      return body
     }
     if (options.isDryRun) {
       const current = await this.#run(this.#find(key), { isRead: true })
@@ -250,8 +261,7 @@ export class EventRegistry {
       served: this.servedVersions,
       writing,
     }
-    const next = this.#checkedNext(sent, current, (event) => tracked(event, current, change))
-    return this.#admitted(next, options)
+    return this.#checkedNext(sent, current, (event) => tracked(event, current, change))
   }
 
   /** `owned` gives the event its owners. */
@@ -281,10 +291,10 @@ export class EventRegistry {
   ): Promise<ShownEvent> {
     const event = newEvent(sent, { ...this.#birth(namespace), name: options.name })
     this.#check(event, this.#group.createProblems(event))
-    this.#admit(event, options)
     const key = { namespace, name: event.metadata.name ?? '' }
+    const body = encodeEvent(event)
+    this.#limit(key, { event, body, stored: undefined }, options)
     try {
-      const body = encodeEvent(event)
       return await (options.isDryRun ? this.#tryInsert(key, body) : this.#storage.create(key, body))
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
@@ -321,14 +331,24 @@ export class EventRegistry {
     }
   }
 
-  /** Last, so that nobody is charged for what could not be written anyway. */
-  #admitted(decision: Decision, options: WriteOptions): Decision {
-    this.#admit(decision.event, options)
-    return decision
-  }
-
-  #admit(event: Event, { isDryRun, admit }: WriteOptions): void {
-    if (!isDryRun) admit?.(event)
+  /**
+   * The limits of what is about to be stored. Last, so that nobody is charged for what could not be
+   * written anyway. An event that is too large already, from before the limit, may become smaller.
+   */
+  #limit(
+    { namespace, name }: EventKey,
+    { event, body, stored }: Written,
+    { isDryRun, admit }: WriteOptions,
+  ): void {
+    const bytesMax = Math.max(this.#eventBytesMax, (stored?.body.length ?? 0) - 1)
+    if (body.length > bytesMax) {
+      throw entityTooLarge(
+        `the event would have ${body.length} bytes, limit is ${this.#eventBytesMax}`,
+        undefined,
+      )
+    }
+    const keyBytes = namespace.length + name.length
+    if (!isDryRun) admit?.(event, body.length + keyBytes + STORED_OVERHEAD_BYTES)
   }
 
   #birth(namespace: string): { namespace: string; uid: string; at: string } {
@@ -360,15 +380,17 @@ export type Apply = (current: CurrentEvent | undefined, at: string) => Applied
 interface Decision {
   readonly event: Event
   readonly isRemoved: boolean
+  /** Marked as being deleted: no limit of what is written may prevent that. */
+  readonly isDeletion?: boolean
+}
+
+interface Written {
+  readonly event: Event
+  readonly body: Buffer
+  readonly stored: StoredEvent | undefined
 }
 
 type Decide = (current: CurrentEvent | undefined) => Decision
-
-/** Of the datastore, which is asked last. */
-function isTooLarge(error: unknown): boolean {
-  if (!(error instanceof Error && error.cause instanceof StorageError)) return false
-  return error.cause.kind === 'too-large'
-}
 
 function isBeingDeleted(current: StoredEvent | undefined): boolean {
   return current !== undefined && readEvent(current).metadata.deletionTimestamp !== undefined

@@ -1,11 +1,12 @@
 import { readFile } from 'node:fs/promises'
 import { EtcdClient } from '../etcd/client.ts'
 import type { CallObserver } from '../etcd/protocol.ts'
+import { readQuota } from '../etcd/quota.ts'
 import type { Log } from '../lib/log.ts'
 import { isGoodEtcdVersion } from './etcd-version.ts'
 import { logMembers } from './member-log.ts'
 import { Presence } from './presence.ts'
-import { hasSpaceAlarm, Space } from './space.ts'
+import { reportSpace, Space, type SpaceReport } from './space.ts'
 
 export interface DatastoreOptions {
   readonly servers: readonly string[]
@@ -14,6 +15,8 @@ export interface DatastoreOptions {
   readonly keyFile: string | undefined
   readonly prefix: string
   readonly healthTimeoutMs: number
+  /** Undefined: etcd is asked. */
+  readonly quotaBytes?: number | undefined
   readonly log: Log
   readonly onCall?: CallObserver | undefined
 }
@@ -21,6 +24,8 @@ export interface DatastoreOptions {
 /** A health question must be answered, not only asked, within the time the operator gave it. */
 const ASKING_SHARE = 0.9
 const CALL_TIMEOUT_MS = 10_000
+/** A quota changes when a member is started anew with another. */
+const QUOTA_EVERY_MS = 600_000
 
 /**
  * The server's tie to its etcd: credentials, the client, and what the probes ask of it. Opening
@@ -42,7 +47,8 @@ export class Datastore {
       members: () => this.#client?.endpoints() ?? [],
       log: options.log,
     })
-    this.space = new Space({ ask: (timeoutMs) => this.#hasAlarm(timeoutMs), log: options.log })
+    this.space = new Space({ ask: (timeoutMs) => this.#reportSpace(timeoutMs), log: options.log })
+    this.space.quotaBytes = options.quotaBytes
   }
 
   /** Rejects when a credentials file cannot be read. */
@@ -102,6 +108,9 @@ export class Datastore {
     const { signal } = this.#end
     const client = this.#client
     if (client === undefined || signal.aborted) return
+    await this.#learnQuota()
+    const looking = setInterval(() => void this.#learnQuota(), QUOTA_EVERY_MS).unref()
+    signal.addEventListener('abort', () => clearInterval(looking))
     await Promise.all(
       servers.map(async (endpoint) => {
         try {
@@ -126,9 +135,30 @@ export class Datastore {
     await this.#client?.range({ key, keysOnly: true }, { timeoutMs, signal: this.#end.signal })
   }
 
-  async #hasAlarm(timeoutMs: number): Promise<boolean | undefined> {
+  async #reportSpace(timeoutMs: number): Promise<SpaceReport | undefined> {
     const { signal } = this.#end
-    return this.#client && hasSpaceAlarm(this.#client, { timeoutMs, signal })
+    return this.#client && reportSpace(this.#client, { timeoutMs, signal })
+  }
+
+  /** The smallest of any member: the first that is full stops all. */
+  async #learnQuota(): Promise<void> {
+    const { servers, quotaBytes, log } = this.#options
+    if (quotaBytes !== undefined || this.#end.signal.aborted) return
+    const tls = this.#credentials()
+    const told = await Promise.allSettled(
+      servers.map(async (server) => readQuota(server, await tls)),
+    )
+    const quotas = told.filter((one) => one.status === 'fulfilled').map(({ value }) => value)
+    if (quotas.length > 0) this.space.quotaBytes = Math.min(...quotas)
+    else if (this.space.quotaBytes === undefined) {
+      log.warn(
+        'The space quota of etcd is not known: writers are not slowed down while it fills up',
+        {
+          help: 'give --etcd-quota-bytes',
+          err: told.find((one) => one.status === 'rejected')?.reason,
+        },
+      )
+    }
   }
 
   async #credentials(): Promise<{ ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined> {

@@ -57,7 +57,9 @@ export interface GroupCommitOptions {
   /** What has not been sent is refused while etcd is away. */
   readonly presence?: Pick<Presence, 'ending' | 'refusal' | 'onAway'> | undefined
   /** Told when etcd is full; puts that have not been sent are then refused, deletes go on. */
-  readonly space?: Pick<Space, 'refusal' | 'onFull'> | undefined
+  readonly space?:
+    | (Pick<Space, 'refusal' | 'onFull'> & Partial<Pick<Space, 'onWritten'>>)
+    | undefined
   /** Refuses everything until what is in etcd has been checked. */
   readonly check?: Pick<PrefixCheck, 'refusal'> | undefined
   /** Told of each transaction that was answered, for metrics. */
@@ -274,11 +276,14 @@ export class GroupCommit {
   }
 
   #answered(batch: readonly Waiting[], outcomes: readonly Outcome[]): void {
+    let bytes = 0
     batch.forEach((waiting, index) => {
       const outcome = outcomes[index]
+      if (outcome?.applied === true) bytes += waiting.bytes
       if (outcome !== undefined) waiting.resolve(outcome)
       this.#leave(waiting)
     })
+    this.#options.space?.onWritten?.(bytes)
     this.#options.onCommit?.(batch.length)
   }
 

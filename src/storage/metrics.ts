@@ -14,7 +14,7 @@ export interface StorageGauges {
   objects(): number
   waitingWrites(): { readonly operations: number; readonly bytes: number }
   readonly presence: { readonly awayMs: number; readonly outages: number }
-  readonly space: { readonly isFull: boolean }
+  readonly space: { readonly isFull: boolean; readonly usedPart: number | undefined }
 }
 
 /** Figures of the store, under Kubernetes' names where it has them. */
@@ -100,6 +100,16 @@ export class StorageMetrics {
       registers,
       collect() {
         this.set(gauges.space.isFull ? 1 : 0)
+      },
+    })
+    new Gauge({
+      name: 'tidings_etcd_quota_used_ratio',
+      help: "The part of etcd's space quota that is in use; writers are slowed down from 0.5 on and stopped at 0.8. Missing while it is not known.",
+      registers,
+      collect() {
+        this.reset()
+        if (gauges.space.usedPart === undefined) this.remove()
+        else this.set(gauges.space.usedPart)
       },
     })
   }

@@ -12,7 +12,7 @@ async function settle(): Promise<void> {
 
 /** A space whose questions are answered with `etcd.isFull`, and a clock beside it. */
 function start() {
-  const etcd = { isFull: false as boolean | undefined, questions: 0 }
+  const etcd = { isFull: false as boolean | undefined, bytesInUse: 0, questions: 0 }
   const time = { now: 0 }
   const errors: LogFields[] = []
   const infos: LogFields[] = []
@@ -20,9 +20,9 @@ function start() {
   const space = new Space({
     ask: async () => {
       etcd.questions++
-      const { isFull } = etcd
+      const { isFull: hasAlarm, bytesInUse } = etcd
       await hold.gate
-      return isFull
+      return hasAlarm === undefined ? undefined : { hasAlarm, bytesInUse }
     },
     log: {
       ...silentLog,
@@ -46,9 +46,9 @@ function start() {
 test('space: an alarm is noticed without a write, and its end within a second', async () => {
   const { space, etcd, errors, infos, advance, end } = start()
   await advance(10)
-  assert.deepEqual([space.isFull, space.refusal(), etcd.questions], [false, undefined, 2])
+  assert.deepEqual([space.isFull, space.refusal(), etcd.questions], [false, undefined, 10])
   etcd.isFull = true
-  await advance(5)
+  await advance(1)
   assert.equal(space.isFull, true)
   const { kind, reason, retryAfterMs } = space.refusal() ?? assert.fail()
   assert.deepEqual(
@@ -65,7 +65,7 @@ test('space: an alarm is noticed without a write, and its end within a second', 
   etcd.isFull = false
   await advance(1)
   assert.deepEqual([space.isFull, space.refusal()], [false, undefined])
-  assert.deepEqual(infos, [{ msg: 'etcd takes writes again', seconds: 25 }])
+  assert.deepEqual(infos, [{ msg: 'etcd takes writes again', seconds: 21 }])
   end()
   const { questions } = etcd
   await advance(10)
@@ -105,5 +105,28 @@ test('space: an alarm that is disarmed without making room is told of once a min
     assert.equal(space.isFull, false)
   }
   assert.deepEqual([errors.length, infos.length], [2, 2])
+  end()
+})
+
+test('space: writers get less from half of the quota on, and nothing at four fifths', async () => {
+  const { space, etcd, advance, end } = start()
+  etcd.bytesInUse = 900
+  await advance(1)
+  assert.deepEqual([space.usedPart, space.room], [undefined, 1], 'the quota is not known')
+  space.quotaBytes = 1000
+  const rooms: number[] = []
+  for (const bytes of [0, 500, 650, 800, 1200]) {
+    etcd.bytesInUse = bytes
+    await advance(1)
+    rooms.push(Math.round(space.room * 100) / 100)
+  }
+  assert.deepEqual(rooms, [1, 1, 0.5, 0, 0])
+  etcd.bytesInUse = 400
+  await advance(1)
+  space.onWritten(250)
+  assert.equal(space.usedPart, 0.65, 'what was written since counts')
+  etcd.bytesInUse = 650
+  await advance(1)
+  assert.equal(space.usedPart, 0.65, 'and counts once')
   end()
 })

@@ -1,6 +1,6 @@
 /**
- * Whether etcd is full: over its quota, with its alarm for that on. It then takes no puts and no
- * leases; reads, watches, deletes and compactions go on.
+ * How full etcd is, and whether it is over its quota, with its alarm for that on. It then takes no
+ * puts and no leases; reads, watches, deletes and compactions go on.
  *
  * etcd answers the same words to a put that it refused and to one that it made and that took it over
  * its quota: a member checks the quota before it proposes, and once more when it applies what was
@@ -13,9 +13,8 @@ import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { StorageError } from './errors.ts'
 
-/** How often members are asked while etcd is full, and how many times as rarely while it is not. */
+/** How often members are asked. What a writer within its limits writes meanwhile is a small part of any quota. */
 const lookIntervalMs = 1_000
-const calmLooks = 5
 const questionTimeoutMs = 2_000
 const retryAfterMs = 1_000
 /** An etcd whose alarm is disarmed again and again without making room is told of this often. */
@@ -24,9 +23,24 @@ const tellEveryMs = 60_000
 /** In words that clients may read. */
 export const fullReason = 'etcd is full (its space quota is exceeded)'
 
+/**
+ * The part of the quota that may be in use before writers are slowed down, and from which on they
+ * are stopped. The rest is for what those write who are not limited, and for pages that etcd cannot
+ * use again at once.
+ */
+const slowFrom = 0.5
+const stopFrom = 0.8
+
+/** What members tell. */
+export interface SpaceReport {
+  readonly hasAlarm: boolean
+  /** Of the database, without pages that are free for use. */
+  readonly bytesInUse: number
+}
+
 export interface SpaceOptions {
-  /** Whether the alarm is on; undefined when nobody could say. Never rejects. */
-  ask(timeoutMs: number): Promise<boolean | undefined>
+  /** Undefined when nobody could say. Never rejects. */
+  ask(timeoutMs: number): Promise<SpaceReport | undefined>
   readonly log: Log
   readonly clock?: Clock | undefined
 }
@@ -39,8 +53,12 @@ export class Space {
   #isTold = false
   /** How often etcd was found full: an answer to a question from before that is out of date. */
   #findings = 0
-  #looks = 0
   #isAsking = false
+  /** As last reported, and what this replica has written since that was asked for. */
+  #bytesInUse: number | undefined
+  #bytesWritten = 0
+  /** Of etcd's quota; undefined while it is not known. */
+  quotaBytes: number | undefined
 
   constructor(options: SpaceOptions) {
     this.#options = options
@@ -52,6 +70,18 @@ export class Space {
     const timer = setInterval(() => this.#look(), lookIntervalMs)
     timer.unref()
     signal.addEventListener('abort', () => clearInterval(timer))
+  }
+
+  /** The part of the quota that is in use; undefined while that is not known. */
+  get usedPart(): number | undefined {
+    if (this.#bytesInUse === undefined || this.quotaBytes === undefined) return undefined
+    return (this.#bytesInUse + this.#bytesWritten) / this.quotaBytes
+  }
+
+  /** How much of their allowance writers may use: from 1, all of it, down to 0, nothing. */
+  get room(): number {
+    if (this.usedPart === undefined) return 1
+    return Math.min(1, Math.max(0, (stopFrom - this.usedPart) / (stopFrom - slowFrom)))
   }
 
   get isFull(): boolean {
@@ -80,6 +110,11 @@ export class Space {
     )
   }
 
+  /** To be told of what etcd has taken, so that much of it is noticed before the next report. */
+  readonly onWritten = (bytes: number): void => {
+    this.#bytesWritten += bytes
+  }
+
   #onRoom(): void {
     if (this.#fullSince === undefined) return
     const seconds = Math.round((this.#clock.now() - this.#fullSince) / 100) / 10
@@ -88,34 +123,39 @@ export class Space {
   }
 
   #look(): void {
-    const isTime = this.isFull || this.#looks % calmLooks === 0
-    this.#looks++
-    if (isTime && !this.#isAsking) void this.#question()
+    if (!this.#isAsking) void this.#question()
   }
 
   async #question(): Promise<void> {
     const findings = this.#findings
+    const bytesWritten = this.#bytesWritten
     this.#isAsking = true
-    const isOn = await this.#options.ask(questionTimeoutMs)
+    const report = await this.#options.ask(questionTimeoutMs)
     this.#isAsking = false
-    if (isOn === true) this.onFull()
-    else if (isOn === false && findings === this.#findings) this.#onRoom()
+    if (report === undefined) return
+    this.#bytesInUse = report.bytesInUse
+    this.#bytesWritten -= bytesWritten
+    if (report.hasAlarm) this.onFull()
+    else if (findings === this.#findings) this.#onRoom()
   }
 }
 
 /**
- * Whether a member knows of the alarm, of those that can be asked. Costs etcd nothing: a member tells
- * what it has been told. One that lags may not have been, hence all.
+ * Whether a member knows of the alarm, and how much the fullest stores, of those that can be asked.
+ * Costs etcd nothing: a member tells what it knows. One that lags may not have been told, hence all.
  */
-export async function hasSpaceAlarm(
+export async function reportSpace(
   client: Pick<EtcdClient, 'endpoints' | 'status'>,
   options: { readonly timeoutMs: number; readonly signal?: AbortSignal | undefined },
-): Promise<boolean | undefined> {
+): Promise<SpaceReport | undefined> {
   const members = client.endpoints().filter(({ state }) => state === 'ready')
   const answers = await Promise.allSettled(
     members.map(({ endpoint }) => client.status(endpoint, options)),
   )
   const told = answers.filter((answer) => answer.status === 'fulfilled')
   if (told.length === 0) return undefined
-  return told.some(({ value }) => value.errors.some((error) => error.includes('NOSPACE')))
+  return {
+    hasAlarm: told.some(({ value }) => value.errors.some((error) => error.includes('NOSPACE'))),
+    bytesInUse: Math.max(...told.map(({ value }) => value.dbBytesInUse)),
+  }
 }

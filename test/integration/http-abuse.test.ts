@@ -49,7 +49,7 @@ test('the limits are the promised ones', () => {
   assert.equal(DEFAULT_LIMITS.requestTimeoutMs, 60_000)
   assert.equal(DEFAULT_LIMITS.streamsMax, 100)
   assert.equal(DEFAULT_LIMITS.headerBytesMax, 128 * 1024)
-  assert.equal(DEFAULT_LIMITS.bodyBytesMax, 3 * MIB)
+  assert.equal(DEFAULT_LIMITS.bodyBytesMax, MIB)
 })
 
 describe('slow and silent clients', { concurrency: true }, () => {

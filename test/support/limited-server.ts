@@ -41,11 +41,12 @@ export class LimitedServer implements AsyncDisposable {
   static async start(
     users: readonly string[],
     flags: readonly string[] = [],
+    etcdArgs: readonly string[] = [],
   ): Promise<LimitedServer> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-limits-'))
     const tokenFile = join(folder, 'tokens.csv')
     await writeFile(tokenFile, users.map((user) => `${user},${user},${user}\n`).join(''))
-    const etcd = await startEtcd()
+    const etcd = await startEtcd({ args: etcdArgs })
     const server = await Tidings.start([
       `--etcd-servers=${etcd.endpoints[0]}`,
       `--token-auth-file=${tokenFile}`,

@@ -1,7 +1,7 @@
 import { EtcdClient, type EtcdClientOptions } from '../../src/etcd/client.ts'
 import { type Log, silentLog } from '../../src/lib/log.ts'
 import { Presence } from '../../src/storage/presence.ts'
-import { hasSpaceAlarm, Space } from '../../src/storage/space.ts'
+import { reportSpace, Space } from '../../src/storage/space.ts'
 
 /** A client, and somebody who looks whether etcd is there and has room, as the server has them. */
 export class PresentClient {
@@ -19,7 +19,7 @@ export class PresentClient {
       log,
     })
     this.presence.watch(this.#end.signal)
-    this.space = new Space({ ask: (timeoutMs) => hasSpaceAlarm(this.client, { timeoutMs }), log })
+    this.space = new Space({ ask: (timeoutMs) => reportSpace(this.client, { timeoutMs }), log })
     this.space.watch(this.#end.signal)
   }
 

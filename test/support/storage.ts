@@ -1,7 +1,7 @@
 import { EtcdClient } from '../../src/etcd/client.ts'
 import { silentLog } from '../../src/lib/log.ts'
 import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd-storage.ts'
-import { hasSpaceAlarm, Space } from '../../src/storage/space.ts'
+import { reportSpace, Space } from '../../src/storage/space.ts'
 import type { EtcdCluster } from './etcd.ts'
 
 export const prefix = '/registry'
@@ -22,7 +22,7 @@ export class Replica implements AsyncDisposable {
   ) {
     this.client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 10_000 })
     const space = new Space({
-      ask: (timeoutMs) => hasSpaceAlarm(this.client, { timeoutMs }),
+      ask: (timeoutMs) => reportSpace(this.client, { timeoutMs }),
       log: silentLog,
     })
     space.watch(this.#end.signal)

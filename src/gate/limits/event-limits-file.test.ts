@@ -4,7 +4,8 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { silentLog } from '../../lib/log.ts'
-import { openEventLimits, readEventLimits } from './event-limits-file.ts'
+import { EventLimits } from './event-limits.ts'
+import { followEventLimits, readEventLimits } from './event-limits-file.ts'
 
 const HEAD = 'apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Configuration\n'
 const ONE = `${HEAD}limits:\n- type: Server\n  qps: 1\n  burst: 1\n`
@@ -18,8 +19,8 @@ describe('readEventLimits', () => {
   burst: 50
 `
     assert.deepEqual(readEventLimits(text), [
-      { type: 'Namespace', qps: 50, burst: 100, cacheSize: 2000 },
-      { type: 'SourceAndObject', qps: 10, burst: 50, cacheSize: 4096 },
+      { type: 'Namespace', unit: 'events', rate: 50, burst: 100, cacheSize: 2000 },
+      { type: 'SourceAndObject', unit: 'events', rate: 10, burst: 50, cacheSize: 4096 },
     ])
   })
 
@@ -44,7 +45,7 @@ describe('readEventLimits', () => {
   })
 })
 
-describe('openEventLimits', () => {
+describe('followEventLimits', () => {
   test('follows the file, and keeps what it had when that breaks', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     const folder = await mkdtemp(join(tmpdir(), 'tidings-event-limits-'))
@@ -55,7 +56,8 @@ describe('openEventLimits', () => {
         heard = resolve
       })
     const log = { ...silentLog, info: (m: string) => heard(m), warn: (m: string) => heard(m) }
-    const ada = { name: 'ada', groups: [] }
+    const write = { user: { name: 'ada', groups: [] }, event: { metadata: {} }, bytes: 1000 }
+    const limits = new EventLimits({ limits: [] })
     const look = async (content: string): Promise<string> => {
       await writeFile(path, content)
       const told = next()
@@ -65,25 +67,19 @@ describe('openEventLimits', () => {
       return told
     }
     try {
-      await assert.rejects(
-        openEventLimits(path, silentLog, () => {}),
-        /ENOENT/,
-      )
+      await assert.rejects(followEventLimits(limits, path, silentLog), /ENOENT/)
       await writeFile(path, 'kind: Nonsense')
-      await assert.rejects(
-        openEventLimits(path, silentLog, () => {}),
-        /limits\.yaml: it must be/,
-      )
+      await assert.rejects(followEventLimits(limits, path, silentLog), /limits\.yaml: it must be/)
       await writeFile(path, ONE)
-      const { limits, stop } = await openEventLimits(path, log, () => {})
-      limits.take(ada, { metadata: {} })
-      assert.throws(() => limits.take(ada, { metadata: {} }), { code: 429 })
+      const follower = await followEventLimits(limits, path, log)
+      limits.take(write)
+      assert.throws(() => limits.take(write), { code: 429 })
       assert.equal(await look('limits: ['), 'Event rate limits not reloaded')
-      assert.throws(() => limits.take(ada, { metadata: {} }), { code: 429 })
+      assert.throws(() => limits.take(write), { code: 429 })
       assert.equal(await look(ONE.replace('burst: 1', 'burst: 9')), 'Event rate limits reloaded')
-      limits.take(ada, { metadata: {} })
-      limits.take(ada, { metadata: {} })
-      stop()
+      limits.take(write)
+      limits.take(write)
+      follower.stop()
     } finally {
       await rm(folder, { recursive: true })
     }

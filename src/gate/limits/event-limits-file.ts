@@ -6,8 +6,7 @@ import type { Log } from '../../lib/log.ts'
 import {
   EVENT_LIMIT_TYPES,
   type EventLimit,
-  EventLimits,
-  type EventLimitsOptions,
+  type EventLimits,
   type EventLimitType,
 } from './event-limits.ts'
 
@@ -19,22 +18,19 @@ const CACHE_SIZE_MAX = 1_000_000
 const CACHE_SIZE_DEFAULT = 4096
 const API_VERSION = 'eventratelimit.admission.k8s.io/v1alpha1'
 
-/** The limits of a file, as it is now: it is looked at once a second. */
-export interface FollowedEventLimits {
-  readonly limits: EventLimits
-  stop(): void
-}
-
-/** Rejects, naming the file, if it cannot be used. While a new one cannot be, the old one stays. */
-export async function openEventLimits(
+/**
+ * Keeps `limits` to what the file says. Rejects, naming the file, if it cannot be used. While a new
+ * one cannot be, the old one stays.
+ */
+export async function followEventLimits(
+  limits: EventLimits,
   path: string,
   log: Log,
-  onRefused: NonNullable<EventLimitsOptions['onRefused']>,
   onLook?: OnLook,
-): Promise<FollowedEventLimits> {
+): Promise<{ stop(): void }> {
   const first = await load(path)
-  const limits = new EventLimits({ limits: first.limits, onRefused })
-  const follower = follow({
+  limits.replace(first.limits)
+  return follow({
     inUse: first,
     load: (current) => load(path, current),
     onChange: (found) => {
@@ -45,7 +41,6 @@ export async function openEventLimits(
     onMended: () => log.info('Event rate limits in use again, as they were', { file: path }),
     onLook,
   })
-  return { limits, stop: () => follower.stop() }
 }
 
 interface LimitsFile {
@@ -98,7 +93,8 @@ function readLimit(value: Json, where: string): EventLimit {
   const cacheSize = number('cacheSize', { min: 0, max: CACHE_SIZE_MAX })
   return {
     type,
-    qps: number('qps', { min: 1, max: RATE_MAX }),
+    unit: 'events',
+    rate: number('qps', { min: 1, max: RATE_MAX }),
     burst: number('burst', { min: 1, max: RATE_MAX }),
     cacheSize: cacheSize === 0 ? CACHE_SIZE_DEFAULT : cacheSize,
   }

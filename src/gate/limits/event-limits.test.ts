@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Event } from '../../api/event.ts'
 import { StatusError } from '../../api/status.ts'
-import { type EventLimit, EventLimits, type EventLimitType } from './event-limits.ts'
+import { byteLimits, type EventLimit, EventLimits, type EventLimitType } from './event-limits.ts'
 
 const ada = { name: 'ada', groups: [] }
 const bob = { name: 'bob', groups: [] }
@@ -28,17 +28,41 @@ function limitsOf(...limits: readonly (Partial<EventLimit> & { type: EventLimitT
     clock,
     refused,
     limits: new EventLimits({
-      limits: limits.map((limit) => ({ qps: 1, burst: 2, cacheSize: 100, ...limit })),
+      limits: limits.map((limit) => ({
+        unit: 'events' as const,
+        rate: 1,
+        burst: 2,
+        cacheSize: 100,
+        ...limit,
+      })),
       now: () => clock.ms,
       onRefused: (type) => refused.push(type),
     }),
   }
 }
 
+function byteLimitsOf(bytesPerSecond: number): {
+  limits: EventLimits
+  clock: { ms: number }
+  etcd: { room: number }
+  refused: EventLimitType[]
+} {
+  const clock = { ms: 0 }
+  const etcd = { room: 1 }
+  const refused: EventLimitType[] = []
+  const limits = new EventLimits({
+    limits: byteLimits(bytesPerSecond),
+    room: () => etcd.room,
+    now: () => clock.ms,
+    onRefused: (type, unit) => unit === 'bytes' && refused.push(type),
+  })
+  return { limits, clock, etcd, refused }
+}
+
 /** Undefined when it may pass, else the seconds to wait. */
-function take(limits: EventLimits, user = ada, sent = event()): number | undefined {
+function take(limits: EventLimits, user = ada, sent = event(), bytes = 1000): number | undefined {
   try {
-    limits.take(user, sent)
+    limits.take({ user, event: sent, bytes })
     return undefined
   } catch (error) {
     assert.ok(error instanceof StatusError)
@@ -49,7 +73,7 @@ function take(limits: EventLimits, user = ada, sent = event()): number | undefin
 
 describe('EventLimits', () => {
   test('a burst passes, then as many as the rate says', () => {
-    const { limits, clock, refused } = limitsOf({ type: 'Server', qps: 2, burst: 3 })
+    const { limits, clock, refused } = limitsOf({ type: 'Server', rate: 2, burst: 3 })
     assert.deepEqual(
       [1, 2, 3, 4].map(() => take(limits)),
       [undefined, undefined, undefined, 1],
@@ -62,7 +86,7 @@ describe('EventLimits', () => {
   })
 
   test('the time to come back is when there will be one again', () => {
-    const { limits, clock } = limitsOf({ type: 'User', qps: 1, burst: 1 })
+    const { limits, clock } = limitsOf({ type: 'User', rate: 1, burst: 1 })
     assert.equal(take(limits), undefined)
     assert.equal(take(limits), 1)
     clock.ms = 1000
@@ -99,8 +123,8 @@ describe('EventLimits', () => {
 
   test('what one limit refuses costs nothing of the others', () => {
     const { limits, clock, refused } = limitsOf(
-      { type: 'Server', qps: 1, burst: 3 },
-      { type: 'User', qps: 1, burst: 1 },
+      { type: 'Server', rate: 1, burst: 3 },
+      { type: 'User', rate: 1, burst: 1 },
     )
     assert.deepEqual(
       [take(limits), take(limits), take(limits), take(limits, bob)],
@@ -130,11 +154,62 @@ describe('EventLimits', () => {
     )
   })
 
-  test('new limits hold at once', () => {
-    const { limits } = limitsOf({ type: 'Server', burst: 1 })
+  test('new limits hold at once, and limits of bytes stay', () => {
+    const limits = new EventLimits({ limits: byteLimits(100), now: () => 0 })
+    const server = { type: 'Server', unit: 'events', rate: 1, burst: 1, cacheSize: 1 } as const
+    limits.replace([server])
     assert.deepEqual([take(limits), take(limits)], [undefined, 1])
     limits.replace([])
     assert.equal(take(limits), undefined)
+    assert.equal(take(limits, ada, event(), 25_600), 20)
+  })
+
+  test('every change counts the bytes of the whole event, for its user and its namespace', () => {
+    const { limits, clock, refused } = byteLimitsOf(1000)
+    assert.equal(take(limits, ada, event(), 256_000), undefined)
+    assert.equal(take(limits, ada, event(), 1500), 2)
+    assert.equal(take(limits, bob, event(), 1500), 2, 'the namespace is used up as well')
+    const elsewhere = event({ metadata: { name: 'web-0.1', namespace: 'other' } })
+    assert.equal(take(limits, ada, elsewhere, 1500), 2)
+    assert.equal(take(limits, bob, elsewhere, 1500), undefined)
+    assert.deepEqual(refused, ['User', 'Namespace', 'User'])
+    clock.ms = 2000
+    assert.equal(take(limits, ada, event(), 1500), undefined)
+  })
+
+  test('bytes are charged to the one who sends them, whomever that one speaks for', () => {
+    const { limits } = byteLimitsOf(1000)
+    const write = { sender: bob, event: event(), bytes: 200_000 }
+    limits.take({ ...write, user: ada })
+    assert.throws(() => limits.take({ ...write, user: { name: 'eve', groups: [] } }), {
+      message: /^this user writes too many bytes, please/,
+    })
+  })
+
+  test('while etcd fills up, those who wrote most are stopped first', () => {
+    const { limits, etcd, clock } = byteLimitsOf(1000)
+    const namespaced = (namespace: string): Event => event({ metadata: { name: 'a', namespace } })
+    const writes = (who: typeof ada, bytes: number): number | undefined =>
+      take(limits, who, namespaced(who.name), bytes)
+    assert.equal(writes(ada, 100_000), undefined)
+    assert.equal(writes(bob, 1000), undefined)
+    etcd.room = 0.3
+    assert.equal(writes(ada, 1000), 60, 'the wait is never longer than a minute')
+    assert.equal(writes(bob, 1000), undefined)
+    clock.ms = 60_000
+    assert.equal(writes(ada, 1000), 21, 'what was used wears off more slowly, too')
+    etcd.room = 0
+    assert.equal(writes(bob, 1), 60)
+    etcd.room = 1
+    assert.equal(writes(ada, 1000), undefined)
+  })
+
+  test('an event larger than the whole allowance passes when nothing of it is used', () => {
+    const { limits, clock } = byteLimitsOf(1)
+    assert.equal(take(limits, ada, event(), 1000), undefined)
+    assert.equal(take(limits, ada, event(), 1), 60)
+    clock.ms = 1_000_000
+    assert.equal(take(limits, ada, event(), 1000), undefined)
   })
 
   test('in any time, no more pass than burst and rate allow, and Retry-After is the truth', () => {
@@ -144,7 +219,7 @@ describe('EventLimits', () => {
         fc.integer({ min: 1, max: 20 }),
         fc.array(fc.integer({ min: 0, max: 700 }), { maxLength: 100 }),
         (qps, burst, gapsMs) => {
-          const { limits, clock } = limitsOf({ type: 'Server', qps, burst })
+          const { limits, clock } = limitsOf({ type: 'Server', rate: qps, burst })
           let passed = 0
           for (const gap of gapsMs) {
             clock.ms += gap

@@ -1,6 +1,10 @@
 /**
- * How fast events may come, in the spirit of Kubernetes' EventRateLimit: for the whole server, for a
- * namespace, for a user, or for one source about one object.
+ * How fast events may be written, in events (in the spirit of Kubernetes' EventRateLimit) and in
+ * bytes: for the whole server, for a namespace, for a user, or for one source about one object.
+ *
+ * Every limit is a leaky bucket. Those that count bytes shrink while etcd fills up (`room`): their
+ * burst and their rate are multiplied by it. Whoever wrote most is stopped first, and those who
+ * write little go on until there is no room at all.
  */
 import { hash } from 'node:crypto'
 import type { Event } from '../../api/event.ts'
@@ -10,72 +14,125 @@ import type { User } from '../user.ts'
 export const EVENT_LIMIT_TYPES = ['Server', 'Namespace', 'User', 'SourceAndObject'] as const
 /** Who shares one allowance. */
 export type EventLimitType = (typeof EVENT_LIMIT_TYPES)[number]
+export type EventLimitUnit = 'events' | 'bytes'
 
 export interface EventLimit {
   readonly type: EventLimitType
-  /** Events a second, in the long run. */
-  readonly qps: number
-  /** Events at once, after a quiet time. */
+  readonly unit: EventLimitUnit
+  /** A second, in the long run. */
+  readonly rate: number
+  /** At once, after a quiet time. */
   readonly burst: number
   /** Allowances that are remembered; of more, the one unused for longest starts anew. */
   readonly cacheSize: number
 }
 
+/** How long it takes until a whole allowance has been given again. */
+const BYTES_BURST_SECONDS = 256
+const BYTES_CACHE_SIZE = 4096
+
+/** The limits of bytes a second that every user and every namespace has; none when it is 0. */
+export function byteLimits(bytesPerSecond: number): readonly EventLimit[] {
+  if (bytesPerSecond === 0) return []
+  const types: readonly EventLimitType[] = ['User', 'Namespace']
+  return types.map((type) => ({
+    type,
+    unit: 'bytes',
+    rate: bytesPerSecond,
+    burst: bytesPerSecond * BYTES_BURST_SECONDS,
+    cacheSize: BYTES_CACHE_SIZE,
+  }))
+}
+
 export interface EventLimitsOptions {
+  /** These stay; those of `replace` come on top. */
   readonly limits: readonly EventLimit[]
+  /** From 1, etcd has room, down to 0, it is nearly full. Only limits of bytes heed it. */
+  readonly room?: (() => number) | undefined
   /** Milliseconds that never go back. */
   readonly now?: () => number
-  readonly onRefused?: (type: EventLimitType) => void
+  readonly onRefused?: (type: EventLimitType, unit: EventLimitUnit) => void
+}
+
+/** A write that is about to be made. */
+export interface EventWrite {
+  readonly user: User
+  /** Who speaks for that user, if it is somebody else: bytes are charged to them. */
+  readonly sender?: User | undefined
+  readonly event: Event
+  /** What etcd is to store: all of the event, however small the change to it. */
+  readonly bytes: number
 }
 
 /** Longer keys than this are remembered by digest: how long one is, its sender decides. */
 const KEY_LENGTH_MAX = 200
+/** Nobody is sent away for longer: etcd may have room again by then. */
+const RETRY_SECONDS_MAX = 60
 
 /** Lets events pass until somebody's allowance is used up. */
 export class EventLimits {
+  readonly #fixed: readonly Allowances[]
   #allowances: readonly Allowances[]
+  readonly #room: () => number
   readonly #now: () => number
-  readonly #onRefused: (type: EventLimitType) => void
+  readonly #onRefused: NonNullable<EventLimitsOptions['onRefused']>
 
   constructor(options: EventLimitsOptions) {
-    this.#allowances = options.limits.map((limit) => new Allowances(limit))
+    this.#fixed = options.limits.map((limit) => new Allowances(limit))
+    this.#allowances = this.#fixed
+    this.#room = options.room ?? (() => 1)
     this.#now = options.now ?? (() => performance.now())
     this.#onRefused = options.onRefused ?? (() => {})
   }
 
-  /** From now on these hold; everybody starts with a full allowance. */
+  /** From now on these hold as well, each with a full allowance for everybody. */
   replace(limits: readonly EventLimit[]): void {
-    this.#allowances = limits.map((limit) => new Allowances(limit))
+    this.#allowances = [...this.#fixed, ...limits.map((limit) => new Allowances(limit))]
   }
 
   /**
-   * Takes one from every allowance that this event counts against. If one of them is used up,
-   * nothing is taken, and it throws 429 with the time until there is one again.
+   * Takes from every allowance that this write counts against. If one of them is used up, nothing
+   * is taken, and it throws 429 with the time until there is enough again.
    */
-  take(user: User, event: Event): void {
+  take(write: EventWrite): void {
     const now = this.#now()
-    const buckets = this.#allowances.map((allowances) => allowances.of(user, event, now))
+    const room = this.#room()
     let waitMs = 0
-    let refusing: EventLimitType | undefined
-    for (const [at, bucket] of buckets.entries()) {
-      if (bucket.waitMs <= waitMs) continue
-      waitMs = bucket.waitMs
-      refusing = this.#allowances[at]?.limit.type
+    let refusing: EventLimit | undefined
+    const buckets = this.#allowances.map((allowances) => {
+      const bucket = allowances.of(write, now, room)
+      const bucketWaitMs = bucket.waitMs(costOf(write, allowances.limit))
+      if (bucketWaitMs > waitMs) {
+        waitMs = bucketWaitMs
+        refusing = allowances.limit
+      }
+      return bucket
+    })
+    if (refusing !== undefined) throw this.#refusal(refusing, waitMs, room)
+    for (const [at, { limit }] of this.#allowances.entries()) {
+      buckets[at]?.take(costOf(write, limit))
     }
-    if (refusing !== undefined) {
-      this.#onRefused(refusing)
-      throw tooManyRequests(MESSAGES[refusing], Math.ceil(waitMs / 1000))
-    }
-    for (const bucket of buckets) bucket.take()
+  }
+
+  #refusal({ type, unit }: EventLimit, waitMs: number, room: number): Error {
+    this.#onRefused(type, unit)
+    const hint = unit === 'bytes' && room < 1 ? ' (less is allowed while etcd fills up)' : ''
+    return tooManyRequests(
+      `${WRITERS[type].replace('WHAT', `too many ${unit}`)}${hint}, please try again later.`,
+      Math.min(RETRY_SECONDS_MAX, Math.ceil(waitMs / 1000)),
+    )
   }
 }
 
-const MESSAGES: Readonly<Record<EventLimitType, string>> = {
-  Server: 'too many events are written to this server, please try again later.',
-  Namespace: 'too many events are written in this namespace, please try again later.',
-  User: 'this user writes too many events, please try again later.',
-  SourceAndObject:
-    'this controller writes too many events about this object, please try again later.',
+const WRITERS: Readonly<Record<EventLimitType, string>> = {
+  Server: 'WHAT are written to this server',
+  Namespace: 'WHAT are written in this namespace',
+  User: 'this user writes WHAT',
+  SourceAndObject: 'this controller writes WHAT about this object',
+}
+
+function costOf({ bytes }: EventWrite, { unit }: EventLimit): number {
+  return unit === 'bytes' ? bytes : 1
 }
 
 /** One limit, and the allowances that it gives to each who has been seen lately. */
@@ -88,8 +145,8 @@ class Allowances {
     this.limit = limit
   }
 
-  of(user: User, event: Event, now: number): Bucket {
-    const key = keyOf(this.limit.type, user, event)
+  of(write: EventWrite, now: number, room: number): Bucket {
+    const key = keyOf(this.limit, write)
     const bucket = this.#buckets.get(key) ?? new Bucket(this.limit, now)
     this.#buckets.delete(key)
     this.#buckets.set(key, bucket)
@@ -97,47 +154,50 @@ class Allowances {
       const [oldest = ''] = this.#buckets.keys()
       this.#buckets.delete(oldest)
     }
-    bucket.refill(now)
+    bucket.refill(now, this.limit.unit === 'bytes' ? room : 1)
     return bucket
   }
 }
 
-/** An allowance that grows with time. */
+/** What somebody has used of an allowance; it wears off with time. */
 class Bucket {
   readonly #limit: EventLimit
-  #tokens: number
+  #used = 0
   #at: number
+  #room = 1
 
   constructor(limit: EventLimit, now: number) {
     this.#limit = limit
-    this.#tokens = limit.burst
     this.#at = now
   }
 
-  refill(now: number): void {
-    const { qps, burst } = this.#limit
-    this.#tokens = Math.min(burst, this.#tokens + ((now - this.#at) / 1000) * qps)
+  refill(now: number, room: number): void {
+    this.#used = Math.max(0, this.#used - ((now - this.#at) / 1000) * this.#limit.rate * room)
     this.#at = now
+    this.#room = room
   }
 
-  /** Until there is one to take; 0 when there is. */
-  get waitMs(): number {
-    return this.#tokens >= 1 ? 0 : ((1 - this.#tokens) / this.#limit.qps) * 1000
+  /** Until `cost` can be taken; 0 when it can. What is more than an allowance needs a whole one. */
+  waitMs(cost: number): number {
+    if (this.#room === 0) return RETRY_SECONDS_MAX * 1000
+    const burst = this.#limit.burst * this.#room
+    const missing = this.#used + Math.min(cost, burst) - burst
+    return missing <= 0 ? 0 : (missing / (this.#limit.rate * this.#room)) * 1000
   }
 
-  take(): void {
-    this.#tokens -= 1
+  take(cost: number): void {
+    this.#used += cost
   }
 }
 
-function keyOf(type: EventLimitType, user: User, event: Event): string {
+function keyOf({ type, unit }: EventLimit, { user, sender, event }: EventWrite): string {
   switch (type) {
     case 'Server':
       return ''
     case 'Namespace':
       return bounded(event.metadata.namespace ?? '')
     case 'User':
-      return bounded(user.name)
+      return bounded((unit === 'bytes' ? (sender ?? user) : user).name)
     case 'SourceAndObject':
       return bounded(sourceAndObject(event))
   }
