@@ -173,6 +173,7 @@ describe('a delete', () => {
   })
 })
 
+// Difference from Kubernetes: smaller-events.
 describe('the largest event that is stored', () => {
   const bytesMax = 1000
   const tooLarge = {

@@ -57,7 +57,10 @@ limits: [{type: ${type}, qps: 1, burst: ${burst}}]
     await writeLimit('User', 1000)
     await eventually('the new limits hold', async () => (await write('c')).status === 201)
     const { body } = await limited.server.ask('/metrics')
-    assert.match(body, /^tidings_event_rate_limited_total\{type="SourceAndObject"\} [1-9]/m)
+    assert.match(
+      body,
+      /^tidings_event_rate_limited_total\{type="SourceAndObject",unit="events"\} [1-9]/m,
+    )
     assert.match(
       body,
       /^apiserver_request_total\{verb="POST",group="events.k8s.io",version="v1",resource="events",subresource="",scope="resource",component="apiserver",code="429"\} [1-9]/m,

@@ -1,6 +1,7 @@
 /**
  * One user within its limits cannot fill etcd:
  *   node --test test/e2e/write-limits.test.ts
+ * Differences from Kubernetes: smaller-events, bytes-a-second.
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
