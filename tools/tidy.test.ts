@@ -149,6 +149,17 @@ test('lock file: every package that a package names is there', () => {
   assert.deepEqual(missing, [])
 })
 
+test('lock file: every package has a hash to hold it to, and none an address', () => {
+  const { packages } = JSON.parse(read('package-lock.json'))
+  const wrong = Object.entries<Record<string, string>>(packages)
+    .filter(([path]) => path !== '')
+    .filter(([, { integrity = '', resolved }]) => {
+      return !/^sha512-[\w+/]{86}==$/.test(integrity) || resolved !== undefined
+    })
+    .map(([path]) => path)
+  assert.deepEqual(wrong, [])
+})
+
 /** `src/http/peer.ts` is in room `http`; files directly under `src` are in none. */
 function roomOf(file: string): string | undefined {
   const parts = file.split('/')
