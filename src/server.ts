@@ -20,6 +20,7 @@ import { Services } from './endpoints/services.ts'
 import { Engine } from './engine.ts'
 import { watchKept } from './engine-metrics.ts'
 import { showFiles } from './file-metrics.ts'
+import { warnOfOpenFiles } from './file-modes.ts'
 import type { Gate } from './gate/gate.ts'
 import { RefusalLog } from './gate/refusal.ts'
 import {
@@ -196,6 +197,7 @@ export class Server {
         onLook: looks(this.#options.tlsCertFile === undefined ? '--cert-dir' : '--tls-cert-file'),
       }),
     )
+    void warnOfOpenFiles(this.#options, this.#log, process.getuid?.() ?? 0)
     this.#onFatal = onFatal
     this.#startup.run().catch(onFatal)
     return { secure, insecure, certFile: paths.certFile }

@@ -1,7 +1,8 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
-import { mkdir, readFile, rename, writeFile } from 'node:fs/promises'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
+import { readBounded } from '../lib/bounded-file.ts'
 import { type Followed, follow } from '../lib/follow.ts'
 import type { ServingCertificate } from './listener.ts'
 import { makeSelfSigned } from './self-signed.ts'
@@ -15,13 +16,11 @@ export interface CertificatePaths {
 const DAY_MS = 24 * 60 * 60 * 1000
 /** A certificate we made ourselves is made anew at start when this little of its time is left. */
 const RENEW_BEFORE_MS = 30 * DAY_MS
+const FILE_BYTES_MAX = 1024 * 1024
 
 /** Reads a pair and makes sure that it is one, so that a mistake shows here and not in handshakes. */
 export async function loadCertificate(paths: CertificatePaths): Promise<ServingCertificate> {
-  const [cert, key] = await Promise.all([
-    readFile(paths.certFile, 'utf8'),
-    readFile(paths.keyFile, 'utf8'),
-  ])
+  const [cert, key] = await Promise.all([readText(paths.certFile), readText(paths.keyFile)])
   const leaf = parseOr(
     () => new X509Certificate(cert),
     `${paths.certFile} holds no PEM certificate`,
@@ -53,7 +52,7 @@ export async function ensureSelfSigned(
   if (await isStillGood(paths, lasting)) return { ...paths, isNew: false }
 
   const { cert, key } = await makeSelfSigned(hosts)
-  await mkdir(dir, { recursive: true })
+  await mkdir(dir, { recursive: true, mode: 0o700 })
   await replaceFile(paths.keyFile, key, 0o600)
   await replaceFile(paths.certFile, cert, 0o644)
   return { ...paths, isNew: true }
@@ -88,6 +87,10 @@ async function isStillGood(paths: CertificatePaths, hosts: readonly string[]): P
     // Nothing there, or nothing usable: either way a new one is made.
     return false
   }
+}
+
+async function readText(path: string): Promise<string> {
+  return String(await readBounded(path, FILE_BYTES_MAX))
 }
 
 /** Link-local ones only mean something together with an interface, which no URL carries. */

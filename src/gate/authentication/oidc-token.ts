@@ -1,5 +1,5 @@
-import { readFile } from 'node:fs/promises'
 import { errors, type JWTPayload, jwtVerify } from 'jose'
+import { readBounded } from '../../lib/bounded-file.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { follow, type OnLook } from '../../lib/follow.ts'
 import type { Json } from '../../lib/json.ts'
@@ -17,6 +17,7 @@ import {
   VerifiedTokens,
 } from './signed-token.ts'
 
+const CA_BYTES_MAX = 1024 * 1024
 /** For each of the two documents that are read from an issuer. */
 const READ_TIMEOUT_MS = 5_000
 const READ_BYTES_MAX = 1024 * 1024
@@ -170,7 +171,7 @@ function outsider(name: string, prefix: string): string {
 }
 
 async function readCa(path: string): Promise<string> {
-  const pem = await readFile(path, 'utf8')
+  const pem = String(await readBounded(path, CA_BYTES_MAX))
   if (!pem.includes('-----BEGIN CERTIFICATE-----')) {
     throw new Error(`${path} holds no PEM certificate`)
   }

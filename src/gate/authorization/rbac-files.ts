@@ -1,9 +1,10 @@
 /** The policy of `--rbac-policy-path`: files, and folders of files. */
 import { createHash } from 'node:crypto'
-import { readdir, readFile, stat } from 'node:fs/promises'
+import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { yamlDocuments } from '../../codec/yaml-documents.ts'
+import { readBounded } from '../../lib/bounded-file.ts'
 import { objectsIn, type PolicyObject, readPolicyObject, shownObject } from './rbac-objects.ts'
 
 /** Objects as the files have them at a time. */
@@ -63,7 +64,7 @@ async function readFiles(paths: readonly string[]): Promise<readonly PolicyText[
       throw new Error(`${path}: a policy has at most ${BYTES_MAX} bytes in all`)
     if (files.length >= FILES_MAX)
       throw new Error(`${path}: a policy has at most ${FILES_MAX} files`)
-    files.push({ path, text: await readFile(path, 'utf8') })
+    files.push({ path, text: String(await readBounded(path, BYTES_MAX)) })
   }
   return files
 }

@@ -1,9 +1,9 @@
 /** Where a webhook is and what to show it, out of a file in kubectl's form. */
 import { hash } from 'node:crypto'
-import { readFile, stat } from 'node:fs/promises'
 import { dirname, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { yamlDocuments } from '../../codec/yaml-documents.ts'
+import { readBounded } from '../../lib/bounded-file.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
 
 /** Everything needed to speak with the server of a kubeconfig. */
@@ -165,7 +165,5 @@ class Files {
 }
 
 async function readText(path: string): Promise<string> {
-  const { size } = await stat(path)
-  if (size > FILE_BYTES_MAX) throw new Error(`${path} is longer than ${FILE_BYTES_MAX} bytes`)
-  return readFile(path, 'utf8')
+  return String(await readBounded(path, FILE_BYTES_MAX))
 }
