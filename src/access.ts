@@ -1,6 +1,7 @@
 /** Everything that decides who comes in, put together from the options. */
 import { type Authentication, openAuthentication } from './authentication.ts'
 import { openAuthorization, type RulesFor } from './authorization.ts'
+import type { CertificatesInUse } from './certificate-metrics.ts'
 import type { FileLooks } from './file-metrics.ts'
 import { openPaths } from './gate/authorization/standing-rights.ts'
 import { Gate } from './gate/gate.ts'
@@ -11,6 +12,7 @@ export interface Access {
   readonly gate: Gate
   readonly clientAuthorities: Authentication['clientAuthorities']
   readonly rulesFor: RulesFor
+  readonly certificates: readonly CertificatesInUse[]
   /** Stops looking at files. */
   stop(): void
 }
@@ -26,6 +28,7 @@ export async function openAccess(options: Options, log: Log, looks?: FileLooks):
   if (!authentication.knowsAnybody && !allowsAnonymous) warnOfNobody(log)
   return {
     rulesFor: authorization.rulesFor,
+    certificates: [...authentication.certificates, ...authorization.certificates],
     gate: new Gate({
       authenticators: authentication.authenticators,
       authorizers: authorization.authorizers,

@@ -1,5 +1,6 @@
 /** Everything that knows who callers are, put together from the options. */
 import { about } from './about.ts'
+import type { CertificatesInUse } from './certificate-metrics.ts'
 import type { FileLooks } from './file-metrics.ts'
 import { ClientAuthorities } from './gate/authentication/authorities.ts'
 import { bearerTokens, FileTokens, type TokenUsers } from './gate/authentication/bearer-token.ts'
@@ -21,6 +22,7 @@ export interface Authentication {
   readonly knowsAnybody: boolean
   /** Whose certificates clients may show; undefined when none are asked for. */
   readonly clientAuthorities: Pick<ClientAuthorities, 'pem' | 'onChange'> | undefined
+  readonly certificates: readonly CertificatesInUse[]
   /** Stops looking at files. */
   stop(): void
 }
@@ -32,11 +34,17 @@ export async function openAuthentication(
   looks?: FileLooks,
 ): Promise<Authentication> {
   const authorities = await openAuthorities(options, log, looks)
+  const certificates: CertificatesInUse[] = [
+    { flag: '--client-ca-file', pem: () => authorities?.client?.pem },
+    { flag: '--requestheader-client-ca-file', pem: () => authorities?.frontProxy?.pem },
+  ]
+  const oidc = await openOidcTokens(options, log, looks)
+  certificates.push({ flag: '--oidc-ca-file', pem: () => oidc?.ca })
   const tokens = [
     await openFileTokens(options, log, looks),
     await openServiceAccountTokens(options, log, looks),
-    await openOidcTokens(options, log, looks),
-    await openTokenWebhook(options, log, looks),
+    oidc,
+    await openTokenWebhook(options, log, { looks, certificates }),
   ].filter((users) => users !== undefined)
   return {
     authenticators: [
@@ -45,6 +53,7 @@ export async function openAuthentication(
     ],
     knowsAnybody: authorities !== undefined || tokens.length > 0,
     clientAuthorities: authorities,
+    certificates,
     stop: () => {
       authorities?.stop()
       for (const users of tokens) users.stop()
@@ -112,7 +121,11 @@ async function openServiceAccountTokens(options: Options, log: Log, looks?: File
   )
 }
 
-async function openOidcTokens(options: Options, log: Log, looks?: FileLooks): OpenTokens {
+async function openOidcTokens(
+  options: Options,
+  log: Log,
+  looks?: FileLooks,
+): Promise<OidcTokens | undefined> {
   const { oidcIssuerUrl: issuerUrl, oidcClientId: clientId } = options
   if (issuerUrl === undefined || clientId === undefined) return undefined
   const { oidcUsernameClaim: usernameClaim, oidcRequiredClaims } = options
@@ -138,12 +151,17 @@ async function openOidcTokens(options: Options, log: Log, looks?: FileLooks): Op
   )
 }
 
-async function openTokenWebhook(options: Options, log: Log, looks?: FileLooks): OpenTokens {
+async function openTokenWebhook(
+  options: Options,
+  log: Log,
+  shown: { readonly looks: FileLooks | undefined; readonly certificates: CertificatesInUse[] },
+): OpenTokens {
   const file = options.authenticationTokenWebhookConfigFile
   if (file === undefined) return undefined
   const flag = '--authentication-token-webhook-config-file'
-  const onLook = looks?.(flag)
+  const onLook = shown.looks?.(flag)
   const reviewer = await about(flag, WebhookClient.open(file, { log, onLook }))
+  shown.certificates.push({ flag, pem: () => reviewer.certificates })
   const cacheMs = options.authenticationTokenWebhookCacheTtlMs
   return new TokenWebhook({ reviewer, audiences: audiencesOf(options), cacheMs, clock, log })
 }

@@ -1,5 +1,6 @@
 /** Everything that decides who may do what, put together from the options. */
 import { about } from './about.ts'
+import type { CertificatesInUse } from './certificate-metrics.ts'
 import type { FileLooks } from './file-metrics.ts'
 import { alwaysAllow } from './gate/authorization/always-allow.ts'
 import { Rbac } from './gate/authorization/rbac.ts'
@@ -17,6 +18,7 @@ export interface Authorization {
   /** In the order in which they are asked. */
   readonly authorizers: readonly Authorizer[]
   readonly rulesFor: RulesFor
+  readonly certificates: readonly CertificatesInUse[]
   /** Stops looking at files. */
   stop(): void
 }
@@ -40,6 +42,7 @@ export async function openAuthorization(
 ): Promise<Authorization> {
   const opened: { stop(): void }[] = []
   const authorizers: Authorizer[] = [standingRights]
+  const certificates: CertificatesInUse[] = []
   let rbac: Rbac | undefined
   for (const mode of options.authorizationModes) {
     if (mode === 'RBAC') {
@@ -54,6 +57,7 @@ export async function openAuthorization(
       const flag = '--authorization-webhook-config-file'
       const client = await about(flag, WebhookClient.open(path, { log, onLook: looks?.(flag) }))
       opened.push(client)
+      certificates.push({ flag, pem: () => client.certificates })
       authorizers.push(webhook(client, options, log))
     } else authorizers.push(alwaysAllow)
   }
@@ -61,6 +65,7 @@ export async function openAuthorization(
   const isWebhook = options.authorizationModes.includes('Webhook')
   return {
     authorizers,
+    certificates,
     rulesFor: (user, namespace) => ({
       rules: isOpenToAll || isMaster(user) ? EVERYTHING : (rbac?.rulesFor(user, namespace) ?? []),
       isIncomplete: isWebhook,

@@ -1,7 +1,9 @@
 import { hostname } from 'node:os'
 import type { Registry } from '@prometheus-io/client'
 import { CachedStorage } from './cache/cached-storage.ts'
+import type { CertificatesInUse } from './certificate-metrics.ts'
 import { consistentReadObserver, watchCache, watchRetention } from './engine-metrics.ts'
+import type { FileLooks } from './file-metrics.ts'
 import { within } from './lib/abort.ts'
 import type { Log } from './lib/log.ts'
 import type { Options } from './options/options.ts'
@@ -39,7 +41,7 @@ export class Engine {
   readonly #end = new AbortController()
   #parts: Parts | undefined
 
-  constructor(options: Options, log: Log, registry: Registry) {
+  constructor(options: Options, log: Log, registry: Registry, looks?: FileLooks) {
     this.#options = options
     this.#log = log
     this.#registry = registry
@@ -54,7 +56,18 @@ export class Engine {
       quotaBytes: options.etcdQuotaBytes === 0 ? undefined : options.etcdQuotaBytes,
       log: log.child({ logger: 'storage' }),
       onCall: this.#metrics.onCall,
+      looks,
     })
+  }
+
+  /** Shown to etcd, and of those who may vouch for it. */
+  get certificates(): readonly CertificatesInUse[] {
+    const inUse = (part: 'ca' | 'cert'): string | undefined =>
+      this.#datastore.credentials?.[part]?.toString()
+    return [
+      { flag: '--etcd-cafile', pem: () => inUse('ca') },
+      { flag: '--etcd-certfile', pem: () => inUse('cert') },
+    ]
   }
 
   /**

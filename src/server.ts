@@ -8,6 +8,7 @@ import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { StatusError } from './api/status.ts'
 import { type Audit, openAudit } from './audit.ts'
 import { buildInfo, showBuild } from './build-info.ts'
+import { type CertificatesInUse, showCertificates } from './certificate-metrics.ts'
 import { KeptEntries } from './codec/kept-entries.ts'
 import { eventsOpenApi, reviewsOpenApi } from './codec/openapi-groups.ts'
 import { discoveryService } from './endpoints/discovery.ts'
@@ -19,7 +20,7 @@ import { metricsService, versionService } from './endpoints/server-info.ts'
 import { Services } from './endpoints/services.ts'
 import { Engine } from './engine.ts'
 import { watchKept } from './engine-metrics.ts'
-import { showFiles } from './file-metrics.ts'
+import { type FileLooks, showFiles } from './file-metrics.ts'
 import { warnOfOpenFiles } from './file-modes.ts'
 import type { Gate } from './gate/gate.ts'
 import { RefusalLog } from './gate/refusal.ts'
@@ -38,7 +39,7 @@ import type { CertificatePaths } from './http/certificate-files.ts'
 import { ensureSelfSigned, followCertificate, loadCertificate } from './http/certificate-files.ts'
 import type { Handler } from './http/exchange.ts'
 import { DEFAULT_LIMITS } from './http/limits.ts'
-import type { TlsSettings } from './http/listener.ts'
+import type { ServingCertificate, TlsSettings } from './http/listener.ts'
 import { Listener } from './http/listener.ts'
 import type { ProxySettings } from './http/proxied-connections.ts'
 import type { Clock } from './lib/clock.ts'
@@ -74,6 +75,7 @@ export class Server {
   readonly #startedAt: number = this.#clock.now()
   readonly #lifecycle: Lifecycle
   readonly #metrics = new Registry()
+  readonly #looks: FileLooks
   readonly #engine: Engine
   readonly #startup: Startup
   readonly #services: Services
@@ -92,7 +94,8 @@ export class Server {
     this.#options = options
     this.#log = log
     this.#lifecycle = new Lifecycle(log)
-    this.#engine = new Engine(options, log, this.#metrics)
+    this.#looks = showFiles(this.#metrics)
+    this.#engine = new Engine(options, log, this.#metrics, this.#looks)
     this.#startup = new Startup(
       [
         {
@@ -142,7 +145,7 @@ export class Server {
       '--tls-cert-file, --tls-private-key-file',
       loadCertificate(paths),
     )
-    const looks = showFiles(this.#metrics)
+    const looks = this.#looks
     const access = await openAccess(this.#options, this.#log.child({ logger: 'gate' }), looks)
     this.#followers.push(access)
     const { gate, clientAuthorities } = access
@@ -186,21 +189,38 @@ export class Server {
       this.#log.info('Serving plain HTTP to this host', { address: addressText(insecure) })
     }
 
-    this.#followers.push(
-      followCertificate(paths, certificate, {
-        onChange: (renewed) => {
-          secureListener.renewCertificate(renewed)
-          this.#log.info('Serving certificate reloaded', { certFile: paths.certFile })
-        },
-        onProblem: (err) => this.#log.warn('Serving certificate not reloaded', { err }),
-        onMended: () => this.#log.info('Serving certificate in use again, as it was'),
-        onLook: looks(this.#options.tlsCertFile === undefined ? '--cert-dir' : '--tls-cert-file'),
-      }),
-    )
+    const served = this.#followCertificate(paths, certificate, secureListener)
+    showCertificates(this.#metrics, () => [
+      served,
+      ...access.certificates,
+      ...this.#engine.certificates,
+    ])
     void warnOfOpenFiles(this.#options, this.#log, process.getuid?.() ?? 0)
     this.#onFatal = onFatal
     this.#startup.run().catch(onFatal)
     return { secure, insecure, certFile: paths.certFile }
+  }
+
+  /** Serves what the files say from now on; returns what is served. */
+  #followCertificate(
+    paths: CertificatePaths,
+    certificate: ServingCertificate,
+    listener: Listener,
+  ): CertificatesInUse {
+    const flag = this.#options.tlsCertFile === undefined ? '--cert-dir' : '--tls-cert-file'
+    let inUse = certificate
+    const follower = followCertificate(paths, certificate, {
+      onChange: (renewed) => {
+        listener.renewCertificate(renewed)
+        inUse = renewed
+        this.#log.info('Serving certificate reloaded', { certFile: paths.certFile })
+      },
+      onProblem: (err) => this.#log.warn('Serving certificate not reloaded', { err }),
+      onMended: () => this.#log.info('Serving certificate in use again, as it was'),
+      onLook: this.#looks(flag),
+    })
+    this.#followers.push(follower)
+    return { flag, pem: () => inUse.cert }
   }
 
   /** Goes through the shutdown of lifecycle.ts; resolves when nothing is left. */

@@ -24,6 +24,7 @@ import type {
   Watch,
   WatchRequest,
 } from './protocol.ts'
+import { type OpenLink, RenewableLink } from './renewable-link.ts'
 import {
   AlarmRequestSchema,
   CompactionRequestSchema,
@@ -59,14 +60,31 @@ export class EtcdClient {
   readonly #endpoints: EndpointSet
   readonly #calls: Calls
   readonly #closing = new AbortController()
+  /** Of encrypted endpoints only. */
+  readonly #renewals: ((tls: TlsMaterial) => () => void)[] = []
 
   /** Connects at once, in the background. */
   constructor(options: EtcdClientOptions) {
     if (options.endpoints.length === 0) throw invalid('no etcd endpoint is given')
     const clock = options.clock ?? monotonicClock
-    const targets = options.endpoints.map((name) => parseEndpoint(name, options.tls))
+    const targets = options.endpoints.map((name) => parseEndpoint(name, options.tls !== undefined))
+    const openers = targets.map((target) => opener(target, options.tls))
     this.#endpoints = new EndpointSet((onChange) =>
-      targets.map((target) => connect(target, clock, onChange)),
+      targets.map((target, index) => {
+        const open = openers[index] as OpenLink
+        const calls = new RenewableLink(open, onChange)
+        const streams = new RenewableLink(open, onChange)
+        if (target.isEncrypted) {
+          this.#renewals.push((tls) => {
+            const reopen = opener(target, tls)
+            return () => {
+              calls.renew(reopen)
+              streams.renew(reopen)
+            }
+          })
+        }
+        return new Endpoint({ name: target.name, calls, streams, clock })
+      }),
     )
     this.#calls = new Calls({
       endpoints: this.#endpoints,
@@ -168,6 +186,15 @@ export class EtcdClient {
   }
 
   /**
+   * Moves to connections with these credentials, without breaking off calls under way. Throws, and
+   * leaves everything as it is, when they cannot be used at all.
+   */
+  renewCredentials(tls: TlsMaterial): void {
+    const renewals = this.#renewals.map((prepare) => prepare(tls))
+    for (const renew of renewals) renew()
+  }
+
+  /**
    * How long past its own deadline the most overdue call is; 0 when none is. Calls end at their
    * deadlines by our own timers, so anything else means that this process is stuck.
    */
@@ -186,22 +213,20 @@ export class EtcdClient {
 interface Target {
   readonly name: string
   readonly address: string
-  readonly credentials: ChannelCredentials
-  readonly options: ChannelOptions
+  /** Who its certificate must be for. */
+  readonly host: string
+  readonly isEncrypted: boolean
 }
 
-function parseEndpoint(name: string, tls: TlsMaterial | undefined): Target {
+function parseEndpoint(name: string, isEncryptedByDefault: boolean): Target {
   const match = /^(?:(https?):\/\/)?(\[[^\]\s]+\]|[^/\s:]+):(\d+)\/?$/.exec(name)
   const [, scheme, bracketed, port] = match ?? []
   if (bracketed === undefined) throw invalid(`not an etcd endpoint: ${name}`)
-  const isEncrypted = scheme === undefined ? tls !== undefined : scheme === 'https'
-  const material = isEncrypted ? (tls ?? {}) : undefined
-  const host = bracketed.replace(/^\[|\]$/g, '')
   return {
     name,
     address: `dns:${bracketed}:${port}`,
-    credentials: makeCredentials(material, host),
-    options: isEncrypted ? nameOverride(host) : {},
+    host: bracketed.replace(/^\[|\]$/g, ''),
+    isEncrypted: scheme === undefined ? isEncryptedByDefault : scheme === 'https',
   }
 }
 
@@ -213,11 +238,12 @@ function makeCredentials(material: TlsMaterial | undefined, host: string): Chann
   }
 }
 
-function connect(target: Target, clock: Clock, onChange: () => void): Endpoint {
-  const { name, address, credentials, options } = target
-  const link = () =>
-    new Connection({ endpoint: name, target: address, credentials, options, onChange })
-  return new Endpoint({ name, calls: link(), streams: link(), clock })
+/** Opens connections to one endpoint with these credentials. */
+function opener(target: Target, tls: TlsMaterial | undefined): OpenLink {
+  const { name: endpoint, address, host, isEncrypted } = target
+  const credentials = makeCredentials(isEncrypted ? (tls ?? {}) : undefined, host)
+  const options: ChannelOptions = isEncrypted ? nameOverride(host) : {}
+  return (onChange) => new Connection({ endpoint, target: address, credentials, options, onChange })
 }
 
 /** A request that cannot even be written is the caller's mistake. */

@@ -23,6 +23,8 @@ export type ConnectionState = 'idle' | 'connecting' | 'ready' | 'failing'
 const connectPatienceMs = 2_500
 const connectPatienceMostMs = 10_000
 const reasonTimeoutMs = 500
+/** gRPC goes on trying without a change of state: how often to learn why the latest try failed. */
+const reasonIntervalMs = 1_000
 /** How often a connection is tried out, and how soon it must answer. */
 const probeIntervalMs = 5_000
 const probeTimeoutMs = 2_000
@@ -79,7 +81,7 @@ export class Connection {
     return this.#state
   }
 
-  /** Why the last attempt to connect failed. */
+  /** Why the latest attempt to connect failed. */
   get lastError(): EtcdError | undefined {
     return this.#lastError
   }
@@ -175,9 +177,10 @@ export class Connection {
    * with that reason; should the connection come up first, it is a harmless question.
    */
   #learnReason(client: Client): void {
+    this.#later(reasonIntervalMs, () => this.#learnReason(client))
     const deadline = new Date(Date.now() + reasonTimeoutMs)
     startCall(client, methods.status, { request: statusRequest, deadline }, (error) => {
-      if (error === undefined || this.#closed || this.#state === 'ready') return
+      if (error === undefined || this.#closed || this.#state !== 'failing') return
       const { code, details } = error
       this.#lastError = errorFromStatus({
         code,

@@ -17,6 +17,7 @@ export interface Link {
   /** It is connected but did not answer when it was last tried out. */
   readonly isSilent: boolean
   readonly lastError: EtcdError | undefined
+  readonly renewalError?: EtcdError | undefined
   /** To be told when something was answered on it. */
   noteAnswer(): void
   close(): void
@@ -93,7 +94,12 @@ export class Endpoint {
   }
 
   status(): EndpointStatus {
-    return { endpoint: this.name, state: this.#calls.state, lastError: this.lastError() }
+    return {
+      endpoint: this.name,
+      state: this.#calls.state,
+      lastError: this.lastError(),
+      renewalError: this.#calls.renewalError,
+    }
   }
 
   close(): void {

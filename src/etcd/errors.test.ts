@@ -146,6 +146,13 @@ test('errors: what gRPC wraps around a failure to connect is taken off, of the c
   assert.equal(cause.message, error.message)
 })
 
+test('errors: a refused handshake is told in the words of TLS, without time and place', () => {
+  const details =
+    'No connection established. Last error: 40BDC7F9087F0000:error:0A000418:SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca:../deps/openssl/openssl/ssl/record/rec_layer_s3.c:918:SSL alert number 48\n (2026-11-15T12:49:57.744Z). Resolution note: '
+  const error = errorFromStatus({ code: 14, details, endpoint, write: false })
+  assert.equal(error.message, 'cannot connect: TLS: tlsv1 alert unknown ca')
+})
+
 test('errors: a cause that says something else keeps its words', () => {
   const cause = new Error('read ECONNRESET')
   errorFromStatus({ code: 14, details: 'Connection dropped', endpoint, write: false, cause })

@@ -91,9 +91,14 @@ export function errorFromStatus(failed: FailedStatus): EtcdError {
 
 /** Takes off what gRPC wraps around the system's own words when it cannot connect. */
 function plainWords(details: string): string {
-  return details
-    .replace(/^No connection established\. Last error: (?:Error: )?/, 'cannot connect: ')
-    .replace(/\.? Resolution note: ?$/, '')
+  return (
+    details
+      .replace(/^No connection established\. Last error: (?:Error: )?/, 'cannot connect: ')
+      .replace(/\.? Resolution note: ?$/, '')
+      .replace(/\s*\(\d{4}-\d\d-\d\dT[\d:.]+Z\)$/, '')
+      // OpenSSL's own form: thread, code, library, function, reason, file, line.
+      .replace(/[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):\S*:\d+:.*$/s, 'TLS: $1')
+  )
 }
 
 /** Whether another member, or the same one a little later, may well do better. */

@@ -169,6 +169,8 @@ export interface EndpointStatus {
   readonly endpoint: string
   readonly state: 'idle' | 'connecting' | 'ready' | 'failing'
   readonly lastError: EtcdError | undefined
+  /** Why there is no connection with renewed credentials yet; the old one is in use meanwhile. */
+  readonly renewalError?: EtcdError | undefined
 }
 
 /**

@@ -181,14 +181,14 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: "PEM file with the authorities that may vouch for etcd's certificate. Without it, the public authorities that Node knows.",
+    help: "PEM file with the authorities that may vouch for etcd's certificate. Looked at once a second. Without it, the public authorities that Node knows.",
   },
   etcdCertFile: {
     name: 'etcd-certfile',
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: 'PEM file with the client certificate shown to etcd. Needs --etcd-keyfile.',
+    help: 'PEM file with the client certificate shown to etcd. Looked at once a second. Needs --etcd-keyfile.',
   },
   etcdKeyFile: {
     name: 'etcd-keyfile',

@@ -1,8 +1,14 @@
-import { readFile } from 'node:fs/promises'
 import { EtcdClient } from '../etcd/client.ts'
-import type { CallObserver } from '../etcd/protocol.ts'
+import type { CallObserver, EndpointStatus } from '../etcd/protocol.ts'
 import { readQuota } from '../etcd/quota.ts'
+import type { OnLook } from '../lib/follow.ts'
 import type { Log } from '../lib/log.ts'
+import {
+  credentialFlags,
+  type EtcdCredentials,
+  followEtcdCredentials,
+  readEtcdCredentials,
+} from './etcd-credentials.ts'
 import { isGoodEtcdVersion } from './etcd-version.ts'
 import { logMembers } from './member-log.ts'
 import { Presence } from './presence.ts'
@@ -19,6 +25,8 @@ export interface DatastoreOptions {
   readonly quotaBytes?: number | undefined
   readonly log: Log
   readonly onCall?: CallObserver | undefined
+  /** For the files of these flags: hears whether what they say now is in use. */
+  readonly looks?: ((...flags: readonly string[]) => OnLook) | undefined
 }
 
 /** A health question must be answered, not only asked, within the time the operator gave it. */
@@ -39,6 +47,7 @@ export class Datastore {
   readonly #options: DatastoreOptions
   readonly #end = new AbortController()
   #client: EtcdClient | undefined
+  #credentials: EtcdCredentials | undefined
 
   constructor(options: DatastoreOptions) {
     this.#options = options
@@ -54,8 +63,9 @@ export class Datastore {
   /** Rejects when a credentials file cannot be read. */
   async open(): Promise<EtcdClient> {
     const { servers, log, onCall } = this.#options
-    const tls = await this.#credentials()
+    const tls = this.#isEncrypted() ? await readEtcdCredentials(this.#options) : undefined
     this.#end.signal.throwIfAborted()
+    this.#credentials = tls
     const client = new EtcdClient({
       endpoints: servers,
       tls,
@@ -66,10 +76,16 @@ export class Datastore {
       },
     })
     this.#client = client
+    if (tls !== undefined) this.#follow(client, tls)
     logMembers(client, log, this.#end.signal)
     this.presence.watch(this.#end.signal)
     this.space.watch(this.#end.signal)
     return client
+  }
+
+  /** What is shown to etcd, and who may vouch for it; undefined without TLS. */
+  get credentials(): EtcdCredentials | undefined {
+    return this.#credentials
   }
 
   /** Rejects with the reason when etcd does not answer a linearizable read in time. */
@@ -79,7 +95,7 @@ export class Datastore {
     const members = this.#client.endpoints()
     // Nobody to ask is an answer, and there is no need to wait for it.
     if (members.every(({ state }) => state === 'failing')) {
-      throw new Error(`error getting data from etcd: ${members[0]?.lastError?.message}`)
+      throw new Error(`error getting data from etcd: ${reasons(members)}`)
     }
     if (this.presence.isAway) {
       throw new Error(`error getting data from etcd: ${this.presence.describe()}`)
@@ -144,9 +160,8 @@ export class Datastore {
   async #learnQuota(): Promise<void> {
     const { servers, quotaBytes, log } = this.#options
     if (quotaBytes !== undefined || this.#end.signal.aborted) return
-    const tls = this.#credentials()
     const told = await Promise.allSettled(
-      servers.map(async (server) => readQuota(server, await tls)),
+      servers.map((server) => readQuota(server, this.#credentials)),
     )
     const quotas = told.filter((one) => one.status === 'fulfilled').map(({ value }) => value)
     if (quotas.length > 0) this.space.quotaBytes = Math.min(...quotas)
@@ -161,27 +176,30 @@ export class Datastore {
     }
   }
 
-  async #credentials(): Promise<{ ca?: Buffer; cert?: Buffer; key?: Buffer } | undefined> {
-    const { caFile, certFile, keyFile, servers } = this.#options
-    if (!servers.some((server) => server.startsWith('https:'))) return undefined
-    const [ca, cert, key] = await Promise.all([
-      readIfNamed(caFile, '--etcd-cafile'),
-      readIfNamed(certFile, '--etcd-certfile'),
-      readIfNamed(keyFile, '--etcd-keyfile'),
-    ])
-    return {
-      ...(ca === undefined ? {} : { ca }),
-      ...(cert === undefined ? {} : { cert }),
-      ...(key === undefined ? {} : { key }),
-    }
+  #isEncrypted(): boolean {
+    return this.#options.servers.some((server) => server.startsWith('https:'))
+  }
+
+  /** A changed file is used for new connections; calls under way end on the old ones. */
+  #follow(client: EtcdClient, inUse: EtcdCredentials): void {
+    const { log, looks } = this.#options
+    const follower = followEtcdCredentials(this.#options, inUse, {
+      onChange: (found) => {
+        client.renewCredentials(found)
+        this.#credentials = found
+        log.info('Credentials for etcd reloaded')
+      },
+      onProblem: (err) => log.warn('Credentials for etcd not reloaded', { err }),
+      onMended: () => log.info('Credentials for etcd in use again, as they were'),
+      onLook: looks?.(...credentialFlags(this.#options)),
+    })
+    this.#end.signal.addEventListener('abort', () => follower.stop())
   }
 }
 
-async function readIfNamed(path: string | undefined, flag: string): Promise<Buffer | undefined> {
-  if (path === undefined) return undefined
-  try {
-    return await readFile(path)
-  } catch (cause) {
-    throw new Error(`${flag}: cannot be read`, { cause })
-  }
+/** Each different reason once; without addresses, as members of one cluster mostly fail alike. */
+function reasons(members: readonly EndpointStatus[]): string {
+  return [...new Set(members.map(({ lastError }) => lastError?.message ?? 'no connection'))].join(
+    ', ',
+  )
 }

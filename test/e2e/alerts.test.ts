@@ -69,6 +69,7 @@ limits: [{ type: User, qps: 1, burst: 1 }]
     `--token-auth-file=${await write('tokens.csv', 'master,admin,1,"system:masters"\n')}`,
     `--audit-policy-file=${await write('audit.yaml', policy)}`,
     `--audit-log-path=${join(folder, 'audit.log')}`,
+    '--proxy-protocol-from=192.0.2.1',
     `--event-rate-limit-config-file=${await write('limits.yaml', limits)}`,
   ])
   const server = rest.use(started)

@@ -205,7 +205,9 @@ describe('etcd client: operations', () => {
     assert.ok(status.dbBytes > 0 && status.revision > 1 && status.raftTerm > 0)
     assert.deepEqual(await client.alarms(), [])
     assert.equal((await failed(client.status('http://nobody:1'))).kind, 'invalid')
-    assert.deepEqual(client.endpoints(), [{ endpoint, state: 'ready', lastError: undefined }])
+    assert.deepEqual(client.endpoints(), [
+      { endpoint, state: 'ready', lastError: undefined, renewalError: undefined },
+    ])
     assert.equal(client.overdueMs(), 0)
   })
 

@@ -64,21 +64,27 @@ export class CertificateAuthority {
   }
 
   /** For a client: `user` becomes the common name, each group an organization. */
-  issueClient(user: string, groups: readonly string[] = []): Promise<KeyPair> {
+  issueClient(
+    user: string,
+    groups: readonly string[] = [],
+    endsInMs: number = 24 * hourMs,
+  ): Promise<KeyPair> {
     const subject = [`CN=${user}`, ...groups.map((group) => `O=${group}`)].join(', ')
-    return this.#issue(subject, [new ExtendedKeyUsageExtension([ExtendedKeyUsage.clientAuth])])
+    const usage = new ExtendedKeyUsageExtension([ExtendedKeyUsage.clientAuth])
+    return this.#issue(subject, [usage], endsInMs)
   }
 
   async #issue(
     subject: string,
     extensions: (ExtendedKeyUsageExtension | SubjectAlternativeNameExtension)[],
+    endsInMs?: number,
   ): Promise<KeyPair> {
     const keys = await generateKeys()
     const certificate = await X509CertificateGenerator.create(
       {
         subject,
         issuer: this.#certificate.subject,
-        ...validity(),
+        ...validity(endsInMs),
         signingAlgorithm: algorithm,
         publicKey: keys.publicKey,
         signingKey: this.#keys.privateKey,
@@ -101,8 +107,11 @@ async function generateKeys(): Promise<CryptoKeyPair> {
   return webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
 }
 
-function validity(): { readonly notBefore: Date; readonly notAfter: Date } {
-  return { notBefore: new Date(Date.now() - hourMs), notAfter: new Date(Date.now() + 24 * hourMs) }
+function validity(endsInMs: number = 24 * hourMs): {
+  readonly notBefore: Date
+  readonly notAfter: Date
+} {
+  return { notBefore: new Date(Date.now() - hourMs), notAfter: new Date(Date.now() + endsInMs) }
 }
 
 function pem(label: string, der: Buffer): Buffer {

@@ -86,6 +86,11 @@ export class OidcTokens implements TokenUsers {
     })
   }
 
+  /** The authorities that may vouch for the issuer, PEM. */
+  get ca(): string | undefined {
+    return this.#ca
+  }
+
   async userOf(token: string): Promise<User | undefined> {
     const known = this.#verified.known(token)
     if (known !== undefined) return known

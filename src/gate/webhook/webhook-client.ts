@@ -75,6 +75,11 @@ export class WebhookClient {
     })
   }
 
+  /** PEM: what is shown to the webhook, and who may vouch for it. */
+  get certificates(): string {
+    return `${this.#server.ca ?? ''}\n${this.#server.clientCertificate?.cert ?? ''}`
+  }
+
   /** Rejects with a WebhookError unless a JSON object comes back in time, with a status of 2xx. */
   async post(body: object, options: PostOptions): Promise<JsonObject> {
     const { signal: given, timeoutMs, sharer } = options

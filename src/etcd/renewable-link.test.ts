@@ -1,0 +1,96 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import type { Client } from '@grpc/grpc-js'
+import type { ConnectionState } from './connection.ts'
+import { type OpenLink, RenewableLink } from './renewable-link.ts'
+
+class FakeLink {
+  readonly client = {} as Client
+  readonly isSilent = false
+  readonly lastError = undefined
+  state: ConnectionState = 'connecting'
+  isClosed = false
+  readonly #onChange: () => void
+
+  constructor(onChange: () => void) {
+    this.#onChange = onChange
+  }
+
+  enter(state: ConnectionState): void {
+    this.state = state
+    this.#onChange()
+  }
+
+  noteAnswer(): void {}
+
+  close(): void {
+    this.isClosed = true
+  }
+}
+
+function setUp(): { link: RenewableLink; opened: FakeLink[]; open: OpenLink } {
+  const opened: FakeLink[] = []
+  const open: OpenLink = (onChange) => {
+    const fake = new FakeLink(onChange)
+    opened.push(fake)
+    return fake
+  }
+  return { link: new RenewableLink(open, () => {}), opened, open }
+}
+
+const at = (links: readonly FakeLink[], index: number): FakeLink => links[index] as FakeLink
+
+describe('a connection with credentials that are renewed', () => {
+  test('the old connection serves until the new one is ready, and outlasts its calls', (t) => {
+    t.mock.timers.enable({ apis: ['setTimeout'] })
+    const { link, opened, open } = setUp()
+    at(opened, 0).enter('ready')
+    link.renew(open)
+    assert.equal(link.client, at(opened, 0).client)
+    at(opened, 1).enter('failing')
+    assert.equal(link.client, at(opened, 0).client)
+    at(opened, 1).enter('ready')
+    assert.equal(link.client, at(opened, 1).client)
+    t.mock.timers.tick(29_000)
+    assert.equal(at(opened, 0).isClosed, false)
+    t.mock.timers.tick(1_000)
+    assert.equal(at(opened, 0).isClosed, true)
+  })
+
+  test('a connection that is down is replaced at once, one that goes down when it does', () => {
+    const { link, opened, open } = setUp()
+    link.renew(open)
+    assert.equal(link.client, at(opened, 1).client)
+    at(opened, 1).enter('ready')
+    link.renew(open)
+    at(opened, 1).enter('failing')
+    assert.equal(link.client, at(opened, 2).client)
+    link.close()
+  })
+
+  test('another renewal ends one that has not come to anything', () => {
+    const { link, opened, open } = setUp()
+    at(opened, 0).enter('ready')
+    link.renew(open)
+    link.renew(open)
+    assert.equal(at(opened, 1).isClosed, true)
+    at(opened, 2).enter('ready')
+    assert.equal(link.client, at(opened, 2).client)
+    link.close()
+  })
+
+  test('at most three old connections are kept, and none after the end', () => {
+    const { link, opened, open } = setUp()
+    at(opened, 0).enter('ready')
+    for (let round = 1; round <= 5; round++) {
+      link.renew(open)
+      at(opened, round).enter('ready')
+    }
+    assert.deepEqual(
+      opened.map(({ isClosed }) => isClosed),
+      [true, true, false, false, false, false],
+    )
+    link.close()
+    assert.ok(opened.every(({ isClosed }) => isClosed))
+  })
+})

@@ -1,0 +1,95 @@
+import type { Client } from '@grpc/grpc-js'
+import type { ConnectionState } from './connection.ts'
+import type { Link } from './endpoints.ts'
+import type { EtcdError } from './errors.ts'
+
+/** Longer than any call may take. A watch that is still on the old connection resumes on the new. */
+const retireAfterMs = 30_000
+/** Connections kept for their calls at once: files that change every second must not add up. */
+const retiredMost = 3
+
+export type OpenLink = (onChange: () => void) => Link
+
+/**
+ * A connection that can be replaced by one with other credentials while calls are under way. The
+ * old one is used until the new one is ready, so that credentials which etcd refuses do no harm
+ * while the old connection lasts; it is closed after the calls on it have ended.
+ */
+export class RenewableLink implements Link {
+  readonly #onChange: () => void
+  #current: Link
+  #successor: Link | undefined
+  readonly #retired = new Map<Link, NodeJS.Timeout>()
+
+  constructor(open: OpenLink, onChange: () => void) {
+    this.#onChange = onChange
+    this.#current = open(() => this.#changed())
+  }
+
+  get client(): Client {
+    return this.#current.client
+  }
+
+  get state(): ConnectionState {
+    return this.#current.state
+  }
+
+  get isSilent(): boolean {
+    return this.#current.isSilent
+  }
+
+  get lastError(): EtcdError | undefined {
+    return this.#current.lastError
+  }
+
+  /** Why the latest credentials are not in use yet, though they are to be. */
+  get renewalError(): EtcdError | undefined {
+    return this.#successor?.lastError
+  }
+
+  noteAnswer(): void {
+    this.#current.noteAnswer()
+  }
+
+  /** Connects anew, and moves there as soon as that connection is ready or the old one is lost. */
+  renew(open: OpenLink): void {
+    this.#successor?.close()
+    this.#successor = open(() => this.#changed())
+    this.#changed()
+  }
+
+  close(): void {
+    this.#current.close()
+    this.#successor?.close()
+    for (const [link, timer] of this.#retired) {
+      clearTimeout(timer)
+      link.close()
+    }
+    this.#retired.clear()
+  }
+
+  #changed(): void {
+    const successor = this.#successor
+    if (successor !== undefined && (successor.state === 'ready' || this.state !== 'ready')) {
+      this.#retire(this.#current)
+      this.#current = successor
+      this.#successor = undefined
+    }
+    this.#onChange()
+  }
+
+  #retire(link: Link): void {
+    const timer = setTimeout(() => {
+      this.#retired.delete(link)
+      link.close()
+    }, retireAfterMs)
+    timer.unref()
+    this.#retired.set(link, timer)
+    for (const [oldest, pending] of this.#retired) {
+      if (this.#retired.size <= retiredMost) break
+      clearTimeout(pending)
+      this.#retired.delete(oldest)
+      oldest.close()
+    }
+  }
+}

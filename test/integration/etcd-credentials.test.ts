@@ -1,0 +1,98 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { EtcdClient } from '../../src/etcd/client.ts'
+import { CertificateAuthority } from '../support/certs.ts'
+import { startEtcd, startEtcdCluster } from '../support/etcd.ts'
+import { eventually } from '../support/eventually.ts'
+
+const key = Buffer.from('/renewed')
+
+describe('credentials for etcd that are renewed while the client runs', () => {
+  test('no call fails and no change is lost while all connections are replaced', async () => {
+    await using etcd = await startEtcdCluster(3, { encrypted: true })
+    const { tls } = etcd
+    assert.ok(tls)
+    const client = new EtcdClient({ endpoints: etcd.endpoints, tls, defaultTimeoutMs: 10_000 })
+    const end = new AbortController()
+    const seen: number[] = []
+    const watching = (async () => {
+      for await (const { events } of client.watch({ key, startRevision: 1, signal: end.signal })) {
+        for (const { kv } of events) seen.push(Number(kv.value.toString()))
+      }
+    })()
+    let isDone = false
+    let written = 0
+    const writing = (async () => {
+      while (!isDone) {
+        const value = Buffer.from(String(written + 1))
+        await client.txn({ success: [{ type: 'put', key, value }] })
+        written += 1
+      }
+    })()
+    const reading = (async () => {
+      while (!isDone) await client.range({ key })
+    })()
+    // Five times, so that the oldest connections are closed under the watch.
+    for (let round = 0; round < 5; round++) {
+      await sleep(300)
+      client.renewCredentials(tls)
+    }
+    await sleep(500)
+    isDone = true
+    await Promise.all([writing, reading])
+    await eventually('all changes are seen', () => seen.at(-1) === written)
+    end.abort()
+    await watching
+    assert.deepEqual(
+      seen,
+      Array.from({ length: written }, (_, index) => index + 1),
+    )
+    client.close()
+  })
+
+  test('credentials that etcd refuses leave the old connection in use, and say why', async () => {
+    await using etcd = await startEtcd({ encrypted: true })
+    const { tls } = etcd
+    assert.ok(tls)
+    const client = new EtcdClient({ endpoints: etcd.endpoints, tls, defaultTimeoutMs: 5000 })
+    await client.range({ key })
+    const stranger = await (await CertificateAuthority.create('stranger')).issueClient('tidings')
+    client.renewCredentials({ ca: tls.ca, ...stranger })
+    const status = () => client.endpoints()[0]
+    await eventually('the refusal is known', () =>
+      /TLS: .*alert/.test(status()?.renewalError?.message ?? ''),
+    )
+    await client.range({ key })
+    assert.equal(status()?.state, 'ready')
+    // Nothing is left to serve with once the member has gone; the error is then always the latest.
+    await etcd.member(0).kill()
+    await eventually('the member is gone', () =>
+      /ECONNREFUSED/.test(status()?.lastError?.message ?? ''),
+    )
+    await etcd.member(0).start()
+    await eventually('it refuses us', () => /TLS: /.test(status()?.lastError?.message ?? ''))
+    await etcd.member(0).kill()
+    await eventually('it is gone again', () =>
+      /ECONNREFUSED/.test(status()?.lastError?.message ?? ''),
+    )
+    await etcd.member(0).start()
+    client.renewCredentials(tls)
+    await client.range({ key })
+    assert.equal(status()?.lastError, undefined)
+    client.close()
+  })
+
+  test('a certificate that does not fit its key changes nothing', async () => {
+    await using etcd = await startEtcd({ encrypted: true })
+    const { tls } = etcd
+    assert.ok(tls)
+    const client = new EtcdClient({ endpoints: etcd.endpoints, tls, defaultTimeoutMs: 5000 })
+    const other = await (await CertificateAuthority.create('other')).issueClient('tidings')
+    assert.throws(() => client.renewCredentials({ ...tls, cert: other.cert }), {
+      message: 'the certificates for etcd cannot be used',
+    })
+    await client.range({ key })
+    client.close()
+  })
+})
