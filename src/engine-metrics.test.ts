@@ -16,6 +16,8 @@ test('retention metrics: a replica that does not sweep shows no lag at all, not 
     waitingCount: 0,
     compactionCount: 0,
     compactedRevision: 0,
+    clockSkewMs: undefined,
+    unprovedMs: 0,
   }
   const retention = { status: idle }
   const registry = new Registry()

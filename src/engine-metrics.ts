@@ -114,6 +114,16 @@ const RETENTION: readonly Figure<RetentionStatus>[] = [
     isCounter: true,
     read: (status) => status.compactionCount,
   },
+  {
+    name: 'tidings_clock_skew_seconds',
+    help: "How far this replica's wall clock is ahead of that of the replica that sweeps.",
+    read: ({ clockSkewMs }) => (clockSkewMs === undefined ? undefined : clockSkewMs / 1000),
+  },
+  {
+    name: 'tidings_sweep_unproved_seconds',
+    help: 'By how much longer than due events may stay now, since only a wall clock says that they are due.',
+    read: (status) => status.unprovedMs / 1000,
+  },
 ]
 
 const KEPT: readonly Figure<KeptEntries>[] = [

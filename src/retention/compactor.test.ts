@@ -59,7 +59,7 @@ class SmallEtcd {
 }
 
 function makeReplica(etcd: SmallEtcd, termRevision = 1) {
-  const timeline = new Timeline({ clock: { now: () => time.now }, wallTime: () => time.now })
+  const timeline = new Timeline({ now: () => time.now })
   const compactor = new Compactor({
     client: etcd,
     key: '/t/compaction',

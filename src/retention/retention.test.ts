@@ -27,5 +27,7 @@ test('retention: where nothing ever goes, nobody is asked for anything', async (
     waitingCount: 0,
     compactionCount: 0,
     compactedRevision: 0,
+    clockSkewMs: undefined,
+    unprovedMs: 0,
   })
 })

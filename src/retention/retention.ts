@@ -4,10 +4,12 @@ import { formatDuration } from '../lib/duration.ts'
 import type { Log } from '../lib/log.ts'
 import { controlKey } from '../storage/keys.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import { AgeRecord } from './age-record.ts'
 import { Compactor } from './compactor.ts'
 import { dueTime, StorageFeed } from './due-feed.ts'
 import { Leadership, type Term } from './leadership.ts'
 import type { RetentionPolicy } from './policy.ts'
+import { readEveryMs, SteadyClock } from './steady-clock.ts'
 import { Sweeper } from './sweeper.ts'
 import { Timeline } from './timeline.ts'
 
@@ -15,7 +17,8 @@ import { Timeline } from './timeline.ts'
 const notesPerPeriod = 20
 const noteEveryMsMin = 250
 const noteEveryMsMax = 10_000
-const skewWarningEveryMs = 60_000
+/** Each time a few kilobytes are written to etcd. */
+const recordEveryMsMin = 1_000
 
 export interface RetentionOptions {
   readonly client: EtcdClient
@@ -49,6 +52,10 @@ export interface RetentionStatus {
   readonly waitingCount: number
   readonly compactionCount: number
   readonly compactedRevision: number
+  /** How far its wall clock is ahead of the sweeper's; undefined when that is not known. */
+  readonly clockSkewMs: number | undefined
+  /** By how much longer than due it may keep events now, for want of proof that they are due. */
+  readonly unprovedMs: number
 }
 
 /**
@@ -62,25 +69,34 @@ export class Retention {
   readonly #leadership: Leadership
   readonly #sweeper: Sweeper
   readonly #compactor: Compactor
-  #skewWarnedAt = Number.NEGATIVE_INFINITY
+  readonly #record: AgeRecord
+  #begunAt = Number.NEGATIVE_INFINITY
 
   constructor(options: RetentionOptions) {
     const { client, storage, prefix, replica, policy, log } = options
     this.#options = options
-    this.#clock = options.clock ?? monotonicClock
+    const processClock = options.clock ?? monotonicClock
+    this.#clock = new SteadyClock(processClock)
     const clock = this.#clock
     const leaderKey = controlKey(prefix, 'sweeper')
-    this.#timeline = new Timeline({
+    this.#timeline = new Timeline(clock)
+    this.#record = new AgeRecord({
+      client,
+      key: controlKey(prefix, 'ages'),
+      leaderKey,
+      replica,
+      timeline: this.#timeline,
       clock,
       wallTime: options.wallTime ?? Date.now,
-      onSkew: (skewMs) => this.#warnOfSkew(skewMs),
+      log,
     })
     const due = dueTime(policy, this.#timeline)
     this.#leadership = new Leadership({
       client,
       key: leaderKey,
       replica,
-      clock,
+      // A lease is over when it is over, also for a process that was stopped meanwhile.
+      clock: processClock,
       log,
       leaseTtlSeconds: options.leaseTtlSeconds,
       settings: settingsOf(options),
@@ -126,7 +142,15 @@ export class Retention {
       waitingCount: this.#sweeper.waitingCount,
       compactionCount: this.#compactor.count,
       compactedRevision: this.#compactor.compactedRevision,
+      clockSkewMs: this.#record.clockSkewMs,
+      unprovedMs: this.#isUnproved ? this.#record.unprovedMs : 0,
     }
+  }
+
+  /** After a lifetime, all that was there when sweeping began has gone. */
+  get #isUnproved(): boolean {
+    const lifetimeMs = this.#options.policy.shortestMs ?? 0
+    return this.#clock.now() < this.#begunAt + lifetimeMs
   }
 
   /**
@@ -146,12 +170,17 @@ export class Retention {
     const end = () => ending.abort()
     signal.addEventListener('abort', end)
     if (signal.aborted) end()
+    const reading = setInterval(() => this.#clock.now(), readEveryMs)
     try {
       await Promise.all([
         this.#timeline.run(this.#options.storage, { everyMs, signal: ending.signal }).finally(end),
+        this.#record
+          .run({ everyMs: Math.max(everyMs, recordEveryMsMin), signal: ending.signal })
+          .finally(end),
         this.#leadership.run((term) => this.#work(term), ending.signal).finally(end),
       ])
     } finally {
+      clearInterval(reading)
       signal.removeEventListener('abort', end)
     }
   }
@@ -167,18 +196,13 @@ export class Retention {
 
   async #work(term: Term): Promise<void> {
     const { policy, compactionIntervalMs } = this.#options
+    // First: what is queued to be swept, and when, is decided by what is known now.
+    if (!(await this.#record.begin(term))) return
+    this.#begunAt = this.#clock.now()
     await Promise.all([
       ...(policy.shortestMs === undefined ? [] : [this.#sweeper.run(term)]),
       ...(compactionIntervalMs === 0 ? [] : [this.#compactor.run(term)]),
     ])
-  }
-
-  #warnOfSkew(skewMs: number): void {
-    if (this.#clock.now() < this.#skewWarnedAt + skewWarningEveryMs) return
-    this.#skewWarnedAt = this.#clock.now()
-    this.#options.log.warn('The clocks of replicas disagree: events carry times that cannot be', {
-      skewMs: Math.round(skewMs),
-    })
   }
 }
 

@@ -4,107 +4,106 @@ import { StorageError } from '../storage/errors.ts'
 import { type Version, versionOfState } from '../storage/resource-version.ts'
 import { Timeline } from './timeline.ts'
 
-const wallStart = 1_700_000_000_000
-
-/** A process whose clock shows `now`, and whose wall clock is off by `wallError`. */
-function makeTimeline(wallError = 0) {
+/** A process whose clock shows `time.now`. */
+function makeTimeline() {
   const time = { now: 0 }
-  const skews: number[] = []
-  const timeline = new Timeline({
-    clock: { now: () => time.now },
-    wallTime: () => wallStart + time.now + wallError,
-    onSkew: (skewMs) => skews.push(skewMs),
-  })
+  const timeline = new Timeline({ now: () => time.now })
   const note = (revision: number, at = time.now) =>
     timeline.note(versionOfState(revision), { askedAt: at - 1, answeredAt: at + 1 })
-  /** Written at this time of ours, by a clock that is off by so much. */
-  const written = (revision: number, at: number, writerError = 0) => ({
-    version: (revision * 1000) as Version,
-    writtenAtMs: wallStart + at + writerError,
-  })
-  return { time, timeline, note, written, skews }
+  return { time, timeline, note }
 }
 
-const hour = 3_600_000
+/** An event that was written in this revision, by whatever clock. */
+const written = (revision: number) => ({ version: (revision * 1000) as Version })
 
-test('timeline: with nothing known, the written time is believed', () => {
-  const { time, timeline, written, skews } = makeTimeline()
+test('timeline: with nothing known, everything was written just now', () => {
+  const { time, timeline } = makeTimeline()
   time.now = 10_000
-  assert.equal(timeline.writtenAt(written(5, 4_000)), 4_000)
-  assert.equal(timeline.writtenAt(written(5, -2 * hour)), -2 * hour)
-  assert.deepEqual(skews, [])
+  assert.equal(timeline.writtenAt(written(5)), 10_000)
+  assert.equal(timeline.versionAt(10_000), undefined)
 })
 
-test('timeline: nothing was written in the future', () => {
-  const { time, timeline, written, skews } = makeTimeline()
-  time.now = 10_000
-  assert.equal(timeline.writtenAt(written(5, 4_000, hour)), 10_000)
-  assert.deepEqual(skews, [hour - 6_000])
-})
-
-test('timeline: between two notes the written time is believed, beyond them corrected', () => {
-  const { time, timeline, note, written, skews } = makeTimeline()
+test('timeline: an event was written by the time of the first note that covers it', () => {
+  const { time, timeline, note } = makeTimeline()
   note(10, 1_000)
   note(20, 2_000)
   note(30, 3_000)
   time.now = 9_000
-  assert.equal(timeline.writtenAt(written(15, 1_500)), 1_500)
-  assert.equal(timeline.writtenAt(written(20, 1_999)), 1_999)
-  assert.deepEqual(skews, [])
-  assert.equal(timeline.writtenAt(written(15, 1_500, hour)), 2_001)
-  assert.equal(timeline.writtenAt(written(15, 1_500, -hour)), 999)
-  assert.equal(timeline.writtenAt(written(10, 500, hour)), 1_001)
-  assert.equal(timeline.writtenAt(written(10, 500, -hour)), 500 - hour)
-  assert.equal(timeline.writtenAt(written(31, 5_000, -hour)), 2_999)
-  assert.equal(timeline.writtenAt(written(31, 5_000, hour)), 9_000)
-  assert.equal(skews.length, 5)
+  const times = [1, 10, 15, 20, 30, 31].map((revision) => timeline.writtenAt(written(revision)))
+  assert.deepEqual(times, [1_001, 1_001, 2_001, 2_001, 3_001, 9_000])
 })
 
-test('timeline: a wall clock of our own that is wrong, or set, does not make events older', () => {
-  const { time, timeline, note, written } = makeTimeline(hour)
-  note(10, 1_000)
-  time.now = 1_500
-  note(11)
-  time.now = 2_000
-  assert.equal(timeline.writtenAt(written(11, 1_400)), 999)
-})
-
-test('timeline: a version that stays the current one is one note, known from first to last', () => {
-  const { time, timeline, note, written } = makeTimeline()
+test('timeline: a version that stays the current one is known from the first note on', () => {
+  const { time, timeline, note } = makeTimeline()
   for (let at = 1_000; at <= 100_000; at += 1_000) note(10, at)
   time.now = 200_000
-  assert.equal(timeline.writtenAt(written(10, 50_000)), 1_001)
-  assert.equal(timeline.writtenAt(written(11, 0)), 99_999)
+  assert.equal(timeline.writtenAt(written(10)), 1_001)
+  assert.equal(timeline.writtenAt(written(11)), 200_000)
   assert.equal(timeline.versionAt(1_000), undefined)
   assert.equal(timeline.versionAt(1_001), versionOfState(10))
   assert.equal(timeline.versionAt(200_000), versionOfState(10))
+  assert.equal(timeline.summary().length, 1)
 })
 
-test('timeline: however many notes are taken, few are kept and what they say stays true', () => {
-  const { time, timeline, note, written } = makeTimeline()
-  const count = 5_000
-  for (let at = 1; at <= count; at++) note(at * 10, at * 1_000)
-  time.now = count * 1_000 + 500
-  for (const wrong of [-hour, 0, hour]) {
+test('timeline: what others prove makes events older, never younger', () => {
+  const { time, timeline, note } = makeTimeline()
+  note(20, 2_000)
+  note(30, 3_000)
+  time.now = 9_000
+  timeline.learn([
+    { version: versionOfState(10), at: -60_000 },
+    { version: versionOfState(15), at: -30_000 },
+    // Less than is known already.
+    { version: versionOfState(25), at: 8_000 },
+    // More: revision 30 was there at 2,500.
+    { version: versionOfState(31), at: 2_500 },
+  ])
+  const times = [10, 12, 16, 25, 30, 31, 32].map((each) => timeline.writtenAt(written(each)))
+  assert.deepEqual(times, [-60_000, -30_000, 2_001, 2_500, 2_500, 2_500, 9_000])
+  assert.equal(timeline.versionAt(-30_000), versionOfState(15))
+  assert.equal(timeline.versionAt(2_400), versionOfState(20))
+  assert.equal(timeline.versionAt(2_500), versionOfState(31))
+})
+
+test('timeline: however many notes are taken, few are kept and they make nothing older', () => {
+  const { time, timeline, note } = makeTimeline()
+  const count = 8_000
+  for (let at = 1; at <= count; at++) {
+    time.now = at * 1_000
+    note(at * 10)
+  }
+  const notes = timeline.summary().length
+  assert.ok(notes < 2_000, `${notes} notes`)
+  const copy = new Timeline({ now: () => time.now })
+  copy.learn(timeline.summary())
+  for (const each of [timeline, copy]) {
     for (let at = 1; at < count; at += 7) {
       // Written in the middle between two notes.
       const actual = at * 1_000 + 500
-      const error = Math.abs(timeline.writtenAt(written(at * 10 + 5, actual, wrong)) - actual)
-      const tolerated = wrong === 0 ? 0 : 1_000 + (time.now - actual) / 30
-      assert.ok(error <= tolerated, `${error} ms after ${time.now - actual} ms`)
+      const late = each.writtenAt(written(at * 10 + 5)) - actual
+      assert.ok(late >= 0, `${late} ms too old`)
+      assert.ok(late <= 1_000 + (time.now - actual) / 200, `${late} of ${time.now - actual} ms`)
     }
   }
-  const newest = timeline.versionAt(time.now)
-  assert.equal(newest, versionOfState(count * 10))
+  assert.equal(timeline.versionAt(time.now + 1), versionOfState(count * 10))
 })
 
 test('timeline: when the store is set back to an older state, what was known is forgotten', () => {
-  const { time, timeline, note, written } = makeTimeline()
+  const { time, timeline, note } = makeTimeline()
   note(100, 1_000)
-  note(50, 2_000)
+  time.now = 2_000
+  note(50)
   time.now = 3_000
   assert.equal(timeline.versionAt(3_000), versionOfState(50))
-  assert.equal(timeline.writtenAt(written(101, 0)), 1_999)
+  assert.equal(timeline.writtenAt(written(101)), 3_000)
+})
+
+test('timeline: an answer that was overtaken is not taken for a store that was set back', () => {
+  const { time, timeline } = makeTimeline()
+  time.now = 1_000
+  timeline.learn([{ version: versionOfState(100), at: 500 }])
+  timeline.note(versionOfState(50), { askedAt: 900, answeredAt: 1_100 })
+  assert.equal(timeline.writtenAt(written(100)), 500)
 })
 
 test('timeline: asks again and again, and a storage that fails is asked again', async () => {

@@ -1,20 +1,15 @@
 /**
- * When things were written, by our own clock.
+ * How old things are at least, without a wall clock.
  *
- * An event carries the time at which it was written, by the clock of the replica that wrote it. As
- * long as the clocks of all replicas agree, that is when it was. A replica whose clock is an hour
- * behind writes events that look an hour old; one whose clock is an hour ahead, when it sweeps,
- * takes everything for an hour older than it is.
+ * Wall clocks can be wrong, on the replica that wrote an event as well as on the one that sweeps.
+ * Revisions of etcd cannot: a change with a smaller one was made earlier. So a replica asks etcd now and
+ * then for the current version and notes the moment by its monotonic clock. Each note is a proof: this
+ * version, and whatever has a smaller one, was there by then. An event is as old as the notes prove, and
+ * one that no note covers yet counts as written now. It may be older than that, never younger, so it may
+ * go late, by at most the distance of two notes, and never early.
  *
- * Versions do not depend on clocks. Every replica asks etcd now and then for the current version and
- * notes the moment. A change with a greater version was made after that moment, one with a version
- * not greater was made before. Between the two notes around it, the time an event carries is
- * believed; beyond them it is corrected. So a replica that has been up for a lifetime is never wrong
- * by more than the distance of its notes, whatever the clocks say. One that has just been started
- * knows nothing better than the clocks, except that nothing was written in the future: to it, an
- * event from the future is as old as its own first look.
- *
- * All times here are those of the process's own clock, which nobody can set.
+ * Notes of other replicas, and of those that ran before this one, come from the record in etcd
+ * (age-record.ts) and are proofs in the same sense.
  */
 import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -23,36 +18,26 @@ import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventStorage, StoredEvent } from '../storage/storage.ts'
 
 /** Past this, notes are thinned out: the older, the fewer. */
-const notesMax = 1024
-/** The distance that thinning may leave, as a share of their age: a month then takes some 600. */
-const distanceShare = 1 / 32
-/** A contradiction within this is what it takes to commit a write, and nobody's fault. */
-const skewToleratedMs = 5_000
+const notesMax = 4096
+/** The distance that thinning may leave, as a share of the age: a month then takes some 2000. */
+const distanceShare = 1 / 256
 const askTimeoutMs = 5_000
 
-/** From the first time this version was found to be the current one, to the last. */
-interface Note {
+/** This version was there at this time of the process's own clock, or earlier. */
+export interface Note {
   readonly version: Version
-  /** It was the current one, or had been already. */
-  readonly reachedBefore: number
-  /** It was still the current one. */
-  passedAfter: number
-}
-
-export interface TimelineOptions {
-  readonly clock: Clock
-  /** Milliseconds since 1970, as in the events. */
-  readonly wallTime: () => number
-  /** Told how far a written time is off from when it can have been: positive is too late. */
-  readonly onSkew?: ((skewMs: number) => void) | undefined
+  readonly at: number
 }
 
 export class Timeline {
-  readonly #options: TimelineOptions
+  readonly #clock: Clock
+  /** By version, and by time as well. */
   #notes: Note[] = []
+  /** When the newest version was learned. */
+  #learnedAt = Number.NEGATIVE_INFINITY
 
-  constructor(options: TimelineOptions) {
-    this.#options = options
+  constructor(clock: Clock) {
+    this.#clock = clock
   }
 
   /** Asks for the current version again and again, until aborted. */
@@ -70,37 +55,46 @@ export class Timeline {
   /** `version` was the current one at some moment between the two. */
   note(version: Version, between: { readonly askedAt: number; readonly answeredAt: number }): void {
     const last = this.#notes.at(-1)
-    if (last?.version === version) {
-      last.passedAfter = between.askedAt
-      return
+    // Most often nothing has happened since.
+    if (last?.version === version) return
+    if (last !== undefined && isAfter(last.version, version)) {
+      // The answer may have been overtaken by one with a newer version.
+      if (between.askedAt <= this.#learnedAt) return
+      // The store was set back to an older state: what we knew is about another history.
+      this.#notes = []
     }
-    // The store was set back to an older state: what we knew is about another history.
-    if (last !== undefined && isAfter(last.version, version)) this.#notes = []
-    this.#notes.push({
-      version,
-      reachedBefore: between.answeredAt,
-      passedAfter: between.askedAt,
-    })
-    if (this.#notes.length > notesMax) this.#notes = thinned(this.#notes, between.answeredAt)
+    this.#notes.push({ version, at: between.answeredAt })
+    this.#learnedAt = this.#clock.now()
+    this.#thin()
+  }
+
+  /** Adds proofs, of whatever versions. */
+  learn(notes: readonly Note[]): void {
+    const newest = this.#notes.at(-1)?.version
+    this.#notes = withoutNeedless([...this.#notes, ...notes])
+    if (this.#notes.at(-1)?.version !== newest) this.#learnedAt = this.#clock.now()
+    this.#thin()
+  }
+
+  /** All that is known, in fewer notes: bounded in number, oldest first. */
+  summary(): readonly Note[] {
+    return thinned(this.#notes, this.#clock.now())
   }
 
   /** The newest version known to have been there at this time; undefined before our first. */
   versionAt(time: number): Version | undefined {
-    const after = this.#firstNote((note) => note.reachedBefore > time)
+    const after = this.#firstNote((note) => note.at > time)
     return this.#notes[after - 1]?.version
   }
 
-  /** When this was written: what it says itself, held against what we know. */
-  writtenAt(event: Pick<StoredEvent, 'version' | 'writtenAtMs'>): number {
-    const { clock, wallTime, onSkew } = this.#options
-    const now = clock.now()
-    const claimed = now - (wallTime() - event.writtenAtMs)
+  /** When this was written, at the latest. */
+  writtenAt(event: Pick<StoredEvent, 'version'>): number {
     const next = this.#firstNote((note) => !isAfter(event.version, note.version))
-    const earliest = this.#notes[next - 1]?.passedAfter ?? Number.NEGATIVE_INFINITY
-    const latest = Math.min(now, this.#notes[next]?.reachedBefore ?? now)
-    const actual = Math.min(Math.max(claimed, earliest), latest)
-    if (Math.abs(claimed - actual) > skewToleratedMs) onSkew?.(claimed - actual)
-    return actual
+    return this.#notes[next]?.at ?? this.#clock.now()
+  }
+
+  #thin(): void {
+    if (this.#notes.length > notesMax) this.#notes = thinned(this.#notes, this.#clock.now())
   }
 
   async #ask(storage: Pick<EventStorage, 'currentVersion'>, signal: AbortSignal): Promise<void> {
@@ -108,12 +102,12 @@ export class Timeline {
     const end = () => ending.abort()
     const timer = setTimeout(end, askTimeoutMs)
     signal.addEventListener('abort', end)
-    const askedAt = this.#options.clock.now()
+    const askedAt = this.#clock.now()
     try {
       const version = await storage.currentVersion({ signal: ending.signal })
-      this.note(version, { askedAt, answeredAt: this.#options.clock.now() })
+      this.note(version, { askedAt, answeredAt: this.#clock.now() })
     } catch (error) {
-      // A note that is not taken makes the bounds wider; the next one will do.
+      // A note that is not taken makes events younger until the next one.
       if (!(error instanceof StorageError)) throw error
     } finally {
       clearTimeout(timer)
@@ -135,13 +129,25 @@ export class Timeline {
   }
 }
 
-/** Without notes that say little more than those beside them. Bounds get wider, never wrong. */
+/** In order, without those for which a newer version is proved to be as old. */
+function withoutNeedless(notes: readonly Note[]): Note[] {
+  const newestFirst = notes.toSorted((a, b) => b.version - a.version || a.at - b.at)
+  let earliest = Number.POSITIVE_INFINITY
+  const kept = newestFirst.filter(({ at }) => {
+    const isNeeded = at < earliest
+    earliest = Math.min(earliest, at)
+    return isNeeded
+  })
+  return kept.reverse()
+}
+
+/** Without notes that say little more than those beside them. Events get younger by that, not older. */
 function thinned(notes: readonly Note[], now: number): Note[] {
   const kept: Note[] = []
-  for (const [at, note] of notes.entries()) {
-    const before = kept.at(-1)?.reachedBefore ?? Number.NEGATIVE_INFINITY
-    const distance = (notes[at + 1]?.reachedBefore ?? Number.POSITIVE_INFINITY) - before
-    if (distance > (now - note.reachedBefore) * distanceShare) kept.push(note)
+  for (const [index, note] of notes.entries()) {
+    const before = kept.at(-1)?.at ?? Number.NEGATIVE_INFINITY
+    const distance = (notes[index + 1]?.at ?? Number.POSITIVE_INFINITY) - before
+    if (distance > (now - note.at) * distanceShare) kept.push(note)
   }
-  return kept
+  return kept.slice(-notesMax)
 }

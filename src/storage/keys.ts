@@ -15,7 +15,7 @@ const eventsFolder = 'events'
 const controlFolder = 'control'
 
 /** Keys of replicas for each other, such as the one that the sweeper holds. */
-export type ControlKey = 'sweeper' | 'compaction'
+export type ControlKey = 'sweeper' | 'compaction' | 'ages'
 
 export function controlKey(prefix: string, name: ControlKey): string {
   return `${prefix}/${controlFolder}/${name}`

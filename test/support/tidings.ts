@@ -48,12 +48,18 @@ export class Tidings implements AsyncDisposable {
   /** Holds its certificate; removed at the end. */
   readonly folder: string
 
-  /** Resolves when it listens. */
-  static async start(flags: readonly string[]): Promise<Tidings> {
+  /** Resolves when it listens. `env` goes over the environment of the test. */
+  static async start(
+    flags: readonly string[],
+    env: Readonly<Record<string, string>> = {},
+  ): Promise<Tidings> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-test-'))
+    // `env` becomes the program, so signals reach it.
     const child = spawn(
-      process.execPath,
+      'env',
       [
+        ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
+        process.execPath,
         program,
         ...(flags.some((flag) => flag.startsWith('--bind-address=')) ? [] : LOOPBACK_ONLY),
         '--secure-port=0',

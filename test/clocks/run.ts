@@ -1,0 +1,78 @@
+/**
+ * The clock matrix: three replicas on one etcd, one of them with a wrong clock (libfaketime), from its
+ * start, jumping or drifting, as the sweeper or as a writer, with nobody killed, the sweeper killed, or
+ * all of them. Events live for 45 s. None may go more than 10 s early or stay more than a minute longer,
+ * in true time. Cases mostly wait, so several run at once: as many as the first argument says, 4 without
+ * it. Prints a line for each case; ends with 1 when one of them is not as it must be.
+ */
+import { type CaseResult, type ClockCase, runCase } from './case.ts'
+
+const TIMES = { ttlMs: 45_000, writeMs: 40_000, earlyMsMax: 10_000 }
+
+const OFFSETS: Readonly<Record<ClockCase['manner'], readonly string[]>> = {
+  start: ['+1d', '-1d', '+2h', '-2h'],
+  jump: ['+1d', '-1d'],
+  // Gains 16 hours within a minute; loses most of it.
+  drift: ['+0s x1000', '+0s x0.1'],
+}
+
+const cases: ClockCase[] = []
+for (const manner of ['start', 'jump', 'drift'] as const) {
+  for (const offset of OFFSETS[manner]) {
+    for (const role of ['sweeper', 'writer'] as const) {
+      for (const kill of ['none', 'sweeper', 'all'] as const) {
+        if (!isRepetition(offset, kill)) cases.push({ offset, manner, role, kill })
+      }
+    }
+  }
+}
+for (const role of ['sweeper', 'writer'] as const) {
+  cases.push({ offset: '+1d', manner: 'jump', role, kill: 'none', fakesMonotonic: true })
+}
+
+const ROW = [8, 12, 9, 9, 8, 9, 9, 9, 9]
+const startedAt = performance.now()
+print(
+  row(['clock', 'offset', 'replica', 'killed', 'events', 'early s', 'late s', 'terms', 'lines']),
+)
+let wrong = 0
+const waiting = [...cases]
+await Promise.all(Array.from({ length: Number(process.argv[2] ?? 4) }, work))
+const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1)
+print(`${cases.length} cases, ${wrong} wrong, ${minutes} min`)
+process.exitCode = wrong === 0 ? 0 : 1
+
+async function work(): Promise<void> {
+  for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+    const clockCase = next
+    const result = await runCase(clockCase, TIMES).catch((error: unknown) => String(error))
+    show(clockCase, result)
+  }
+}
+
+function show(clockCase: ClockCase, result: CaseResult | string): void {
+  const { manner, offset, role, kill, fakesMonotonic } = clockCase
+  const name = [fakesMonotonic === true ? `${manner} *` : manner, offset, role, kill]
+  if (typeof result === 'string') {
+    wrong++
+    print(`${row(name)} FAILED: ${result}`)
+    return
+  }
+  const { written, earlyMs, lateMs, wrongTerms, warnings } = result
+  const figures = [written, earlyMs / 1000, lateMs / 1000, wrongTerms, warnings]
+  if (result.wrong.length > 0) wrong++
+  print(`${row([...name, ...figures.map(String)])} ${result.wrong.join(', ') || 'ok'}`)
+}
+
+/** Two hours differ from a day only where somebody starts with it. */
+function isRepetition(offset: string, kill: ClockCase['kill']): boolean {
+  return offset.endsWith('2h') && kill === 'sweeper'
+}
+
+function row(cells: readonly string[]): string {
+  return cells.map((cell, at) => cell.padEnd(ROW[at] ?? 0)).join(' ')
+}
+
+function print(line: string): void {
+  process.stdout.write(`${line}\n`)
+}

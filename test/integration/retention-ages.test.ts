@@ -1,0 +1,221 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { EtcdClient } from '../../src/etcd/client.ts'
+import { pause } from '../../src/lib/abort.ts'
+import { type Log, silentLog } from '../../src/lib/log.ts'
+import { AgeRecord } from '../../src/retention/age-record.ts'
+import type { Term } from '../../src/retention/leadership.ts'
+import { Timeline } from '../../src/retention/timeline.ts'
+import { type Version, versionOfState } from '../../src/storage/resource-version.ts'
+import { startEtcd } from '../support/etcd.ts'
+import { fillUp, startSmallEtcd } from '../support/full-etcd.ts'
+
+const key = '/tidings/control/ages'
+const leaderKey = '/tidings/control/sweeper'
+const hour = 3_600_000
+
+/** The part of a replica that knows about ages, with clocks of its own. */
+class Keeper implements Disposable {
+  readonly client: EtcdClient
+  readonly timeline: Timeline
+  readonly record: AgeRecord
+  readonly warnings: { readonly msg: string; readonly fields: unknown }[] = []
+  readonly #base = Math.random() * hour
+
+  constructor(endpoints: readonly string[], wallErrorMs = 0) {
+    this.client = new EtcdClient({ endpoints, defaultTimeoutMs: 5_000 })
+    const clock = { now: () => this.now() }
+    this.timeline = new Timeline(clock)
+    const log: Log = {
+      ...silentLog,
+      warn: (msg, fields) => void this.warnings.push({ msg, fields }),
+    }
+    this.record = new AgeRecord({
+      client: this.client,
+      key,
+      leaderKey,
+      replica: 'r',
+      timeline: this.timeline,
+      clock,
+      wallTime: () => Date.now() + wallErrorMs,
+      log,
+    })
+  }
+
+  /** Another origin in every process. */
+  now(): number {
+    return this.#base + performance.now()
+  }
+
+  /** Becomes the leader and takes over. */
+  async lead(): Promise<Term> {
+    const { revision } = await this.client.txn({
+      success: [{ type: 'put', key: Buffer.from(leaderKey), value: Buffer.from('r') }],
+    })
+    const term = termOf(revision)
+    assert.equal(await this.record.begin(term), true)
+    return term
+  }
+
+  /** Notes the current revision, and answers it. */
+  async note(): Promise<number> {
+    const askedAt = this.now()
+    const { revision } = await this.client.range({ key: Buffer.from(key) })
+    this.timeline.note(versionOfState(revision), { askedAt, answeredAt: this.now() })
+    return revision
+  }
+
+  /** What it believes. */
+  ageMs(revision: number): number {
+    return this.now() - this.timeline.writtenAt({ version: (revision * 1000) as Version })
+  }
+
+  [Symbol.dispose](): void {
+    this.client.close()
+  }
+}
+
+function termOf(revision: number, lateMs?: number): Term {
+  const { signal } = new AbortController()
+  return { signal, revision, isHeld: () => true, heldUntil: Number.POSITIVE_INFINITY, lateMs }
+}
+
+/** One that has known a revision for two seconds, has written that down, and is gone. */
+async function leaveRecord(
+  endpoints: readonly string[],
+): Promise<{ readonly revision: number; readonly ageMs: () => number }> {
+  using keeper = new Keeper(endpoints)
+  const revision = await keeper.note()
+  const knownSince = performance.now()
+  await pause(2_000)
+  await keeper.lead()
+  return { revision, ageMs: () => performance.now() - knownSince }
+}
+
+describe('retention: ages', { concurrency: true }, () => {
+  test('who comes after all were down knows the age by record and lease, whatever its wall clock says', async () => {
+    for (const wallErrorMs of [2 * hour, -2 * hour]) {
+      await using etcd = await startEtcd()
+      const { revision, ageMs } = await leaveRecord(etcd.endpoints)
+      await pause(4_000)
+      using next = new Keeper(etcd.endpoints, wallErrorMs)
+      await next.lead()
+      const [believed, actual] = [next.ageMs(revision), ageMs()]
+      assert.ok(believed <= actual, `${believed} ms instead of ${actual}`)
+      assert.ok(believed >= actual - 2_500, `${believed} ms instead of ${actual}`)
+      assert.equal(next.warnings.length, 1)
+      assert.match(next.warnings[0]?.msg ?? '', wallErrorMs > 0 ? /can be proved/ : /is proved/)
+      const { unprovedMs } = next.record
+      assert.ok(Math.abs(unprovedMs - Math.max(0, wallErrorMs)) < 10_000, `${unprovedMs} ms`)
+    }
+  })
+
+  test('a restart of etcd makes the proof smaller, never greater', async () => {
+    await using etcd = await startEtcd()
+    const { revision, ageMs } = await leaveRecord(etcd.endpoints)
+    await pause(1_500)
+    await etcd.member(0).kill()
+    await pause(1_500)
+    await etcd.member(0).start()
+    using next = new Keeper(etcd.endpoints)
+    await next.lead()
+    const [believed, actual] = [next.ageMs(revision), ageMs()]
+    assert.ok(believed <= actual, `${believed} ms instead of ${actual}`)
+    assert.ok(believed >= 2_000, `${believed} ms`)
+  })
+
+  test('a lease that is gone proves nothing, and the record goes on with another', async () => {
+    await using etcd = await startEtcd()
+    const { revision } = await leaveRecord(etcd.endpoints)
+    using next = new Keeper(etcd.endpoints)
+    const lease = async () => {
+      const { kvs } = await next.client.range({ key: Buffer.from(key) })
+      return BigInt(JSON.parse(String(kvs[0]?.value)).lease)
+    }
+    const old = await lease()
+    await next.client.revokeLease(old)
+    const startedAt = performance.now()
+    await next.lead()
+    const believed = next.ageMs(revision)
+    assert.ok(believed >= 2_000 && believed <= 2_200 + performance.now() - startedAt, `${believed}`)
+    assert.notEqual(await lease(), old)
+    assert.ok((await next.client.leaseTtl(await lease())).ttlSeconds > 0)
+  })
+
+  test('a record that was copied to another etcd says nothing there', async () => {
+    await using etcd = await startEtcd()
+    await using other = await startEtcd()
+    const { revision } = await leaveRecord(etcd.endpoints)
+    using source = new Keeper(etcd.endpoints)
+    using next = new Keeper(other.endpoints)
+    const { kvs } = await source.client.range({ key: Buffer.from(key) })
+    const put = {
+      type: 'put' as const,
+      key: Buffer.from(key),
+      value: kvs[0]?.value ?? assert.fail(),
+    }
+    for (let times = 0; times < 20; times++) await next.client.txn({ success: [put] })
+    await next.lead()
+    assert.ok(next.ageMs(revision) < 100)
+    assert.match(next.warnings[0]?.msg ?? '', /of no use/)
+    // It is replaced by one that is of use.
+    using after = new Keeper(other.endpoints)
+    await after.lead()
+    assert.deepEqual(after.warnings, [])
+  })
+
+  test('only the leader writes the record', async () => {
+    await using etcd = await startEtcd()
+    await leaveRecord(etcd.endpoints)
+    using second = new Keeper(etcd.endpoints)
+    const { kvs } = await second.client.range({ key: Buffer.from(key) })
+    await second.record.begin(termOf(kvs[0]?.modRevision ?? 0))
+    await second.record.begin(termOf(0, 500))
+    const { kvs: after } = await second.client.range({ key: Buffer.from(key) })
+    assert.equal(after[0]?.modRevision, kvs[0]?.modRevision)
+  })
+
+  test('in an etcd that is full, the lease counts from the last record that could be written', async () => {
+    await using etcd = await startSmallEtcd()
+    using keeper = new Keeper(etcd.endpoints)
+    const revision = await keeper.note()
+    const knownSince = performance.now()
+    await keeper.lead()
+    const ending = new AbortController()
+    const running = keeper.record.run({ everyMs: 500, signal: ending.signal })
+    await fillUp(keeper.client)
+    await pause(5_000)
+    ending.abort()
+    await running
+    using next = new Keeper(etcd.endpoints)
+    assert.equal(await next.record.begin(termOf(0, 500)), true)
+    const [believed, actual] = [next.ageMs(revision), performance.now() - knownSince]
+    assert.ok(believed <= actual, `${believed} ms instead of ${actual}`)
+    assert.ok(believed >= actual - 3_500, `${believed} ms instead of ${actual}`)
+  })
+
+  test('a replica whose wall clock differs from the sweeper’s shows it by how much', async () => {
+    await using etcd = await startEtcd()
+    using sweeper = new Keeper(etcd.endpoints)
+    await sweeper.lead()
+    const ending = new AbortController()
+    const options = { everyMs: 300, signal: ending.signal }
+    const errors = [-hour, 0, hour]
+    const keepers = errors.map((error) => new Keeper(etcd.endpoints, error))
+    const running = [sweeper, ...keepers].map(({ record }) => record.run(options))
+    try {
+      await pause(2_500)
+      assert.ok(Math.abs(sweeper.record.clockSkewMs ?? hour) < 100)
+      for (const [at, { record, warnings }] of keepers.entries()) {
+        const error = errors[at] ?? 0
+        const { clockSkewMs = assert.fail() } = record
+        assert.ok(Math.abs(clockSkewMs - error) <= 8_000, `${clockSkewMs} instead of ${error}`)
+        assert.equal(warnings.length, error === 0 ? 0 : 1)
+      }
+    } finally {
+      ending.abort()
+      await Promise.all(running)
+      for (const keeper of keepers) keeper[Symbol.dispose]()
+    }
+  })
+})

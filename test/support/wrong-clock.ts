@@ -1,0 +1,48 @@
+import { existsSync } from 'node:fs'
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+
+const libraries = ['x86_64-linux-gnu', 'aarch64-linux-gnu'].map(
+  (machine) => `/usr/lib/${machine}/faketime/libfaketimeMT.so.1`,
+)
+
+/**
+ * A wall clock for one process that shows what it is told to: `+2h`, `-1d`, or `+0s x100` for one that
+ * runs a hundred times too fast. It is libfaketime (Debian: `apt-get install libfaketime`).
+ */
+export class WrongClock implements AsyncDisposable {
+  /** For the process that is to have it. */
+  readonly env: Readonly<Record<string, string>>
+  readonly #folder: string
+
+  /** `fakesMonotonic`: what cannot happen by setting the clock, the monotonic one goes with it. */
+  static async make(shows: string, options?: { fakesMonotonic: boolean }): Promise<WrongClock> {
+    const library = libraries.find((path) => existsSync(path))
+    if (library === undefined) throw new Error('needs libfaketime: apt-get install libfaketime')
+    const folder = await mkdtemp(join(tmpdir(), 'tidings-clock-'))
+    const clock = new WrongClock(folder, {
+      LD_PRELOAD: library,
+      FAKETIME_TIMESTAMP_FILE: join(folder, 'shows'),
+      FAKETIME_CACHE_DURATION: '1',
+      ...(options?.fakesMonotonic === true ? {} : { DONT_FAKE_MONOTONIC: '1' }),
+    })
+    await clock.set(shows)
+    return clock
+  }
+
+  private constructor(folder: string, env: Readonly<Record<string, string>>) {
+    this.#folder = folder
+    this.env = env
+  }
+
+  /** The process shows it within a second. */
+  async set(shows: string): Promise<void> {
+    await writeFile(join(this.#folder, 'next'), shows)
+    await rename(join(this.#folder, 'next'), join(this.#folder, 'shows'))
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
