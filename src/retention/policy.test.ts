@@ -36,10 +36,10 @@ const unreadable: Keepable = {
 test('policy: one row is about every event and never looks into it', () => {
   const policy = RetentionPolicy.uniform(5_000)
   assert.equal(policy.lifetimeOf(unreadable), 5_000)
-  assert.deepEqual([policy.isUniform, policy.shortestMs], [true, 5_000])
+  assert.deepEqual([policy.isUniform, policy.shortestMs, policy.longestMs], [true, 5_000, 5_000])
   const keepAll = RetentionPolicy.uniform('never')
   assert.equal(keepAll.lifetimeOf(event('a')), 'never')
-  assert.equal(keepAll.shortestMs, undefined)
+  assert.deepEqual([keepAll.shortestMs, keepAll.longestMs], [undefined, 0])
 })
 
 test('policy: the first row that is about an event counts, by all the values it names', () => {

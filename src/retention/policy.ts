@@ -60,8 +60,17 @@ export class RetentionPolicy {
 
   /** The shortest lifetime there is; undefined when nothing ever goes. */
   get shortestMs(): number | undefined {
-    const lifetimes = this.#rules.map(({ lifetime }) => lifetime).filter((ms) => ms !== 'never')
+    const lifetimes = this.#lifetimesMs()
     return lifetimes.length === 0 ? undefined : Math.min(...lifetimes)
+  }
+
+  /** The longest after which something goes; 0 when nothing ever does. */
+  get longestMs(): number {
+    return Math.max(0, ...this.#lifetimesMs())
+  }
+
+  #lifetimesMs(): readonly number[] {
+    return this.#rules.map(({ lifetime }) => lifetime).filter((ms) => ms !== 'never')
   }
 }
 

@@ -17,6 +17,8 @@ import { Timeline } from './timeline.ts'
 const notesPerPeriod = 20
 const noteEveryMsMin = 250
 const noteEveryMsMax = 10_000
+/** Ages beyond this many of the longest lifetime are not told apart, so that notes stay few. */
+const horizonLifetimes = 2
 /** Each time a few kilobytes are written to etcd. */
 const recordEveryMsMin = 1_000
 
@@ -79,7 +81,8 @@ export class Retention {
     this.#clock = new SteadyClock(processClock)
     const clock = this.#clock
     const leaderKey = controlKey(prefix, 'sweeper')
-    this.#timeline = new Timeline(clock)
+    const longestMs = Math.max(policy.longestMs, options.compactionIntervalMs)
+    this.#timeline = new Timeline(clock, longestMs * horizonLifetimes)
     this.#record = new AgeRecord({
       client,
       key: controlKey(prefix, 'ages'),
@@ -149,8 +152,7 @@ export class Retention {
 
   /** After a lifetime, all that was there when sweeping began has gone. */
   get #isUnproved(): boolean {
-    const lifetimeMs = this.#options.policy.shortestMs ?? 0
-    return this.#clock.now() < this.#begunAt + lifetimeMs
+    return this.#clock.now() < this.#begunAt + this.#options.policy.longestMs
   }
 
   /**

@@ -88,6 +88,23 @@ test('timeline: however many notes are taken, few are kept and they make nothing
   assert.equal(timeline.versionAt(time.now + 1), versionOfState(count * 10))
 })
 
+test('timeline: what is beyond the horizon is told by one note', () => {
+  const time = { now: 0 }
+  const timeline = new Timeline({ now: () => time.now }, 10_000)
+  for (let at = 1; at <= 100; at++) {
+    time.now = at * 1_000
+    timeline.note(versionOfState(at), { askedAt: time.now, answeredAt: time.now })
+  }
+  const summary = timeline.summary()
+  assert.deepEqual(
+    summary.map(({ at }) => at),
+    [90, 91, 92, 93, 94, 95, 96, 97, 98, 99, 100].map((at) => at * 1_000),
+  )
+  const copy = new Timeline({ now: () => time.now })
+  copy.learn(summary)
+  assert.equal(copy.writtenAt(written(5)), 90_000)
+})
+
 test('timeline: when the store is set back to an older state, what was known is forgotten', () => {
   const { time, timeline, note } = makeTimeline()
   note(100, 1_000)

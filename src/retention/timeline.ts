@@ -31,13 +31,16 @@ export interface Note {
 
 export class Timeline {
   readonly #clock: Clock
+  readonly #horizonMs: number
   /** By version, and by time as well. */
   #notes: Note[] = []
   /** When the newest version was learned. */
   #learnedAt = Number.NEGATIVE_INFINITY
 
-  constructor(clock: Clock) {
+  /** `horizonMs`: whether something is older than that makes no difference. */
+  constructor(clock: Clock, horizonMs: number = Number.POSITIVE_INFINITY) {
     this.#clock = clock
+    this.#horizonMs = horizonMs
   }
 
   /** Asks for the current version again and again, until aborted. */
@@ -77,8 +80,11 @@ export class Timeline {
   }
 
   /** All that is known, in fewer notes: bounded in number, oldest first. */
-  summary(): readonly Note[] {
-    return thinned(this.#notes, this.#clock.now())
+  summary(): Note[] {
+    const now = this.#clock.now()
+    const inside = this.#firstNote(({ at }) => at > now - this.#horizonMs)
+    // One beyond the horizon says that whatever came before is beyond it too.
+    return thinned(this.#notes.slice(Math.max(0, inside - 1)), now)
   }
 
   /** The newest version known to have been there at this time; undefined before our first. */
@@ -94,7 +100,7 @@ export class Timeline {
   }
 
   #thin(): void {
-    if (this.#notes.length > notesMax) this.#notes = thinned(this.#notes, this.#clock.now())
+    if (this.#notes.length > notesMax) this.#notes = this.summary()
   }
 
   async #ask(storage: Pick<EventStorage, 'currentVersion'>, signal: AbortSignal): Promise<void> {

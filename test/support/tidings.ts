@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 const program = join(import.meta.dirname, '../../dist/main.js')
-const START_MS_MAX = 15_000
+const START_MS_MAX = 45_000
 const LOOPBACK_ONLY = ['--bind-address=127.0.0.1'] as const
 
 export interface Answer {
