@@ -28,6 +28,18 @@ export function handshakeErrorCounter(registry: Registry): () => void {
   return () => failed.inc()
 }
 
+/** Hears of every watch that may not go on. */
+export function endedWatchCounter(registry: Registry): (reason: string) => void {
+  const ended = new Counter({
+    name: 'tidings_watches_ended_total',
+    help: 'Watches that were ended because their access was, by the reason of the last frame.',
+    labelNames: ['reason'],
+    registers: [registry],
+  })
+  for (const reason of ['Unauthorized', 'Forbidden', 'ServiceUnavailable']) ended.inc({ reason }, 0)
+  return (reason) => ended.inc({ reason })
+}
+
 const PROXY_LINE_EVERY_MS = 60_000
 
 /** Counts connections from proxies that were closed for want of a valid header, and logs one a minute. */

@@ -13,6 +13,8 @@ export interface Access {
   readonly clientAuthorities: Authentication['clientAuthorities']
   readonly rulesFor: RulesFor
   readonly certificates: readonly CertificatesInUse[]
+  /** Called when what a file says about access has changed: tokens, authorities, keys, roles. */
+  onChange(listener: () => void): void
   /** Stops looking at files. */
   stop(): void
 }
@@ -20,9 +22,17 @@ export interface Access {
 /** Rejects, naming the flag, when a file cannot be used. */
 export async function openAccess(options: Options, log: Log, looks?: FileLooks): Promise<Access> {
   const followers: { stop(): void }[] = []
-  const authentication = await openAuthentication(options, log, looks)
+  let notify = (): void => {}
+  const noticing: FileLooks = (...flags) => {
+    const onLook = looks?.(...flags)
+    return (isUsable, hasChanged) => {
+      onLook?.(isUsable, hasChanged)
+      if (hasChanged) notify()
+    }
+  }
+  const authentication = await openAuthentication(options, log, noticing)
   followers.push(authentication)
-  const authorization = await openAuthorization(options, log, looks)
+  const authorization = await openAuthorization(options, log, noticing)
   followers.push(authorization)
   const allowsAnonymous = settleAnonymous(options, log)
   if (!authentication.knowsAnybody && !allowsAnonymous) warnOfNobody(log)
@@ -37,6 +47,9 @@ export async function openAccess(options: Options, log: Log, looks?: FileLooks):
       distrustsHost: !options.trustLoopback,
     }),
     clientAuthorities: authentication.clientAuthorities,
+    onChange: (listener) => {
+      notify = listener
+    },
     stop: () => {
       for (const follower of followers) follower.stop()
     },

@@ -11,9 +11,9 @@ describe('metrics of files', () => {
     const tokens = looks('--token-auth-file')
     looks('--client-ca-file', '--requestheader-client-ca-file')
     now = 2000_000
-    tokens(true)
+    tokens(true, true)
     now = 3000_000
-    tokens(false)
+    tokens(false, false)
     const shown = (await registry.metrics()).split('\n').filter((line) => /^[^#]/.test(line))
     assert.deepEqual(shown.sort(), [
       'tidings_file_last_reload_success_timestamp_seconds{flag="--client-ca-file"} 1000.5',

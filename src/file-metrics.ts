@@ -26,7 +26,7 @@ export function showFiles(registry: Registry, wallTime: () => number = Date.now)
         if (isUsable) lookedAt.set({ flag }, wallTime() / 1000)
       }
     }
-    onLook(true)
+    onLook(true, false)
     return onLook
   }
 }

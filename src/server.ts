@@ -2,7 +2,12 @@ import type { AddressInfo } from 'node:net'
 import { Registry } from '@prometheus-io/client'
 import { about } from './about.ts'
 import { openAccess } from './access.ts'
-import { handshakeErrorCounter, proxyRefusalCounter, refusalCounter } from './access-metrics.ts'
+import {
+  endedWatchCounter,
+  handshakeErrorCounter,
+  proxyRefusalCounter,
+  refusalCounter,
+} from './access-metrics.ts'
 import { type Admission, openAdmission } from './admission.ts'
 import { coreGroup, type EventGroup, eventsGroup } from './api/event-groups.ts'
 import { StatusError } from './api/status.ts'
@@ -22,6 +27,7 @@ import { Engine } from './engine.ts'
 import { watchKept } from './engine-metrics.ts'
 import { type FileLooks, showFiles } from './file-metrics.ts'
 import { warnOfOpenFiles } from './file-modes.ts'
+import { AccessChecks } from './gate/access-checks.ts'
 import type { Gate } from './gate/gate.ts'
 import { RefusalLog } from './gate/refusal.ts'
 import {
@@ -85,6 +91,7 @@ export class Server {
   readonly #listeners: Listener[] = []
   /** What looks at files for as long as we run. */
   readonly #followers: { stop(): void }[] = []
+  readonly #accessChecks: AccessChecks
   #audit: Audit | undefined
   #limits: Admission['limits'] | undefined
   #eventLimits: Admission['eventLimits'] | undefined
@@ -96,6 +103,11 @@ export class Server {
     this.#lifecycle = new Lifecycle(log)
     this.#looks = showFiles(this.#metrics)
     this.#engine = new Engine(options, log, this.#metrics, this.#looks)
+    this.#accessChecks = new AccessChecks({
+      log: log.child({ logger: 'gate' }),
+      onEnded: endedWatchCounter(this.#metrics),
+    })
+    this.#followers.push(this.#accessChecks)
     this.#startup = new Startup(
       [
         {
@@ -148,6 +160,7 @@ export class Server {
     const looks = this.#looks
     const access = await openAccess(this.#options, this.#log.child({ logger: 'gate' }), looks)
     this.#followers.push(access)
+    access.onChange(this.#accessChecks.changed)
     const { gate, clientAuthorities } = access
     const tls: TlsSettings = {
       certificate,
@@ -279,9 +292,15 @@ export class Server {
     const kept = new KeptEntries()
     watchKept(kept, this.#metrics)
     const shared = { storage, eventLimits, servedVersions, removalTurns: removalTurns(), kept }
-    const { requestTimeoutMs, maxEventBytes: eventBytesMax } = this.#options
+    const { requestTimeoutMs, maxEventBytes, maxWatchDurationMs } = this.#options
+    const bounds = {
+      requestTimeoutMs,
+      eventBytesMax: maxEventBytes,
+      watchMsMax: maxWatchDurationMs,
+      accessChecks: this.#accessChecks,
+    }
     for (const group of this.#groups) {
-      this.#services.install(eventsService({ ...shared, group, requestTimeoutMs, eventBytesMax }))
+      this.#services.install(eventsService({ ...shared, ...bounds, group }))
     }
   }
 

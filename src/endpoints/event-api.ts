@@ -3,6 +3,7 @@ import type { EventGroup } from '../api/event-groups.ts'
 import type { EventForms } from '../codec/event-forms.ts'
 import type { EventView } from '../codec/event-shapes.ts'
 import type { KeptEntries } from '../codec/kept-entries.ts'
+import type { AccessChecks } from '../gate/access-checks.ts'
 import type { Caller } from '../gate/gate.ts'
 import type { EventLimits } from '../gate/limits/event-limits.ts'
 import type { Request, Response } from '../http/exchange.ts'
@@ -26,6 +27,10 @@ export interface EventApi {
   /** What was printed for long lists. */
   readonly kept: KeptEntries
   readonly eventLimits: Pick<EventLimits, 'take'> | undefined
+  /** Who asks whether watches may go on; undefined when nothing is ever taken back. */
+  readonly accessChecks: Pick<AccessChecks, 'add'> | undefined
+  /** The longest that a watch may go on. */
+  readonly watchMsMax: number
   /** How long a request may take that nobody waits for any more. */
   readonly requestTimeoutMs: number
 }

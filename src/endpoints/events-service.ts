@@ -3,6 +3,7 @@ import { methodNotAllowed, unknownPath } from '../api/status.ts'
 import { EventForms } from '../codec/event-forms.ts'
 import { viewOf } from '../codec/event-view.ts'
 import { KeptEntries } from '../codec/kept-entries.ts'
+import type { AccessChecks } from '../gate/access-checks.ts'
 import type { EventLimits } from '../gate/limits/event-limits.ts'
 import type { Request } from '../http/exchange.ts'
 import { EventRemover, removalTurns } from '../registry/event-remover.ts'
@@ -39,9 +40,12 @@ export interface EventsServiceOptions {
   /** Likewise, for those who list: it is one memory, whatever the group. */
   readonly kept?: KeptEntries | undefined
   readonly requestTimeoutMs?: number | undefined
+  readonly accessChecks?: Pick<AccessChecks, 'add'> | undefined
+  readonly watchMsMax?: number | undefined
 }
 
 const requestTimeoutMsDefault = 60_000
+const watchMsMaxDefault = 3_600_000
 
 type Methods<Path extends EventPath> = Readonly<Record<string, Endpoint<Path>>>
 
@@ -71,6 +75,8 @@ export function eventsService(options: EventsServiceOptions): Service {
     kept: options.kept ?? new KeptEntries(),
     eventLimits,
     requestTimeoutMs: options.requestTimeoutMs ?? requestTimeoutMsDefault,
+    accessChecks: options.accessChecks,
+    watchMsMax: options.watchMsMax ?? watchMsMaxDefault,
   }
   const prefix = group.name === '' ? '/api/v1/' : `/apis/${group.apiVersion}/`
   const endpoints = endpointsOf(api)

@@ -16,7 +16,7 @@ function query(path: EventPath, options: Readonly<Record<string, string>>) {
 
 function plan(options: Readonly<Record<string, string>>, path = collection): WatchPlan {
   const watched = path.isWatchPath ? options : { watch: 'true', ...options }
-  return watchPlan(path, readOptions(new URLSearchParams(watched), path, group))
+  return watchPlan(path, readOptions(new URLSearchParams(watched), path, group), 3_600_000)
 }
 
 function selected(path: EventPath, fieldSelector: string) {
@@ -168,10 +168,13 @@ describe('what a watch is told besides changes', () => {
     assert.equal(plan(unasked).hasInitialBookmark, false)
   })
 
-  test('it lives as long as was asked, else half an hour to an hour', () => {
+  // Difference from Kubernetes: watches-have-an-end.
+  test('it lives as long as was asked, but never longer than it may', () => {
     assert.equal(plan({ timeoutSeconds: '5' }).lifetimeMs, 5000)
     assert.equal(plan({ timeoutSeconds: '-5' }).lifetimeMs, 0)
-    for (const options of [{}, { timeoutSeconds: '0' }]) {
+    assert.equal(plan({ timeoutSeconds: '3600' }).lifetimeMs, 3_600_000)
+    const longer = { timeoutSeconds: '9007199254740991' }
+    for (const options of [{}, { timeoutSeconds: '0' }, { timeoutSeconds: '3601' }, longer]) {
       const { lifetimeMs } = plan(options)
       assert.ok(lifetimeMs >= 1_800_000 && lifetimeMs <= 3_600_000)
     }

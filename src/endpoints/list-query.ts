@@ -8,9 +8,6 @@ import type { EventScope, EventSelector } from '../storage/storage.ts'
 import type { EventPath } from './event-routes.ts'
 import { type ListOptions, type ListPath, readListOptions } from './list-options.ts'
 
-/** A watch ends by itself after one to two of these, so that not all come back at once. */
-const watchMsMin = 1_800_000
-
 /** Names of namespaces begin with a letter or a digit: nothing is in this one. */
 const emptyScope: EventScope = { namespace: '.' }
 
@@ -58,7 +55,8 @@ export interface WatchPlan {
   readonly lifetimeMs: number
 }
 
-export function watchPlan(path: EventPath, options: ListOptions): WatchPlan {
+/** `watchMsMax` is the longest that it may go on. */
+export function watchPlan(path: EventPath, options: ListOptions, watchMsMax: number): WatchPlan {
   const { labelSelector, fieldSelector, sendInitialEvents, allowWatchBookmarks } = options
   const version = readVersion(options.resourceVersion)
   const isFromVersion = version !== undefined && isAfter(version, beginning)
@@ -86,7 +84,7 @@ export function watchPlan(path: EventPath, options: ListOptions): WatchPlan {
     hasInitialBookmark: sendInitialEvents === true && allowWatchBookmarks,
     from: isFromVersion ? version : undefined,
     hasBookmarks: allowWatchBookmarks,
-    lifetimeMs: lifetimeMs(options.timeoutSeconds),
+    lifetimeMs: lifetimeMs(options.timeoutSeconds, watchMsMax),
   }
 }
 
@@ -101,7 +99,8 @@ function narrowed(scope: EventScope, named: ReturnType<typeof namedBy>): EventSc
   return scope.namespace === undefined ? { namespace: named.namespace } : emptyScope
 }
 
-function lifetimeMs(timeoutSeconds: number | undefined): number {
-  if (timeoutSeconds === undefined) return watchMsMin * (1 + Math.random())
-  return Math.max(0, timeoutSeconds) * 1000
+/** One that did not ask for an end, or for a later one, ends before: not all come back at once. */
+function lifetimeMs(timeoutSeconds: number | undefined, watchMsMax: number): number {
+  const askedMs = Math.max(0, timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000
+  return askedMs <= watchMsMax ? askedMs : (watchMsMax / 2) * (1 + Math.random())
 }

@@ -8,6 +8,7 @@ import type { EventSelector, StoredEvent, WatchBatch } from '../storage/storage.
 
 /** A watch that failed on its way may be begun again elsewhere, or here a little later. */
 const againAfterSeconds = 2
+const lasting: ReadonlySet<string> = new Set(['Expired', 'Unauthorized', 'Forbidden'])
 
 /** Tells one watcher, in its form and through its selector. */
 export class Teller {
@@ -37,10 +38,13 @@ export class Teller {
     return this.#form().bookmark(version, isInitialEnd)
   }
 
-  /** What passes says when to come back. An expired version never does: the watcher lists anew. */
+  /**
+   * What passes says when to come back. An expired version never does, nor does access that is over:
+   * the watcher lists anew, and is answered then.
+   */
   error(status: StatusError): Buffer {
     const told = status.status()
-    if (told.reason === 'Expired') return this.#forms.next.error(told)
+    if (lasting.has(told.reason ?? '')) return this.#forms.next.error(told)
     const details = { ...told.details, retryAfterSeconds: againAfterSeconds }
     return this.#forms.next.error({ ...told, details })
   }

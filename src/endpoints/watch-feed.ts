@@ -1,4 +1,5 @@
 import { StatusError } from '../api/status.ts'
+import type { AccessCheck } from '../gate/access-checks.ts'
 import { type Pull, Pulled } from '../lib/pull.ts'
 import { watchFailure } from '../registry/watching.ts'
 import type { Version } from '../storage/resource-version.ts'
@@ -17,6 +18,8 @@ export interface FeedOptions {
   readonly teller: Teller
   /** Ends with it. */
   readonly request: AbortSignal
+  /** Asked from time to time whether it may go on. */
+  readonly access?: AccessCheck | undefined
   /** Called when the beginning is made, and only changes are waited for. */
   readonly settle: () => void
 }
@@ -32,6 +35,9 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
   readonly #api: EventApi
   readonly #options: FeedOptions
   #end: WatchEnd | undefined
+  #access: Disposable | undefined
+  /** Why it may not go on. */
+  #refusal: StatusError | undefined
   #beginning: AsyncGenerator<Buffer, Version> | undefined
   #step: Step | undefined
   #watch: PulledWatch | undefined
@@ -57,6 +63,10 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
 
   take(wake: () => void): Buffer | undefined {
     if (this.#isOver) return undefined
+    if (this.#refusal !== undefined) {
+      this.stop()
+      return this.#options.teller.error(this.#refusal)
+    }
     try {
       return this.#watch === undefined ? this.#begin(wake) : this.#change(this.#watch, wake)
     } catch (error) {
@@ -70,6 +80,7 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     this.#isOver = true
     this.#pieces = undefined
     clearInterval(this.#bookmarks)
+    this.#access?.[Symbol.dispose]()
     this.#watch?.stop()
     this.#end?.[Symbol.dispose]()
     // What it was still doing concerns nobody any more.
@@ -78,9 +89,8 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
 
   /** What there is at first, as it comes. */
   #begin(wake: () => void): Buffer | undefined {
-    const { plan, request, settle } = this.#options
-    this.#end ??= new WatchEnd(request, plan.lifetimeMs)
-    const { signal } = this.#end
+    const { plan, settle } = this.#options
+    const { signal } = this.#start()
     this.#beginning ??= this.#present(signal)
     const step = this.#step
     this.#step = undefined
@@ -94,6 +104,14 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     if (plan.hasBookmarks) this.#bookmarks = setInterval(this.#wantBookmark, bookmarkEveryMs)
     settle()
     return this.#change(this.#watch, wake)
+  }
+
+  #start(): WatchEnd {
+    if (this.#end !== undefined) return this.#end
+    const { plan, request, access } = this.#options
+    this.#end = new WatchEnd(request, plan.lifetimeMs)
+    if (access !== undefined) this.#access = this.#api.accessChecks?.add(access, this.#refuse)
+    return this.#end
   }
 
   #ask(beginning: AsyncGenerator<Buffer, Version>, wake: () => void): void {
@@ -148,6 +166,12 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     return this.#options.teller.error(status)
   }
 
+  /** Whatever is taken next is why it ends: nothing more of what it watched. */
+  readonly #refuse = (why: StatusError): void => {
+    this.#refusal = why
+    this.#end?.abort()
+  }
+
   readonly #wantBookmark = (): void => {
     this.#isBookmarkDue = true
     this.#watch?.requestProgress()
@@ -179,5 +203,9 @@ class WatchEnd implements Disposable {
     this.#request.removeEventListener('abort', this.#end)
   }
 
-  readonly #end = (): void => this.#controller.abort()
+  abort(): void {
+    this.#controller.abort()
+  }
+
+  readonly #end = (): void => this.abort()
 }

@@ -11,15 +11,22 @@ import { WatchFeed } from './watch-feed.ts'
  * frame. Changes are taken when the client has room for them, and not before.
  */
 export function watchEvents(api: EventApi): Endpoint {
-  return async (request, path) => {
+  return async (request, path, caller) => {
     const forms = api.forms.watch(negotiateWatch(request))
-    const plan = watchPlan(path, readOptions(request.query, path, api.group))
+    const options = readOptions(request.query, path, api.group)
+    const plan = watchPlan(path, options, api.watchMsMax)
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const teller = new Teller(forms, plan.selector)
     return {
       status: 200,
       headers: { 'content-type': forms.first.contentType },
-      body: new WatchFeed(api, { plan, teller, request: request.signal, settle }),
+      body: new WatchFeed(api, {
+        plan,
+        teller,
+        request: request.signal,
+        access: caller.recheck?.(),
+        settle,
+      }),
       longRunning: true,
       settled,
     }

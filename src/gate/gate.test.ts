@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { unauthorized as unauthorizedError } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import { attributesOf } from './attributes.ts'
@@ -146,5 +148,72 @@ describe('gate', () => {
       if (isAllowed) assert.deepEqual((await outcome).user, ada)
       else await assert.rejects(outcome, forbidden)
     }
+  })
+})
+
+describe('asking again', () => {
+  /** Whose the token is, and whether they may, as it is now. */
+  function changing() {
+    const now = { user: ada as User | undefined, isAllowed: true }
+    const known = bearerTokens([{ userOf: (token) => (token === 'secret' ? now.user : undefined) }])
+    const authorizer: Authorizer = {
+      decide: async () => ({ verdict: now.isAllowed ? 'allow' : 'no-opinion' }),
+    }
+    return { now, gate: gateOf({ authenticators: [known], authorizers: [authorizer] }) }
+  }
+
+  test('tells when a token, its user or its permission is no longer what it was', async () => {
+    const { now, gate } = changing()
+    const { recheck } = await admit(request(false, bearer('secret')), closed, gate)
+    const check = recheck?.() ?? assert.fail()
+    await check()
+    now.isAllowed = false
+    await assert.rejects(check(), forbidden)
+    now.isAllowed = true
+    now.user = { ...ada, groups: ['others'] }
+    await check()
+    for (const user of [undefined, { ...ada, name: 'bob' }, { ...ada, uid: '8' }]) {
+      now.user = user
+      await assert.rejects(check(), unauthorized)
+    }
+  })
+
+  test('somebody without credentials stays who they are, while they may', async () => {
+    const { now, gate: strict } = changing()
+    const authorizers: Authorizer[] = [{ decide: (...asked) => strict.decide(...asked) }]
+    const gate = gateOf({ authenticators: [tokens], authorizers, allowsAnonymous: true })
+    const { recheck } = await admit(request(false), closed, gate)
+    const check = recheck?.() ?? assert.fail()
+    await check()
+    now.isAllowed = false
+    await assert.rejects(check(), forbidden)
+  })
+
+  test('something wrong beside something right makes no difference', async () => {
+    const certificate: Authenticator = {
+      authenticate: async () => ada,
+      again: () => async () => ada,
+    }
+    const gate = gateOf({ authenticators: [certificate, tokens] })
+    const twice = request(false, bearer('secret'))
+    const rawHeaders = ['Authorization', 'Bearer secret', 'Authorization', 'Bearer x']
+    const { recheck } = await admit({ ...twice, rawHeaders }, closed, gate)
+    await recheck?.()()
+  })
+
+  test('it does not keep the request', async () => {
+    setFlagsFromString('--expose-gc')
+    const collect = runInNewContext('gc') as () => void
+    const { gate } = changing()
+    const admitted = async (): Promise<[() => Promise<void>, WeakRef<Request>]> => {
+      const asked = request(false, { ...bearer('secret'), accept: 'x'.repeat(100_000) })
+      const { recheck } = await admit(asked, closed, gate)
+      return [recheck?.() ?? assert.fail(), new WeakRef(asked)]
+    }
+    const [check, asked] = await admitted()
+    await new Promise(setImmediate)
+    collect()
+    assert.equal(asked.deref(), undefined)
+    await check()
   })
 })

@@ -1,5 +1,6 @@
 import { forbidden, StatusError, unavailable } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
+import type { AccessCheck } from './access-checks.ts'
 import type { Attributes } from './attributes.ts'
 import { isFromHost } from './host.ts'
 import { type Impersonation, impersonationOf } from './impersonation.ts'
@@ -14,6 +15,11 @@ export interface Authenticator {
    * say.
    */
   authenticate(request: Request): Promise<User | undefined>
+  /**
+   * The same question for later, when the request is gone: it keeps no more of it than credentials.
+   * Undefined when the request shows none of this kind.
+   */
+  again?(request: Request): (() => Promise<User | undefined>) | undefined
 }
 
 export type Verdict = 'allow' | 'deny' | 'no-opinion'
@@ -57,6 +63,11 @@ export interface Caller {
   readonly sender?: User
   /** Rejects with 403 unless this is permitted as well. */
   authorize(attributes: Attributes): Promise<void>
+  /**
+   * Whether what was permitted still is, to be asked as often as wanted. Holds the credentials, but
+   * not the request; the user must still be the same one.
+   */
+  recheck?(): AccessCheck
 }
 
 /** What the gate needs to know of the thing asked for. */
@@ -101,7 +112,9 @@ export class Gate {
     const impersonation = impersonationOf(request)
     const user =
       impersonation === undefined ? shown : await this.#actingAs(shown, impersonation, trail)
-    const caller = this.#caller(user, shown)
+    const caller = this.#caller(user, shown, () =>
+      this.#recheck(request, { shown, impersonation, attributes }),
+    )
     if (
       user === HOST ||
       isOpen ||
@@ -156,28 +169,41 @@ export class Gate {
     return impersonation.user
   }
 
-  /**
-   * The first to recognise the caller decides, even if it shows something else that is wrong. But
-   * whoever shows something wrong and nothing right is refused, and never taken for a stranger.
-   */
-  async #identify(request: Request): Promise<User | undefined> {
-    let refusal: StatusError | undefined
-    for (const authenticator of this.#options.authenticators) {
-      try {
-        const user = await authenticator.authenticate(request)
-        if (user !== undefined) return user
-      } catch (error) {
-        if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error
-        refusal ??= error
-      }
-    }
-    if (refusal !== undefined) throw refusal
-    return undefined
+  #identify(request: Request): Promise<User | undefined> {
+    return firstUser(this.#options.authenticators, (one) => one.authenticate(request))
   }
 
-  #caller(user: User, sender: User): Caller {
+  /** Made apart from what knows the request, so that it is not kept with it. */
+  #recheck(request: Request, admitted: Admitted): AccessCheck {
+    const credentials: Again[] = []
+    for (const authenticator of this.#options.authenticators) {
+      try {
+        const again = authenticator.again?.(request)
+        if (again !== undefined) credentials.push(again)
+      } catch (error) {
+        // Something wrong beside what was right, which made no difference then either.
+        if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error
+      }
+    }
+    return this.#checkOf(credentials, admitted)
+  }
+
+  #checkOf(credentials: readonly Again[], admitted: Admitted): AccessCheck {
+    const { shown, impersonation, attributes } = admitted
+    return async () => {
+      // Whoever had nothing to show has nothing that could be taken away.
+      const isKnown = credentials.length > 0
+      const user = isKnown ? await firstUser(credentials, (again) => again()) : shown
+      if (user?.name !== shown.name || user.uid !== shown.uid) throw notIdentified('bad-token')
+      const actor = impersonation === undefined ? user : await this.#actingAs(user, impersonation)
+      await this.#authorize(actor, attributes)
+    }
+  }
+
+  #caller(user: User, sender: User, recheck: () => AccessCheck): Caller {
     const authorize = (attributes: Attributes): Promise<void> => this.#authorize(user, attributes)
-    return sender === user ? { user, authorize } : { user, sender, authorize }
+    const caller = { user, authorize, recheck }
+    return sender === user ? caller : { ...caller, sender }
   }
 
   async #authorize(user: User, attributes: Attributes, trail?: Trail): Promise<void> {
@@ -194,4 +220,35 @@ export class Gate {
     trail?.decided('forbid', reason ?? '')
     throw forbidden(user.name, attributes, reason)
   }
+}
+
+/** What was let in, as far as it is needed to ask again. */
+interface Admitted {
+  readonly shown: User
+  readonly impersonation: Impersonation | undefined
+  readonly attributes: Attributes
+}
+
+type Again = () => Promise<User | undefined>
+
+/**
+ * The first to recognise the caller decides, even if it shows something else that is wrong. But
+ * whoever shows something wrong and nothing right is refused, and never taken for a stranger.
+ */
+async function firstUser<T>(
+  all: readonly T[],
+  ask: (one: T) => Promise<User | undefined>,
+): Promise<User | undefined> {
+  let refusal: StatusError | undefined
+  for (const one of all) {
+    try {
+      const user = await ask(one)
+      if (user !== undefined) return user
+    } catch (error) {
+      if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error
+      refusal ??= error
+    }
+  }
+  if (refusal !== undefined) throw refusal
+  return undefined
 }

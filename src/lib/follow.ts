@@ -14,8 +14,8 @@ export interface Followed<T> {
   readonly onLook?: OnLook | undefined
 }
 
-/** Hears after each look whether what the files say is in use. */
-export type OnLook = (isUsable: boolean) => void
+/** Hears after each look whether what the files say is in use, and whether that is new. */
+export type OnLook = (isUsable: boolean, hasChanged: boolean) => void
 
 /**
  * Looks at files once a second and reports what they say when it is not what is in use. Looking
@@ -29,19 +29,22 @@ export function follow<T>(followed: Followed<T>): { stop(): void } {
   let isBusy = false
   let isStopped = false
   const look = async (): Promise<void> => {
+    let hasChanged = false
     try {
       const found = await followed.load(current)
       if (isStopped) return
-      if (found !== current) followed.onChange(found)
+      hasChanged = found !== current
+      if (hasChanged) followed.onChange(found)
       else if (reported !== '') followed.onMended?.()
       current = found
       reported = ''
     } catch (problem) {
       if (isStopped) return
+      hasChanged = false
       if (String(problem) !== reported) followed.onProblem(problem)
       reported = String(problem)
     }
-    followed.onLook?.(reported === '')
+    followed.onLook?.(reported === '', hasChanged)
   }
   const timer = setInterval(() => {
     if (isBusy) return

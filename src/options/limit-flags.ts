@@ -1,5 +1,5 @@
 import type { FlagTable } from './flag.ts'
-import { integer, optionalPath } from './kinds.ts'
+import { duration, integer, optionalPath } from './kinds.ts'
 
 /** How much may be under way at once, and how fast events may come. 0 means no limit. */
 export interface LimitOptions {
@@ -7,6 +7,7 @@ export interface LimitOptions {
   readonly maxMutatingRequestsInflight: number
   readonly maxWatches: number
   readonly maxWatchesPerUser: number
+  readonly maxWatchDurationMs: number
   readonly maxEventBytes: number
   readonly maxWriteBytesPerSecond: number
   readonly eventRateLimitConfigFile: string | undefined
@@ -49,6 +50,13 @@ export const limitFlags: FlagTable<LimitOptions> = {
     kind: integer({ min: 0, max: watchesMax }),
     default: 10_000,
     help: 'Watches under way at once of any one user. 0 means no limit.',
+  },
+  maxWatchDurationMs: {
+    name: 'max-watch-duration',
+    topic: 'Limits',
+    kind: duration({ positive: true }),
+    default: 3_600_000,
+    help: 'How long a watch may go on, whatever its timeoutSeconds says. One that asks for longer, or does not say, ends after between half of this and all of it, so that not all come back at once.',
   },
   maxEventBytes: {
     name: 'max-event-bytes',

@@ -27,6 +27,7 @@ const defaults: Options = {
   maxMutatingRequestsInflight: 200,
   maxWatches: 20_000,
   maxWatchesPerUser: 10_000,
+  maxWatchDurationMs: 3_600_000,
   maxEventBytes: 131_072,
   maxWriteBytesPerSecond: 1_048_576,
   eventRateLimitConfigFile: undefined,

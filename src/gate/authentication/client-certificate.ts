@@ -19,21 +19,28 @@ export function clientCertificates(
   now: () => number = Date.now,
 ): Authenticator {
   const users = new WeakMap<PresentedCertificate, User>()
+  const find = async (presented: PresentedCertificate): Promise<User | undefined> => {
+    if (authorities.client === undefined) return undefined
+    const nowMs = now()
+    if (!authorities.client.vouchesFor(presented, nowMs)) {
+      throw certificateRefused(presented, nowMs)
+    }
+    let user = users.get(presented)
+    if (user === undefined) {
+      user = userOf(presented)
+      if (user === undefined) return undefined
+      users.set(presented, user)
+    }
+    return user
+  }
   return {
     authenticate: async ({ peer }) => {
       const presented = peer.clientCertificate()
-      if (presented === undefined || authorities.client === undefined) return undefined
-      const nowMs = now()
-      if (!authorities.client.vouchesFor(presented, nowMs)) {
-        throw certificateRefused(presented, nowMs)
-      }
-      let user = users.get(presented)
-      if (user === undefined) {
-        user = userOf(presented)
-        if (user === undefined) return undefined
-        users.set(presented, user)
-      }
-      return user
+      return presented === undefined ? undefined : find(presented)
+    },
+    again: ({ peer }) => {
+      const presented = peer.clientCertificate()
+      return presented === undefined ? undefined : () => find(presented)
     },
   }
 }

@@ -35,20 +35,39 @@ export function frontProxy(options: FrontProxyOptions): Authenticator {
     names.set(presented, name)
     return name
   }
+  /** Whether it is a proxy that may speak for others; throws when it must not. */
+  const isProxy = (presented: PresentedCertificate): boolean => {
+    if (authorities.frontProxy === undefined) return false
+    const nowMs = now()
+    if (!authorities.frontProxy.vouchesFor(presented, nowMs)) {
+      throw certificateRefused(presented, nowMs)
+    }
+    if (allowed.size > 0 && !allowed.has(nameOf(presented))) {
+      throw notIdentified('bad-certificate')
+    }
+    return true
+  }
   return {
     authenticate: async (request) => {
       const presented = request.peer.clientCertificate()
-      if (presented === undefined || authorities.frontProxy === undefined) return undefined
-      const nowMs = now()
-      if (!authorities.frontProxy.vouchesFor(presented, nowMs)) {
-        throw certificateRefused(presented, nowMs)
-      }
-      if (allowed.size > 0 && !allowed.has(nameOf(presented))) {
-        throw notIdentified('bad-certificate')
-      }
+      if (presented === undefined || !isProxy(presented)) return undefined
       return userIn(request, headers)
     },
+    again: (request) => {
+      const presented = request.peer.clientCertificate()
+      if (presented === undefined) return undefined
+      return askAgain(presented, isProxy, userIn(request, headers))
+    },
   }
+}
+
+/** Whom a proxy named it has named for good: what can end is that it is believed. */
+function askAgain(
+  presented: PresentedCertificate,
+  isProxy: (presented: PresentedCertificate) => boolean,
+  user: User | undefined,
+): () => Promise<User | undefined> {
+  return async () => (isProxy(presented) ? user : undefined)
 }
 
 function userIn(request: Request, headers: FrontProxyHeaders): User | undefined {
