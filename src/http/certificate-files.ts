@@ -1,8 +1,8 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
-import { mkdir, rename, writeFile } from 'node:fs/promises'
+import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { readBounded } from '../lib/bounded-file.ts'
+import { refuseWritable } from '../lib/bounded-file.ts'
 import { type Followed, follow } from '../lib/follow.ts'
 import type { ServingCertificate } from './listener.ts'
 import { makeSelfSigned } from './self-signed.ts'
@@ -16,7 +16,6 @@ export interface CertificatePaths {
 const DAY_MS = 24 * 60 * 60 * 1000
 /** A certificate we made ourselves is made anew at start when this little of its time is left. */
 const RENEW_BEFORE_MS = 30 * DAY_MS
-const FILE_BYTES_MAX = 1024 * 1024
 
 /** Reads a pair and makes sure that it is one, so that a mistake shows here and not in handshakes. */
 export async function loadCertificate(paths: CertificatePaths): Promise<ServingCertificate> {
@@ -90,7 +89,9 @@ async function isStillGood(paths: CertificatePaths, hosts: readonly string[]): P
 }
 
 async function readText(path: string): Promise<string> {
-  return String(await readBounded(path, FILE_BYTES_MAX))
+  const { mode } = await stat(path)
+  refuseWritable(path, mode)
+  return readFile(path, 'utf8')
 }
 
 /** Link-local ones only mean something together with an interface, which no URL carries. */

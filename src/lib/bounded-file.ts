@@ -4,21 +4,26 @@ const WRITABLE_BY_ALL = 0o002
 
 /**
  * The content of a file that an operator named; rejects, naming it, when it is too long or no file. Only
- * a file can be read again and again: of a pipe, nothing is left the second time.
- *
- * One that every user of the host can write is refused as well. Such files say who may come in and
- * what they may do: whoever can write one of them can do everything.
+ * a file can be read again and again: of a pipe, nothing is left the second time. One that every user of
+ * the host can write is refused as well.
  */
 export async function readBounded(path: string, bytesMax: number): Promise<Buffer> {
   const found = await stat(path)
   if (!found.isFile()) throw new Error(`${path} is not a file`)
   if (found.size > bytesMax) throw new Error(`${path} is larger than ${bytesMax} bytes`)
-  if ((found.mode & WRITABLE_BY_ALL) !== 0) {
-    throw new Error(
-      `${path} can be written by every user of this host (mode ${modeText(found.mode)}): chmod o-w it`,
-    )
-  }
+  refuseWritable(path, found.mode)
   return readFile(path)
+}
+
+/**
+ * Throws for a file that every user of the host can write. Such files say who may come in and what they
+ * may do: whoever can write one of them can do everything.
+ */
+export function refuseWritable(path: string, mode: number): void {
+  if ((mode & WRITABLE_BY_ALL) === 0) return
+  throw new Error(
+    `${path} can be written by every user of this host (mode ${modeText(mode)}): chmod o-w it`,
+  )
 }
 
 /** A mode as chmod takes it: `0640`. */
