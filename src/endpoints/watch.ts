@@ -24,7 +24,7 @@ export function watchEvents(api: EventApi): Endpoint {
         plan,
         teller,
         request: request.signal,
-        access: caller.recheck?.(),
+        access: caller.recheck,
         settle,
       }),
       longRunning: true,

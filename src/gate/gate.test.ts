@@ -152,6 +152,17 @@ describe('gate', () => {
 })
 
 describe('asking again', () => {
+  const watching = (headers: Record<string, string> = {}): Request => ({
+    ...request(false, headers),
+    path: '/api/v1/events',
+    query: new URLSearchParams({ watch: '1' }),
+  })
+
+  test('only watches are asked about again', async () => {
+    const { recheck } = await admit(request(false, bearer('secret')), closed)
+    assert.equal(recheck, undefined)
+  })
+
   /** Whose the token is, and whether they may, as it is now. */
   function changing() {
     const now = { user: ada as User | undefined, isAllowed: true }
@@ -164,8 +175,8 @@ describe('asking again', () => {
 
   test('tells when a token, its user or its permission is no longer what it was', async () => {
     const { now, gate } = changing()
-    const { recheck } = await admit(request(false, bearer('secret')), closed, gate)
-    const check = recheck?.() ?? assert.fail()
+    const { recheck } = await admit(watching(bearer('secret')), closed, gate)
+    const check = recheck ?? assert.fail()
     await check()
     now.isAllowed = false
     await assert.rejects(check(), forbidden)
@@ -182,8 +193,8 @@ describe('asking again', () => {
     const { now, gate: strict } = changing()
     const authorizers: Authorizer[] = [{ decide: (...asked) => strict.decide(...asked) }]
     const gate = gateOf({ authenticators: [tokens], authorizers, allowsAnonymous: true })
-    const { recheck } = await admit(request(false), closed, gate)
-    const check = recheck?.() ?? assert.fail()
+    const { recheck } = await admit(watching(), closed, gate)
+    const check = recheck ?? assert.fail()
     await check()
     now.isAllowed = false
     await assert.rejects(check(), forbidden)
@@ -195,10 +206,10 @@ describe('asking again', () => {
       again: () => async () => ada,
     }
     const gate = gateOf({ authenticators: [certificate, tokens] })
-    const twice = request(false, bearer('secret'))
+    const twice = watching(bearer('secret'))
     const rawHeaders = ['Authorization', 'Bearer secret', 'Authorization', 'Bearer x']
     const { recheck } = await admit({ ...twice, rawHeaders }, closed, gate)
-    await recheck?.()()
+    await (recheck ?? assert.fail())()
   })
 
   test('it does not keep the request', async () => {
@@ -206,9 +217,9 @@ describe('asking again', () => {
     const collect = runInNewContext('gc') as () => void
     const { gate } = changing()
     const admitted = async (): Promise<[() => Promise<void>, WeakRef<Request>]> => {
-      const asked = request(false, { ...bearer('secret'), accept: 'x'.repeat(100_000) })
+      const asked = watching({ ...bearer('secret'), accept: 'x'.repeat(100_000) })
       const { recheck } = await admit(asked, closed, gate)
-      return [recheck?.() ?? assert.fail(), new WeakRef(asked)]
+      return [recheck ?? assert.fail(), new WeakRef(asked)]
     }
     const [check, asked] = await admitted()
     await new Promise(setImmediate)

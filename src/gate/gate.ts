@@ -64,10 +64,10 @@ export interface Caller {
   /** Rejects with 403 unless this is permitted as well. */
   authorize(attributes: Attributes): Promise<void>
   /**
-   * Whether what was permitted still is, to be asked as often as wanted. Holds the credentials, but
-   * not the request; the user must still be the same one.
+   * Of a watch: whether what was permitted still is, to be asked as often as wanted. Holds the
+   * credentials, but not the request; the user must still be the same one.
    */
-  recheck?(): AccessCheck
+  readonly recheck?: AccessCheck
 }
 
 /** What the gate needs to know of the thing asked for. */
@@ -109,12 +109,12 @@ export class Gate {
     const isOpen = !attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true
     const shown = (await this.#identify(request)) ?? this.#stranger(request, access, isOpen)
     trail?.identified(shown)
+    const credentials = attributes.verb === 'watch' ? this.#credentialsOf(request) : undefined
     const impersonation = impersonationOf(request)
     const user =
       impersonation === undefined ? shown : await this.#actingAs(shown, impersonation, trail)
-    const caller = this.#caller(user, shown, () =>
-      this.#recheck(request, { shown, impersonation, attributes }),
-    )
+    const recheck = credentials && this.#recheck(credentials, { shown, impersonation, attributes })
+    const caller = this.#caller(user, shown, recheck)
     if (
       user === HOST ||
       isOpen ||
@@ -173,8 +173,8 @@ export class Gate {
     return firstUser(this.#options.authenticators, (one) => one.authenticate(request))
   }
 
-  /** Made apart from what knows the request, so that it is not kept with it. */
-  #recheck(request: Request, admitted: Admitted): AccessCheck {
+  /** To be asked about when the request is gone. */
+  #credentialsOf(request: Request): readonly Again[] {
     const credentials: Again[] = []
     for (const authenticator of this.#options.authenticators) {
       try {
@@ -185,25 +185,28 @@ export class Gate {
         if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error
       }
     }
-    return this.#checkOf(credentials, admitted)
+    return credentials
   }
 
-  #checkOf(credentials: readonly Again[], admitted: Admitted): AccessCheck {
+  #recheck(credentials: readonly Again[], admitted: Admitted): AccessCheck {
     const { shown, impersonation, attributes } = admitted
     return async () => {
-      // Whoever had nothing to show has nothing that could be taken away.
-      const isKnown = credentials.length > 0
-      const user = isKnown ? await firstUser(credentials, (again) => again()) : shown
+      // A stranger has nothing that could be taken away.
+      const user = shown === ANONYMOUS ? shown : await firstUser(credentials, (again) => again())
       if (user?.name !== shown.name || user.uid !== shown.uid) throw notIdentified('bad-token')
       const actor = impersonation === undefined ? user : await this.#actingAs(user, impersonation)
       await this.#authorize(actor, attributes)
     }
   }
 
-  #caller(user: User, sender: User, recheck: () => AccessCheck): Caller {
+  #caller(user: User, sender: User, recheck: AccessCheck | undefined): Caller {
     const authorize = (attributes: Attributes): Promise<void> => this.#authorize(user, attributes)
-    const caller = { user, authorize, recheck }
-    return sender === user ? caller : { ...caller, sender }
+    return {
+      user,
+      authorize,
+      ...(sender === user ? undefined : { sender }),
+      ...(recheck === undefined ? undefined : { recheck }),
+    }
   }
 
   async #authorize(user: User, attributes: Attributes, trail?: Trail): Promise<void> {
