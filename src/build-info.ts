@@ -5,6 +5,8 @@ import type { BuildInfo } from './endpoints/server-info.ts'
 /** The release of Kubernetes whose API this server follows, as clients want to see it first. */
 const KUBERNETES = { major: '1', minor: '36', version: 'v1.36.0' } as const
 
+const COMMIT_DIGITS = 12
+
 /**
  * What this build is. The Kubernetes version comes first, as that is what clients compare with
  * their own; our version follows as build metadata. The commit is known to builds made by
@@ -28,7 +30,20 @@ export function buildInfo(): BuildInfo {
 
 /** What `--version` prints. */
 export function versionLine(): string {
-  return `tidings v${readJson('../package.json')['version']} (Kubernetes ${KUBERNETES.version}, Node ${process.version})`
+  const { version } = readJson('../package.json')
+  const parts = [
+    ...commitOf(buildInfo()),
+    `Kubernetes ${KUBERNETES.version}`,
+    `Node ${process.version}`,
+  ]
+  return `tidings v${version} (${parts.join(', ')})`
+}
+
+/** Nothing where it is not known: in the sources, and in builds from an archive. */
+function commitOf({ gitCommit, gitTreeState }: BuildInfo): readonly string[] {
+  if (gitCommit === '') return []
+  const changed = gitTreeState === 'dirty' ? ' with changes' : ''
+  return [`commit ${gitCommit.slice(0, COMMIT_DIGITS)}${changed}`]
 }
 
 /** The same for dashboards: which of the replicas run what. */

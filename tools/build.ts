@@ -4,6 +4,8 @@ import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 
 const root = new URL('..', import.meta.url)
 const dist = new URL('dist/', root)
+// An archive that was unpacked inside another project's checkout is not that project's commit.
+const isCheckout = git('rev-parse', '--show-prefix') === '' && git('rev-parse', 'HEAD') !== ''
 
 rmSync(dist, { recursive: true, force: true })
 execFileSync('tsc', ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
@@ -12,10 +14,10 @@ writeFileSync(
   new URL('build.json', dist),
   `${JSON.stringify(
     {
-      gitCommit: git('rev-parse', 'HEAD'),
+      gitCommit: isCheckout ? git('rev-parse', 'HEAD') : '',
       gitTreeState: treeState(),
       // The commit's own date, so that two builds of one commit are the same.
-      buildDate: new Date(git('log', '-1', '--format=%cI') || 0).toISOString(),
+      buildDate: new Date((isCheckout && git('log', '-1', '--format=%cI')) || 0).toISOString(),
     },
     undefined,
     2,
@@ -23,7 +25,7 @@ writeFileSync(
 )
 
 function treeState(): string {
-  if (git('rev-parse', 'HEAD') === '') return 'archive'
+  if (!isCheckout) return 'archive'
   return git('status', '--porcelain') === '' ? 'clean' : 'dirty'
 }
 

@@ -1,14 +1,18 @@
 import assert from 'node:assert/strict'
-import { execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
 import { etcdBinary } from '../support/etcd.ts'
 import { runToEnd } from '../support/tidings.ts'
 
-const program = join(import.meta.dirname, '../../dist/main.js')
+const root = join(import.meta.dirname, '../..')
+const program = join(root, 'dist/main.js')
 
 describe('command line', () => {
   test('--help prints every flag to standard output and ends with 0', async () => {
@@ -20,13 +24,25 @@ describe('command line', () => {
     }
   })
 
-  test('--version names the release', async () => {
+  test('--version names the release and, where it is known, the commit', async () => {
     const { code, stdout } = await runToEnd(['--version'])
     assert.equal(code, 0)
-    assert.match(
-      stdout,
-      /^tidings v\d+\.\d+\.\d+ \(Kubernetes v1\.36\.\d+, Node v24\.\d+\.\d+\)\n$/,
-    )
+    const build = JSON.parse(await readFile(join(root, 'dist/build.json'), 'utf8'))
+    const commit = String(build.gitCommit).slice(0, 12)
+    const rest = String.raw`Kubernetes v1\.36\.\d+, Node v24\.\d+\.\d+`
+    const known = commit === '' ? '' : `commit ${commit}( with changes)?, `
+    assert.match(stdout, new RegExp(String.raw`^tidings v\d+\.\d+\.\d+ \(${known}${rest}\)\n$`))
+  })
+
+  test('npm start before a build says what to do', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tidings-unbuilt-'))
+    try {
+      await copyFile(join(root, 'package.json'), join(folder, 'package.json'))
+      const start = promisify(execFile)('npm', ['start'], { cwd: folder })
+      await assert.rejects(start, { code: 1, stderr: /run "npm run build" first\n$/m })
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
   })
 
   test('all mistakes are told at once, and the process ends with 2', async () => {
