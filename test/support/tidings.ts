@@ -1,7 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { readFileSync } from 'node:fs'
-import { mkdtemp, rm } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import http from 'node:http'
 import http2 from 'node:http2'
 import https from 'node:https'
@@ -11,6 +10,7 @@ import { createInterface } from 'node:readline'
 
 const program = join(import.meta.dirname, '../../dist/main.js')
 const START_MS_MAX = 45_000
+const CERT_FILE = '--tls-cert-file='
 const LOOPBACK_ONLY = ['--bind-address=127.0.0.1'] as const
 
 export interface Answer {
@@ -62,7 +62,7 @@ export class Tidings implements AsyncDisposable {
         process.execPath,
         program,
         ...(flags.some((flag) => flag.startsWith('--bind-address=')) ? [] : LOOPBACK_ONLY),
-        '--secure-port=0',
+        ...(flags.some((flag) => flag.startsWith('--secure-port=')) ? [] : ['--secure-port=0']),
         `--cert-dir=${folder}`,
         '--logging-format=json',
         ...flags,
@@ -83,7 +83,9 @@ export class Tidings implements AsyncDisposable {
     ended.then(({ code }) => reject(new Error(`ended with ${code}:\n${said()}`)), reject)
     try {
       const port = await listening
-      return new Tidings({ child, port, log, ended, folder })
+      const certFile = flags.find((flag) => flag.startsWith(CERT_FILE))?.slice(CERT_FILE.length)
+      const ca = await readFile(certFile ?? join(folder, 'tidings.crt'), 'utf8')
+      return new Tidings({ child, port, log, ended, folder, ca })
     } catch (error) {
       child.kill('SIGKILL')
       await rm(folder, { recursive: true, force: true })
@@ -99,12 +101,13 @@ export class Tidings implements AsyncDisposable {
     log: LogLine[]
     ended: Tidings['ended']
     folder: string
+    ca: string
   }) {
     this.process = parts.child
     this.port = parts.port
     this.log = parts.log
     this.ended = parts.ended
-    this.ca = readFileSync(join(parts.folder, 'tidings.crt'), 'utf8')
+    this.ca = parts.ca
     this.folder = parts.folder
   }
 
