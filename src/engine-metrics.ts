@@ -150,6 +150,17 @@ export function watchCache(cached: CachedStorage, registry: Registry, group: str
     read: ({ lagMs }) => lagMs / 1000,
   }
   register(lag, () => lag.read(cached), registry, {})
+  new Gauge({
+    name: 'tidings_unreadable_values',
+    help: 'Values in etcd under keys of events that are not events, by fault: damaged or foreign.',
+    labelNames: ['fault'],
+    registers: [registry],
+    collect() {
+      const counts = { damaged: 0, foreign: 0 }
+      for (const { fault } of cached.unreadable) counts[fault]++
+      for (const [fault, count] of Object.entries(counts)) this.set({ fault }, count)
+    },
+  })
 }
 
 export function watchRetention(retention: Retention, registry: Registry): void {

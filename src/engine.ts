@@ -11,10 +11,10 @@ import { RetentionPolicy } from './retention/policy.ts'
 import { Retention } from './retention/retention.ts'
 import { Datastore } from './storage/datastore.ts'
 import { EtcdStorage } from './storage/etcd-storage.ts'
-import type { ValueFault } from './storage/event-decoding.ts'
 import { StorageMetrics } from './storage/metrics.ts'
 import { PrefixCheck } from './storage/prefix-check.ts'
-import type { WatchedStorage } from './storage/storage.ts'
+import type { StoredEvent, Unreadable, WatchedStorage } from './storage/storage.ts'
+import { type BadValue, standIn } from './storage/stored-form.ts'
 
 /** Time for a goodbye to an etcd that may be gone: a lease handed back, the last writes. */
 const GOODBYE_MS = 3000
@@ -88,9 +88,9 @@ export class Engine {
       space: this.#datastore.space,
       recall: (key) => cached.recall(key),
       check,
-      onCorrupt: (etcdKey, fault) => {
-        if (fault === 'foreign') check.onForeign(etcdKey)
-        tellOfCorrupt(etcdKey, fault)
+      onCorrupt: (etcdKey, value) => {
+        if (value.fault === 'foreign') check.onForeign(etcdKey)
+        tellOfCorrupt(etcdKey, value)
       },
       onCommit: this.#metrics.onCommit,
     })
@@ -103,6 +103,7 @@ export class Engine {
       client,
       storage: cached,
       recall: (key) => cached.recall(key),
+      damaged: () => damagedIn(cached.unreadable),
       prefix,
       replica: `${hostname()}/${process.pid}`,
       policy: RetentionPolicy.uniform(eventTtlMs),
@@ -176,16 +177,20 @@ export class Engine {
   }
 }
 
+function* damagedIn(unreadable: Iterable<Unreadable>): Iterable<StoredEvent> {
+  for (const value of unreadable) if (value.fault === 'damaged') yield standIn(value)
+}
+
 /**
  * Tells of the first values that are not events, then of each tenfold: a whole foreign store under
  * our prefix is one mistake, not a line for each of its keys.
  */
-function corruptValueLog(log: Log): (etcdKey: Buffer, fault: ValueFault) => void {
+function corruptValueLog(log: Log): (etcdKey: Buffer, value: BadValue) => void {
   let count = 0
-  return (etcdKey, fault) => {
+  return (etcdKey, { fault, what }) => {
     count += 1
     const isNews = count <= 5 || /^10*$/.test(String(count))
     if (!isNews) return
-    log.error('A stored value is not an event', { etcdKey: etcdKey.toString(), fault, count })
+    log.error('A stored value is not an event', { etcdKey: etcdKey.toString(), fault, what, count })
   }
 }

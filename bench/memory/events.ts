@@ -33,8 +33,6 @@ export function benchEvent(n: number): { readonly key: EventKey; readonly body: 
   const name = `${object.name}.${(0x17f3a6b2c4d5 + n).toString(16)}`
   const isRare = n % 100 === 0 && n < eventsPerObject * 100
   const body = JSON.stringify({
-    kind: 'Event',
-    apiVersion: 'events.k8s.io/v1',
     metadata: {
       name,
       namespace,

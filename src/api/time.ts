@@ -19,7 +19,7 @@ const SHOWN_LENGTH_MAX = 128
  * with a TimeSyntaxError.
  */
 export function canonicalTime(text: string, kind: 'time' | 'microTime'): string | undefined {
-  const canonical = isCanonical(text, kind) ? text : new TimeText(text).canonical(kind)
+  const canonical = isCanonicalTime(text, kind) ? text : new TimeText(text).canonical(kind)
   if (!canonical.startsWith(ZERO_SECOND)) return canonical
   return kind === 'time' || canonical.endsWith('.000000Z') ? undefined : canonical
 }
@@ -52,8 +52,8 @@ export function timeOfInstant(
   return canonicalTime(kind === 'time' ? `${second}Z` : `${second}.${micros}Z`, kind)
 }
 
-/** Whether nothing has to be changed. Most times arrive like this, and this look is cheap. */
-function isCanonical(text: string, kind: 'time' | 'microTime'): boolean {
+/** Whether it is in the one form already. Most times arrive like this, and this look is cheap. */
+export function isCanonicalTime(text: string, kind: 'time' | 'microTime'): boolean {
   const shape = kind === 'time' ? 'dddd-dd-ddTdd:dd:ddZ' : 'dddd-dd-ddTdd:dd:dd.ddddddZ'
   if (text.length !== shape.length) return false
   for (let at = 0; at < shape.length; at++) {

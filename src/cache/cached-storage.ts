@@ -22,8 +22,10 @@ import type {
   RunsOptions,
   RunsPage,
   StoredEvent,
+  Unreadable,
   WatchedStorage,
 } from '../storage/storage.ts'
+import { unreadable } from '../storage/stored-form.ts'
 import { Behind } from './behind.ts'
 import { Cursor } from './cursor.ts'
 import { FanOut } from './fan-out.ts'
@@ -146,6 +148,11 @@ export class CachedStorage implements WatchedStorage {
     return this.#memory.count
   }
 
+  /** Keys that are left out, as their values are not events. */
+  get unreadable(): Iterable<Unreadable> {
+    return this.#reflector.unreadable
+  }
+
   stats(): CacheStats {
     return {
       objects: this.#memory.count,
@@ -173,8 +180,9 @@ export class CachedStorage implements WatchedStorage {
   async get(key: EventKey, options: ReadOptions): Promise<StoredEvent> {
     if (!(await this.#isFresh(options))) return this.#inner.get(key, options)
     const stored = this.#found(key)
-    if (stored === undefined) throw missing(key)
-    return stored
+    if (stored !== undefined) return stored
+    const other = this.#reflector.unreadableAt(key)
+    throw other === undefined ? missing(key) : unreadable(key, other.fault)
   }
 
   async list(scope: EventScope, options: ListOptions): Promise<EventPage> {

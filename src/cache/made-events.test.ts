@@ -4,7 +4,7 @@ import { test } from 'node:test'
 import type { Version } from '../storage/resource-version.ts'
 import { versionOfChange } from '../storage/resource-version.ts'
 import type { EventKey, StoredEvent, WatchItem } from '../storage/storage.ts'
-import { openValue, prepareValue, StoredBody, sealValue } from '../storage/stored-form.ts'
+import { BadValue, openValue, prepareValue, StoredBody, sealValue } from '../storage/stored-form.ts'
 
 /** What the interesting fields of a made event are; the rest is empty. */
 export interface MadeFields {
@@ -27,8 +27,8 @@ export function madeEvent(key: EventKey, version: Version, fields: MadeFields = 
     regarding: { kind: 'Pod', namespace: key.namespace, name: object, uid },
     note,
   })
-  const opened = openValue(sealValue(prepareValue(Buffer.from(body)), 1_700_000_000_000, 0))
-  if (opened === undefined) throw new Error('cannot be')
+  const opened = openValue(sealValue(prepareValue(Buffer.from(body)), 1_700_000_000_000, 0), key)
+  if (opened instanceof BadValue) throw new Error(opened.what)
   const { versionOffset, writtenAtMs } = opened
   return new StoredBody({ key, body: opened.body, versionOffset, version, writtenAtMs })
 }

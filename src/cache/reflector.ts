@@ -15,10 +15,12 @@ import type { Log } from '../lib/log.ts'
 import { StorageError } from '../storage/errors.ts'
 import { revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
 import type {
+  EventKey,
   EventPage,
   EventWatch,
   FollowItem,
   StoredEvent,
+  Unreadable,
   WatchItem,
 } from '../storage/storage.ts'
 import { StoredBody, withVersion } from '../storage/stored-form.ts'
@@ -54,6 +56,8 @@ export class Reflector {
   #heardAtMs = Number.NEGATIVE_INFINITY
   #initializations = 0
   #received = 0
+  /** Keys whose values are not events, by namespace and name. Mostly there are none. */
+  #unreadable = new Map<string, Unreadable>()
 
   constructor(options: ReflectorOptions) {
     this.#options = options
@@ -82,6 +86,15 @@ export class Reflector {
   /** Changes taken in while following. */
   get received(): number {
     return this.#received
+  }
+
+  /** What is left out of memory, as it is not an event. */
+  get unreadable(): Iterable<Unreadable> {
+    return this.#unreadable.values()
+  }
+
+  unreadableAt(key: EventKey): Unreadable | undefined {
+    return this.#unreadable.size === 0 ? undefined : this.#unreadable.get(pathOf(key))
   }
 
   askForProgress(): void {
@@ -123,6 +136,7 @@ export class Reflector {
     let next = source.list(scope, common)
     const isFirst = memory.count === 0
     let after: Buffer = Buffer.alloc(0)
+    const unreadable = new Map<string, Unreadable>()
     using turns = new Turns()
     for (;;) {
       const page = await next
@@ -135,11 +149,13 @@ export class Reflector {
         // Handled where it is awaited, which an error in between would keep us from.
         next.catch(() => {})
       }
+      for (const value of page.unreadable ?? []) unreadable.set(pathOf(value.key), value)
       if (isFirst) await this.#add(page, turns)
       else after = await this.#takeIn(page, after, turns)
       if (more) continue
       memory.reach(version)
       history.restart(version)
+      this.#unreadable = unreadable
       this.#initializations++
       this.#heard()
       this.#isCurrent = true
@@ -232,6 +248,7 @@ export class Reflector {
   #change(item: FollowItem): WatchItem | undefined {
     const { memory } = this.#options
     this.#received++
+    this.#noteUnreadable(item)
     if (item.type === 'put') {
       const { stored } = item
       const previous = memory.put(stored)
@@ -242,6 +259,13 @@ export class Reflector {
     }
     const last = memory.delete(item.key)
     return last && { type: 'delete', stored: withVersion(copied(last), item.version) }
+  }
+
+  #noteUnreadable(item: FollowItem): void {
+    if (item.type === 'unreadable') this.#unreadable.set(pathOf(item.key), item.value)
+    else if (this.#unreadable.size > 0) {
+      this.#unreadable.delete(pathOf(item.type === 'put' ? item.stored.key : item.key))
+    }
   }
 
   #reach(changes: readonly WatchItem[], version: Version): void {
@@ -255,6 +279,10 @@ export class Reflector {
   #heard(): void {
     this.#heardAtMs = this.#options.clock.now()
   }
+}
+
+function pathOf({ namespace, name }: EventKey): string {
+  return `${namespace}/${name}`
 }
 
 function versionOf(item: FollowItem): Version {

@@ -3,7 +3,9 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import type { Event } from '../api/event.ts'
 import { type EventGroup, eventsGroup } from '../api/event-groups.ts'
+import { eventType } from '../api/schema.ts'
 import { StatusError } from '../api/status.ts'
+import { misfit } from '../api/type-check.ts'
 import type { Json } from '../lib/json.ts'
 import { decodeEventBody, decodeEventTree, encodeEvent, strictDecodingError } from './event-json.ts'
 import { eventTree, viewOf } from './event-view.ts'
@@ -366,7 +368,7 @@ const anyEvent = fc.record(
   { requiredKeys: ['metadata'], noNullPrototype: true },
 )
 
-test('decodeEventBody reads what encodeEvent wrote as the same event, and so does JSON.parse', () => {
+test('decodeEventBody reads what encodeEvent wrote as the same event, and so does JSON.parse; its types fit', () => {
   fc.assert(
     fc.property(anyEvent, (generated) => {
       const event: Event = JSON.parse(JSON.stringify(generated))
@@ -374,6 +376,7 @@ test('decodeEventBody reads what encodeEvent wrote as the same event, and so doe
       deepEqual(decodeEventBody(encoded, options), { event, problems: [] })
       deepEqual(decodeEventTree(JSON.parse(encoded.toString()), options), { event, problems: [] })
       deepEqual(encodeEvent(decodeEventBody(encoded, options).event), encoded)
+      equal(misfit(eventType, JSON.parse(encoded.toString())), undefined)
     }),
   )
 })

@@ -3,10 +3,10 @@ import type { Event } from '../api/event.ts'
 import type { EventGroup } from '../api/event-groups.ts'
 import type { FieldError } from '../api/field-error.ts'
 import { generatedName, RandomSuffixes } from '../api/random-suffix.ts'
-import { badRequest, entityTooLarge, invalid, isStatus } from '../api/status.ts'
+import { badRequest, entityTooLarge, invalid, isStatus, StatusError } from '../api/status.ts'
 import type { ShownEvent } from '../codec/event-bytes.ts'
 import { encodeEvent } from '../codec/event-json.ts'
-import { StorageError } from '../storage/errors.ts'
+import { isUnreadable, StorageError } from '../storage/errors.ts'
 import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
 import type { Applied } from './apply.ts'
@@ -192,6 +192,26 @@ export class EventRegistry {
   }
 
   async delete(key: EventKey, options: DeleteOptions): Promise<Deleted> {
+    try {
+      return await this.#delete(key, options)
+    } catch (error) {
+      const cause = error instanceof StatusError ? error.cause : undefined
+      const isDamaged = cause instanceof StorageError && cause.kind === 'corrupt'
+      // Of a collection only what was listed is deleted, and this was not.
+      if (!isDamaged || options.isDryRun || options.isMeant !== undefined) throw error
+      return this.#deleteDamaged(key, options)
+    }
+  }
+
+  /** What cannot be read has a name and a version; a precondition on anything else fails. */
+  async #deleteDamaged(key: EventKey, options: DeleteOptions): Promise<Deleted> {
+    const guard = (stored: StoredEvent): void =>
+      checkPreconditions(key, { stored, old: readEvent(stored) }, options.preconditions)
+    const event = await this.#run(this.#storage.delete(key, guard))
+    return { event, uid: '', isGone: true }
+  }
+
+  async #delete(key: EventKey, options: DeleteOptions): Promise<Deleted> {
     let isGone = true
     let uid = ''
     const event = await this.#change(key, options, (current) => {
@@ -298,7 +318,7 @@ export class EventRegistry {
       return await (options.isDryRun ? this.#tryInsert(key, body) : this.#storage.create(key, body))
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
-      if (error.kind !== 'exists') {
+      if (error.kind !== 'exists' && !isUnreadable(error)) {
         throw statusOfStorageError(error, this.names, { isRead: options.isDryRun })
       }
       const { current, reason } = error

@@ -38,6 +38,7 @@ describe('statusOfStorageError', () => {
       overloaded: [429, 'TooManyRequests'],
       'too-large': [413, 'RequestEntityTooLarge'],
       corrupt: [500, 'InternalError'],
+      foreign: [500, 'InternalError'],
     }
     for (const [kind, [code, reason]] of Object.entries(cases)) {
       const status = statusOf(kind as StorageErrorKind)

@@ -129,6 +129,7 @@ export function statusOfStorageError(
     case 'too-large':
       return entityTooLarge('the event does not fit into the datastore', error)
     case 'corrupt':
+    case 'foreign':
       return internalError(error, error.reason)
   }
 }

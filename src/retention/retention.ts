@@ -28,6 +28,8 @@ export interface RetentionOptions {
   readonly storage: EventStorage
   /** What memory believes to be there, where there is a memory: saves some reads. */
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
+  /** Events that cannot be read: they go as well when their time is up. */
+  readonly damaged?: (() => Iterable<StoredEvent>) | undefined
   /** As for events; see `controlKey`. */
   readonly prefix: string
   /** A name that tells this replica from the others to whoever looks into etcd. */
@@ -107,6 +109,7 @@ export class Retention {
     this.#sweeper = new Sweeper({
       storage,
       recall: options.recall,
+      damaged: options.damaged,
       feed: new StorageFeed({ storage, dueTime: due, isUniform: policy.isUniform, log }),
       dueTime: due,
       clock,

@@ -2,7 +2,7 @@ import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import { StorageError, type StorageErrorKind } from '../storage/errors.ts'
+import { isUnreadable, StorageError, type StorageErrorKind } from '../storage/errors.ts'
 import { isAfter } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, Guard, StoredEvent } from '../storage/storage.ts'
 import type { DueFeed, DueTime } from './due-feed.ts'
@@ -27,6 +27,8 @@ export interface SweeperOptions {
    * It may be out of date, and nothing is deleted on its word.
    */
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
+  /** Events that cannot be read, which the feed does not know of. Mostly there are none. */
+  readonly damaged?: (() => Iterable<StoredEvent>) | undefined
   readonly feed: DueFeed
   readonly dueTime: DueTime
   readonly clock: Clock
@@ -144,6 +146,7 @@ export class Sweeper {
     const { clock } = this.#options
     const { lateMs } = term
     const isShared = lateMs !== undefined
+    this.#queueDamaged(queue)
     while (!signal.aborted && term.isHeld()) {
       const batch = queue.takeDue(clock.now() - (lateMs ?? 0), this.#atOnce)
       if (batch.length === 0) return undefined
@@ -157,6 +160,16 @@ export class Sweeper {
       this.#atOnce = Math.min(atOnceMax, this.#atOnce + atOnceMin)
     }
     return undefined
+  }
+
+  /** Those that are due. Should one be in the queue twice, its second delete finds nothing. */
+  #queueDamaged(queue: DueQueue): void {
+    const { damaged, dueTime, clock } = this.#options
+    for (const event of damaged?.() ?? []) {
+      const dueAt = dueTime(event)
+      if (dueAt === 'never' || dueAt > clock.now()) continue
+      queue.push({ key: event.key, version: event.version, dueAt })
+    }
   }
 
   /**
@@ -185,8 +198,8 @@ export class Sweeper {
       return true
     } catch (error) {
       if (error instanceof StorageError && error.kind === 'missing') return false
-      // For the sweep to find out: it tells of what cannot be read.
-      if (error instanceof StorageError && error.kind === 'corrupt') return true
+      // For the sweep to find out: it deletes what is damaged, and tells of what is foreign.
+      if (isUnreadable(error)) return true
       throw error
     }
   }

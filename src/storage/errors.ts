@@ -19,8 +19,10 @@ export type StorageErrorKind =
   /** Too much is waiting already. Nothing was written; `retryAfterMs` says when to come back. */
   | 'overloaded'
   | 'too-large'
-  /** What is stored there is not an event as we store them. */
+  /** What is stored there is ours, but cannot be read as an event. It can be deleted. */
   | 'corrupt'
+  /** What is stored there was written by another program, and is left alone. */
+  | 'foreign'
 
 export interface StorageErrorDetails {
   readonly kind: StorageErrorKind
@@ -62,4 +64,9 @@ export function missing(key: EventKey): StorageError {
     message: `there is no event ${key.namespace}/${key.name}`,
     key,
   })
+}
+
+/** There is something, and it is not an event. */
+export function isUnreadable(error: unknown): error is StorageError {
+  return error instanceof StorageError && (error.kind === 'corrupt' || error.kind === 'foreign')
 }

@@ -2,7 +2,7 @@ import type { EtcdClient, KeyValue, RangeRequest, RangeResult } from '../etcd/cl
 import { missing, StorageError, type StorageErrorDetails, type StorageErrorKind } from './errors.ts'
 import { storageErrorOfRead } from './etcd-errors.ts'
 import { EtcdWatch, type EtcdWatchOptions, toFollowItem, toWatchItem } from './etcd-watch.ts'
-import { decodeEvent, faultOf, found, unreadable, type ValueFault } from './event-decoding.ts'
+import { decodeEvent, found, foundToDelete, unreadableAt } from './event-decoding.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { EventKeys, isPart, type KeyRange } from './keys.ts'
 import type { PrefixCheck } from './prefix-check.ts'
@@ -15,7 +15,7 @@ import {
   type Version,
   versionOfState,
 } from './resource-version.ts'
-import { Rewriter } from './rewriter.ts'
+import { type Decide, Rewriter } from './rewriter.ts'
 import type { Space } from './space.ts'
 import type {
   Change,
@@ -29,8 +29,9 @@ import type {
   ListOptions,
   ReadOptions,
   StoredEvent,
+  Unreadable,
 } from './storage.ts'
-import { bodyOf, prepareValue, StoredBody } from './stored-form.ts'
+import { BadValue, bodyOf, prepareValue, StoredBody, unreadable } from './stored-form.ts'
 
 /** Keys asked for at once: some 2 MB, decoded in a few milliseconds. */
 const rangeKeysMax = 2_000
@@ -55,9 +56,14 @@ export interface EtcdStorageOptions {
   /** Whether anything may be written; without one, anything may. */
   readonly check?: Pick<PrefixCheck, 'refusal'> | undefined
   /** Told of keys that lists and watches leave out: what is there is not an event of ours. */
-  readonly onCorrupt: (etcdKey: Buffer, fault: ValueFault) => void
+  readonly onCorrupt: (etcdKey: Buffer, value: BadValue) => void
   readonly now?: GroupCommitOptions['now']
   readonly onCommit?: GroupCommitOptions['onCommit']
+}
+
+interface PageSoFar {
+  readonly items: StoredEvent[]
+  readonly unreadable: Unreadable[]
 }
 
 /** The promise kept with etcd alone: every read asks it, every write goes through group commit. */
@@ -99,7 +105,7 @@ export class EtcdStorage implements EventStorage {
   }
 
   async get(key: EventKey, options: ReadOptions): Promise<StoredEvent> {
-    const stored = await this.#read(key, options)
+    const stored = found(await this.#read(key, options), key)
     if (stored === undefined) throw missing(key)
     return stored
   }
@@ -108,6 +114,7 @@ export class EtcdStorage implements EventStorage {
     const { selector, limit, signal, isPatient } = options
     if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`not a limit: ${limit}`)
     const items: StoredEvent[] = []
+    const unreadable: Unreadable[] = []
     const range = this.#rangeOf(scope, options)
     let key = range.key
     let revision = options.at === undefined ? undefined : askableRevision(options.at)
@@ -118,7 +125,7 @@ export class EtcdStorage implements EventStorage {
         { signal, isPatient, notOlderThan: options.notOlderThan },
       )
       revision ??= answer.revision
-      const taken = this.#fill(items, answer.kvs, options)
+      const taken = this.#fill({ items, unreadable }, answer.kvs, options)
       const remaining = answer.count - taken
       const last = answer.kvs[taken - 1]
       if (items.length === limit || remaining <= 0 || last === undefined) {
@@ -127,6 +134,7 @@ export class EtcdStorage implements EventStorage {
           version: versionOfState(revision),
           more: remaining > 0,
           remaining: selector === undefined ? remaining : undefined,
+          unreadable,
         }
       }
       key = Buffer.concat([last.key, Buffer.of(0)])
@@ -158,11 +166,12 @@ export class EtcdStorage implements EventStorage {
   }
 
   delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {
-    return this.#rewriter.rewrite(key, (current) => {
+    const decide: Decide = (current) => {
       if (current === undefined) return 'keep'
       guard?.(current)
       return 'delete'
-    })
+    }
+    return this.#rewriter.rewrite(key, decide, foundToDelete)
   }
 
   watch(
@@ -196,8 +205,8 @@ export class EtcdStorage implements EventStorage {
   ): Pick<StorageErrorDetails, 'current' | 'reason'> {
     if (kv === undefined) return {}
     const current = decodeEvent(kv, this.#keys)
-    if (current !== undefined) return { current }
-    return { reason: unreadable(key, faultOf(kv.value)).reason }
+    if (!(current instanceof BadValue)) return { current }
+    return { reason: unreadable(key, current.fault).reason }
   }
 
   /** The keys to look through: one alone when the name is known. */
@@ -211,17 +220,24 @@ export class EtcdStorage implements EventStorage {
   }
 
   /** Takes from `kvs` until there are enough items; says how many it looked at. */
-  #fill(items: StoredEvent[], kvs: readonly KeyValue[], options: ListOptions): number {
+  #fill(page: PageSoFar, kvs: readonly KeyValue[], options: ListOptions): number {
+    const { items } = page
     const { selector, limit } = options
     let taken = 0
     for (const kv of kvs) {
       if (items.length === limit) break
       taken++
       const stored = decodeEvent(kv, this.#keys)
-      if (stored === undefined) this.#options.onCorrupt(kv.key, faultOf(kv.value))
+      if (stored instanceof BadValue) this.#leaveOut(page, kv, stored)
       else if (selector === undefined || selector.matches(stored)) items.push(stored)
     }
     return taken
+  }
+
+  #leaveOut({ unreadable }: PageSoFar, kv: KeyValue, value: BadValue): void {
+    const key = this.#keys.parse(kv.key)
+    if (key !== undefined) unreadable.push(unreadableAt(key, kv, value))
+    this.#options.onCorrupt(kv.key, value)
   }
 
   #watch<Item>(
@@ -241,9 +257,9 @@ export class EtcdStorage implements EventStorage {
     return new EtcdWatch({ watch, keys: this.#keys, namespace, from, toItem, onCorrupt })
   }
 
-  async #read(key: EventKey, options?: ReadOptions): Promise<StoredEvent | undefined> {
+  async #read(key: EventKey, options?: ReadOptions): Promise<KeyValue | undefined> {
     const { kvs } = await this.#range({ key: Buffer.from(this.#keys.format(key)) }, options)
-    return found(kvs[0], { key, keys: this.#keys })
+    return kvs[0]
   }
 
   async #range(request: RangeRequest, options?: ReadOptions): Promise<RangeResult> {

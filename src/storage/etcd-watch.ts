@@ -9,7 +9,7 @@ import type { WatchBatch as EtcdBatch, Watch, WatchEvent } from '../etcd/client.
 import { EtcdError } from '../etcd/errors.ts'
 import { StorageError } from './errors.ts'
 import { storageErrorOfRead } from './etcd-errors.ts'
-import { decodeEvent, faultOf, storedAs, type ValueFault } from './event-decoding.ts'
+import { decodeEvent, storedAs, unreadableAt } from './event-decoding.ts'
 import type { EventKeys } from './keys.ts'
 import { ChangeNumbering, isAfter, type Version, versionOfState } from './resource-version.ts'
 import type {
@@ -20,13 +20,14 @@ import type {
   WatchBatch,
   WatchItem,
 } from './storage.ts'
-import { type OpenedValue, openValue, withVersion } from './stored-form.ts'
+import { BadValue, type OpenedValue, openValue, withVersion } from './stored-form.ts'
 
-/** One change with its number; `value` is undefined for a delete. */
+/** One change with its number. */
 interface NumberedChange {
   readonly key: EventKey
   readonly version: Version
-  readonly value: OpenedValue | undefined
+  /** Undefined for a delete. */
+  readonly value: OpenedValue | BadValue | undefined
   readonly event: WatchEvent
 }
 
@@ -39,7 +40,7 @@ export interface EtcdWatchOptions<Item> {
   readonly from: Version
   readonly toItem: (change: NumberedChange, keys: EventKeys) => Item | undefined
   /** Told of keys that are left out because what is there is not an event as we store them. */
-  readonly onCorrupt: (etcdKey: Buffer, fault: ValueFault) => void
+  readonly onCorrupt: (etcdKey: Buffer, value: BadValue) => void
 }
 
 export class EtcdWatch<Item> implements EventWatch<Item> {
@@ -84,14 +85,18 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
       const version = this.#goneAt(kv.modRevision)
       return key === undefined ? undefined : { key, version, value: undefined, event }
     }
-    const value = openValue(kv.value)
-    const version =
-      value === undefined ? undefined : this.#numbering.put(kv.modRevision, value.index)
-    if (key !== undefined && version !== undefined) return { key, version, value, event }
-    onCorrupt(kv.key, faultOf(kv.value))
+    const value = openValue(kv.value, key)
+    // A foreign value has no index; that of a damaged one counts, as its writer counted it.
+    const isOurs = !(value instanceof BadValue) || value.fault === 'damaged'
+    const version = isOurs ? this.#numbering.put(kv.modRevision, value.index) : undefined
+    if (key !== undefined && version !== undefined && !(value instanceof BadValue)) {
+      return { key, version, value, event }
+    }
+    const bad = value instanceof BadValue ? value : new BadValue('its index is out of order', value)
+    onCorrupt(kv.key, bad)
     if (key === undefined) return undefined
     // Whoever knew an event by this key must hear that it is there no more.
-    return { key, version: this.#goneAt(kv.modRevision), value: undefined, event }
+    return { key, version: version ?? this.#goneAt(kv.modRevision), value: bad, event }
   }
 
   /**
@@ -126,20 +131,28 @@ export function toWatchItem(change: NumberedChange, keys: EventKeys): WatchItem 
 }
 
 export function toFollowItem(change: NumberedChange): FollowItem {
-  const stored = storedOf(change)
-  if (stored !== undefined) return { type: 'put', stored }
-  return { type: 'delete', key: change.key, version: change.version }
+  const { key, version, value } = change
+  if (value === undefined) return { type: 'delete', key, version }
+  if (!(value instanceof BadValue)) return { type: 'put', stored: storedAs(version, value) }
+  return {
+    type: 'unreadable',
+    key,
+    version,
+    value: unreadableAt(key, change.event.kv, value),
+  }
 }
 
-function storedOf(change: NumberedChange): StoredEvent | undefined {
-  if (change.value === undefined) return undefined
-  return storedAs(change.key, change.version, change.value)
+function storedOf({ value, version }: NumberedChange): StoredEvent | undefined {
+  return value === undefined || value instanceof BadValue ? undefined : storedAs(version, value)
 }
 
 /** etcd leaves it out when that part of the history was compacted before it was sent. */
 function previousState(event: WatchEvent, keys: EventKeys): StoredEvent | undefined {
   const { kv, prevKv } = event
-  if (prevKv !== undefined) return decodeEvent(prevKv, keys)
+  if (prevKv !== undefined) {
+    const previous = decodeEvent(prevKv, keys)
+    return previous instanceof BadValue ? undefined : previous
+  }
   if (event.type === 'put' && kv.version === 1) return undefined
   throw new StorageError({
     kind: 'compacted',

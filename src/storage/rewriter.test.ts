@@ -3,15 +3,17 @@ import { describe, test } from 'node:test'
 import type { KeyValue } from '../etcd/client.ts'
 import type { Operation, Outcome } from './batch-txn.ts'
 import { StorageError } from './errors.ts'
+import { found, foundToDelete } from './event-decoding.ts'
 import { EventKeys } from './keys.ts'
 import { versionOfChange } from './resource-version.ts'
 import { Rewriter } from './rewriter.ts'
 import type { StoredEvent } from './storage.ts'
-import { openValue, prepareValue, StoredBody, sealValue } from './stored-form.ts'
+import { prepareValue, sealValue } from './stored-form.ts'
 
 const keys = new EventKeys('')
 const key = { namespace: 'ns', name: 'a' }
-const bodyOf = (note: string) => Buffer.from(`{"metadata":{},"note":"${note}"}`)
+const bodyOf = (note: string) =>
+  Buffer.from(`{"metadata":{"name":"a","namespace":"ns"},"note":"${note}"}`)
 const noteOf = (stored: StoredEvent | undefined) =>
   stored && (JSON.parse(stored.body.toString()).note as string)
 
@@ -35,13 +37,12 @@ class OneKey {
 
   stored(): StoredEvent | undefined {
     if (this.kv === undefined) return undefined
-    const opened = openValue(this.kv.value) ?? assert.fail()
-    return new StoredBody({ key, version: versionOfChange(this.kv.modRevision, 0), ...opened })
+    return found(this.kv, key)
   }
 
-  read = async (): Promise<StoredEvent | undefined> => {
+  read = async (): Promise<KeyValue | undefined> => {
     this.reads++
-    return this.stored()
+    return this.kv
   }
 
   submit = async (operation: Operation): Promise<Outcome> => {
@@ -203,15 +204,24 @@ describe('rewriter', () => {
     assert.equal(one.writes, 0)
   })
 
-  test('what cannot be read as an event is corrupt', async () => {
-    const etcd = new OneKey()
-    etcd.put('a')
-    etcd.meanwhile.push(() => {
-      if (etcd.kv !== undefined) etcd.kv = { ...etcd.kv, value: Buffer.from('?'), modRevision: 99 }
+  for (const { kind, value, isDeletable } of [
+    { kind: 'foreign', value: '?', isDeletable: false },
+    { kind: 'corrupt', value: '{"w":1,"i":0}\n{"metadata":{"labels":5}}', isDeletable: true },
+  ]) {
+    test(`a value that is ${kind} is not written over, and ${isDeletable ? '' : 'not '}deleted`, async () => {
+      const etcd = new OneKey()
+      etcd.put('a')
+      const replace = (): void => {
+        if (etcd.kv) etcd.kv = { ...etcd.kv, value: Buffer.from(value), modRevision: 99 }
+      }
+      etcd.meanwhile.push(replace)
+      const isKind = { name: 'StorageError', kind }
+      await assert.rejects(etcd.rewriter().rewrite(key, append('!')), isKind)
+      assert.equal(etcd.kv?.value.toString(), value)
+      const remove = etcd.rewriter().rewrite(key, () => 'delete', foundToDelete)
+      if (!isDeletable) await assert.rejects(remove, isKind)
+      else assert.deepEqual((await remove).key, key)
+      assert.equal(etcd.kv === undefined, isDeletable)
     })
-    await assert.rejects(
-      etcd.rewriter().rewrite(key, append('!')),
-      (error) => error instanceof StorageError && error.kind === 'corrupt',
-    )
-  })
+  }
 })

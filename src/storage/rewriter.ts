@@ -1,3 +1,4 @@
+import type { KeyValue } from '../etcd/client.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { missing, StorageError } from './errors.ts'
 import { found } from './event-decoding.ts'
@@ -22,11 +23,14 @@ export type Intent = Buffer | 'delete' | 'keep'
 /** Runs once per attempt, and the last run counts. What it throws is the answer. */
 export type Decide = (current: StoredEvent | undefined) => Intent
 
+/** Reads what is there; what it throws is the answer. */
+export type Find = (kv: KeyValue | undefined, key: EventKey) => StoredEvent | undefined
+
 export interface RewriterOptions {
   readonly keys: EventKeys
   readonly writes: Pick<GroupCommit, 'submit'>
   /** What is there now, by a linearizable read. */
-  readonly read: (key: EventKey) => Promise<StoredEvent | undefined>
+  readonly read: (key: EventKey) => Promise<KeyValue | undefined>
   /** What is believed to be there; undefined when nothing is known. */
   readonly recall: (key: EventKey) => StoredEvent | undefined
   readonly clock?: Clock | undefined
@@ -39,7 +43,9 @@ interface Seen {
 }
 
 /** How an attempt ended: with an answer and what it left, or with what was there instead. */
-type Attempt = { readonly answer: StoredEvent; readonly left: StoredEvent | undefined } | Seen
+type Attempt =
+  | { readonly answer: StoredEvent; readonly left: StoredEvent | undefined }
+  | { readonly current: KeyValue | undefined }
 
 /**
  * Changes events that are there: look, decide, write if nobody wrote in between, and again from what
@@ -58,7 +64,7 @@ export class Rewriter {
     this.#options = options
   }
 
-  async rewrite(key: EventKey, decide: Decide): Promise<StoredEvent> {
+  async rewrite(key: EventKey, decide: Decide, find: Find = found): Promise<StoredEvent> {
     if (this.#turns.waiting >= waitingMax) throw overloaded()
     const clock = this.#options.clock ?? monotonicClock
     const line = this.#options.keys.format(key)
@@ -68,11 +74,11 @@ export class Rewriter {
     try {
       const guess = turn === undefined ? undefined : await turn
       if (clock.now() > giveUpAt) throw overloaded()
-      let seen = guess ?? this.#recall(key) ?? (await this.#look(key))
+      let seen = guess ?? this.#recall(key) ?? (await this.#look(key, find))
       while (clock.now() <= giveUpAt) {
         const intent = decideOn(seen, decide)
         if (intent === undefined) {
-          seen = await this.#look(key)
+          seen = await this.#look(key, find)
           continue
         }
         const ended = await this.#attempt(key, seen, intent)
@@ -80,7 +86,7 @@ export class Rewriter {
           left = { stored: ended.left, isSure: false }
           return ended.answer
         }
-        seen = ended
+        seen = { stored: find(ended.current, key), isSure: true }
       }
       throw new StorageError({
         kind: 'conflict',
@@ -103,7 +109,7 @@ export class Rewriter {
     const value = intent === 'delete' ? undefined : prepareValue(intent)
     const outcome = await writes.submit({ key: keys.format(key), expected, value })
     if (!outcome.applied) {
-      return { stored: found(outcome.current, { key, keys }), isSure: true }
+      return { current: outcome.current }
     }
     const { version, writtenAtMs } = outcome
     if (value === undefined) {
@@ -122,9 +128,9 @@ export class Rewriter {
   }
 
   /** Nothing has been written when this fails: what was sent before, if anything, was refused. */
-  async #look(key: EventKey): Promise<Seen> {
+  async #look(key: EventKey, find: Find): Promise<Seen> {
     try {
-      return { stored: await this.#options.read(key), isSure: true }
+      return { stored: find(await this.#options.read(key), key), isSure: true }
     } catch (error) {
       if (!(error instanceof StorageError) || error.kind !== 'timeout') throw error
       const { message } = error

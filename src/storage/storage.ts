@@ -24,6 +24,17 @@ export interface StoredEvent {
   readonly fields: EventFields
 }
 
+/** Under one of our keys there is a value that is not an event. */
+export interface Unreadable {
+  readonly key: EventKey
+  /** `foreign`: another program wrote it. `damaged`: we did, and it cannot be read. */
+  readonly fault: 'foreign' | 'damaged'
+  /** Of the change that left it so. */
+  readonly version: Version
+  /** 0 for a foreign one. */
+  readonly writtenAtMs: number
+}
+
 /** What selectors and indexes look at. Absent strings are empty, as selectors see them. */
 export interface EventFields {
   readonly uid: string
@@ -100,6 +111,8 @@ export interface EventPage {
   readonly more: boolean
   /** How many events follow the last item; undefined with a selector. */
   readonly remaining: number | undefined
+  /** What was left out between the items; nothing where memory is read, which has only events. */
+  readonly unreadable?: readonly Unreadable[] | undefined
 }
 
 /**
@@ -156,6 +169,13 @@ export type WatchItem =
 export type FollowItem =
   | { readonly type: 'put'; readonly stored: StoredEvent }
   | { readonly type: 'delete'; readonly key: EventKey; readonly version: Version }
+  /** An event that was there is not there any more. */
+  | {
+      readonly type: 'unreadable'
+      readonly key: EventKey
+      readonly version: Version
+      readonly value: Unreadable
+    }
 
 /** Whole transactions, in order, each change once. No items: only progress was made. */
 export interface WatchBatch<Item = WatchItem> {
@@ -209,7 +229,10 @@ export interface EventStorage {
    */
   update(key: EventKey, change: Change): Promise<StoredEvent>
 
-  /** Fails with `missing`. Answers the last state, under the version of the delete. */
+  /**
+   * Fails with `missing`. Answers the last state, under the version of the delete. A damaged event
+   * is deleted too: the guard sees, and the answer is, one that has no more than its name.
+   */
   delete(key: EventKey, guard?: Guard): Promise<StoredEvent>
 
   /**

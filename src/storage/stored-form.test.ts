@@ -4,6 +4,7 @@ import fc from 'fast-check'
 import { StorageError } from './errors.ts'
 import { changeIndexMax, versionOfChange } from './resource-version.ts'
 import {
+  BadValue,
   bodyOf,
   openValue,
   prepareValue,
@@ -15,10 +16,23 @@ import {
 
 const version = versionOfChange(12, 3)
 const bytes = (text: string) => Buffer.from(text)
+const key = { namespace: 'ns', name: 'a' }
+const head = '{"w":1,"i":0}\n'
+const own = '"metadata":{"name":"a","namespace":"ns"}'
+
+function faultOf(value: string | Buffer, at: typeof key | undefined = key): string | undefined {
+  const opened = openValue(Buffer.from(value as string), at)
+  return opened instanceof BadValue ? opened.fault : undefined
+}
+
+/** Members that no release of ours has yet. */
+function newerMembers(members: object): object {
+  return Object.fromEntries(Object.entries(members).map(([name, value]) => [`new-${name}`, value]))
+}
 
 function servedText(text: string): string {
-  const { body, versionOffset } = openValue(bytes(`{"w":1,"i":0}\n${text}`)) ?? assert.fail(text)
-  return served({ body, versionOffset, version }).toString()
+  const { bytes: whole, versionOffset } = prepareValue(bytes(text))
+  return served({ body: whole.subarray(32), versionOffset, version }).toString()
 }
 
 describe('stored form', () => {
@@ -44,40 +58,97 @@ describe('stored form', () => {
     )
     fc.assert(
       fc.property(cases, ([writtenAtMs, index, rest]) => {
-        const body = bytes(JSON.stringify({ ...rest, metadata: { name: 'a' } }))
+        const metadata = { name: 'a', namespace: 'ns' }
+        const body = bytes(JSON.stringify({ metadata, ...newerMembers(rest) }))
         const prepared = prepareValue(body)
         assert.deepEqual(bodyOf(prepared), body)
-        const opened = openValue(sealValue(prepared, writtenAtMs, index))
-        assert.ok(opened)
+        const opened = openValue(sealValue(prepared, writtenAtMs, index), key)
+        if (opened instanceof BadValue) assert.fail(opened.what)
         const { fields: _, ...read } = opened
         const { versionOffset } = prepared
-        assert.deepEqual(read, { writtenAtMs, index, body, versionOffset })
+        assert.deepEqual(read, { key, writtenAtMs, index, body, versionOffset })
       }),
     )
   })
 
-  test('a body that is not JSON to its end does not open', () => {
-    const opens = (body: string): boolean =>
-      openValue(bytes(`{"w":1,"i":0}\n${body}`)) !== undefined
-    assert.ok(opens('{"metadata":{"name":"a"},"reason":"x"}'))
+  test('a body that is not JSON to its end is damaged', () => {
+    assert.equal(faultOf(`${head}{${own},"reason":"x"}`), undefined)
     for (const body of [
-      '{"metadata":{"name":"a"},"reason":}',
-      '{"metadata":{"name":"a"},"reason":"x"}}',
-      '{"metadata":{"name":"a"}"reason":"x"}',
+      `{${own},"reason":}`,
+      `{${own},"reason":"x"}}`,
+      `{${own}"reason":"x"}`,
       '{"metadata":{"name":a}}',
+      `{${own},"note":"`,
+      ` {${own}}`,
+      `{"reason":"x",${own}}`,
     ]) {
-      assert.ok(!opens(body), body)
+      assert.equal(faultOf(head + body), 'damaged', body)
     }
+    assert.equal(
+      faultOf(Buffer.concat([bytes(`${head}{${own},"note":"`), Buffer.of(0xff), bytes('"}')])),
+      'damaged',
+    )
   })
 
-  test('served: the version is in the metadata, whatever is around it', () => {
+  test('a value of the wrong type anywhere, or under another name than its own, is damaged', () => {
+    const misfits: readonly [where: string, body: string][] = [
+      ['metadata.labels', `{"metadata":{"labels":5,"name":"a","namespace":"ns"}}`],
+      ['metadata.labels', `{"metadata":{"labels":{"a":null},"name":"a","namespace":"ns"}}`],
+      ['metadata.labels', `{"metadata":{"labels":["a"],"name":"a","namespace":"ns"}}`],
+      ['metadata.name', '{"metadata":{}}'],
+      ['metadata.name', '{"metadata":{"name":"other","namespace":"ns"}}'],
+      ['metadata.namespace', '{"metadata":{"name":"a","namespace":"other"}}'],
+      ['metadata.uid', `{"metadata":{"name":"a","namespace":"ns","uid":[]}}`],
+      [
+        'metadata.resourceVersion',
+        `{"metadata":{"resourceVersion":"1","name":"a","namespace":"ns"}}`,
+      ],
+      [
+        'metadata.managedFields',
+        `{"metadata":{"name":"a","namespace":"ns","managedFields":[{"time":"x"}]}}`,
+      ],
+      ['metadata.finalizers', `{"metadata":{"name":"a","namespace":"ns","finalizers":[null]}}`],
+      [
+        'metadata.generation',
+        `{"metadata":{"name":"a","namespace":"ns","generation":9007199254740993}}`,
+      ],
+      ['metadata', `{${own},"metadata":null}`],
+      ['kind', `{${own},"kind":"Event"}`],
+      ['apiVersion', `{${own},"apiVersion":"v1"}`],
+      ['eventTime', `{${own},"eventTime":"nonsense"}`],
+      ['eventTime', `{${own},"eventTime":"2026-13-01T00:00:00.000000Z"}`],
+      [
+        'deprecatedFirstTimestamp',
+        `{${own},"deprecatedFirstTimestamp":"2026-01-01T00:00:00.000000Z"}`,
+      ],
+      ['series', `{${own},"series":[1]}`],
+      ['series.count', `{${own},"series":{"count":2147483648}}`],
+      ['deprecatedCount', `{${own},"deprecatedCount":1.5}`],
+      ['regarding', `{${own},"regarding":"pod"}`],
+      ['regarding.kind', `{${own},"regarding":{"kind":{}}}`],
+      ['note', `{${own},"note":{"a":1}}`],
+      ['newer', `{${own},"newer":${'['.repeat(300)}${']'.repeat(300)}}`],
+    ]
+    for (const [where, body] of misfits) {
+      const opened = openValue(bytes(head + body), key)
+      assert.ok(opened instanceof BadValue && opened.fault === 'damaged', body)
+      assert.equal(opened.what, `${where} has a wrong type or value`)
+    }
+    assert.ok(openValue(bytes(`${head}{${own}}`), undefined) instanceof BadValue)
+    assert.equal(faultOf(`{"w":1,"i":999}\n{${own}}`), 'damaged')
+    assert.equal(
+      faultOf(`${head}{${own},"metadata":{"name":"a","namespace":"ns"},"note":null}`),
+      undefined,
+    )
+  })
+
+  test('served: the version is in the metadata, whatever is after it', () => {
     const rest = fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true })
-    const spaces = fc.constantFrom(undefined, 1, '\t')
     fc.assert(
-      fc.property(rest, rest, rest, spaces, (before, metadata, after, indent) => {
+      fc.property(rest, rest, (metadata, after) => {
         const { resourceVersion: _, ...clean } = metadata
-        const event = { ...before, metadata: clean, ...omit(after, 'metadata') }
-        const whole = servedText(JSON.stringify(event, null, indent))
+        const event = { metadata: clean, ...newerMembers(after) }
+        const whole = servedText(JSON.stringify(event))
         // Through JSON, which knows no negative zero.
         const expected = JSON.parse(JSON.stringify(event))
         expected.metadata.resourceVersion = '12003'
@@ -86,16 +157,7 @@ describe('stored form', () => {
     )
   })
 
-  test('served: other members by that name, and strings that look like it, are left alone', () => {
-    assert.equal(
-      servedText('{"a":{"metadata":{}},"b":"\\"metadata\\":{","metadata":{"name":"x"}}'),
-      '{"a":{"metadata":{}},"b":"\\"metadata\\":{","metadata":{"resourceVersion":"12003","name":"x"}}',
-    )
-    assert.equal(servedText('{"metadata":{ }}'), '{"metadata":{ "resourceVersion":"12003"}}')
-  })
-
-  test('what is not ours does not open', () => {
-    const head = '{"w":1,"i":0}\n'
+  test('what has no header of ours is foreign, and what has one is damaged', () => {
     for (const text of [
       '',
       '{',
@@ -106,27 +168,20 @@ describe('stored form', () => {
       '{"w":,"i":0}\n{"metadata":{}}',
       '{"w":99999999999999999999,"i":0}\n{"metadata":{}}',
       '{"w":-1,"i":0}\n{"metadata":{}}',
-      head,
-      `${head}[]`,
-      `${head}{}`,
-      `${head}{"metadata"}`,
-      `${head}{"metadata":`,
-      `${head}{"metadata":null}`,
-      `${head}{"metadata":[]}`,
-      `${head}{"a":{"metadata":{}}}`,
-      `${head}{"a":"\\`,
-      `${head}{"a":[[[`,
-      `${head}{"metadata":{}`.slice(0, -1),
     ]) {
-      assert.equal(openValue(bytes(text)), undefined, text)
+      assert.equal(faultOf(text), 'foreign', text)
+    }
+    for (const body of ['', '[]', '{}', '{"metadata"}', '{"metadata":', '{"metadata":null}']) {
+      assert.equal(faultOf(head + body), 'damaged', body)
     }
   })
 
   test('no bytes whatever make it throw or hang', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (tail) => {
-        openValue(Buffer.concat([bytes('{"w":1,"i":0}\n{'), tail]))
-        openValue(Buffer.from(tail))
+        openValue(Buffer.concat([bytes(`${head}{${own}`), tail]), key)
+        openValue(Buffer.concat([bytes(head), tail]), key)
+        openValue(Buffer.from(tail), key)
       }),
     )
   })
@@ -166,7 +221,7 @@ describe('stored event', () => {
         fieldPath: '',
       },
     })
-    assert.equal(stored('{"metadata":null,"regarding":[]}').fields.regarding.kind, '')
+    assert.equal(stored('{"metadata":{},"regarding":[]}').fields.regarding.kind, '')
   })
 
   test('fields: what is not JSON is corrupt, once somebody looks', () => {
@@ -181,7 +236,3 @@ describe('stored event', () => {
     assert.equal(last.writtenAtMs, 5)
   })
 })
-
-function omit(object: object, name: string): object {
-  return Object.fromEntries(Object.entries(object).filter(([key]) => key !== name))
-}

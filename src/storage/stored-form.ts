@@ -3,9 +3,11 @@
  * JSON that is served, without its resourceVersion, which is not known before etcd has answered.
  * Serving is copying, with the version spliced in.
  */
+import { isUtf8 } from 'node:buffer'
+import { eventType } from '../api/schema.ts'
+import { misfit } from '../api/type-check.ts'
 import { StorageError } from './errors.ts'
-import { skipValue, skipWhite } from './json-scan.ts'
-import { formatVersion, type Version } from './resource-version.ts'
+import { changeIndexMax, formatVersion, type Version } from './resource-version.ts'
 import type { EventFields, EventKey, StoredEvent } from './storage.ts'
 
 /** Enough for the longest header: `{"w":`, 16 digits, `,"i":`, 3 digits, `}` and the line's end. */
@@ -14,11 +16,10 @@ const headerRoom = 32
 const beforeTime: Buffer = Buffer.from('{"w":')
 const beforeIndex: Buffer = Buffer.from(',"i":')
 const afterIndex: Buffer = Buffer.from('}\n')
-const braceOpen = 0x7b
 const braceClose = 0x7d
-const colon = 0x3a
-const comma = 0x2c
-const metadataKey: Buffer = Buffer.from('"metadata"')
+/** Every body begins like this, so the version of an event has its place right behind it. */
+const bodyStart: Buffer = Buffer.from('{"metadata":{')
+const versionOffset = bodyStart.length
 
 /**
  * A value on its way to etcd. Its index is known only once its place in a transaction is, and
@@ -30,9 +31,9 @@ export interface PreparedValue {
   readonly versionOffset: number
 }
 
-/** Throws when `body` is not an object with metadata: that is a mistake in our own code. */
+/** Throws when `body` does not begin with metadata: that is a mistake in our own code. */
 export function prepareValue(body: Buffer): PreparedValue {
-  const versionOffset = offsetIn(body)
+  checkBody(body)
   const bytes = Buffer.allocUnsafe(headerRoom + body.length)
   body.copy(bytes, headerRoom)
   return { bytes, versionOffset }
@@ -51,6 +52,7 @@ export function bodyOf(prepared: PreparedValue): Buffer {
 }
 
 export interface OpenedValue {
+  readonly key: EventKey
   readonly writtenAtMs: number
   readonly index: number
   readonly body: Buffer
@@ -58,25 +60,71 @@ export interface OpenedValue {
   readonly fields: EventFields
 }
 
-/**
- * Undefined when this is not a value of ours. The whole of it is looked at, once, on its way in:
- * what is served later is served as it is.
- */
-export function openValue(value: Buffer): OpenedValue | undefined {
-  const header = readHeader(value)
-  if (header === undefined) return undefined
-  const body = value.subarray(header.end)
-  const versionOffset = findVersionOffset(body)
-  if (versionOffset === undefined) return undefined
-  const fields = readFields(body)
-  if (fields === undefined) return undefined
-  const { writtenAtMs, index } = header
-  return { writtenAtMs, index, body, versionOffset, fields }
+/** A value that is not an event: another program wrote it, or we did and it cannot be read. */
+export class BadValue {
+  readonly fault: ValueFault
+  /** What is wrong with it, for the log. */
+  readonly what: string
+  /** 0 where that cannot be known. */
+  readonly writtenAtMs: number
+  readonly index: number
+
+  constructor(what: string, header?: Pick<Header, 'writtenAtMs' | 'index'>) {
+    this.fault = header === undefined ? 'foreign' : 'damaged'
+    this.what = what
+    this.writtenAtMs = header?.writtenAtMs ?? 0
+    this.index = Math.min(header?.index ?? 0, changeIndexMax)
+  }
 }
 
-/** Whether this server wrote the value: nothing else begins with such a header. */
-export function isOwnValue(value: Buffer): boolean {
-  return readHeader(value) !== undefined
+export type ValueFault = 'foreign' | 'damaged'
+
+/**
+ * Reads a value that was found under this key, or under one that is none of ours. The whole of it is looked at, once, on its way in:
+ * what is served later is served as it is, so nothing may be let in that an encoder stumbles over.
+ */
+export function openValue(value: Buffer, key: EventKey | undefined): OpenedValue | BadValue {
+  const header = readHeader(value)
+  if (header === undefined) return new BadValue('it has no header of ours')
+  const { writtenAtMs, index } = header
+  if (index > changeIndexMax) return new BadValue('its index is out of range', header)
+  if (key === undefined) return new BadValue('its key is not one of ours', header)
+  const body = value.subarray(header.end)
+  const event = parse(body)
+  if (event === undefined) return new BadValue('it is not JSON with metadata first', header)
+  const wrong = misfit(eventType, event) ?? misplaced(event as StoredTree, key)
+  if (wrong !== undefined) return new BadValue(`${wrong} has a wrong type or value`, header)
+  return { key, writtenAtMs, index, body, versionOffset, fields: fieldsIn(event) }
+}
+
+/** What an event of the right types says about itself that cannot be, under this key. */
+function misplaced(event: StoredTree, key: EventKey): string | undefined {
+  const { namespace, name } = key
+  const { metadata } = event
+  // A second member of that name.
+  if (metadata === null) return 'metadata'
+  if (metadata['name'] !== name) return 'metadata.name'
+  if (metadata['namespace'] !== namespace) return 'metadata.namespace'
+  if (metadata['resourceVersion'] !== undefined) return 'metadata.resourceVersion'
+  if (event.kind !== undefined) return 'kind'
+  return event.apiVersion === undefined ? undefined : 'apiVersion'
+}
+
+interface StoredTree {
+  readonly metadata: Readonly<Record<string, unknown>> | null
+  readonly kind?: unknown
+  readonly apiVersion?: unknown
+}
+
+/** Undefined when this is not JSON that begins with the metadata. */
+function parse(body: Buffer): unknown {
+  if (!hasAt(body, 0, bodyStart) || !isUtf8(body)) return undefined
+  try {
+    return JSON.parse(body.toString())
+  } catch {
+    // Said by the answer.
+    return undefined
+  }
 }
 
 interface Header {
@@ -134,7 +182,9 @@ export class StoredBody implements StoredEvent {
 
 /** Throws `corrupt` when the body is not JSON. */
 export function fieldsOf({ key, body }: Pick<StoredEvent, 'key' | 'body'>): EventFields {
-  return readFields(body) ?? unreadable(key)
+  const event = parse(body)
+  if (event === undefined) throw unreadable(key, 'damaged')
+  return fieldsIn(event)
 }
 
 /** An event as it would be stored, or would have been; `version` is undefined if it never was. */
@@ -143,7 +193,15 @@ export function unwritten(
   body: Buffer,
   version: Version | undefined,
 ): Pick<StoredEvent, 'key' | 'body' | 'versionOffset'> & { readonly version: Version | undefined } {
-  return { key, body, versionOffset: offsetIn(body), version }
+  checkBody(body)
+  return { key, body, versionOffset, version }
+}
+
+/** What is shown of a damaged event, of which nothing else is known, to who may delete it. */
+export function standIn(event: Pick<StoredEvent, 'key' | 'version' | 'writtenAtMs'>): StoredEvent {
+  const { namespace, name } = event.key
+  const body = Buffer.from(JSON.stringify({ metadata: { name, namespace } }))
+  return new StoredBody({ ...event, body, versionOffset })
 }
 
 /** The same state under another version: what a delete leaves behind. */
@@ -152,23 +210,17 @@ export function withVersion(stored: StoredEvent, version: Version): StoredEvent 
   return new StoredBody({ key, body, versionOffset, writtenAtMs, version })
 }
 
-function unreadable(key: EventKey): never {
-  throw new StorageError({
-    kind: 'corrupt',
-    message: `what is stored as event ${key.namespace}/${key.name} is not JSON`,
-    key,
-  })
+/** What a caller is told who asks for an event where there is a value that is none. */
+export function unreadable(key: EventKey, fault: ValueFault): StorageError {
+  const reason =
+    fault === 'foreign'
+      ? 'the datastore holds a value under this name that this server did not write; it is left alone'
+      : 'what is stored under this name cannot be read as an event; delete it to free the name'
+  const message = `event ${key.namespace}/${key.name}: ${reason}`
+  return new StorageError({ kind: fault === 'foreign' ? fault : 'corrupt', message, reason, key })
 }
 
-/** Undefined when this is not JSON. */
-function readFields(body: Buffer): EventFields | undefined {
-  let event: unknown
-  try {
-    event = JSON.parse(body.toString())
-  } catch {
-    // Said by the answer.
-    return undefined
-  }
+function fieldsIn(event: unknown): EventFields {
   const metadata = member(event, 'metadata')
   const regarding = member(event, 'regarding')
   return {
@@ -201,28 +253,8 @@ function text(object: unknown, name: string): string {
   return typeof value === 'string' ? value : ''
 }
 
-function offsetIn(body: Buffer): number {
-  const offset = findVersionOffset(body)
-  if (offset === undefined) throw new TypeError('the body is not an object with metadata')
-  return offset
-}
-
-/** Where the first member of `metadata` begins, or its closing brace when it has none. */
-function findVersionOffset(body: Buffer): number | undefined {
-  let at = skipWhite(body, 0)
-  if (body[at] !== braceOpen || body[body.length - 1] !== braceClose) return undefined
-  do {
-    const name = skipWhite(body, at + 1)
-    const nameEnd = skipValue(body, name)
-    at = skipWhite(body, nameEnd)
-    if (body[at] !== colon) return undefined
-    const value = skipWhite(body, at + 1)
-    if (nameEnd - name === metadataKey.length && hasAt(body, name, metadataKey)) {
-      return body[value] === braceOpen ? skipWhite(body, value + 1) : undefined
-    }
-    at = skipWhite(body, skipValue(body, value))
-  } while (body[at] === comma)
-  return undefined
+function checkBody(body: Buffer): void {
+  if (!hasAt(body, 0, bodyStart)) throw new TypeError('the body does not begin with metadata')
 }
 
 function hasAt(bytes: Buffer, at: number, wanted: Buffer): boolean {

@@ -4,9 +4,9 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { sealed } from '../../src/codec/kube-protobuf.ts'
-import { EtcdClient } from '../../src/etcd/client.ts'
 import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
 import { eventually } from '../support/eventually.ts'
+import { Stranger } from '../support/stranger.ts'
 import { type Answer, Tidings } from '../support/tidings.ts'
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
@@ -20,37 +20,6 @@ const kubernetesValue = sealed(
   { apiVersion: 'v1', kind: 'Event' },
   Buffer.from('0a0a0a036170691a036e7331', 'hex'),
 )
-
-/** Another program that uses the same etcd. */
-class Stranger implements Disposable {
-  readonly #client: EtcdClient
-  readonly #endpoint: string
-
-  constructor(etcd: EtcdCluster) {
-    this.#client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 5000 })
-    this.#endpoint = etcd.endpoints[0] ?? ''
-  }
-
-  async put(...entries: readonly (readonly [key: string, value: Buffer])[]): Promise<void> {
-    await this.#client.txn({
-      success: entries.map(([key, value]) => ({ type: 'put', key: Buffer.from(key), value })),
-    })
-  }
-
-  async read(key: string): Promise<Buffer | undefined> {
-    return (await this.#client.range({ key: Buffer.from(key) })).kvs[0]?.value
-  }
-
-  /** Everything that changes etcd is a proposal: puts, deletes, leases and compactions. */
-  async proposals(): Promise<number> {
-    const metrics = await (await fetch(`${this.#endpoint}/metrics`)).text()
-    return Number(/^etcd_server_proposals_applied_total (\S+)$/m.exec(metrics)?.[1])
-  }
-
-  [Symbol.dispose](): void {
-    this.#client.close()
-  }
-}
 
 function eventText(name: string): string {
   return JSON.stringify({

@@ -96,7 +96,7 @@ describe('storage: resuming a watch inside a transaction', () => {
       seen.map(({ type, stored }) => `${type} ${stored.key.name}`),
       ['put good', 'delete good'],
     )
-    await put('/registry/events/main/bad', '{}')
+    await put('/registry/events/main/bad', '{"w":1,"i":0}\n{"metadata":{"labels":5}}')
     const page = await storage.list({ namespace: 'main' }, { limit: 10, signal })
     assert.deepEqual([page.items, page.more], [[], false])
     const isCorrupt = { name: 'StorageError', kind: 'corrupt' }

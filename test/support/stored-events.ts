@@ -17,8 +17,6 @@ export function eventBody(
   const { namespace, name } = key
   return Buffer.from(
     JSON.stringify({
-      kind: 'Event',
-      apiVersion: 'events.k8s.io/v1',
       metadata: {
         name,
         namespace,

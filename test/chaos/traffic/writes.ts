@@ -93,6 +93,7 @@ function notApplied(error: unknown, base: { readonly seen: Seen } | undefined): 
     case 'future':
     case 'too-large':
     case 'corrupt':
+    case 'foreign':
       return unexpected(error)
   }
 }

@@ -1,0 +1,33 @@
+import { EtcdClient } from '../../src/etcd/client.ts'
+import type { EtcdCluster } from './etcd.ts'
+
+/** Another program that uses the same etcd. */
+export class Stranger implements Disposable {
+  readonly #client: EtcdClient
+  readonly #endpoint: string
+
+  constructor(etcd: EtcdCluster) {
+    this.#client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 5000 })
+    this.#endpoint = etcd.endpoints[0] ?? ''
+  }
+
+  async put(...entries: readonly (readonly [key: string, value: Buffer])[]): Promise<void> {
+    await this.#client.txn({
+      success: entries.map(([key, value]) => ({ type: 'put', key: Buffer.from(key), value })),
+    })
+  }
+
+  async read(key: string): Promise<Buffer | undefined> {
+    return (await this.#client.range({ key: Buffer.from(key) })).kvs[0]?.value
+  }
+
+  /** Everything that changes etcd is a proposal: puts, deletes, leases and compactions. */
+  async proposals(): Promise<number> {
+    const metrics = await (await fetch(`${this.#endpoint}/metrics`)).text()
+    return Number(/^etcd_server_proposals_applied_total (\S+)$/m.exec(metrics)?.[1])
+  }
+
+  [Symbol.dispose](): void {
+    this.#client.close()
+  }
+}
