@@ -2,7 +2,7 @@ import { attributesOf } from '../gate/attributes.ts'
 import type { Caller } from '../gate/gate.ts'
 import type { Request } from '../http/exchange.ts'
 import { CreationNeeded } from '../registry/change-refusals.ts'
-import type { Updated } from '../registry/registry.ts'
+import type { Updated } from '../registry/writes.ts'
 
 /**
  * A write that may turn out to create what it would have changed. That is a permission of its own,

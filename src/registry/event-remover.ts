@@ -3,9 +3,10 @@ import { setImmediate } from 'node:timers/promises'
 import { isStatus, StatusError, timedOut } from '../api/status.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { EventSelector, StoredEvent } from '../storage/storage.ts'
-import type { DeleteOptions, EventRegistry } from './registry.ts'
+import type { EventRegistry } from './registry.ts'
 import { statusOfStorageError } from './storage-errors.ts'
 import { Turns } from './turns.ts'
+import type { DeleteOptions } from './writes.ts'
 
 /** Of one collection under way at once: what fits into one transaction. */
 const sliceItems = 100

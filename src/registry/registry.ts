@@ -13,7 +13,7 @@ import type { Applied } from './apply.ts'
 import { CreationNeeded, checkUid, checkVersion, noSuchUid } from './change-refusals.ts'
 import { readVersion } from './list-position.ts'
 import { type ServedVersions, type Writing, withManagedFields } from './managed-fields.ts'
-import { checkPreconditions, type Preconditions } from './preconditions.ts'
+import { checkPreconditions } from './preconditions.ts'
 import {
   type Attempt,
   alreadyExists,
@@ -26,6 +26,7 @@ import {
 import { type CurrentEvent, readEvent } from './stored-event.ts'
 import { afterDelete, changedEvent, isReleased, newEvent } from './strategy.ts'
 import { settled, tracked } from './update-tracking.ts'
+import type { ChangeOptions, Deleted, DeleteOptions, Updated, WriteOptions } from './writes.ts'
 
 const suffixes = new RandomSuffixes()
 
@@ -45,41 +46,6 @@ export interface RegistryOptions {
   readonly eventBytesMax?: number | undefined
   /** Milliseconds since 1970, for the times that events are given. */
   readonly now?: (() => number) | undefined
-}
-
-export interface WriteOptions {
-  /** Everything is done but the writing. */
-  readonly isDryRun: boolean
-  /**
-   * Hears of the event that is about to be written and of the bytes that etcd stores for it, and
-   * throws to prevent it. Perhaps more than once, when others write at the same time; not for a dry
-   * run, nor for a delete, nor when nothing changes.
-   */
-  readonly admit?: (event: Event, bytes: number) => void
-}
-
-/** Of a change to an event whose fields may have owners. */
-export interface ChangeOptions extends WriteOptions {
-  /** Who is to own what changes. */
-  readonly manager: () => string
-}
-
-export interface DeleteOptions extends WriteOptions {
-  readonly preconditions: Preconditions
-  /** Of another event than the one that was meant the delete knows nothing: it is not found. */
-  readonly isMeant?: (current: StoredEvent) => boolean
-}
-
-export interface Updated {
-  readonly event: ShownEvent
-  readonly isCreated: boolean
-}
-
-export interface Deleted {
-  readonly event: ShownEvent
-  readonly uid: string
-  /** False: finalizers keep it, and it was marked instead. */
-  readonly isGone: boolean
 }
 
 /**
