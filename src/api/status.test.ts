@@ -15,3 +15,8 @@ test('invalid: a name of megabytes is not sent back', () => {
   assert.ok(JSON.stringify(error.status()).length < 20_000)
   assert.ok(error.details?.name?.startsWith('AAA'))
 })
+
+test('invalid quotes a name that has more than one line', () => {
+  const { message } = invalid({ kind: 'Event', name: 'a\n' }, [])
+  assert.ok(message.startsWith('Event "a\\n" is invalid: '), message)
+})

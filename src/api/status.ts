@@ -1,3 +1,4 @@
+import { goQuote } from '../lib/go-quote.ts'
 import { cutText, type FieldError, fieldErrorsText } from './field-error.ts'
 
 /** Why a request failed, in the words Kubernetes clients branch on. */
@@ -128,7 +129,7 @@ export function invalid(
   const qualified = group === undefined ? kind : `${kind}.${group}`
   return new StatusError(
     'Invalid',
-    `${qualified} "${name}" is invalid: ${fieldErrorsText(errors)}`,
+    `${qualified} ${goQuote(name)} is invalid: ${fieldErrorsText(errors)}`,
     {
       details: {
         ...(name === '' ? {} : { name }),

@@ -146,3 +146,11 @@ describe('Kubernetes protobuf', () => {
     )
   })
 })
+
+test('a deprecated time of zero is told from one that was not sent', () => {
+  const read = (event: JsonObject): JsonObject =>
+    decodeStruct(eventType, encodeStruct(eventType, event), valuesMax)
+  const zero = { deprecatedLastTimestamp: '0001-01-01T00:00:00Z' }
+  assert.deepEqual(read(zero), zero)
+  assert.deepEqual(read({}), {})
+})

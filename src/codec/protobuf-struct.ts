@@ -4,7 +4,7 @@
  * skipped, as protobuf has it.
  */
 import { type Field, type ScalarKind, StructType } from '../api/schema.ts'
-import { type Instant, instantOfTime, timeOfInstant } from '../api/time.ts'
+import { type Instant, instantOfTime, timeOfInstant, ZERO_TIME } from '../api/time.ts'
 import { isObject, type Json, type JsonObject, setMember } from '../lib/json.ts'
 import { BackwardWriter, Reader } from '../lib/protobuf.ts'
 import { parseJson, tooManyValues } from './json-text.ts'
@@ -157,7 +157,8 @@ class StructReader {
     }
     const { type } = field
     if (type === 'stringMap') this.#mapEntry(field, result)
-    else if (typeof type === 'string') result[field.name] = this.#scalar(type) ?? null
+    else if (typeof type === 'string')
+      result[field.name] = this.#scalar(type, field.keepsZero) ?? null
     else if ('struct' in type) {
       const before = result[field.name]
       result[field.name] = this.#message(type.struct, isObject(before) ? before : {})
@@ -183,7 +184,7 @@ class StructReader {
     result[field.name] = map
   }
 
-  #scalar(type: ScalarKind): Json | undefined {
+  #scalar(type: ScalarKind, keepsZero?: true): Json | undefined {
     const reader = this.#reader
     switch (type) {
       case 'string':
@@ -196,7 +197,7 @@ class StructReader {
         return reader.number()
       case 'time':
       case 'microTime':
-        return this.#instant(type)
+        return this.#instant(type, keepsZero)
       case 'raw':
         return this.#raw()
     }
@@ -206,7 +207,7 @@ class StructReader {
     return this.#reader.bytes().toString()
   }
 
-  #instant(type: 'time' | 'microTime'): string | undefined {
+  #instant(type: 'time' | 'microTime', keepsZero?: true): string | undefined {
     const bytes = this.#reader.bytes()
     if (bytes.length === 0) return undefined
     const { seconds = 0, nanos = 0 } = decodeStruct(
@@ -215,7 +216,7 @@ class StructReader {
       this.#valuesMax - this.#values,
     ) as Partial<Instant>
     try {
-      return timeOfInstant({ seconds, nanos }, type)
+      return timeOfInstant({ seconds, nanos }, type) ?? (keepsZero && ZERO_TIME)
     } catch (error) {
       throw new ProtobufError(error instanceof Error ? error.message : String(error))
     }

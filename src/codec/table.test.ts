@@ -66,6 +66,11 @@ describe('eventCells', () => {
     return Object.fromEntries(eventColumns.map(({ name }, index) => [name, cells[index]]))
   }
 
+  it('a note loses the white space around it that Go knows', () => {
+    const { Message: message } = cellsOf({ note: '\u0085\u3000\t a\ufeff \u00a0' })
+    assert.equal(message, 'a\ufeff')
+  })
+
   it('an event has one cell for each column', () => {
     assert.deepEqual(eventCells(full, now), [
       '2m',

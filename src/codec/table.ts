@@ -47,11 +47,22 @@ export function eventCells(event: JsonObject, nowMs: number): (string | number)[
     name === '' ? kind : `${kind}/${name}`,
     textOf(regarding, 'fieldPath'),
     sourceOf(event),
-    textOf(event, 'note').trim(),
+    trimmed(textOf(event, 'note')),
     firstSeen,
     isObject(series) ? countOf(series, 'count') : countOf(event, 'deprecatedCount') || 1,
     textOf(structOf(event, 'metadata'), 'name'),
   ]
+}
+
+/** White space is what Go takes for it: NEL is, a byte order mark is not. */
+const SPACE = /[^\S\ufeff]|\u0085/
+
+function trimmed(text: string): string {
+  let from = 0
+  let to = text.length
+  while (from < to && SPACE.test(text.charAt(from))) from++
+  while (to > from && SPACE.test(text.charAt(to - 1))) to--
+  return text.slice(from, to)
 }
 
 /** The deprecated fields go first: whoever still sets them means them. */

@@ -31,11 +31,19 @@ export class TreeMaker {
     }
     if (isAlias(node)) return this.tree(this.#anchored(node.source))
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
-    if (isScalar(node)) return scalarValue(node)
+    if (isScalar(node)) return this.#scalar(node)
     return this.#within(node, () => {
       if (isMap(node)) return this.#object(node)
       return isSeq(node) ? node.items.map((item) => this.tree(item)) : null
     })
+  }
+
+  #scalar(node: Scalar.Parsed): Json {
+    const value = scalarValue(node)
+    // The library ends every block with a line break, whether the text has one or not.
+    const isBlock = node.type === 'BLOCK_LITERAL' || node.type === 'BLOCK_FOLDED'
+    const isCut = isBlock && node.range[1] >= this.#text.length && !this.#text.endsWith('\n')
+    return isCut && typeof value === 'string' ? value.replace(/\n$/, '') : value
   }
 
   #within<T>(node: ParsedNode, make: () => T): T {

@@ -58,6 +58,14 @@ test('parseYaml reads one document, and ends without content after it', () => {
   ok(refusal('a: 1\n---\nb: [\n').message.startsWith('yaml: '))
 })
 
+test('parseYaml adds no line break to a block at the end of a text without one', () => {
+  deepEqual(read('a: >\n  one\n  two'), { a: 'one two' })
+  deepEqual(read('a: |\n  one\n  two'), { a: 'one\ntwo' })
+  deepEqual(read('a: |\n  one\n  two\n'), { a: 'one\ntwo\n' })
+  deepEqual(read('a: |+\n  one\n\n'), { a: 'one\n\n' })
+  deepEqual(read('a: |\n  one\nb: 2'), { a: 'one\n', b: 2 })
+})
+
 test('parseYaml reads quoted texts and brackets whose lines are not moved in', () => {
   deepEqual(read('a:\n  b: "one\ntwo"\nc: 3\n'), { a: { b: 'one two' }, c: 3 })
   deepEqual(read("a:\n  b: 'one\n\n two'\n"), { a: { b: 'one\ntwo' } })

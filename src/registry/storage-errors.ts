@@ -7,6 +7,7 @@ import {
   tooManyRequests,
   unavailable,
 } from '../api/status.ts'
+import { goQuote } from '../lib/go-quote.ts'
 import type { StorageError } from '../storage/errors.ts'
 import { formatVersion, type Version } from '../storage/resource-version.ts'
 
@@ -22,7 +23,7 @@ export function resourceNames(group: string): ResourceNames {
 }
 
 export function notFound(names: ResourceNames, name: string): StatusError {
-  return new StatusError('NotFound', `${names.qualified} "${name}" not found`, {
+  return new StatusError('NotFound', `${names.qualified} ${goQuote(name)} not found`, {
     details: detailsOf(names, name),
   })
 }
@@ -35,7 +36,7 @@ export function alreadyExists(
 ): StatusError {
   const prefix = isBeingDeleted === true ? 'object is being deleted: ' : ''
   const why = reason === undefined ? '' : `: ${reason}`
-  const message = `${prefix}${names.qualified} "${name}" already exists${why}`
+  const message = `${prefix}${names.qualified} ${goQuote(name)} already exists${why}`
   return new StatusError('AlreadyExists', message, { details: detailsOf(names, name) })
 }
 
@@ -43,7 +44,7 @@ export function alreadyExists(
 export function noUniqueName(names: ResourceNames, name: string): StatusError {
   return new StatusError(
     'AlreadyExists',
-    `${names.qualified} "${name}" already exists, the server was not able to generate a unique name for the object`,
+    `${names.qualified} ${goQuote(name)} already exists, the server was not able to generate a unique name for the object`,
     { details: { ...detailsOf(names, name), retryAfterSeconds: 1 } },
   )
 }
@@ -52,16 +53,20 @@ export function noUniqueName(names: ResourceNames, name: string): StatusError {
 export function conflict(names: ResourceNames, name: string, why: string): StatusError {
   return new StatusError(
     'Conflict',
-    `Operation cannot be fulfilled on ${names.qualified} "${name}": ${why}`,
+    `Operation cannot be fulfilled on ${names.qualified} ${goQuote(name)}: ${why}`,
     { details: detailsOf(names, name) },
   )
 }
 
 /** A delete that was meant for another event, or another state of it. */
 export function preconditionFailed(name: string, why: string): StatusError {
-  return new StatusError('Conflict', `Operation cannot be fulfilled on Event "${name}": ${why}`, {
-    details: { name, kind: 'Event' },
-  })
+  return new StatusError(
+    'Conflict',
+    `Operation cannot be fulfilled on Event ${goQuote(name)}: ${why}`,
+    {
+      details: { name, kind: 'Event' },
+    },
+  )
 }
 
 function listExpired(): StatusError {

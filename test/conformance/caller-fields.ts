@@ -38,11 +38,16 @@ export function inCallerNames(answer: Json): Json {
 /** An invalid type is refused in the recorded words, and ours say in addition which ones there are. */
 export function withAllowedTypes(answer: Json): Json {
   if (!isObject(answer) || answer['kind'] !== 'Status') return answer
-  const text = JSON.stringify(answer)
-  return JSON.parse(
-    text.replaceAll(/has invalid value: [^,"\\\]]*/g, '$& (must be Normal or Warning)'),
+  const text = JSON.stringify(answer, (_, value) =>
+    typeof value === 'string'
+      ? value.replace(INVALID_TYPE, '$& (must be Normal or Warning)')
+      : value,
   )
+  return JSON.parse(text)
 }
+
+/** Up to the next field, or the end. */
+const INVALID_TYPE = /has invalid value: .*?(?=, \w+(?:\.\w+)*: |(?<!\[)\]$|$)/s
 
 function renameCauses(details: JsonObject): JsonObject {
   const causes = memberOf(details, 'causes')

@@ -1,0 +1,201 @@
+/** The parts of the differential test that need no other server: generator, comparison, shrinking. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { Members, treeText } from '../fuzz/tree.ts'
+import type { Answer, Client } from './client.ts'
+import { digestOf } from './digest.ts'
+import { sequenceAt } from './generators/sequence.ts'
+import { KNOWN } from './known.ts'
+import { compared, Player, smallerTrees } from './play.ts'
+import { askOf, GROUPS, Memory, type Step, VERBS } from './step.ts'
+
+const place = { namespace: 'ns-1' }
+const get: Step = { verb: 'get', group: 'events', at: 'n0', query: [], headers: {} }
+
+function json(status: number, body: unknown, headers: Record<string, string> = {}): Answer {
+  return {
+    status,
+    headers: { 'content-type': 'application/json', ...headers },
+    body: Buffer.from(JSON.stringify(body)),
+  }
+}
+
+function event(version: string, more: object = {}, metadata: object = {}): unknown {
+  return {
+    kind: 'Event',
+    apiVersion: 'events.k8s.io/v1',
+    metadata: { name: 'n0', namespace: 'ns-1', resourceVersion: version, ...metadata },
+    ...more,
+  }
+}
+
+describe('the generator', () => {
+  const sequences = Array.from({ length: 300 }, (_, index) => sequenceAt({ seed: 7 }, index))
+  const steps = sequences.flat()
+
+  test('makes the same sequence of the same seed and number', () => {
+    assert.deepEqual(sequenceAt({ seed: 7 }, 3), sequences[3])
+    assert.notDeepEqual(sequenceAt({ seed: 8 }, 3), sequences[3])
+  })
+
+  test('asks for every verb in both groups', () => {
+    for (const group of GROUPS) {
+      for (const verb of VERBS) {
+        const count = steps.filter((step) => step.verb === verb && step.group === group).length
+        assert.ok(count > 10, `${verb} of ${group}: ${count}`)
+      }
+    }
+  })
+
+  test('sends and asks for JSON, YAML and protobuf', () => {
+    const memory = new Memory('ns-1')
+    const seen = new Set(
+      steps.flatMap((step) => {
+        const { headers, body } = askOf(step, memory)
+        return [
+          `sends ${headers['content-type']} ${body?.subarray(0, 4).toString() === 'k8s\0'}`,
+          `asks for ${headers['accept']?.split(';')[0]}`,
+        ]
+      }),
+    )
+    for (const what of [
+      'sends application/json false',
+      'sends application/yaml false',
+      'sends application/vnd.kubernetes.protobuf true',
+      'asks for application/json',
+      'asks for application/yaml',
+      'asks for application/vnd.kubernetes.protobuf',
+    ]) {
+      assert.ok(seen.has(what), what)
+    }
+  })
+})
+
+describe('the comparison', () => {
+  const differ = (ours: Answer, theirs: Answer, step = get): string | undefined =>
+    compared(step, digestOf(step, ours, place), digestOf(step, theirs, place))?.signature
+
+  test('takes no notice of what every server chooses by itself', () => {
+    const uid = (digit: string): object => ({
+      uid: `${digit.repeat(8)}-1111-4111-8111-111111111111`,
+    })
+    assert.equal(
+      differ(json(200, event('5000', {}, uid('a'))), json(200, event('7', {}, uid('b')))),
+      undefined,
+    )
+  })
+
+  test('notices another status, value, member, warning, form and layout', () => {
+    const one = json(200, event('5'))
+    const others = [
+      json(201, event('5')),
+      json(200, event('5', { note: 'x' })),
+      json(200, event('not a version')),
+      json(200, event('5'), { warning: '299 - "x"' }),
+      json(200, event('5'), { 'content-type': 'application/json;stream=watch' }),
+      { ...one, body: Buffer.from(JSON.stringify(event('5'), undefined, 2)) },
+    ]
+    for (const other of others) assert.notEqual(differ(one, other), undefined)
+  })
+
+  test('compares managedFields only where it is told to', () => {
+    const owned = json(200, event('5', {}, { managedFields: [{ manager: 'm' }] }))
+    assert.equal(differ(owned, json(200, event('5'))), undefined)
+    assert.notEqual(
+      differ(owned, json(200, event('5')), { ...get, comparesOwners: true }),
+      undefined,
+    )
+  })
+
+  test('leaves out bookmarks of a watch, but not the end of the initial events', () => {
+    const watch: Step = { ...get, verb: 'watch', at: '' }
+    const frames = (...list: object[]): Answer => ({
+      ...json(200, {}),
+      body: Buffer.from(list.map((frame) => `${JSON.stringify(frame)}\n`).join('')),
+    })
+    const added = { type: 'ADDED', object: event('5') }
+    const bookmark = { type: 'BOOKMARK', object: event('6') }
+    const annotations = { 'k8s.io/initial-events-end': 'true' }
+    const end = { type: 'BOOKMARK', object: event('6', {}, { annotations }) }
+    assert.equal(differ(frames(added, bookmark), frames(added), watch), undefined)
+    assert.notEqual(differ(frames(added, end), frames(added), watch), undefined)
+    assert.notEqual(differ(frames(added), frames(), watch), undefined)
+  })
+
+  test('takes no difference for a known one that does not look like it', () => {
+    const refused = (reason: string, message: string): Answer =>
+      json(400, { kind: 'Status', reason, message, code: 400 })
+    const found = compared(
+      get,
+      digestOf(get, refused('BadRequest', 'one'), place),
+      digestOf(get, refused('BadRequest', 'another'), place),
+    )
+    assert.deepEqual([found?.row, found?.places.length], [undefined, 1])
+  })
+})
+
+describe('a difference', () => {
+  /** Two servers that differ in one thing: what they answer to a label. */
+  const servers = (): { ours: Client; theirs: Client } => {
+    const answering = (name: string): Client =>
+      ({
+        ask: async ({ body }: { body?: Buffer }) =>
+          json(200, event('5', body?.includes('"bad"') ? { note: name } : {})),
+      }) as unknown as Client
+    return { ours: answering('ours'), theirs: answering('theirs') }
+  }
+  const create = (labels: Record<string, string>): Step => ({
+    verb: 'create',
+    group: 'core',
+    at: '',
+    query: [['pretty', 'true']],
+    headers: {},
+    body: {
+      form: 'json',
+      tree: Members.of({ metadata: Members.of({ labels: Members.of(labels) }) }),
+    },
+  })
+
+  test('is shrunk to what it takes', async () => {
+    const player = new Player(servers())
+    const steps = [get, create({ a: 'b' }), create({ x: 'y', bad: 'z' })]
+    const [difference] = (await player.play(steps)).differences
+    assert.ok(difference)
+    const { steps: left } = await player.shrink(difference)
+    assert.deepEqual(
+      left.map(({ query, body }) => [query, body?.form === 'json' && treeText(body.tree)]),
+      [[[], '{"metadata":{"labels":{"bad":"z"}}}']],
+    )
+  })
+
+  test('is tried with every member and entry left out', () => {
+    const tree = Members.of({ a: [1, 2], b: Members.of({ c: 3 }) })
+    assert.deepEqual([...smallerTrees(tree)].map(treeText), [
+      '{"b":{"c":3}}',
+      '{"a":[1,2]}',
+      '{"a":[2],"b":{"c":3}}',
+      '{"a":[1],"b":{"c":3}}',
+      '{"a":[1,2],"b":{}}',
+    ])
+  })
+})
+
+test('every known difference has its row in docs/compatibility.md, and every row that names the table is in it', () => {
+  const page = readFileSync(join(import.meta.dirname, '../../docs/compatibility.md'), 'utf8')
+  const rows = page.split('\n').filter((line) => line.startsWith('| `'))
+  const idOf = (line: string): string => /`([^`]+)`/.exec(line)?.[1] ?? ''
+  const known = new Set(KNOWN.map(({ row }) => row))
+  assert.deepEqual(
+    [...known].filter((id) => !rows.some((line) => idOf(line) === id)),
+    [],
+  )
+  assert.deepEqual(
+    rows
+      .filter((line) => line.includes('`test/differential/known.ts`'))
+      .map(idOf)
+      .filter((id) => !known.has(id)),
+    [],
+  )
+})

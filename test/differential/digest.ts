@@ -1,0 +1,138 @@
+/** Answers reduced to what two servers must have in common. */
+import { parse } from 'yaml'
+import { isObject, type Json, type JsonObject, memberOf, setMember } from '../../src/lib/json.ts'
+import { inCallerNames, withAllowedTypes } from '../conformance/caller-fields.ts'
+import { normalText, normalTree, type Place } from '../conformance/normal-form.ts'
+import { treeDifferences } from '../conformance/tree-difference.ts'
+import { protobufTree } from '../support/protobuf-tree.ts'
+import type { Answer } from './client.ts'
+import type { Step } from './step.ts'
+
+export interface Digest {
+  readonly status: number
+  readonly contentType: string
+  readonly warning: string
+  /** What is in the body: a tree, the frames of a watch, or lines of YAML or plain text. */
+  readonly content: Json
+  /** JSON is laid out in lines. */
+  readonly isPretty: boolean
+}
+
+/** An answer in normal form: nothing in it depends on when and where it was given. */
+export function digestOf(step: Step, answer: Answer, place: Place): Digest {
+  const contentType = String(answer.headers['content-type'] ?? '')
+  const content = contentOf(step, { ...answer, contentType }, place)
+  const text = answer.body.subarray(0, 8).toString('latin1')
+  return {
+    status: answer.status,
+    contentType,
+    warning: Buffer.from(String(answer.headers['warning'] ?? ''), 'latin1').toString(),
+    content: inOrder(step.comparesOwners === true ? content : withoutOwners(content)),
+    isPretty: text.startsWith('{\n') || text.startsWith('[\n'),
+  }
+}
+
+/**
+ * Names that Kubernetes gives to fields which the caller never sent, and the types it does not list,
+ * in our words (`caller-field-names` and `allowed-types-are-named` in docs/compatibility.md).
+ */
+export function inOurWords(step: Step, digest: Digest): Digest {
+  if (step.group === 'core') return digest
+  return { ...digest, content: inCallerNames(withAllowedTypes(digest.content)) }
+}
+
+export function digestDifferences(ours: Digest, theirs: Digest): readonly string[] {
+  return treeDifferences({ ...ours } as unknown as Json, { ...theirs } as unknown as Json)
+}
+
+/** The Status that an answer is, or the one in the last frame of a watch. */
+export function statusOf({ content }: Digest): JsonObject | undefined {
+  if (isObject(content)) return content['kind'] === 'Status' ? content : undefined
+  const last = Array.isArray(content) ? content.at(-1) : undefined
+  const object = isObject(last) ? memberOf(last, 'object') : undefined
+  return isObject(object) && object['kind'] === 'Status' ? object : undefined
+}
+
+export function messageOf(digest: Digest): string {
+  return String(statusOf(digest)?.['message'] ?? '')
+}
+
+export function reasonOf(digest: Digest): string {
+  return String(statusOf(digest)?.['reason'] ?? '')
+}
+
+function contentOf(
+  step: Step,
+  { body, status, contentType }: Answer & { readonly contentType: string },
+  place: Place,
+): Json {
+  const isStream = step.verb === 'watch' && status === 200
+  try {
+    if (contentType.startsWith('application/vnd.kubernetes.protobuf')) {
+      const tree = normalTree(protobufTree(body, isStream), place)
+      return isStream ? heard(tree as Json[]) : tree
+    }
+    if (contentType.startsWith('application/json')) {
+      const text = body.toString()
+      if (!isStream) return normalTree(JSON.parse(text), place)
+      const lines = text.split('\n').filter((line) => line !== '')
+      return heard(lines.map((line) => normalTree(JSON.parse(line), place)))
+    }
+  } catch (error) {
+    return `unreadable: ${error}: ${body.toString('latin1').slice(0, 200)}`
+  }
+  if (status >= 400 && contentType.startsWith('application/yaml')) {
+    return normalTree(parse(body.toString()), place)
+  }
+  return normalLines(body.toString(), place)
+}
+
+/** In which order owners are named is up to chance in the other server. */
+function inOrder(content: Json): Json {
+  const status = isObject(content) && content['kind'] === 'Status' ? content : undefined
+  const details = status?.['details']
+  if (status?.['reason'] !== 'Conflict' || !isObject(details)) return content
+  const causes = details['causes']
+  if (!Array.isArray(causes)) return content
+  const sorted = causes.map((cause) => JSON.stringify(cause)).sort()
+  return { ...status, details: { ...details, causes: sorted } }
+}
+
+/** When bookmarks come is up to the server, but for the one after the initial events. */
+function heard(frames: readonly Json[]): Json[] {
+  return frames.filter((frame) => {
+    if (!isObject(frame) || frame['type'] !== 'BOOKMARK') return true
+    return JSON.stringify(frame).includes('k8s.io/initial-events-end')
+  })
+}
+
+function withoutOwners(tree: Json): Json {
+  if (Array.isArray(tree)) return tree.map(withoutOwners)
+  if (!isObject(tree)) return tree
+  const result: JsonObject = {}
+  for (const [name, value] of Object.entries(tree)) {
+    if (name !== 'managedFields') setMember(result, name, withoutOwners(value))
+  }
+  return result
+}
+
+const YAML_RULES: readonly (readonly [RegExp, string])[] = [
+  [/^(\s*(?:- )?resourceVersion: )"?[1-9]\d*"?$/, '$1<rv>'],
+  [/^(\s*(?:- )?(?:creation|deletion)Timestamp: )"\d{4}-.*Z"$/, '$1<time>'],
+  [/^(\s*(?:- )?continue: )[\w-]+$/, '$1<token>'],
+]
+
+/** Lines of YAML, without managedFields. */
+function normalLines(text: string, place: Place): Json {
+  const lines: string[] = []
+  let hiddenFrom = -1
+  for (const line of normalText(text, place).split('\n')) {
+    const indent = line.search(/\S/)
+    if (hiddenFrom >= 0 && (indent > hiddenFrom || (indent === hiddenFrom && line[indent] === '-')))
+      continue
+    hiddenFrom = /^\s*managedFields:/.test(line) ? indent : -1
+    if (hiddenFrom >= 0) continue
+    lines.push(YAML_RULES.reduce((left, [looks, becomes]) => left.replace(looks, becomes), line))
+  }
+  return lines
+}

@@ -1,0 +1,212 @@
+/** Plays sequences on both servers, and makes what differs as small as it gets. */
+import { Members, type Tree } from '../fuzz/tree.ts'
+import type { Client } from './client.ts'
+import {
+  type Digest,
+  digestDifferences,
+  digestOf,
+  inOurWords,
+  messageOf,
+  reasonOf,
+} from './digest.ts'
+import { explanationOf } from './known.ts'
+import { askOf, isChange, Memory, type Step } from './step.ts'
+
+/** Tries to make a sequence smaller before it is shown as it is. */
+const SHRINK_ATTEMPTS = 80
+
+export interface Difference {
+  readonly steps: readonly Step[]
+  /** The last of the steps, where the answers differ. */
+  readonly ours: Digest
+  readonly theirs: Digest
+  readonly places: readonly string[]
+  /** What kind of difference it is, whatever the values. */
+  readonly signature: string
+}
+
+export interface Played {
+  readonly differences: readonly Difference[]
+  /** Row ids of known differences that were met. */
+  readonly known: readonly string[]
+}
+
+export class Player {
+  readonly #ours: Client
+  readonly #theirs: Client
+  readonly #run: string
+  #namespaces = 0
+  #compared = 0
+
+  constructor(servers: { readonly ours: Client; readonly theirs: Client }) {
+    this.#ours = servers.ours
+    this.#theirs = servers.theirs
+    this.#run = Date.now().toString(36)
+  }
+
+  /** Requests whose answers were compared. */
+  get compared(): number {
+    return this.#compared
+  }
+
+  /**
+   * In a namespace of its own. Ends where only one of the servers has made a change: from there on
+   * they have different things to show.
+   */
+  async play(steps: readonly Step[]): Promise<Played> {
+    const namespace = `d-${this.#run}-${++this.#namespaces}`
+    const ours = new Memory(namespace)
+    const theirs = new Memory(namespace)
+    const differences: Difference[] = []
+    const known: string[] = []
+    for (const [index, step] of steps.entries()) {
+      const [our, their] = await Promise.all([
+        this.#ours.ask(askOf(step, ours)),
+        this.#theirs.ask(askOf(step, theirs)),
+      ])
+      ours.learn(our, step)
+      theirs.learn(their, step)
+      this.#compared += 1
+      const found = compared(
+        step,
+        digestOf(step, our, { namespace }),
+        inOurWords(step, digestOf(step, their, { namespace })),
+      )
+      if (found === undefined) continue
+      if (found.row === undefined) differences.push({ ...found, steps: steps.slice(0, index + 1) })
+      else known.push(found.row)
+      if (isChange(step) && isDone(found.ours) !== isDone(found.theirs)) break
+      // `unacceptable-changes-nothing`: the other server may have done it all the same.
+      if (isChange(step) && found.ours.status === 406) break
+      // What was stored differs, so everything after it would.
+      if (isChange(step) && isDone(found.ours) && found.row !== 'collection-delete-status') break
+    }
+    return { differences, known }
+  }
+
+  /** The same difference with fewer steps, parameters and members, as far as some tries go. */
+  async shrink(difference: Difference): Promise<Difference> {
+    let best = difference
+    let left = SHRINK_ATTEMPTS
+    for (let found = true; found && left > 0; ) {
+      found = false
+      for (const steps of smaller(best.steps)) {
+        if (--left < 0) break
+        const { differences } = await this.play(steps)
+        const same = differences.find(
+          ({ signature, steps: shown }) =>
+            signature === difference.signature && shown.length === steps.length,
+        )
+        if (same === undefined) continue
+        best = same
+        found = true
+        break
+      }
+    }
+    return best
+  }
+}
+
+interface Compared {
+  readonly ours: Digest
+  readonly theirs: Digest
+  readonly places: readonly string[]
+  readonly signature: string
+  /** Of the difference in docs/compatibility.md that this is. */
+  readonly row: string | undefined
+}
+
+/** Undefined when the answers are the same. */
+export function compared(step: Step, ours: Digest, theirs: Digest): Compared | undefined {
+  const places = digestDifferences(ours, theirs)
+  if (places.length === 0) return undefined
+  return {
+    ours,
+    theirs,
+    places,
+    signature: signatureOf(step, ours, theirs, places),
+    row: explanationOf({ step, ours, theirs, places }),
+  }
+}
+
+function isDone({ status }: Digest): boolean {
+  return status >= 200 && status < 300
+}
+
+function signatureOf(
+  { verb }: Step,
+  ours: Digest,
+  theirs: Digest,
+  places: readonly string[],
+): string {
+  const head = `${verb} ${ours.status}/${theirs.status} ${reasonOf(ours)}/${reasonOf(theirs)}`
+  if (messageOf(ours) !== messageOf(theirs)) {
+    return `${head} ${shape(messageOf(ours))} | ${shape(messageOf(theirs))}`
+  }
+  return `${head} ${places
+    .slice(0, 2)
+    .map((place) => shape(place.replaceAll(/\[\d+\]/g, '[]')))
+    .join('; ')}`
+}
+
+/** A message without the values in it. */
+function shape(message: string): string {
+  return message
+    .replaceAll(/"(?:\\.|[^"\\])*"/g, '"…"')
+    .replace(/(Apply failed with).*/s, '$1')
+    .replaceAll(/\d+/g, 'N')
+    .slice(0, 100)
+}
+
+function* smaller(steps: readonly Step[]): Generator<readonly Step[]> {
+  const last = steps.length - 1
+  for (let at = last - 1; at >= 0; at--) yield steps.toSpliced(at, 1)
+  for (let at = last; at >= 0; at--) {
+    const step = steps[at]
+    if (step === undefined) continue
+    for (const less of smallerSteps(step)) yield steps.with(at, less)
+  }
+}
+
+function* smallerSteps(step: Step): Generator<Step> {
+  for (const at of step.query.keys()) yield { ...step, query: step.query.toSpliced(at, 1) }
+  for (const name of Object.keys(step.headers)) {
+    if (name === 'content-type') continue
+    const { [name]: _, ...headers } = step.headers
+    yield { ...step, headers }
+  }
+  const { body } = step
+  if (body?.form === 'json') {
+    for (const tree of smallerTrees(body.tree)) yield { ...step, body: { form: 'json', tree } }
+  } else if (body?.form === 'text') {
+    const lines = body.text.split('\n')
+    for (const at of lines.keys()) {
+      yield { ...step, body: { form: 'text', text: lines.toSpliced(at, 1).join('\n') } }
+    }
+  } else if (body?.form === 'event-message') {
+    for (const name of Object.keys(body.event)) {
+      const { [name]: _, ...event } = body.event
+      yield { ...step, body: { form: 'event-message', event } }
+    }
+  }
+}
+
+/** Every tree that has one member or entry less, from the top. */
+export function* smallerTrees(tree: Tree): Generator<Tree> {
+  if (Array.isArray(tree)) yield* smallerLists(tree)
+  else if (tree instanceof Members) yield* smallerObjects(tree)
+}
+
+function* smallerLists(list: Tree[]): Generator<Tree> {
+  for (const at of list.keys()) yield list.toSpliced(at, 1)
+  for (const [at, entry] of list.entries()) {
+    for (const less of smallerTrees(entry)) yield list.with(at, less)
+  }
+}
+
+function* smallerObjects({ entries }: Members): Generator<Tree> {
+  for (const at of entries.keys()) yield new Members(entries.toSpliced(at, 1))
+  for (const [at, [name, value]] of entries.entries()) {
+    for (const less of smallerTrees(value)) yield new Members(entries.with(at, [name, less]))
+  }
+}

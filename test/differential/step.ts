@@ -1,0 +1,194 @@
+/** One request of a sequence, with places for what only a server knows. */
+import { coreGroup, type EventGroup, eventsGroup } from '../../src/api/event-groups.ts'
+import type { StructType } from '../../src/api/schema.ts'
+import { sealed } from '../../src/codec/kube-protobuf.ts'
+import { deleteOptionsType } from '../../src/codec/meta-types.ts'
+import { encodeStruct } from '../../src/codec/protobuf-struct.ts'
+import { isObject, type JsonObject } from '../../src/lib/json.ts'
+import { type Tree, treeText } from '../fuzz/tree.ts'
+import type { Answer, Ask } from './client.ts'
+
+export const GROUPS = ['core', 'events'] as const
+export type GroupName = (typeof GROUPS)[number]
+
+export const VERBS = [
+  'create',
+  'update',
+  'json-patch',
+  'merge-patch',
+  'strategic-patch',
+  'apply',
+  'delete',
+  'delete-collection',
+  'get',
+  'list',
+  'watch',
+] as const
+export type Verb = (typeof VERBS)[number]
+
+/**
+ * Texts may hold `@{ns}`, `@{rv NAME}`, `@{old NAME}`, `@{uid NAME}`, `@{list}` and `@{continue}`: the
+ * namespace of the sequence, and what the server answered earlier.
+ */
+export interface Step {
+  readonly verb: Verb
+  readonly group: GroupName
+  /** Below the collection: a name, or nothing. */
+  readonly at: string
+  /** Under `/watch`, which is the older way to watch. */
+  readonly isOldWatch?: boolean
+  readonly query: readonly (readonly [string, string])[]
+  readonly headers: Readonly<Record<string, string>>
+  readonly body?: Body | undefined
+  /** Whether managedFields are compared, too: only where every write has been an apply. */
+  readonly comparesOwners?: boolean
+}
+
+export type Body =
+  | { readonly form: 'json'; readonly tree: Tree }
+  | { readonly form: 'text'; readonly text: string }
+  | { readonly form: 'event-message'; readonly event: JsonObject }
+  | { readonly form: 'options-message'; readonly options: JsonObject }
+
+const METHODS: Readonly<Record<Verb, string>> = {
+  create: 'POST',
+  update: 'PUT',
+  'json-patch': 'PATCH',
+  'merge-patch': 'PATCH',
+  'strategic-patch': 'PATCH',
+  apply: 'PATCH',
+  delete: 'DELETE',
+  'delete-collection': 'DELETE',
+  get: 'GET',
+  list: 'GET',
+  watch: 'GET',
+}
+
+const groups: Readonly<Record<GroupName, EventGroup>> = {
+  core: coreGroup,
+  events: eventsGroup('events.k8s.io'),
+}
+
+export function apiVersionOf(group: GroupName): string {
+  return groups[group].apiVersion
+}
+
+export function typeOf(group: GroupName): StructType {
+  return groups[group].type
+}
+
+export function isChange({ verb }: Step): boolean {
+  return METHODS[verb] !== 'GET'
+}
+
+/** What one server has answered so far in a sequence. */
+export class Memory {
+  readonly namespace: string
+  readonly #versions = new Map<string, string>()
+  readonly #olderVersions = new Map<string, string>()
+  readonly #uids = new Map<string, string>()
+  #listVersion = '0'
+  #continueToken = ''
+
+  constructor(namespace: string) {
+    this.namespace = namespace
+  }
+
+  /** What the other server lists as deleted is no list to go on from. */
+  learn({ headers, body }: Answer, { verb }: Step): void {
+    if (!String(headers['content-type']).startsWith('application/json')) return
+    const tree = parsed(body)
+    const metadata = tree?.['metadata']
+    if (tree === undefined || !isObject(metadata)) return
+    const version = String(metadata['resourceVersion'] ?? '')
+    if (tree['kind'] === 'Event') {
+      const name = String(metadata['name'])
+      const before = this.#versions.get(name)
+      if (before !== undefined && before !== version) this.#olderVersions.set(name, before)
+      if (version !== '') this.#versions.set(name, version)
+      this.#uids.set(name, String(metadata['uid']))
+    } else if (version !== '' && verb === 'list') {
+      this.#listVersion = version
+      this.#continueToken = String(metadata['continue'] ?? this.#continueToken)
+    }
+  }
+
+  filled(text: string): string {
+    if (!text.includes('@{')) return text
+    return text
+      .replaceAll('@{ns}', this.namespace)
+      .replaceAll('@{list}', this.#listVersion)
+      .replaceAll('@{continue}', this.#continueToken)
+      .replaceAll(/@\{rv (\w*)\}/g, (_, name) => this.#versions.get(name) ?? '1')
+      .replaceAll(/@\{old (\w*)\}/g, (_, name) => this.#olderVersions.get(name) ?? '1')
+      .replaceAll(
+        /@\{uid (\w*)\}/g,
+        (_, name) => this.#uids.get(name) ?? '00000000-0000-4000-8000-00000000dead',
+      )
+  }
+}
+
+function parsed(body: Buffer): JsonObject | undefined {
+  try {
+    const tree = JSON.parse(body.toString())
+    return isObject(tree) ? tree : undefined
+  } catch {
+    return undefined
+  }
+}
+
+/** The request as one server gets it. */
+export function askOf(step: Step, memory: Memory): Ask {
+  const base = step.group === 'core' ? '/api/v1' : '/apis/events.k8s.io/v1'
+  const collection = `${base}${step.isOldWatch ? '/watch' : ''}/namespaces/${memory.namespace}/events`
+  const query = step.query
+    .map(([name, value]) => `${name}=${encodeURIComponent(memory.filled(value))}`)
+    .join('&')
+  return {
+    method: METHODS[step.verb],
+    path: `${collection}${step.at === '' ? '' : `/${step.at}`}${query === '' ? '' : `?${query}`}`,
+    headers: step.headers,
+    body: step.body === undefined ? undefined : bytesOf(step.body, step.group, memory),
+  }
+}
+
+function bytesOf(body: Body, group: GroupName, memory: Memory): Buffer {
+  switch (body.form) {
+    case 'json':
+      return Buffer.from(memory.filled(treeText(body.tree)))
+    case 'text':
+      return Buffer.from(memory.filled(body.text))
+    case 'event-message': {
+      const { type, apiVersion } = groups[group]
+      const event = JSON.parse(memory.filled(JSON.stringify(body.event)))
+      return sealed({ apiVersion, kind: 'Event' }, encodeStruct(type, event))
+    }
+    case 'options-message': {
+      const options = JSON.parse(memory.filled(JSON.stringify(body.options)))
+      const kind = { apiVersion: 'v1', kind: 'DeleteOptions' }
+      return sealed(kind, encodeStruct(deleteOptionsType, options))
+    }
+  }
+}
+
+const SHOWN_LENGTH_MAX = 900
+
+/** In one line, for a report. */
+export function shownStep(step: Step): string {
+  const query = step.query.map(([name, value]) => `${name}=${value}`).join('&')
+  const path = `${step.isOldWatch ? 'watch/' : ''}${step.group}/${step.at}${query && `?${query}`}`
+  const headers = Object.entries(step.headers).map(([name, value]) => `${name}: ${value}`)
+  return [`${METHODS[step.verb]} ${path}`, ...headers, shownBody(step.body)]
+    .filter((part) => part !== '')
+    .join(' | ')
+}
+
+function shownBody(body: Body | undefined): string {
+  if (body === undefined) return ''
+  const text =
+    body.form === 'json'
+      ? treeText(body.tree)
+      : JSON.stringify('text' in body ? body.text : 'event' in body ? body.event : body.options)
+  const short = text.replaceAll(/(.)\1{39,}/g, (run, letter) => `${letter}*${run.length}`)
+  return short.length <= SHOWN_LENGTH_MAX ? short : `${short.slice(0, SHOWN_LENGTH_MAX)}…`
+}
