@@ -115,8 +115,8 @@ export class AgeRecord {
       await pause(everyMs, signal)
       const term = this.#term
       const isLeader = term?.isHeld() === true
-      await this.#tried(() => (isLeader ? this.#write(term) : this.#look(signal)), signal)
       this.#warnOfSkew()
+      await this.#tried(() => (isLeader ? this.#write(term) : this.#look(signal)), signal)
     }
   }
 
@@ -125,9 +125,13 @@ export class AgeRecord {
    * term ended before that.
    */
   async begin(term: Term): Promise<boolean> {
-    while (!(await this.#tried(() => this.#takeOver(term.signal), term.signal))) {
+    const { log, key: etcdKey } = this.#options
+    for (let failures = 0; ; failures++) {
+      if (await this.#tried(() => this.#takeOver(term.signal), term.signal)) break
       await pause(retryMs, term.signal)
       if (!term.isHeld()) return false
+      if (failures === 0)
+        log.warn('Cannot sweep yet: the record of ages cannot be read', { etcdKey })
     }
     // A replica that was not elected could not write: etcd is full.
     if (term.lateMs === undefined) {
@@ -174,9 +178,8 @@ export class AgeRecord {
   #decode(kv: KeyValue): AgeNotes | undefined {
     const ages = decodeAges(kv)
     if (ages === undefined && kv.version > 1) {
-      this.#options.log.warn('The record of ages in etcd is of no use: events are kept longer', {
-        etcdKey: this.#options.key,
-      })
+      const { log, key: etcdKey } = this.#options
+      log.warn('The record of ages in etcd is of no use: events are kept longer', { etcdKey })
     }
     return ages
   }
@@ -270,14 +273,18 @@ export class AgeRecord {
   }
 
   #warnOfSkew(): void {
-    const { clock, log } = this.#options
+    const { clock, log, replica } = this.#options
     const skewMs = this.clockSkewMs ?? 0
     if (Math.abs(skewMs) <= skewToleratedMs) return
     if (clock.now() < this.#warnedAt + warnEveryMs) return
     this.#warnedAt = clock.now()
+    const sweeper = this.#sight?.ages?.replica
+    const fields = { aheadSeconds: Math.round(skewMs / 1000), sweeper }
     log.warn(
-      'The wall clock of this replica is not that of the replica that sweeps; events expire in time all the same. Check both clocks',
-      { aheadSeconds: Math.round(skewMs / 1000), sweeper: this.#sight?.ages?.replica },
+      sweeper === replica
+        ? 'The wall clock of this replica has jumped; events expire in time all the same. Check the clock'
+        : 'The wall clock of this replica is not that of the replica that sweeps; events expire in time all the same. Check both clocks',
+      fields,
     )
   }
 }

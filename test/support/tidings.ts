@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
 const program = join(import.meta.dirname, '../../dist/main.js')
-const START_MS_MAX = 45_000
+const START_MS_MAX = 90_000
 const CERT_FILE = '--tls-cert-file='
 const LOOPBACK_ONLY = ['--bind-address=127.0.0.1'] as const
 
