@@ -3,13 +3,15 @@ import { Counter, type Registry } from '@prometheus-io/client'
 import { about } from './about.ts'
 import { type RequestObserver, RequestTallies } from './endpoints/request-tallies.ts'
 import type { FileLooks } from './file-metrics.ts'
-import { byteLimits, EventLimits } from './gate/limits/event-limits.ts'
+import { byteLimits, EventLimits, sourceOf } from './gate/limits/event-limits.ts'
 import { followEventLimits } from './gate/limits/event-limits-file.ts'
 import { RequestLimits } from './gate/limits/limits.ts'
 import { RefusalPace } from './gate/limits/refusal-pace.ts'
+import { RefusedCallers } from './gate/limits/refused-callers.ts'
+import { monotonicClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import type { Options } from './options/options.ts'
-import { limitsObserver, showLimits, showRequests } from './request-metrics.ts'
+import { limitsObserver, showLimits, showRefused, showRequests } from './request-metrics.ts'
 
 /** What else is served besides events of our own group. */
 const OTHERS = [
@@ -34,19 +36,21 @@ export async function openAdmission(
   log: Log,
   { looks, room }: { readonly looks?: FileLooks; readonly room?: () => number } = {},
 ): Promise<Admission> {
+  const callers = new RefusedCallers({ log, clock: monotonicClock })
+  showRefused(callers, registry)
   const limits = new RequestLimits({
     requestsInFlight: options.maxRequestsInflight,
     mutatingRequestsInFlight: options.maxMutatingRequestsInflight,
     watches: options.maxWatches,
     watchesPerUser: options.maxWatchesPerUser,
-    observer: limitsObserver(registry),
+    observer: limitsObserver(registry, callers),
     // A part of the time that a request has: it waits for a place as well.
     pace: new RefusalPace({ heldMsMax: options.requestTimeoutMs / 4 }),
   })
   showLimits(limits, registry)
   const tallies = new RequestTallies([`${options.eventsGroup}/v1/events`, ...OTHERS])
   showRequests(tallies, registry)
-  const eventLimits = openLimits(options, registry, room)
+  const eventLimits = openLimits(options, registry, { callers, room })
   const follower = await followLimits(eventLimits, options, log, looks)
   return { limits, observer: tallies, eventLimits, stop: () => follower?.stop() }
 }
@@ -55,7 +59,10 @@ export async function openAdmission(
 function openLimits(
   options: Options,
   registry: Registry,
-  room: (() => number) | undefined,
+  {
+    callers,
+    room,
+  }: { readonly callers: RefusedCallers; readonly room?: (() => number) | undefined },
 ): EventLimits {
   const refused = new Counter({
     name: 'tidings_event_rate_limited_total',
@@ -66,7 +73,11 @@ function openLimits(
   return new EventLimits({
     limits: byteLimits(options.maxWriteBytesPerSecond),
     room,
-    onRefused: (type, unit) => refused.inc({ type, unit }),
+    onRefused: (type, unit, write) => {
+      refused.inc({ type, unit })
+      const { name } = write.sender ?? write.user
+      callers.refused(name, sourceOf(write.event), `${type}: ${unit}`)
+    },
   })
 }
 

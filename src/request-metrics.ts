@@ -6,6 +6,7 @@ import type {
   RequestTallies,
 } from './endpoints/request-tallies.ts'
 import type { LimitsObserver, RequestKind, RequestLimits } from './gate/limits/limits.ts'
+import type { RefusedCallers } from './gate/limits/refused-callers.ts'
 
 const LABELS = ['verb', 'group', 'version', 'resource', 'subresource', 'scope', 'component']
 const COMPONENT = { component: 'apiserver' } as const
@@ -77,7 +78,7 @@ export function showRequests(tallies: RequestTallies, registry: Registry): void 
 }
 
 /** Hears how the limits fare. */
-export function limitsObserver(registry: Registry): LimitsObserver {
+export function limitsObserver(registry: Registry, callers: RefusedCallers): LimitsObserver {
   const waits = new Histogram({
     name: 'apiserver_flowcontrol_request_wait_duration_seconds',
     help: 'How long requests waited for a place, those that found one at once not counted.',
@@ -94,8 +95,27 @@ export function limitsObserver(registry: Registry): LimitsObserver {
   return {
     waited: (kind, waitedMs, hasPlace) =>
       waits.observe({ priority_level: kind, execute: String(hasPlace) }, waitedMs / 1000),
-    refused: (kind, reason) => refused.inc({ priority_level: kind, reason }),
+    refused: (kind, reason, user) => {
+      refused.inc({ priority_level: kind, reason })
+      callers.refused(user, '', `${kind}: ${reason}`)
+    },
   }
+}
+
+/** Who is refused with 429. */
+export function showRefused(callers: RefusedCallers, registry: Registry): void {
+  new Counter({
+    name: 'tidings_refused_requests_total',
+    help: 'Requests that were refused with 429, by their user and, of events that were read, their controller. Of many users and controllers the rest is "other".',
+    labelNames: ['user', 'controller'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const { user, controller, count } of callers.all()) {
+        this.inc({ user, controller }, count)
+      }
+    },
+  })
 }
 
 /** What is under way, and what waits. */

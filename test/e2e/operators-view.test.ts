@@ -95,6 +95,52 @@ describe('what an operator sees', () => {
     assert.doesNotMatch(JSON.stringify(server.log), /canary|bob-token/)
   })
 
+  test('who is refused with 429: user and controller are in a metric and in the log', async () => {
+    const limits = join(folder, 'limits.yaml')
+    await writeFile(
+      limits,
+      `apiVersion: eventratelimit.admission.k8s.io/v1alpha1
+kind: Configuration
+limits: [{ type: User, qps: 1, burst: 1 }]
+`,
+    )
+    await using server = await Tidings.start([
+      `--etcd-servers=${etcd.endpoints[0]}`,
+      `--token-auth-file=${join(folder, 'tokens.csv')}`,
+      `--event-rate-limit-config-file=${limits}`,
+      '--authorization-mode=AlwaysAllow',
+    ])
+    await server.until('/readyz', ({ status }) => status === 200, 15_000)
+    const body = JSON.stringify({
+      metadata: { generateName: 'a-' },
+      eventTime: '2026-01-01T00:00:00.000000Z',
+      reportingController: 'example.org/busy',
+      reportingInstance: 'busy-0',
+      action: 'Start',
+      reason: 'Started',
+      type: 'Normal',
+      regarding: { kind: 'Pod', name: 'a', namespace: 'shop' },
+    })
+    const headers = { ...bearer('ada-token'), 'content-type': 'application/json' }
+    const answers = await Promise.all(
+      Array.from({ length: 10 }, () => server.ask(EVENTS, { method: 'POST', headers, body })),
+    )
+    const codes = answers.map(({ status }) => status)
+    assert.ok(codes.includes(201) && codes.includes(429), codes.join())
+    const caller = '{user="ada",controller="example.org/busy"}'
+    const counted = await metric(server, `tidings_refused_requests_total${caller}`)
+    const total = await metric(
+      server,
+      'tidings_event_rate_limited_total{type="User",unit="events"}',
+    )
+    assert.ok(counted > 0 && counted === total, `${counted} of ${total}`)
+    const lines = server.log.filter(({ msg }) => msg === 'Request refused, there are too many')
+    assert.deepEqual(
+      lines.map(({ user, controller, limit, unlogged }) => [user, controller, limit, unlogged]),
+      [['ada', 'example.org/busy', 'User: events', 0]],
+    )
+  })
+
   test('in the audit log: by which binding, or that there is none', async () => {
     const auditLog = join(folder, 'audit.log')
     await using server = await Tidings.start([

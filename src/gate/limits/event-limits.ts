@@ -51,7 +51,7 @@ export interface EventLimitsOptions {
   readonly room?: (() => number) | undefined
   /** Milliseconds that never go back. */
   readonly now?: () => number
-  readonly onRefused?: (type: EventLimitType, unit: EventLimitUnit) => void
+  readonly onRefused?: (type: EventLimitType, unit: EventLimitUnit, write: EventWrite) => void
 }
 
 /** A write that is about to be made. */
@@ -108,14 +108,21 @@ export class EventLimits {
       }
       return bucket
     })
-    if (refusing !== undefined) throw this.#refusal(refusing, waitMs, room)
+    if (refusing !== undefined) throw this.#refusal(refusing, { write, waitMs, room })
     for (const [at, { limit }] of this.#allowances.entries()) {
       buckets[at]?.take(costOf(write, limit))
     }
   }
 
-  #refusal({ type, unit }: EventLimit, waitMs: number, room: number): Error {
-    this.#onRefused(type, unit)
+  #refusal(
+    { type, unit }: EventLimit,
+    {
+      write,
+      waitMs,
+      room,
+    }: { readonly write: EventWrite; readonly waitMs: number; readonly room: number },
+  ): Error {
+    this.#onRefused(type, unit, write)
     const hint = unit === 'bytes' && room < 1 ? ' (less is allowed while etcd fills up)' : ''
     return tooManyRequests(
       `${WRITERS[type].replace('WHAT', `too many ${unit}`)}${hint}, please try again later.`,
@@ -190,6 +197,11 @@ class Bucket {
   }
 }
 
+/** New events name their source in one field and old ones in another, never in both. */
+export function sourceOf({ reportingController, deprecatedSource }: Event): string {
+  return reportingController ?? deprecatedSource?.component ?? ''
+}
+
 function keyOf({ type, unit }: EventLimit, { user, sender, event }: EventWrite): string {
   switch (type) {
     case 'Server':
@@ -203,12 +215,11 @@ function keyOf({ type, unit }: EventLimit, { user, sender, event }: EventWrite):
   }
 }
 
-/** New events name their source in one field and old ones in another, never in both. */
-function sourceAndObject({ reportingController, deprecatedSource, regarding = {} }: Event): string {
+function sourceAndObject(event: Event): string {
+  const { deprecatedSource, regarding = {} } = event
   const { kind = '', namespace = '', name = '', uid = '', apiVersion = '' } = regarding
-  const source = reportingController ?? deprecatedSource?.component ?? ''
   const host = deprecatedSource?.host ?? ''
-  return JSON.stringify([source, host, kind, namespace, name, uid, apiVersion])
+  return JSON.stringify([sourceOf(event), host, kind, namespace, name, uid, apiVersion])
 }
 
 function bounded(key: string): string {

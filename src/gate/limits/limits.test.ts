@@ -91,7 +91,7 @@ describe('RequestLimits', () => {
         seen.add(error.details?.retryAfterSeconds)
         return true
       })
-      assert.deepEqual(refused, [['readOnly', 'time-out']])
+      assert.deepEqual(refused, [['readOnly', 'time-out', 'ada']])
     }
     assert.deepEqual([...seen], [1, 2, 3, 4])
   })
@@ -276,8 +276,8 @@ describe('RequestLimits', () => {
     }
     assert.throws(() => enter(limits, { name: 'd', groups: [] }, watch), tooMany)
     assert.deepEqual(refused, [
-      ['watch', 'user-watches-full'],
-      ['watch', 'watches-full'],
+      ['watch', 'user-watches-full', 'ada'],
+      ['watch', 'watches-full', 'd'],
     ])
     for (const entry of held) leave(entry)
     await enter(limits, ada, watch)

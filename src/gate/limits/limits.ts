@@ -51,7 +51,7 @@ export type RequestKind = 'readOnly' | 'mutating'
 /** Hears of those who wait, and of those who are turned away. */
 export interface LimitsObserver {
   waited(kind: RequestKind, waitedMs: number, hasPlace: boolean): void
-  refused(kind: RequestKind | 'watch', reason: RefusalReason | WatchRefusal): void
+  refused(kind: RequestKind | 'watch', reason: RefusalReason | WatchRefusal, user: string): void
 }
 
 /** 0 means no bound. */
@@ -155,7 +155,8 @@ export class RequestLimits implements Limits {
     const since = this.#clock.now()
     this.#unreadBytes += unreadBytesMax
     try {
-      if (this.#unreadBytes > UNREAD_BYTES_MAX) throw this.#refusal(kind, 'queue-full')
+      if (this.#unreadBytes > UNREAD_BYTES_MAX)
+        throw this.#refusal(kind, 'queue-full', entering.user)
       const place = await this.#rooms[kind].shared.wait(entering, request.signal)
       if (typeof place !== 'string') return this.#entry(place, watch)
       return await this.#turnAway(entering, { ...waiting, reason: place, since })
@@ -177,17 +178,17 @@ export class RequestLimits implements Limits {
     try {
       await this.#pace.turn(request.signal)
     } catch (error) {
-      this.#observer?.refused(kind, reason)
+      this.#observer?.refused(kind, reason, entering.user)
       throw error
     }
     const isLate = watch !== undefined || this.#clock.now() - since >= LATE_MS
     const place = isLate ? undefined : this.#rooms[kind].shared.tryEnter(entering)
     if (place !== undefined) return this.#entry(place, undefined)
-    throw this.#refusal(kind, reason)
+    throw this.#refusal(kind, reason, entering.user)
   }
 
-  #refusal(kind: RequestKind, reason: RefusalReason): StatusError | undefined {
-    this.#observer?.refused(kind, reason)
+  #refusal(kind: RequestKind, reason: RefusalReason, user: string): StatusError | undefined {
+    this.#observer?.refused(kind, reason, user)
     return this.#oneOf(REFUSALS)
   }
 
@@ -206,7 +207,7 @@ export class RequestLimits implements Limits {
   #watch(user: User): Place {
     const place = this.#watches.enter(user.name)
     if (typeof place !== 'string') return place
-    this.#observer?.refused('watch', place)
+    this.#observer?.refused('watch', place, user.name)
     throw this.#oneOf(WATCH_REFUSALS[place])
   }
 

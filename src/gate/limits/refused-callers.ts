@@ -1,0 +1,115 @@
+/**
+ * Who is refused with 429: for an operator to know whom to talk to. Users and controllers choose their
+ * names themselves, so what is remembered of them is bounded in number and length.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import type { Log } from '../../lib/log.ts'
+import { withoutTokens } from '../../lib/token-scrub.ts'
+
+const CALLERS_MAX = 200
+/** One user does not use up all of them by inventing controllers. */
+const CONTROLLERS_PER_USER_MAX = 10
+const NAME_LENGTH_MAX = 128
+/** A caller that has not been refused for so long makes room for another. */
+const FORGET_MS = 60 * 60 * 1000
+const LINE_EVERY_MS = 60_000
+/** Stands for all for whom there is no room. */
+const OTHER = 'other'
+
+/** A user, and the controller that it writes events for; '' when that is not known. */
+export interface RefusedCaller {
+  readonly user: string
+  readonly controller: string
+  readonly count: number
+}
+
+interface Caller extends RefusedCaller {
+  count: number
+  refusedAtMs: number
+  loggedAtMs: number
+  unlogged: number
+}
+
+export class RefusedCallers {
+  readonly #log: Log
+  readonly #clock: Clock
+  /** The one refused last is the last. */
+  readonly #callers = new Map<string, Caller>()
+
+  constructor({ log, clock }: { readonly log: Log; readonly clock: Clock }) {
+    this.#log = log
+    this.#clock = clock
+  }
+
+  all(): Iterable<RefusedCaller> {
+    return this.#callers.values()
+  }
+
+  /** `limit`: which one, for the log. */
+  refused(user: string, controller: string, limit: string): void {
+    const now = this.#clock.now()
+    const caller = this.#callerOf(named(user), named(controller), now)
+    caller.count += 1
+    caller.refusedAtMs = now
+    if (now - caller.loggedAtMs < LINE_EVERY_MS) {
+      caller.unlogged += 1
+      return
+    }
+    const { unlogged } = caller
+    caller.loggedAtMs = now
+    caller.unlogged = 0
+    this.#log.info('Request refused, there are too many', {
+      user: caller.user,
+      controller: caller.controller,
+      limit,
+      unlogged,
+    })
+  }
+
+  #callerOf(user: string, controller: string, now: number): Caller {
+    const key = keyOf(user, controller)
+    const known = this.#callers.get(key)
+    if (known !== undefined) {
+      this.#callers.delete(key)
+      this.#callers.set(key, known)
+      return known
+    }
+    if (controller !== OTHER && this.#controllersOf(user) >= CONTROLLERS_PER_USER_MAX) {
+      return this.#callerOf(user, OTHER, now)
+    }
+    if (user !== OTHER && this.#isFull(now)) return this.#callerOf(OTHER, OTHER, now)
+    const caller = {
+      user,
+      controller,
+      count: 0,
+      refusedAtMs: now,
+      loggedAtMs: Number.NEGATIVE_INFINITY,
+      unlogged: 0,
+    }
+    this.#callers.set(key, caller)
+    return caller
+  }
+
+  #controllersOf(user: string): number {
+    let count = 0
+    for (const caller of this.#callers.values()) if (caller.user === user) count += 1
+    return count
+  }
+
+  /** After those that were not refused for long have made room. */
+  #isFull(now: number): boolean {
+    for (const [key, { refusedAtMs }] of this.#callers) {
+      if (this.#callers.size < CALLERS_MAX || now - refusedAtMs < FORGET_MS) break
+      this.#callers.delete(key)
+    }
+    return this.#callers.size >= CALLERS_MAX
+  }
+}
+
+function named(name: string): string {
+  return withoutTokens(name, NAME_LENGTH_MAX).slice(0, NAME_LENGTH_MAX)
+}
+
+function keyOf(user: string, controller: string): string {
+  return JSON.stringify([user, controller])
+}
