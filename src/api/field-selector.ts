@@ -2,7 +2,9 @@
  * The language of `fieldSelector`: `a=b`, `a==b`, `a!=b`, joined by commas that mean "and". In a value
  * `\`, `,` and `=` have a backslash before them. Empty terms count for nothing.
  */
+import { ownText } from '../lib/own-text.ts'
 import { shown } from '../lib/shown.ts'
+import { checkSelectorBytes, REQUIREMENTS_MAX } from './label-selector.ts'
 import { badRequest, type StatusError } from './status.ts'
 
 /** Fields that events are chosen by, as events.k8s.io names them; `source` is in core/v1 only. */
@@ -51,18 +53,16 @@ export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
   ['source', 'source'],
 ])
 
-/** Far more than anybody asks for; each of them is looked at for each event. */
-const requirementsMax = 1000
-
 /** Reads a selector; throws the 400 that says which part of it is no good. */
 export function parseFieldSelector(
   text: string,
   names: FieldNames = eventFieldNames,
 ): readonly FieldRequirement[] {
   if (text === '') return []
+  checkSelectorBytes(text, 'field')
   const terms = splitTerms(text)
-  if (terms.length > requirementsMax) {
-    throw badRequest(`a field selector has at most ${requirementsMax} requirements`)
+  if (terms.length > REQUIREMENTS_MAX) {
+    throw badRequest(`a field selector has at most ${REQUIREMENTS_MAX} requirements`)
   }
   return terms
     .map((term) => splitTerm(term, text))
@@ -70,7 +70,7 @@ export function parseFieldSelector(
     .map(({ name, operator, value }) => {
       const field = names.get(name)
       if (field === undefined) throw badRequest(`field label not supported: ${shown(name)}`)
-      return { field, operator, value }
+      return { field, operator, value: ownText(value) }
     })
 }
 

@@ -138,12 +138,25 @@ describe('parseLabelSelector', () => {
     assert.ok(parseLabelSelector('constructor=x,toString in (y)').matches(labels))
   })
 
-  test('a selector with too many requirements is refused, a list with many values is not', () => {
-    const requirements = (count: number) => Array.from({ length: count }, (_, n) => `k${n}`)
-    assert.ok(parseLabelSelector(requirements(1000).join(',')))
-    assert.throws(() => parseLabelSelector(requirements(1001).join(',')), { code: 400 })
-    const list = parseLabelSelector(`k in (${requirements(10_000).join(',')})`)
-    assert.ok(list.matches({ k: 'k9999' }))
+  // Difference from Kubernetes: smaller-selectors.
+  test('a selector with too many requirements, values or bytes is refused', () => {
+    const names = (count: number) => Array.from({ length: count }, (_, n) => `k${n}`)
+    const refused = (text: string, message: RegExp) =>
+      assert.throws(() => parseLabelSelector(text), { code: 400, message })
+    assert.ok(parseLabelSelector(names(100).join(',')))
+    refused(names(101).join(','), /at most 100 requirements/)
+    const list = parseLabelSelector(`k in (${names(1000).join(',')})`)
+    assert.deepEqual(
+      ['k0', 'k500', 'k999', 'k1000', '', 'k'].map((k) => list.matches({ k })),
+      [true, true, true, false, false, false],
+    )
+    refused(`k in (${names(1001).join(',')})`, /at most 1000 values in its lists/)
+    refused(
+      `k in (${names(600).join(',')}),k notin (${names(600).join(',')})`,
+      /at most 1000 values in its lists/,
+    )
+    refused(' '.repeat(8193), /at most 8192 bytes/)
+    refused('é'.repeat(4097), /at most 8192 bytes/)
   })
 
   test('a refusal stays short, whatever was sent', () => {

@@ -4,10 +4,12 @@
  * a value, also one in a list, may be missing and is then empty.
  */
 import { type Int64, parseInt64 } from '../lib/go-integer.ts'
+import { ownText } from '../lib/own-text.ts'
 import { shown } from '../lib/shown.ts'
 import { type FieldError, fieldErrorsText, invalidText } from './field-error.ts'
 import { labelValueProblems, qualifiedNameProblems } from './names.ts'
 import { badRequest, type StatusError } from './status.ts'
+import { ValueList } from './value-list.ts'
 
 export type Labels = Readonly<Record<string, string>>
 
@@ -18,8 +20,14 @@ export interface LabelSelector {
   matches(labels: Labels): boolean
 }
 
-/** Far more than anybody asks for; each of them is looked at for each event. */
-const requirementsMax = 1000
+/**
+ * More than anybody asks for. Each requirement is looked at for each event, and a watch keeps all of
+ * them; a selector that is longer would not get through most proxies either.
+ */
+export const SELECTOR_BYTES_MAX: number = 8 * 1024
+export const REQUIREMENTS_MAX = 100
+/** Of all lists together. */
+const valuesMax = 1000
 /** Of a list of values. The first few tell what is wrong. */
 const errorsMax = 10
 
@@ -27,6 +35,7 @@ type Test = (labels: Labels) => boolean
 
 /** Reads a selector; throws the 400 that says what was found and what could have been there. */
 export function parseLabelSelector(text: string): LabelSelector {
+  checkSelectorBytes(text, 'label')
   const tests = text === '' ? [] : new Parser(text).parse()
   return {
     isEverything: tests.length === 0,
@@ -35,6 +44,12 @@ export function parseLabelSelector(text: string): LabelSelector {
       return true
     },
   }
+}
+
+/** Throws a 400 for a selector that is too long to be kept. */
+export function checkSelectorBytes(text: string, kind: 'label' | 'field'): void {
+  if (text.length * 3 <= SELECTOR_BYTES_MAX || Buffer.byteLength(text) <= SELECTOR_BYTES_MAX) return
+  throw badRequest(`a ${kind} selector has at most ${SELECTOR_BYTES_MAX} bytes`)
 }
 
 interface Token {
@@ -49,6 +64,8 @@ class Parser {
   readonly #pattern = /[ \t\r\n]*(?:([=!]=|[=!(),<>])|([^ \t\r\n=!(),<>]+))/y
   /** Read but not taken. */
   #next: Token
+  /** Read so far, of all lists. */
+  #values = 0
 
   constructor(text: string) {
     this.#text = text
@@ -62,8 +79,8 @@ class Parser {
       throw badRequest(`${found(this.#next)}, expected: !, identifier, or 'end of string'`)
     }
     for (;;) {
-      if (tests.length === requirementsMax) {
-        throw badRequest(`a label selector has at most ${requirementsMax} requirements`)
+      if (tests.length === REQUIREMENTS_MAX) {
+        throw badRequest(`a label selector has at most ${REQUIREMENTS_MAX} requirements`)
       }
       tests.push(this.#requirement())
       const separator = this.#take()
@@ -84,7 +101,10 @@ class Parser {
     const problems = qualifiedNameProblems(key)
     // No field is at fault, which the recorded server spells like this.
     if (problems.length > 0) throw unfit([invalidText('<nil>', key, problems.join('; '))])
+    return this.#testOf(ownText(key), isNegated)
+  }
 
+  #testOf(key: string, isNegated: boolean): Test {
     if (isNegated) return (labels) => labelOf(labels, key) === undefined
     if (this.#endsRequirement()) return (labels) => labelOf(labels, key) !== undefined
     const operator = this.#take()
@@ -122,8 +142,13 @@ class Parser {
       throw unparsable(`${found(this.#next)}, expected: ',', ')' or identifier`)
     }
     const values = new Set<string>()
-    do values.add(this.#listed())
-    while (this.#take().text === ',')
+    do {
+      values.add(this.#listed())
+      this.#values += 1
+      if (this.#values > valuesMax) {
+        throw badRequest(`a label selector has at most ${valuesMax} values in its lists`)
+      }
+    } while (this.#take().text === ',')
     return [...values].sort()
   }
 
@@ -167,15 +192,21 @@ class Parser {
 
 function listTest(key: string, values: readonly string[], isIn: boolean): Test {
   checkValues(key, values)
-  const set = new Set<string | undefined>(values)
-  return isIn
-    ? (labels) => set.has(labelOf(labels, key))
-    : (labels) => !set.has(labelOf(labels, key))
+  return listedTest(key, new ValueList(values), isIn)
+}
+
+/** By itself, since a test keeps whatever was known where it was made. */
+function listedTest(key: string, list: ValueList, isIn: boolean): Test {
+  return (labels) => {
+    const value = labelOf(labels, key)
+    return (value !== undefined && list.has(value)) === isIn
+  }
 }
 
 /** A missing label equals nothing. */
-function equalityTest(key: string, value: string, isEqual: boolean): Test {
-  checkValues(key, [value])
+function equalityTest(key: string, sent: string, isEqual: boolean): Test {
+  checkValues(key, [sent])
+  const value = ownText(sent)
   return isEqual
     ? (labels) => labelOf(labels, key) === value
     : (labels) => labelOf(labels, key) !== value

@@ -8,6 +8,7 @@ import type { Caller } from '../gate/gate.ts'
 import type { EventLimits } from '../gate/limits/event-limits.ts'
 import type { Request, Response } from '../http/exchange.ts'
 import type { EventRemover } from '../registry/event-remover.ts'
+import type { SharedSelectors } from '../registry/event-selector.ts'
 import type { EventLister } from '../registry/listing.ts'
 import type { EventRegistry } from '../registry/registry.ts'
 import type { WatchedStorage } from '../storage/storage.ts'
@@ -31,6 +32,8 @@ export interface EventApi {
   readonly accessChecks: Pick<AccessChecks, 'add'> | undefined
   /** The longest that a watch may go on. */
   readonly watchMsMax: number
+  /** Those of watches. */
+  readonly selectors: SharedSelectors
   /** How long a request may take that nobody waits for any more. */
   readonly requestTimeoutMs: number
 }

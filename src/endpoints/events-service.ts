@@ -7,6 +7,7 @@ import type { AccessChecks } from '../gate/access-checks.ts'
 import type { EventLimits } from '../gate/limits/event-limits.ts'
 import type { Request } from '../http/exchange.ts'
 import { EventRemover, removalTurns } from '../registry/event-remover.ts'
+import { SharedSelectors } from '../registry/event-selector.ts'
 import { EventLister } from '../registry/listing.ts'
 import { EventRegistry } from '../registry/registry.ts'
 import type { Turns } from '../registry/turns.ts'
@@ -77,6 +78,7 @@ export function eventsService(options: EventsServiceOptions): Service {
     requestTimeoutMs: options.requestTimeoutMs ?? requestTimeoutMsDefault,
     accessChecks: options.accessChecks,
     watchMsMax: options.watchMsMax ?? watchMsMaxDefault,
+    selectors: new SharedSelectors(),
   }
   const prefix = group.name === '' ? '/api/v1/' : `/apis/${group.apiVersion}/`
   const endpoints = endpointsOf(api)

@@ -9,8 +9,11 @@ const read = (text: string, path: ListPath = { isWatch: false }): ListOptions =>
   readListOptions(new URLSearchParams(text), path)
 
 /** Without the selectors, which have tests of their own. */
-const plain = (text: string, path?: ListPath): Omit<ListOptions, 'labelSelector'> => {
-  const { labelSelector, ...rest } = read(text, path)
+const plain = (
+  text: string,
+  path?: ListPath,
+): Omit<ListOptions, 'labelSelector' | 'selectorTexts'> => {
+  const { labelSelector, selectorTexts, ...rest } = read(text, path)
   return rest
 }
 

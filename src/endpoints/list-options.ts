@@ -15,6 +15,8 @@ import { readBoolean, readInteger, readText } from './query-values.ts'
 export interface ListOptions extends ListRequest {
   readonly labelSelector: LabelSelector
   readonly fieldSelector: readonly FieldRequirement[]
+  /** What both were made of. */
+  readonly selectorTexts: readonly string[]
   readonly isWatch: boolean
   /** Of a watch: whether what is there already comes first, and its end is told. */
   readonly sendInitialEvents: boolean | undefined
@@ -37,8 +39,12 @@ export interface ListPath {
 export function readListOptions(query: URLSearchParams, path: ListPath): ListOptions {
   const timeoutSeconds = readInteger(query, 'timeoutSeconds')
   const limit = readInteger(query, 'limit') ?? 0
-  const labelSelector = parseLabelSelector(readText(query, 'labelSelector'))
-  const fieldSelector = parseFieldSelector(readText(query, 'fieldSelector'), path.fieldNames)
+  const selectorTexts = [
+    readText(query, 'labelSelector'),
+    readText(query, 'fieldSelector'),
+  ] as const
+  const labelSelector = parseLabelSelector(selectorTexts[0])
+  const fieldSelector = parseFieldSelector(selectorTexts[1], path.fieldNames)
   const state = readState(query)
   return {
     resourceVersion: state.resourceVersion,
@@ -47,6 +53,7 @@ export function readListOptions(query: URLSearchParams, path: ListPath): ListOpt
     limit: Math.max(limit, 0),
     labelSelector,
     fieldSelector: withNameOfPath(fieldSelector, path.name),
+    selectorTexts: [...selectorTexts, path.name ?? ''],
     isWatch: path.isWatch || state.isWatch,
     sendInitialEvents: state.sendInitialEvents,
     allowWatchBookmarks: readBoolean(query, 'allowWatchBookmarks') === true,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { eventsGroup } from '../api/event-groups.ts'
 import { encodeContinue } from '../registry/continue-token.ts'
+import { SharedSelectors } from '../registry/event-selector.ts'
 import { beginning, parseVersion } from '../storage/resource-version.ts'
 import type { EventPath } from './event-routes.ts'
 import { listQuery, readOptions, type WatchPlan, watchPlan } from './list-query.ts'
@@ -10,13 +11,15 @@ const group = eventsGroup('events.k8s.io')
 const everything: EventPath = { kind: 'everything', isWatchPath: false }
 const collection: EventPath = { kind: 'collection', namespace: 'a', isWatchPath: false }
 
+const bounds = { watchMsMax: 3_600_000, selectors: new SharedSelectors() }
+
 function query(path: EventPath, options: Readonly<Record<string, string>>) {
   return listQuery(path, readOptions(new URLSearchParams(options), path, group))
 }
 
 function plan(options: Readonly<Record<string, string>>, path = collection): WatchPlan {
   const watched = path.isWatchPath ? options : { watch: 'true', ...options }
-  return watchPlan(path, readOptions(new URLSearchParams(watched), path, group), 3_600_000)
+  return watchPlan(path, readOptions(new URLSearchParams(watched), path, group), bounds)
 }
 
 function selected(path: EventPath, fieldSelector: string) {
@@ -166,6 +169,19 @@ describe('what a watch is told besides changes', () => {
     assert.equal(plan({ ...asked, allowWatchBookmarks: 'true' }).hasInitialBookmark, true)
     const unasked = { resourceVersion: '5003', allowWatchBookmarks: 'true' }
     assert.equal(plan(unasked).hasInitialBookmark, false)
+  })
+
+  test('watches with equal selectors share one', () => {
+    const one = plan({ labelSelector: 'a in (b,c)', fieldSelector: 'reason=x' })
+    const same = plan({ labelSelector: 'a in (b,c)', fieldSelector: 'reason=x' })
+    const others = [
+      plan({ labelSelector: 'a in (b,c)', fieldSelector: 'reason=y' }),
+      plan({ labelSelector: 'a notin (b,c)', fieldSelector: 'reason=x' }),
+    ]
+    assert.ok(one.selector !== undefined && one.selector === same.selector)
+    assert.equal(one.initial?.selector, one.selector)
+    assert.ok(others.every(({ selector }) => selector !== one.selector))
+    assert.equal(plan({}).selector, undefined)
   })
 
   // Difference from Kubernetes: watches-have-an-end.

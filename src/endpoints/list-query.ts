@@ -1,6 +1,7 @@
 /** From a path and its options to what a list or a watch is about. */
 import type { EventGroup } from '../api/event-groups.ts'
-import { eventSelector, namedBy } from '../registry/event-selector.ts'
+import { ownText } from '../lib/own-text.ts'
+import { eventSelector, namedBy, type SharedSelectors } from '../registry/event-selector.ts'
 import { listPosition, readVersion } from '../registry/list-position.ts'
 import type { ListQuery } from '../registry/listing.ts'
 import { beginning, isAfter, type Version } from '../storage/resource-version.ts'
@@ -55,15 +56,27 @@ export interface WatchPlan {
   readonly lifetimeMs: number
 }
 
-/** `watchMsMax` is the longest that it may go on. */
-export function watchPlan(path: EventPath, options: ListOptions, watchMsMax: number): WatchPlan {
+export interface WatchBounds {
+  /** The longest that a watch may go on. */
+  readonly watchMsMax: number
+  readonly selectors: SharedSelectors
+}
+
+export function watchPlan(
+  path: EventPath,
+  options: ListOptions,
+  { watchMsMax, selectors }: WatchBounds,
+): WatchPlan {
   const { labelSelector, fieldSelector, sendInitialEvents, allowWatchBookmarks } = options
   const version = readVersion(options.resourceVersion)
   const isFromVersion = version !== undefined && isAfter(version, beginning)
   const isInitial = sendInitialEvents ?? !isFromVersion
   const pathScope = scopeOf(path)
   const scope = narrowed(pathScope, namedBy(fieldSelector))
-  const selector = eventSelector(labelSelector, fieldSelector)
+  const selector = selectors.share(
+    options.selectorTexts,
+    eventSelector(labelSelector, fieldSelector),
+  )
   return {
     scope,
     selector,
@@ -76,7 +89,7 @@ export function watchPlan(path: EventPath, options: ListOptions, watchMsMax: num
             at: undefined,
             after: undefined,
             notOlderThan: version,
-            asked: options.resourceVersion,
+            asked: ownText(options.resourceVersion),
           },
           limit: undefined,
         }
@@ -89,7 +102,7 @@ export function watchPlan(path: EventPath, options: ListOptions, watchMsMax: num
 }
 
 function scopeOf(path: EventPath): EventScope {
-  return { namespace: path.kind === 'everything' ? undefined : path.namespace }
+  return { namespace: path.kind === 'everything' ? undefined : ownText(path.namespace) }
 }
 
 /** A selector may name the namespace too, or ask for what cannot be. */

@@ -14,7 +14,7 @@ export function watchEvents(api: EventApi): Endpoint {
   return async (request, path, caller) => {
     const forms = api.forms.watch(negotiateWatch(request))
     const options = readOptions(request.query, path, api.group)
-    const plan = watchPlan(path, options, api.watchMsMax)
+    const plan = watchPlan(path, options, api)
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const teller = new Teller(forms, plan.selector)
     return {

@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto'
 import type { FieldRequirement, SelectableField } from '../api/field-selector.ts'
 import type { LabelSelector } from '../api/label-selector.ts'
 import type { EventSelector, StoredEvent } from '../storage/storage.ts'
@@ -8,13 +9,40 @@ export function eventSelector(
   fields: readonly FieldRequirement[],
 ): EventSelector | undefined {
   if (labels.isEverything && fields.length === 0) return undefined
-  const tests = fields.map(fieldTest)
   return {
     matches: (stored) => {
-      for (const test of tests) if (!test(stored)) return false
+      for (const one of fields) if (!meets(stored, one)) return false
       return labels.isEverything || labels.matches(stored.fields.labels)
     },
     requires: requiredValues(fields),
+  }
+}
+
+/**
+ * Selectors of watches that are equal are one and the same, for as long as somebody uses it: clients
+ * of one kind ask alike.
+ */
+export class SharedSelectors {
+  /** By digest: a text is as long as the selector itself. */
+  readonly #known = new Map<string, WeakRef<EventSelector>>()
+  readonly #unused = new FinalizationRegistry<string>((digest) => {
+    if (this.#known.get(digest)?.deref() === undefined) this.#known.delete(digest)
+  })
+
+  /** How many different ones there are. */
+  get size(): number {
+    return this.#known.size
+  }
+
+  /** `texts` is what `selector` was made of. */
+  share(texts: readonly string[], selector: EventSelector | undefined): EventSelector | undefined {
+    if (selector === undefined) return undefined
+    const digest = hash('sha256', JSON.stringify(texts), 'base64')
+    const known = this.#known.get(digest)?.deref()
+    if (known !== undefined) return known
+    this.#known.set(digest, new WeakRef(selector))
+    this.#unused.register(selector, digest)
+    return selector
   }
 }
 
@@ -72,9 +100,8 @@ function requiredValue(
   return fields.find((one) => one.field === field && one.operator === '=')?.value
 }
 
-function fieldTest({ field, operator, value }: FieldRequirement): (stored: StoredEvent) => boolean {
-  const read = readers[field]
-  return operator === '=' ? (stored) => read(stored) === value : (stored) => read(stored) !== value
+function meets(stored: StoredEvent, { field, operator, value }: FieldRequirement): boolean {
+  return (readers[field](stored) === value) === (operator === '=')
 }
 
 const readers: Readonly<Record<SelectableField, (stored: StoredEvent) => string>> = {
