@@ -284,6 +284,29 @@ subjects: [{kind: User, name: nobody}]
     assert.equal((await call(open, '/livez', 'nobody', { headers: fromAfar })).status, 200)
   })
 
+  test('the on-call role reads why readyz fails, from elsewhere; others learn which check, not why', async () => {
+    await using broken = await Tidings.start([
+      '--etcd-servers=http://127.0.0.1:1',
+      `--token-auth-file=${tokenFile}`,
+      `--rbac-policy-path=${policy}`,
+    ])
+    const ask = (path: string, token: string): Promise<Answer> =>
+      call(broken, path, token, { headers: fromAfar })
+    const all = await ask('/readyz', 'oncall')
+    assert.equal(all.status, 500)
+    const failed = [...all.body.matchAll(/^\[-\](\S+) failed: reason withheld$/gm)].map(
+      ([, name = '']) => name,
+    )
+    assert.ok(failed.includes('datastore'), all.body)
+    for (const check of failed) {
+      const { status, body } = await ask(`/readyz/${check}`, 'oncall')
+      assert.equal(status, 500, body)
+      assert.match(body, /^internal server error: .{5,}/)
+      assert.equal((await ask(`/readyz/${check}`, 'olga')).status, 403)
+    }
+    assert.equal((await ask('/metrics', 'oncall')).status, 200)
+  })
+
   test('AlwaysAllow has to be asked for, and lets nobody in without credentials', async () => {
     await using open = await start('--authorization-mode=AlwaysAllow', '--anonymous-auth')
     assert.equal((await call(open, events('shop'), 'nobody')).status, 200)

@@ -1,17 +1,20 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
-import { existsSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { delimiter, dirname, join } from 'node:path'
-import { test } from 'node:test'
+import { after, before, describe, test } from 'node:test'
 import { promisify } from 'node:util'
-import { readSnippets, type Snippet, SnippetServer } from '../support/snippets.ts'
+import { readSnippets, SnippetServer } from '../support/snippets.ts'
 
 const root = join(import.meta.dirname, '../..')
 const kubectl = join(root, '.cache/kubectl-1.36/usr/bin/kubectl')
 const SNIPPET_MS_MAX = 30_000
+const INSTALL_MS_MAX = 90_000
 const run = promisify(execFile)
 
+const page = readFileSync(join(root, 'docs/clients.md'), 'utf8')
 const snippets = readSnippets(join(root, 'docs/clients.md'))
 
 test('docs/clients.md: its snippets are in languages that are run', () => {
@@ -34,24 +37,47 @@ for (const snippet of snippets.filter(({ language }) => language === 'sh')) {
   })
 }
 
-for (const snippet of snippets.filter(({ language }) => language === 'ts')) {
-  test(`docs/clients.md, line ${snippet.line}: the program prints what it says`, async () => {
-    await using server = await SnippetServer.start()
-    assert.equal(await runProgram(snippet, server), snippet.output)
+describe('docs/clients.md: programs, in a folder made as it says', () => {
+  const commands = [
+    ...page.matchAll(/`((?:npm|node) [^`]+\.mts|npm (?:init|install) [^`]+)`/g),
+  ].map(([, command = '']) => command)
+  const [program = ''] = commands.filter((command) => command.startsWith('node '))
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tidings-snippet-'))
+    for (const command of commands.filter((each) => each.startsWith('npm '))) {
+      await run('bash', ['--norc', '-euo', 'pipefail', '-c', command], {
+        cwd: folder,
+        // What `npm ci` has fetched need not be fetched again.
+        // biome-ignore lint/style/noProcessEnv: npm is the machine's own.
+        env: { ...process.env, npm_config_prefer_offline: 'true' },
+        timeout: INSTALL_MS_MAX,
+      })
+    }
   })
-}
+  after(() => rm(folder, { recursive: true, force: true }))
 
-async function runProgram({ code }: Snippet, { env }: SnippetServer): Promise<string> {
-  // Inside the project, where the packages it imports are found.
-  const folder = await mkdtemp(join(root, '.cache/snippet-'))
-  try {
-    await writeFile(join(folder, 'snippet.ts'), code)
-    const { stdout } = await run(process.execPath, [join(folder, 'snippet.ts')], {
-      env: { ...env },
-      timeout: SNIPPET_MS_MAX,
+  test('the page says how to make the folder and run a program', () => {
+    assert.deepEqual(commands, [
+      'npm init -y',
+      'npm install @kubernetes/client-node@2',
+      'node snippet.mts',
+    ])
+  })
+
+  for (const { line, code, output } of snippets.filter(({ language }) => language === 'ts')) {
+    test(`line ${line}: the program prints what it says`, async () => {
+      await using server = await SnippetServer.start()
+      await writeFile(join(folder, 'snippet.mts'), code)
+      const { stdout } = await run('bash', ['--norc', '-euo', 'pipefail', '-c', program], {
+        cwd: folder,
+        env: {
+          ...server.env,
+          PATH: [dirname(process.execPath), '/usr/bin', '/bin'].join(delimiter),
+        },
+        timeout: SNIPPET_MS_MAX,
+      })
+      assert.equal(stdout, output)
     })
-    return stdout
-  } finally {
-    await rm(folder, { recursive: true, force: true })
   }
-}
+})
