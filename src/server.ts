@@ -14,6 +14,7 @@ import { StatusError } from './api/status.ts'
 import { type Audit, openAudit } from './audit.ts'
 import { buildInfo, showBuild } from './build-info.ts'
 import { type CertificatesInUse, showCertificates } from './certificate-metrics.ts'
+import { type ClientMemory, openClientMemory } from './client-memory.ts'
 import { KeptEntries } from './codec/kept-entries.ts'
 import { eventsOpenApi, reviewsOpenApi } from './codec/openapi-groups.ts'
 import { discoveryService } from './endpoints/discovery.ts'
@@ -46,7 +47,7 @@ import { ensureSelfSigned, followCertificate, loadCertificate } from './http/cer
 import type { Handler } from './http/exchange.ts'
 import { DEFAULT_LIMITS } from './http/limits.ts'
 import type { ServingCertificate, TlsSettings } from './http/listener.ts'
-import { Listener } from './http/listener.ts'
+import { addressText, Listener } from './http/listener.ts'
 import type { ProxySettings } from './http/proxied-connections.ts'
 import type { Clock } from './lib/clock.ts'
 import { monotonicClock } from './lib/clock.ts'
@@ -95,6 +96,7 @@ export class Server {
   #audit: Audit | undefined
   #limits: Admission['limits'] | undefined
   #eventLimits: Admission['eventLimits'] | undefined
+  readonly #clientMemory: ClientMemory
   #onFatal: (error: unknown) => void = () => {}
 
   constructor(options: Options, log: Log, writer: { lastFlushedAt(): number }) {
@@ -108,6 +110,7 @@ export class Server {
       onEnded: endedWatchCounter(this.#metrics),
     })
     this.#followers.push(this.#accessChecks)
+    this.#clientMemory = openClientMemory(options, this.#metrics)
     this.#startup = new Startup(
       [
         {
@@ -350,7 +353,9 @@ export class Server {
         ...DEFAULT_LIMITS,
         requestTimeoutMs: this.#options.requestTimeoutMs,
         streamsMax: this.#options.http2MaxStreamsPerConnection,
+        stalledTimeoutMs: this.#options.stalledResponseTimeoutMs,
       },
+      ...this.#clientMemory,
       handler,
       lateResponse: (request) => lateResponse(request, this.#audit?.auditor),
       onHandshakeError: tls === undefined ? undefined : handshakeErrorCounter(this.#metrics),
@@ -388,8 +393,4 @@ export class Server {
       )
     }
   }
-}
-
-function addressText({ address, family, port }: AddressInfo): string {
-  return family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`
 }

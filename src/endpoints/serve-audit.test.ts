@@ -59,7 +59,10 @@ function serving(
     watches: 0,
     watchesPerUser: 0,
   })
-  const full = { enter: () => Promise.reject(tooManyRequests('too many', 1)) }
+  const full = {
+    enter: () => Promise.reject(tooManyRequests('too many', 1)),
+    enterRefused: () => ({ [Symbol.dispose]: () => {} }),
+  }
   return serve({
     services,
     gate: new Gate({
@@ -130,7 +133,7 @@ describe('serve with an audit log', () => {
     ])
     assert.deepEqual((await story(request(), fine, { isFull: true })).told, [
       received,
-      'ResponseComplete|ada|429|allow|may read',
+      'ResponseComplete|ada|429|-|-',
     ])
   })
 

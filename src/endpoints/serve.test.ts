@@ -79,6 +79,10 @@ function placesOf(): {
       told.push('entered')
       return entry
     },
+    enterRefused: () => {
+      told.push('refused')
+      return { [Symbol.dispose]: tell('told') }
+    },
   }
   const observer: RequestObserver = {
     begun: () => {},
@@ -174,16 +178,26 @@ describe('serve', () => {
     assert.deepEqual(places.ended, [[200, 4]])
   })
 
-  test('a place is given back when the handler fails', async () => {
+  test('a place is kept until an error has been sent', async () => {
     const places = placesOf()
     const handler = serving(async () => {
       throw new StatusError('BadRequest', 'no')
     }, places)
     const answer = await handler(request('/one'))
-    assert.deepEqual(places.told, ['entered', 'left'])
+    assert.deepEqual(places.told, ['entered'])
     answer.onEnd?.({ status: 400, bytes: 4 })
     assert.deepEqual(places.told, ['entered', 'left'])
     assert.deepEqual(places.ended, [[400, 4]])
+  })
+
+  test('a stranger takes a place of its own while it is told', async () => {
+    const places = placesOf()
+    const handler = serving(fine, places)
+    const answer = await handler(request('/one', { isRemote: true }))
+    assert.equal(answer.status, 401)
+    assert.deepEqual(places.told, ['refused'])
+    answer.onEnd?.({ status: 401, bytes: 4 })
+    assert.deepEqual(places.told, ['refused', 'told'])
   })
 
   test('a place is kept by what goes on behind an answer that came too late', async () => {
@@ -220,7 +234,10 @@ describe('serve', () => {
 
   test('a request for which there is no place is told when to come back', async () => {
     const refusal = tooManyRequests('Too many requests, please try again later.', 3)
-    const full = { enter: () => Promise.reject(refusal) }
+    const full = {
+      enter: () => Promise.reject(refusal),
+      enterRefused: () => ({ [Symbol.dispose]: () => {} }),
+    }
     const answer = await serving(fine, { limits: full })(request('/one'))
     assert.equal(answer.status, 429)
     assert.equal(answer.headers['retry-after'], '3')

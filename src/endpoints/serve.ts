@@ -5,13 +5,15 @@ import {
   entityTooLarge,
   internalError,
   StatusError,
+  tooManyRequests,
   unavailable,
 } from '../api/status.ts'
 import { type Attributes, attributesOf } from '../gate/attributes.ts'
 import type { Auditor } from '../gate/audit/auditor.ts'
 import type { Gate, Trail } from '../gate/gate.ts'
-import type { Entry, Limits } from '../gate/limits/limits.ts'
+import type { Limits } from '../gate/limits/limits.ts'
 import type { RefusalLog } from '../gate/refusal.ts'
+import { ANONYMOUS } from '../gate/user.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log.ts'
@@ -21,12 +23,15 @@ import { RequestLine } from './request-line.ts'
 import type { RequestObserver } from './request-tallies.ts'
 import { statusResponse, textResponse } from './respond.ts'
 import type { Services } from './services.ts'
-import { lateError, workBehind } from './timeout.ts'
+import { Stay } from './stay.ts'
+import { lateError } from './timeout.ts'
 
 /** Longer ids than this are somebody's mischief, not an audit trail. */
 const AUDIT_ID_MAX = 128
 /** While start-up finishes or shutdown begins, another replica is better placed. */
 const RETRY_AFTER_SECONDS = 5
+/** As long as it takes to cut those who do not read. */
+const RETRY_MEMORY_SECONDS = 10
 
 export interface ServeOptions {
   readonly services: Services
@@ -55,14 +60,16 @@ export function serve(options: ServeOptions): Handler {
     const record = recordOf(request, attributes, { auditId, audit: options.audit })
     const line = RequestLine.begun(log, record?.trail)
     const trail = line ?? record?.trail
+    const stay = new Stay(options.limits)
     let response: Response
     try {
       if (options.isTurningAway() && !isProbe(request.path)) response = turnedAway()
       else {
-        response = await answer(request, attributes, options, { record, trail })
+        response = await answer(request, attributes, options, { record, trail, stay })
         if (record !== undefined) response = await record.answered(response)
       }
     } catch (error) {
+      stay.failed(error)
       const status = statusErrorFor(request, error)
       options.refusals?.refused(status, request)
       response = errorResponse(request, error, status, () => log.child({ auditId }))
@@ -77,6 +84,7 @@ export function serve(options: ServeOptions): Handler {
       status: response.status,
       ms: performance.now() - startedAt,
     })
+    if (!stay.answers(response, request.peer)) return UNHEARD
     const { onEnd } = response
     const isLong = response.longRunning === true
     if (isLong) observer.begun(attributes)
@@ -85,6 +93,7 @@ export function serve(options: ServeOptions): Handler {
       headers: standardHeaders(response, auditId),
       onEnd: (sent) => {
         onEnd?.(sent)
+        stay.end()
         observer.ended(attributes, sent, { ms: performance.now() - startedAt, isLong })
       },
     }
@@ -94,36 +103,43 @@ export function serve(options: ServeOptions): Handler {
 async function answer(
   request: Request,
   attributes: Attributes,
-  { services, gate, limits }: ServeOptions,
-  {
-    record,
-    trail,
-  }: { readonly record?: AuditRecord | undefined; readonly trail?: Trail | undefined },
+  { services, gate }: ServeOptions,
+  { record, trail, stay }: Visit,
 ): Promise<Response> {
   const found = services.find(request.path)
   const access = found?.service ?? { isOpenToHost: true }
-  const caller = await gate.admit(request, attributes, access, trail)
+  const caller = await gate.admit(request, attributes, access, {
+    trail,
+    arrived: async (sender) => {
+      if (sender !== ANONYMOUS && request.memory?.own(sender.name) !== undefined) throw HOLDS_ALL
+      if (attributes.verb === 'watch') chargeCredentials(request)
+      request.narrow?.()
+      await stay.begin({ user: sender, attributes, request })
+    },
+  })
   if (found === undefined) return nowhere(services)
-  const entry = await limits.enter({ user: caller.sender ?? caller.user, attributes, request })
-  try {
-    return keeping(entry, await found.handler(record?.request() ?? request, caller))
-  } catch (error) {
-    // Whoever has been told that it took too long is still at work here.
-    const work = workBehind(error)
-    if (work === undefined) entry[Symbol.dispose]()
-    else void work.then(() => entry[Symbol.dispose]())
-    throw error
-  }
+  return found.handler(record?.request() ?? request, caller)
 }
 
-/** The place is kept until the whole answer has been sent; a watch needs it only to begin. */
-function keeping(entry: Entry, response: Response): Response {
-  if (response.longRunning === true) {
-    if (response.settled === undefined) entry.settle()
-    else void response.settled.then(() => entry.settle())
-  }
-  return { ...response, onEnd: () => entry[Symbol.dispose]() }
+/** They are kept for as long as the watch, to find out whether they still hold. */
+function chargeCredentials({ memory, headers }: Request): void {
+  const { authorization = '' } = headers
+  if (memory?.hold('credentials', authorization.length) !== undefined) throw HOLDS_ALL
 }
+
+interface Visit {
+  readonly record: AuditRecord | undefined
+  readonly trail: Trail | undefined
+  readonly stay: Stay
+}
+
+const HOLDS_ALL = tooManyRequests(
+  'this user holds all the memory of this server that it may: read or close what was asked for before',
+  RETRY_MEMORY_SECONDS,
+)
+
+/** Its client does not read what it is told: its connection ends. */
+const UNHEARD: Response = { status: 429, headers: {}, body: '', dropsConnection: true }
 
 /** The answer to a request whose handler took too long; the handler's own comes too late. */
 export function lateResponse(request: Request, audit?: Auditor): Response {
@@ -165,6 +181,8 @@ function statusErrorFor(request: Request, error: unknown): StatusError {
   switch (error.kind) {
     case 'too-large':
       return entityTooLarge(error.message, error)
+    case 'too-much':
+      return tooManyRequests(error.message, RETRY_MEMORY_SECONDS, error)
     case 'malformed':
       return badRequest(error.message, error)
     case 'shutdown':

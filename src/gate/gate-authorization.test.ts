@@ -124,7 +124,7 @@ describe('gate: what the trail hears', () => {
       isOpenToAll: openPaths(['/readyz']),
     })
     const request = requestOf(asked)
-    await gate.admit(request, attributesOf(request), access, trail).catch(() => {})
+    await gate.admit(request, attributesOf(request), access, { trail }).catch(() => {})
     return told
   }
 
@@ -250,10 +250,12 @@ describe('gate: impersonation', () => {
       attributesOf(request),
       { isOpenToHost: false },
       {
-        identified: (user) => told.push(`identified ${user.name}`),
-        impersonated: (user) => told.push(`impersonated ${user.name}`),
-        decided: (decision) => told.push(`decided ${decision}`),
-        isKept: true,
+        trail: {
+          identified: (user) => told.push(`identified ${user.name}`),
+          impersonated: (user) => told.push(`impersonated ${user.name}`),
+          decided: (decision) => told.push(`decided ${decision}`),
+          isKept: true,
+        },
       },
     )
     assert.deepEqual(told, ['identified root', 'impersonated bob', 'decided allow'])

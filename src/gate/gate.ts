@@ -56,6 +56,16 @@ export interface Trail {
   readonly isKept: boolean
 }
 
+/** What else happens on the way through the gate. */
+export interface Admitting {
+  readonly trail?: Trail | undefined
+  /**
+   * Called when it is known who asks, and before anybody is asked whether they may: what it rejects
+   * with is the answer. The headers of the request are not looked at after this.
+   */
+  readonly arrived?: (sender: User) => Promise<void>
+}
+
 /** What a service's handler knows of whoever asks. */
 export interface Caller {
   readonly user: User
@@ -104,22 +114,20 @@ export class Gate {
     request: Request,
     attributes: Attributes,
     access: Access,
-    trail?: Trail,
+    { trail, arrived }: Admitting = {},
   ): Promise<Caller> {
     const isOpen = !attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true
     const shown = (await this.#identify(request)) ?? this.#stranger(request, access, isOpen)
     trail?.identified(shown)
     const credentials = attributes.verb === 'watch' ? this.#credentialsOf(request) : undefined
     const impersonation = impersonationOf(request)
+    const isTrustedHost = access.isOpenToHostUsers === true && this.#isTrustedHost(request)
+    await arrived?.(shown)
     const user =
       impersonation === undefined ? shown : await this.#actingAs(shown, impersonation, trail)
     const recheck = credentials && this.#recheck(credentials, { shown, impersonation, attributes })
     const caller = this.#caller(user, shown, recheck)
-    if (
-      user === HOST ||
-      isOpen ||
-      (access.isOpenToHostUsers === true && this.#isTrustedHost(request))
-    ) {
+    if (user === HOST || isOpen || isTrustedHost) {
       trail?.decided('allow', '')
     } else await this.#authorize(user, attributes, trail)
     return caller

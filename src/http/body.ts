@@ -1,14 +1,15 @@
-import { ExchangeError } from './exchange.ts'
+import type { Holding } from '../lib/ledger.ts'
+import { ExchangeError, type RequestHeaders } from './exchange.ts'
 import { BROKEN, type Wire } from './wire.ts'
 
 /**
  * Collects a request body up to a limit. A length announced beyond it is refused unread, and
  * nothing is read past it: what a client goes on sending after that is the wire's to drop.
  */
-export function readBody(wire: Wire, bytesMax: number): ReadBody {
-  if (Number(wire.headers['content-length'] ?? 0) > bytesMax) return failed(tooLarge(bytesMax))
+export function readBody(wire: Wire, { bytesMax, headers, memory }: BodyOptions): ReadBody {
+  if (Number(headers['content-length'] ?? 0) > bytesMax) return failed(tooLarge(bytesMax))
   if (wire.failure !== undefined) return failed(wire.failure)
-  if (wire.headers['expect']?.toLowerCase() === '100-continue') wire.sendContinue()
+  if (headers['expect']?.toLowerCase() === '100-continue') wire.sendContinue()
 
   const { input } = wire
   const { promise: bytes, resolve, reject } = Promise.withResolvers<Buffer>()
@@ -19,6 +20,7 @@ export function readBody(wire: Wire, bytesMax: number): ReadBody {
   const onData = (chunk: Buffer): void => {
     length += chunk.length
     if (length > bytesMax) abort(tooLarge(bytesMax))
+    else if (memory.hold('body', chunk.length) !== undefined) abort(tooMuch())
     else chunks.push(chunk)
   }
   const onEnd = (): void => {
@@ -48,6 +50,12 @@ export function readBody(wire: Wire, bytesMax: number): ReadBody {
   return { bytes, abort }
 }
 
+export interface BodyOptions {
+  readonly bytesMax: number
+  readonly headers: RequestHeaders
+  readonly memory: Holding
+}
+
 function failed(reason: ExchangeError): ReadBody {
   return { bytes: Promise.reject(reason), abort: () => {} }
 }
@@ -66,4 +74,8 @@ function only(chunks: readonly Buffer[], length: number): Buffer {
 
 function tooLarge(bytesMax: number): ExchangeError {
   return new ExchangeError('too-large', `limit is ${bytesMax}`)
+}
+
+function tooMuch(): ExchangeError {
+  return new ExchangeError('too-much', 'the client holds all the memory of this server that it may')
 }

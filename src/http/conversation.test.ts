@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
+import { MemoryLedger } from '../lib/ledger.ts'
 import { Conversation, type ConversationContext } from './conversation.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import type { Wire } from './wire.ts'
@@ -26,6 +27,10 @@ test('a request whose client is gone before anybody has looked at it is never un
     rawHeaders: [],
     output,
   } as unknown as Wire
-  Conversation.start(wire, context)
+  Conversation.start(
+    wire,
+    context,
+    new MemoryLedger().connection(() => {}),
+  )
   assert.equal(context.ordinary.size, 0)
 })

@@ -1,9 +1,13 @@
 import { Latch } from '../lib/latch.ts'
+import type { ConnectionAccount, Holding } from '../lib/ledger.ts'
 import { type ReadBody, readBody } from './body.ts'
 import type { Chunk, Handler, Peer, Request, RequestHeaders, Response } from './exchange.ts'
-import { abandon, ExchangeError, isStream } from './exchange.ts'
-import { type HttpLimits, PATH_BYTES_MAX, QUERY_BYTES_MAX, QUERY_PAIRS_MAX } from './limits.ts'
+import { abandon, ExchangeError, HANDLER_HEADERS, isStream } from './exchange.ts'
+import { handlerHeaderBytes, headerMemory, heldBytes, waitingMemory } from './held-bytes.ts'
+import { HANDLER_HEADER_BYTES_MAX, type HttpLimits } from './limits.ts'
 import { Outflow } from './outflow.ts'
+import { refuse } from './refuse.ts'
+import { isLongQuery, splitTarget, type Target } from './target.ts'
 import type { ConnectionFate, Wire } from './wire.ts'
 
 /** What all conversations of a listener share. */
@@ -27,14 +31,15 @@ export interface ConversationContext {
 export class Conversation implements Request {
   readonly method: string
   readonly path: string
-  readonly headers: RequestHeaders
-  readonly rawHeaders: readonly string[]
   readonly peer: Peer
+  readonly memory: Holding
   readonly unreadBytesMax: number
   readonly #wire: Wire
   readonly #context: ConversationContext
-  readonly #search: string
   readonly #deadline: NodeJS.Timeout
+  #headers: RequestHeaders
+  #rawHeaders: readonly string[]
+  #search: string
   #query: URLSearchParams | undefined
   #controller: AbortController | undefined
   #abortReason: ExchangeError | undefined
@@ -47,31 +52,49 @@ export class Conversation implements Request {
   #sentBytes = 0
   #waiters: Waiters | undefined
   #outflow: Outflow | undefined
+  /** Of the response: what had been sent when it was last looked at, and since when no more has. */
+  #progress = 0
+  #stalledSince: number | undefined
 
   /**
    * A target that cannot be a path, or one beyond all measure, is refused here and now. Of a client
    * that is gone already nobody would hear again: its request would be under way for ever.
    */
-  static start(wire: Wire, context: ConversationContext): void {
+  static start(wire: Wire, context: ConversationContext, account: ConnectionAccount): void {
     if (wire.output.destroyed) return
     const target = splitTarget(wire.target)
     if (target === undefined) {
       refuse(wire, 400, 'the request target is not a valid path\n')
     } else if (target === 'too-long') {
       refuse(wire, 414, 'the path is longer than any that could be meant\n')
-    } else if (isTooMuch(target.search)) {
+    } else if (isLongQuery(target.search)) {
       refuse(wire, 414, 'the query is longer than any that could be meant\n')
+    } else if (handlerHeaderBytes(wire.headers) > HANDLER_HEADER_BYTES_MAX) {
+      const names = HANDLER_HEADERS.filter((name) => wire.headers[name] !== undefined)
+      refuse(wire, 431, `${names.join(', ')}: more than ${HANDLER_HEADER_BYTES_MAX} bytes\n`)
     } else {
-      void new Conversation(wire, context, target).#run()
+      const memory = account.open(headerMemory(wire.rawHeaders, wire.target))
+      if (memory.passed() === undefined) {
+        void new Conversation(wire, context, { target, memory }).#run()
+      } else {
+        // Its connection holds all it may: another response on it would be more of that.
+        memory[Symbol.dispose]()
+        account.cut()
+      }
     }
   }
 
-  private constructor(wire: Wire, context: ConversationContext, target: Target) {
+  private constructor(
+    wire: Wire,
+    context: ConversationContext,
+    { target, memory }: { readonly target: Target; readonly memory: Holding },
+  ) {
     this.method = wire.method
     this.path = target.path
-    this.headers = wire.headers
-    this.rawHeaders = wire.rawHeaders
+    this.#headers = wire.headers
+    this.#rawHeaders = wire.rawHeaders
     this.peer = wire.peer
+    this.memory = memory
     this.unreadBytesMax = Math.min(wire.announcedBytes, context.limits.streamWindowBytes)
     this.#search = target.search
     this.#wire = wire
@@ -79,6 +102,28 @@ export class Conversation implements Request {
     this.#deadline = setTimeout(() => this.#expire(), context.limits.requestTimeoutMs)
     context.ordinary.add(this)
     wire.output.once('close', () => this.#close())
+  }
+
+  get headers(): RequestHeaders {
+    return this.#headers
+  }
+
+  get rawHeaders(): readonly string[] {
+    return this.#rawHeaders
+  }
+
+  narrow(): void {
+    if (this.#rawHeaders.length === 0) return
+    const kept: Record<string, string> = {}
+    for (const name of HANDLER_HEADERS) {
+      const value = this.#headers[name]
+      if (value !== undefined) kept[name] = value
+    }
+    this.#headers = kept
+    this.#rawHeaders = NO_HEADERS
+    this.#wire.forget()
+    this.memory.drop('headers')
+    this.memory.hold('headers', waitingMemory(kept, this.#search))
   }
 
   get query(): URLSearchParams {
@@ -98,8 +143,17 @@ export class Conversation implements Request {
     if (this.#body === undefined && this.#abortReason !== undefined) {
       return Promise.reject(this.#abortReason)
     }
-    this.#body ??= readBody(this.#wire, this.#context.limits.bodyBytesMax)
+    this.#body ??= readBody(this.#wire, {
+      bytesMax: this.#context.limits.bodyBytesMax,
+      headers: this.#headers,
+      memory: this.memory,
+    })
     return this.#body.bytes
+  }
+
+  /** What it came on. */
+  get connection(): object {
+    return this.#wire.connection
   }
 
   /** Resolves when the shutdown need not wait for this request: it is over, or a long one. */
@@ -125,6 +179,7 @@ export class Conversation implements Request {
       this.#context.onBug(error, this)
       response = INTERNAL_ERROR
     }
+    this.#forget()
     this.#onEnd = response.onEnd
     if (this.#isAnswered || this.#isClosed || this.#abortReason?.kind === 'gone') {
       abandon(response.body)
@@ -132,12 +187,47 @@ export class Conversation implements Request {
     } else this.#answer(response)
   }
 
+  /** What was needed to make the response and is not needed to send it, which may take long. */
+  #forget(): void {
+    this.#wire.forget()
+    this.#headers = {}
+    this.#rawHeaders = NO_HEADERS
+    this.#search = ''
+    this.#query = undefined
+    this.#body = undefined
+    this.memory.drop('headers')
+    this.memory.drop('body')
+  }
+
+  /**
+   * To be called about once a second. Ends a response of which the client has taken nothing for too
+   * long, although there is something to send; true when it does so.
+   */
+  cutIfStalled(now: number): boolean {
+    if (!this.#isAnswered || this.#isClosed) return false
+    const { unsentBytes, sentPieces } = this.#wire
+    const progress = sentPieces + (this.#outflow?.bytes ?? 0) - unsentBytes
+    if (unsentBytes === 0) this.#stalledSince = undefined
+    else if (this.#stalledSince === undefined || progress !== this.#progress) {
+      this.#stalledSince = now
+    } else if (now - this.#stalledSince >= this.#context.limits.stalledTimeoutMs) {
+      this.#wire.cut()
+      return true
+    }
+    this.#progress = progress
+    return false
+  }
+
   #answer(wanted: Response): void {
     this.#isAnswered = true
     const response = this.#begin(wanted)
     const { body } = response
     if (response.longRunning === true) this.#becomeLong(response.settled)
-    if (this.method === 'HEAD' || isBodiless(response.status)) {
+    if (response.dropsConnection === true) this.memory.cutConnection()
+    else if (this.memory.hold('response', heldBytes(body)) !== undefined) {
+      abandon(body)
+      this.#wire.cut()
+    } else if (this.method === 'HEAD' || isBodiless(response.status)) {
       abandon(body)
       this.#finish(undefined)
     } else if (isStream(body)) this.#sendPieces(body, response.lendsChunks === true)
@@ -189,8 +279,12 @@ export class Conversation implements Request {
 
   /** Its beginning has no more time than any other answer: one who does not take it is cut off. */
   #becomeLong(settled: Promise<void> | undefined): void {
-    if (settled === undefined) clearTimeout(this.#deadline)
-    else void settled.then(() => clearTimeout(this.#deadline))
+    const settle = (): void => {
+      clearTimeout(this.#deadline)
+      this.memory.becomeWatch()
+    }
+    if (settled === undefined) settle()
+    else void settled.then(settle)
     this.#context.ordinary.delete(this)
     this.#context.longRunning.add(this)
     this.#waiters?.left.open()
@@ -223,6 +317,7 @@ export class Conversation implements Request {
     this.#context.ordinary.delete(this)
     this.#context.longRunning.delete(this)
     this.#isClosed = true
+    this.memory[Symbol.dispose]()
     this.#outflow?.close()
     this.#tellEnd()
     this.#waiters?.left.open()
@@ -263,51 +358,7 @@ interface Waiters {
   readonly closed: Latch
 }
 
-interface Target {
-  readonly path: string
-  readonly search: string
-}
-
-/** Splits and decodes; a proxy-style absolute target (`http://host/path`) counts as its path. */
-function splitTarget(target: string): Target | 'too-long' | undefined {
-  let rest = target
-  if (!rest.startsWith('/')) {
-    const absolute = /^https?:\/\/[^/?]*/i.exec(rest)
-    if (absolute === null) return undefined
-    rest = rest.slice(absolute[0].length)
-    if (!rest.startsWith('/')) rest = `/${rest}`
-  }
-  const mark = rest.indexOf('?')
-  const path = mark === -1 ? rest : rest.slice(0, mark)
-  const search = mark === -1 ? '' : rest.slice(mark + 1)
-  // Before anybody looks at it: strangers may send one.
-  if (path.length > PATH_BYTES_MAX) return 'too-long'
-  if (!path.includes('%')) return { path, search }
-  try {
-    return { path: decodeURIComponent(path), search }
-  } catch {
-    // A stray % or bytes that are no UTF-8: there is no path to speak of.
-    return undefined
-  }
-}
-
-/** Parsing a query takes more than its share of time as it grows, and strangers may send one. */
-function isTooMuch(search: string): boolean {
-  if (search.length > QUERY_BYTES_MAX) return true
-  let pairs = 1
-  for (let at = search.indexOf('&'); at !== -1; at = search.indexOf('&', at + 1)) pairs += 1
-  return pairs > QUERY_PAIRS_MAX
-}
-
-/** Answers a request without asking anybody, and is done with its client. */
-export function refuse(wire: Wire, status: number, message: string): void {
-  wire.begin(
-    status,
-    { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
-    'close',
-  )
-  wire.finish(wire.method === 'HEAD' ? undefined : message)
-}
+const NO_HEADERS: readonly string[] = []
 
 /** Statuses that end with their headers, and must not even announce a length. */
 function isBodiless(status: number): boolean {

@@ -1,4 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
+import type { Holding } from '../lib/ledger.ts'
 import type { Pull } from '../lib/pull.ts'
 
 /**
@@ -35,6 +36,10 @@ export interface Request {
   /** Decoded, without the query. */
   readonly path: string
   readonly query: URLSearchParams
+  /**
+   * Gone, like the query, once the handler has given its response, and most of them before: see
+   * `narrow`. Whoever needs one later copies it, and charges what that takes to `memory`.
+   */
   readonly headers: RequestHeaders
   /**
    * Every header as it was sent, name and value by turns: `headers` cannot tell one that was sent
@@ -42,6 +47,13 @@ export interface Request {
    */
   readonly rawHeaders?: readonly string[]
   readonly peer: Peer
+  /** What is held in memory for it. */
+  readonly memory?: Holding
+  /**
+   * Who asks has been found out: only the headers of `HANDLER_HEADERS` are kept from here on, so that
+   * a request that waits does not hold the others.
+   */
+  narrow?(): void
   /** The most that lies here of the body while nobody asks for it; without it, nothing. */
   readonly unreadBytesMax?: number
   /** Aborts when the client is gone, the request's time is up, or a long request must end. */
@@ -49,6 +61,19 @@ export interface Request {
   /** The whole body; rejects with an ExchangeError if it is too long or never arrives. */
   body(): Promise<Buffer>
 }
+
+/** What handlers read. Together they are limited to `HANDLER_HEADER_BYTES_MAX`. */
+export const HANDLER_HEADERS: readonly string[] = [
+  'accept',
+  'accept-encoding',
+  'audit-id',
+  'content-encoding',
+  'content-length',
+  'content-type',
+  'expect',
+  'if-none-match',
+  'user-agent',
+]
 
 /** Each value of a header by itself, in the order sent. The name is in lower case. */
 export function headerValues(
@@ -93,6 +118,8 @@ export interface Response {
   readonly settled?: Promise<void>
   /** The connection is of no further use to this caller: close it after the answer. */
   readonly closeConnection?: boolean
+  /** The client leaves too many responses unread: it gets none, and its connection is cut. */
+  readonly dropsConnection?: boolean
   /**
    * Called once, when nothing more will be sent: all of it has been, or the client is gone, or it
    * came too late. Must not throw.
@@ -133,7 +160,7 @@ export type Handler = (request: Request) => Promise<Response>
 /** What can go wrong with a request's body, in words that mean the same on every protocol. */
 export class ExchangeError extends Error {
   override readonly name = 'ExchangeError'
-  readonly kind: 'too-large' | 'malformed' | 'timeout' | 'gone' | 'shutdown'
+  readonly kind: 'too-large' | 'too-much' | 'malformed' | 'timeout' | 'gone' | 'shutdown'
 
   constructor(kind: ExchangeError['kind'], message: string) {
     super(message)

@@ -12,6 +12,8 @@ export interface HttpLimits {
   /** How long a connection may stay without a request. Longer than any usual load balancer waits. */
   readonly idleTimeoutMs: number
   readonly handshakeTimeoutMs: number
+  /** How long a client may take none of a response that is there for it. */
+  readonly stalledTimeoutMs: number
   readonly headerBytesMax: number
   readonly headerCountMax: number
   readonly bodyBytesMax: number
@@ -37,6 +39,7 @@ export const DEFAULT_LIMITS: HttpLimits = {
   requestTimeoutMs: 60_000,
   idleTimeoutMs: 90_000,
   handshakeTimeoutMs: 10_000,
+  stalledTimeoutMs: 10_000,
   headerBytesMax: 128 * 1024,
   headerCountMax: 1000,
   bodyBytesMax: 1024 * 1024,
@@ -61,3 +64,7 @@ export const PATH_BYTES_MAX: number = 8 * 1024
 /** Room for long selectors and continue tokens, and for a parameter given hundreds of times. */
 export const QUERY_BYTES_MAX: number = 64 * 1024
 export const QUERY_PAIRS_MAX = 1000
+/** Of the headers that are kept while a request waits; real ones have a few hundred bytes of them. */
+export const HANDLER_HEADER_BYTES_MAX: number = 8 * 1024
+/** Of the host that a request names, which HTTP/2 keeps with its stream. */
+export const AUTHORITY_BYTES_MAX: number = 1024

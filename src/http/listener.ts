@@ -1,39 +1,33 @@
-import { constants as tlsOptions } from 'node:crypto'
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import http from 'node:http'
-import type { Http2SecureServer, IncomingHttpHeaders, ServerHttp2Stream } from 'node:http2'
+import type {
+  Http2SecureServer,
+  Http2Session,
+  IncomingHttpHeaders,
+  ServerHttp2Stream,
+} from 'node:http2'
 import http2 from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { SecureContextOptions, TLSSocket } from 'node:tls'
+import type { TLSSocket } from 'node:tls'
 import { within } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
+import { type ConnectionAccount, MemoryLedger, NO_LEDGER_LIMITS } from '../lib/ledger.ts'
 import type { ConversationContext } from './conversation.ts'
-import { Conversation, refuse } from './conversation.ts'
+import { Conversation } from './conversation.ts'
 import type { Handler, Peer, Request, Response } from './exchange.ts'
 import { headerValues } from './exchange.ts'
-import type { HttpLimits } from './limits.ts'
+import { AUTHORITY_BYTES_MAX, type HttpLimits } from './limits.ts'
 import { peerOf } from './peer.ts'
 import { answerPlainHttp } from './plain-on-tls.ts'
 import { ProxiedConnections, type ProxySettings } from './proxied-connections.ts'
+import { refuse } from './refuse.ts'
+import { type ServingCertificate, secureContext, type TlsSettings } from './secure-context.ts'
 import { Sessions } from './sessions.ts'
 import { refuseConnection, unreadableBody } from './unreadable.ts'
-import type { Http1Wire, Wire } from './wire.ts'
+import type { Http1Wire, SentHeaders } from './wire.ts'
 import { http1Wire, http2Wire } from './wire.ts'
-
-/** Forward secrecy and authenticated encryption only; TLS 1.3 suites first. */
-const CIPHERS = [
-  'TLS_AES_128_GCM_SHA256',
-  'TLS_AES_256_GCM_SHA384',
-  'TLS_CHACHA20_POLY1305_SHA256',
-  'ECDHE-ECDSA-AES128-GCM-SHA256',
-  'ECDHE-RSA-AES128-GCM-SHA256',
-  'ECDHE-ECDSA-AES256-GCM-SHA384',
-  'ECDHE-RSA-AES256-GCM-SHA384',
-  'ECDHE-ECDSA-CHACHA20-POLY1305',
-  'ECDHE-RSA-CHACHA20-POLY1305',
-].join(':')
 
 const SWEEP_INTERVAL_MS = 1000
 /** What a client may cost that has not acknowledged our settings: as much as fits in between. */
@@ -44,17 +38,7 @@ const TCP_KEEPALIVE_DELAY_MS = 30_000
 const END_SLICE = 100
 const END_SLICE_INTERVAL_MS = 50
 
-export interface ServingCertificate {
-  readonly cert: string
-  readonly key: string
-}
-
-export interface TlsSettings {
-  readonly certificate: ServingCertificate
-  readonly minVersion: 'TLSv1.2' | 'TLSv1.3'
-  /** Asks clients for a certificate and verifies it against these authorities. */
-  readonly clientCa?: string
-}
+export type { ServingCertificate, TlsSettings } from './secure-context.ts'
 
 export interface ListenerOptions {
   readonly host: string
@@ -64,12 +48,16 @@ export interface ListenerOptions {
   readonly tls: TlsSettings | undefined
   readonly limits: HttpLimits
   readonly clock: Clock
+  /** Shared with other listeners of the server; without it, nothing is limited. */
+  readonly ledger?: MemoryLedger | undefined
   readonly handler: Handler
   /** What a client gets when the handler has not answered within the request timeout. */
   readonly lateResponse: (request: Request) => Response
   readonly onBug: (error: unknown, request: Request) => void
   /** A client did not get through its handshake, for any reason. */
   readonly onHandshakeError?: ((code: string) => void) | undefined
+  /** A response was cut because its client did not read it. */
+  readonly onStalled?: (() => void) | undefined
   /** Proxies whose connections start with a header that names the caller. */
   readonly proxies?: ProxySettings | undefined
 }
@@ -84,6 +72,8 @@ export class Listener {
   readonly #sessions: Sessions
   readonly #sockets = new Set<Socket>()
   readonly #peers = new WeakMap<object, Peer>()
+  readonly #ledger: MemoryLedger
+  readonly #accounts = new WeakMap<object, ConnectionAccount>()
   /** Requests under way on an HTTP/1.1 connection: more than one if the client does not wait. */
   readonly #underWay = new WeakMap<Socket, number>()
   /** The last request with a body in chunks: any other body can be read whatever is in it. */
@@ -96,6 +86,7 @@ export class Listener {
   constructor(options: ListenerOptions) {
     this.#options = options
     this.#tls = options.tls
+    this.#ledger = options.ledger ?? new MemoryLedger(NO_LEDGER_LIMITS)
     this.#sessions = new Sessions(options.limits, options.clock)
     this.#context = {
       handler: options.handler,
@@ -128,10 +119,22 @@ export class Listener {
       })
     })
     this.#sweepers = [
-      setInterval(() => this.#sessions.sweep(), SWEEP_INTERVAL_MS).unref(),
+      setInterval(() => this.#sweep(), SWEEP_INTERVAL_MS).unref(),
       setInterval(() => this.#sessions.sweepUnsettled(), UNSETTLED_INTERVAL_MS).unref(),
     ]
     return this.#server.address() as AddressInfo
+  }
+
+  #sweep(): void {
+    const now = this.#options.clock.now()
+    for (const conversations of [this.#context.ordinary, this.#context.longRunning]) {
+      for (const conversation of conversations) {
+        if (!conversation.cutIfStalled(now)) continue
+        this.#options.onStalled?.()
+        this.#sessions.stalled(conversation.connection as Http2Session)
+      }
+    }
+    this.#sessions.sweep()
   }
 
   get connectionCount(): number {
@@ -225,9 +228,12 @@ export class Listener {
     let arriving: TLSSocket | undefined
     server.prependListener('secureConnection', (socket) => {
       arriving = socket
+      this.#openAccount(socket)
     })
     server.on('session', (session) => {
-      if (arriving !== undefined) this.#sessions.add(session, arriving)
+      if (arriving === undefined) return
+      this.#accounts.set(session, this.#openAccount(arriving))
+      this.#sessions.add(session, arriving)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       this.#options.onHandshakeError?.(error.code ?? '')
@@ -262,7 +268,7 @@ export class Listener {
       if (request.headers['transfer-encoding'] !== undefined) this.#chunked.set(socket, wire)
       // Which of them was meant, we and a proxy in between might not agree on.
       if (headerValues(wire, 'host').length > 1) refuse(wire, 400, 'too many Host headers\n')
-      else this.#converse(wire)
+      else Conversation.start(wire, this.#context, this.#openAccount(socket))
     }
     const http1 = server as http.Server
     http1.maxHeadersCount = this.#options.limits.headerCountMax
@@ -310,10 +316,7 @@ export class Listener {
     return true
   }
 
-  #acceptHttp2(
-    stream: ServerHttp2Stream,
-    sent: { readonly headers: IncomingHttpHeaders; readonly rawHeaders: readonly string[] },
-  ): void {
+  #acceptHttp2(stream: ServerHttp2Stream, sent: SentHeaders): void {
     const { session } = stream
     // A stream that fails is a client that is gone, which its 'close' tells us.
     stream.on('error', (error) => stream.destroy(error))
@@ -325,18 +328,32 @@ export class Listener {
       return
     }
     stream.once('close', () => this.#sessions.streamClosed(session))
+    const account = this.#accounts.get(session)
+    if (account === undefined) return
     const wire = http2Wire(stream, sent, this.#peer(session, session.socket))
+    const authority = sent.headers[':authority'] ?? sent.headers.host ?? ''
+    const scheme = sent.headers[':scheme'] ?? ''
     // Nobody has held its headers to the limit so far.
     if (
       session.pendingSettingsAck &&
       lengthOf(sent.rawHeaders) > this.#options.limits.headerBytesMax
     )
       refuse(wire, 431, 'the headers are longer than any that could be meant\n')
-    else this.#converse(wire)
+    else if (authority.length + scheme.length > AUTHORITY_BYTES_MAX)
+      refuse(wire, 431, 'the host is longer than any that could be meant\n')
+    else Conversation.start(wire, this.#context, account)
   }
 
-  #converse(wire: Wire): void {
-    Conversation.start(wire, this.#context)
+  /** Of a connection, made with the first call. */
+  #openAccount(socket: Socket): ConnectionAccount {
+    let account = this.#accounts.get(socket)
+    if (account === undefined) {
+      const opened = this.#ledger.connection(() => socket.destroy())
+      this.#accounts.set(socket, opened)
+      socket.once('close', () => opened.close())
+      account = opened
+    }
+    return account
   }
 
   #peer(connection: object, socket: Socket | TLSSocket): Peer {
@@ -355,20 +372,6 @@ function lengthOf(texts: readonly string[]): number {
   return length
 }
 
-function secureContext(tls: TlsSettings): SecureContextOptions {
-  return {
-    cert: tls.certificate.cert,
-    key: tls.certificate.key,
-    ...(tls.clientCa === undefined ? {} : { ca: tls.clientCa }),
-    minVersion: tls.minVersion,
-    ciphers: CIPHERS,
-    ecdhCurve: 'X25519MLKEM768:X25519:P-256:P-384',
-    honorCipherOrder: true,
-    // No tickets, so no resumption: identity must come from a handshake of its own.
-    secureOptions: tlsOptions.SSL_OP_NO_TICKET | tlsOptions.SSL_OP_NO_RENEGOTIATION,
-  }
-}
-
 function connectionOptions(limits: HttpLimits): http.ServerOptions {
   return {
     headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
@@ -380,4 +383,9 @@ function connectionOptions(limits: HttpLimits): http.ServerOptions {
     keepAlive: true,
     keepAliveInitialDelay: TCP_KEEPALIVE_DELAY_MS,
   }
+}
+
+/** As it is written in URLs. */
+export function addressText({ address, family, port }: AddressInfo): string {
+  return family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`
 }

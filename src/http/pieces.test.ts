@@ -50,10 +50,17 @@ test('a body of one piece is written at once', async () => {
 
 test('part of a stream is written in larger pieces, and the end of the last is reported', async () => {
   const output = new Output()
+  let pieces = 0
   const sent = Promise.withResolvers<void>()
-  writeInPieces(output, Buffer.alloc(200_000), () => sent.resolve())
+  writeInPieces(output, Buffer.alloc(200_000), {
+    onPiece: () => {
+      pieces += 1
+    },
+    done: () => sent.resolve(),
+  })
   await sent.promise
   assert.equal(output.writableLength, 0)
+  assert.equal(pieces, 3)
   assert.deepEqual(
     output.sizes,
     [1, 1, 1].map(() => STREAM_PIECE_BYTES_MAX).concat(200_000 - 3 * STREAM_PIECE_BYTES_MAX),
@@ -64,7 +71,7 @@ test('an output that is destroyed halfway gets no further piece, and the writer 
   const output = new Output()
   const sent = Promise.withResolvers<void>()
   output.on('error', () => {})
-  writeInPieces(output, Buffer.alloc(1_000_000), () => sent.resolve())
+  writeInPieces(output, Buffer.alloc(1_000_000), { done: () => sent.resolve() })
   output.destroy()
   await sent.promise
   assert.equal(output.sizes.length, 1)

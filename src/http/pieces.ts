@@ -20,25 +20,36 @@ export function fits(chunk: Chunk, bytesMax: number): boolean {
   return chunk.length <= (typeof chunk === 'string' ? bytesMax / 3 : bytesMax)
 }
 
+/** Hears of each piece but the last that it has left. */
+export type OnPiece = () => void
+
+export interface Sending {
+  readonly onPiece?: OnPiece | undefined
+  readonly done: () => void
+}
+
 /** Writes part of a stream, each piece after the one before has left; `done` follows the last. */
-export function writeInPieces(output: Writable, chunk: Chunk, done: () => void): void {
+export function writeInPieces(output: Writable, chunk: Chunk, { onPiece, done }: Sending): void {
   if (fits(chunk, STREAM_PIECE_BYTES_MAX)) output.write(chunk, done)
-  else send(output, chunk, { bytesMax: STREAM_PIECE_BYTES_MAX, done, isEnd: false })
+  else send(output, chunk, { bytesMax: STREAM_PIECE_BYTES_MAX, onPiece, done, isEnd: false })
 }
 
 /** Writes a whole body, or the last of one, and ends the output. */
-export function endInPieces(output: Writable, last: Chunk | undefined): void {
+export function endInPieces(output: Writable, last: Chunk | undefined, onPiece?: OnPiece): void {
   if (last === undefined || fits(last, PIECE_BYTES_MAX)) output.end(last)
-  else send(output, last, { bytesMax: PIECE_BYTES_MAX, done: () => {}, isEnd: true })
+  else send(output, last, { bytesMax: PIECE_BYTES_MAX, onPiece, done: () => {}, isEnd: true })
 }
 
-interface Sending {
+interface SendingAll extends Sending {
   readonly bytesMax: number
-  readonly done: () => void
   readonly isEnd: boolean
 }
 
-function send(output: Writable, chunk: Chunk, { bytesMax, done, isEnd }: Sending): void {
+function send(
+  output: Writable,
+  chunk: Chunk,
+  { bytesMax, onPiece, done, isEnd }: SendingAll,
+): void {
   const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
   let at = 0
   const next = (): void => {
@@ -46,6 +57,7 @@ function send(output: Writable, chunk: Chunk, { bytesMax, done, isEnd }: Sending
       done()
       return
     }
+    if (at > 0) onPiece?.()
     const piece = bytes.subarray(at, at + bytesMax)
     at += bytesMax
     if (at < bytes.length) output.write(piece, next)

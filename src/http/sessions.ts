@@ -25,6 +25,8 @@ interface SessionState {
   unseenWindowEndsAt: number
   /** The last stream to be served, once clients have been told that there will be no more. */
   lastStream: number
+  /** Its client left a response unread: it gets no new streams, and is cut after the last. */
+  hasStalled: boolean
   /** Set once we have taken our leave of a connection without requests. */
   cutAt: number | undefined
 }
@@ -70,6 +72,7 @@ export class Sessions {
       unseenBefore: 0,
       unseenWindowEndsAt: now + UNSEEN_WINDOW_MS,
       lastStream: Number.POSITIVE_INFINITY,
+      hasStalled: false,
       cutAt: undefined,
     }
     this.#states.set(session, state)
@@ -105,6 +108,14 @@ export class Sessions {
     state.idleSince = this.#clock.now()
   }
 
+  /** A response on it was cut because its client did not read. */
+  stalled(session: Http2Session): void {
+    const state = this.#states.get(session)
+    if (state === undefined || state.hasStalled) return
+    state.hasStalled = true
+    session.close()
+  }
+
   /**
    * Ends connections without a request. A new one has as long as headers may take, so that a
    * header block that never ends is cut as it is on HTTP/1.1; afterwards the idle limit counts.
@@ -114,7 +125,8 @@ export class Sessions {
   sweep(): void {
     const now = this.#clock.now()
     for (const [session, state] of this.#states) {
-      if (state.cutAt !== undefined && now >= state.cutAt) state.socket.destroy()
+      const isLeft = state.hasStalled && state.openStreams === 0
+      if (isLeft || (state.cutAt !== undefined && now >= state.cutAt)) state.socket.destroy()
       else this.#judgeUnseen(session, state, { now, unseenMax: this.#limits.refusedStreamsMax })
       if (state.cutAt !== undefined || state.openStreams > 0) continue
       const limit = state.hasServed ? this.#limits.idleTimeoutMs : this.#limits.headersTimeoutMs
@@ -177,7 +189,7 @@ export class Sessions {
     { now, unseenMax }: { readonly now: number; readonly unseenMax: number },
   ): void {
     // After a GOAWAY others are dropped too, and rightly sent.
-    if (this.#isEnding || state.cutAt !== undefined) return
+    if (this.#isEnding || state.hasStalled || state.cutAt !== undefined) return
     const opened = ((session.state.lastProcStreamID ?? 0) + 1) / 2
     const unseen = Math.floor(opened) - state.streams
     if (unseen - state.unseenBefore > unseenMax) {

@@ -16,10 +16,18 @@ export interface Wire {
   /** Name and value by turns, as sent. */
   readonly rawHeaders: readonly string[]
   readonly peer: Peer
+  /** What it came on: an HTTP/2 session, or the socket of HTTP/1.1. */
+  readonly connection: object
   readonly input: Readable
   readonly output: Writable
   /** How long the body is said to be; infinite when that is not said, 0 when there is none. */
   readonly announcedBytes: number
+  /** Nobody will ask for target and headers again. */
+  forget(): void
+  /** Handed over for the response and not sent yet, in bytes. */
+  readonly unsentBytes: number
+  /** Pieces of longer chunks that have been sent: whether it changes tells a slow client from none. */
+  readonly sentPieces: number
   /** Sends status and headers. */
   begin(status: number, headers: Record<string, string>, connection: ConnectionFate): void
   /**
@@ -61,20 +69,43 @@ export function http1Wire(
   response: ServerResponse,
   peer: Peer,
 ): Http1Wire {
-  const headers = request.headers as RequestHeaders
+  const hasBody = announcesBody(request.headers as RequestHeaders)
   let hasUnread = false
+  let sentPieces = 0
+  const onPiece = (): void => {
+    sentPieces += 1
+  }
   let failure: ExchangeError | undefined
   return {
     method: request.method ?? '',
-    target: request.url ?? '',
-    headers,
-    rawHeaders: request.rawHeaders,
+    get target() {
+      return request.url ?? ''
+    },
+    get headers() {
+      return request.headers as RequestHeaders
+    },
+    get rawHeaders() {
+      return request.rawHeaders
+    },
     peer,
-    announcedBytes: announcesBody(headers) ? lengthOf(headers) : 0,
+    connection: request.socket,
+    announcedBytes: hasBody ? lengthOf(request.headers as RequestHeaders) : 0,
+    forget: () => {
+      request.headers = {}
+      request.rawHeaders = []
+      request.url = ''
+    },
+    // One that waits behind another on its connection has no socket yet.
+    get sentPieces() {
+      return sentPieces
+    },
+    get unsentBytes() {
+      return response.socket === null ? 0 : response.writableLength
+    },
     input: request,
     output: response,
     begin: (status, answerHeaders, connection) => {
-      hasUnread = !request.complete && announcesBody(headers)
+      hasUnread = !request.complete && hasBody
       if (connection !== 'keep' || hasUnread) answerHeaders['connection'] = 'close'
       response.writeHead(status, answerHeaders)
       // A stream may be long in coming; whoever watches wants to know that it has begun.
@@ -83,14 +114,15 @@ export function http1Wire(
     // Piece by piece: Node would take 64 KiB and more before it says that the connection is full,
     // and encrypts all it takes at once.
     write: (chunk, _isLent, onRoom) => {
-      writeInPieces(response, asBytes(chunk), onRoom)
+      writeInPieces(response, asBytes(chunk), { onPiece, done: onRoom })
       return false
     },
     finish: (last) => {
       const bytes = last === undefined ? undefined : asBytes(last)
-      if (!hasUnread) endInPieces(response, bytes)
-      else if (bytes === undefined) linger(request, () => response.end())
-      else writeInPieces(response, bytes, () => linger(request, () => response.end()))
+      const drain = (): void => linger(request, () => response.end())
+      if (!hasUnread) endInPieces(response, bytes, onPiece)
+      else if (bytes === undefined) drain()
+      else writeInPieces(response, bytes, { onPiece, done: drain })
     },
     get failure() {
       return failure
@@ -107,22 +139,46 @@ export function http1Wire(
   }
 }
 
+/** Headers as Node hands them over with a stream, which itself keeps but scheme and authority. */
+export interface SentHeaders {
+  readonly headers: IncomingHttpHeaders
+  readonly rawHeaders: readonly string[]
+}
+
+const NOTHING_SENT: SentHeaders = { headers: {}, rawHeaders: [] }
+
 /** A request on an HTTP/2 stream. */
-export function http2Wire(
-  stream: ServerHttp2Stream,
-  sent: { readonly headers: IncomingHttpHeaders; readonly rawHeaders: readonly string[] },
-  peer: Peer,
-): Wire {
-  const { headers, rawHeaders } = sent
+export function http2Wire(stream: ServerHttp2Stream, sent: SentHeaders, peer: Peer): Wire {
+  let kept = sent
+  let sentPieces = 0
+  const onPiece = (): void => {
+    sentPieces += 1
+  }
   // A stream the client has reset counts as closed before it is destroyed, and throws when used.
   const isOpen = (): boolean => !stream.destroyed && !stream.closed
   return {
-    method: headers[':method'] ?? '',
-    target: headers[':path'] ?? '',
-    headers: headers as RequestHeaders,
-    rawHeaders,
+    method: sent.headers[':method'] ?? '',
+    get target() {
+      return kept.headers[':path'] ?? ''
+    },
+    get headers() {
+      return kept.headers as RequestHeaders
+    },
+    get rawHeaders() {
+      return kept.rawHeaders
+    },
     peer,
-    announcedBytes: stream.endAfterHeaders ? 0 : lengthOf(headers as RequestHeaders),
+    connection: stream.session ?? stream,
+    announcedBytes: stream.endAfterHeaders ? 0 : lengthOf(sent.headers as RequestHeaders),
+    forget: () => {
+      kept = NOTHING_SENT
+    },
+    get sentPieces() {
+      return sentPieces
+    },
+    get unsentBytes() {
+      return stream.writableLength
+    },
     input: stream,
     output: stream,
     begin: (status, answerHeaders, connection) => {
@@ -140,7 +196,7 @@ export function http2Wire(
     },
     write: (chunk, isLent, onRoom) => {
       if (isLent || !fits(chunk, STREAM_PIECE_BYTES_MAX)) {
-        writeInPieces(stream, chunk, onRoom)
+        writeInPieces(stream, chunk, { onPiece, done: onRoom })
         return false
       }
       const hasRoom = stream.write(chunk)
@@ -153,7 +209,7 @@ export function http2Wire(
       if (!stream.endAfterHeaders && !stream.readableEnded) {
         stream.once('finish', () => linger(stream, () => stream.close(constants.NGHTTP2_NO_ERROR)))
       }
-      endInPieces(stream, last)
+      endInPieces(stream, last, onPiece)
     },
     // Node ends the input of a stream that was reset, as if the body had come to its end.
     isBodyWhole: isOpen,

@@ -10,6 +10,9 @@ export interface LimitOptions {
   readonly maxWatchDurationMs: number
   readonly maxEventBytes: number
   readonly maxWriteBytesPerSecond: number
+  readonly maxClientMemoryMib: number
+  readonly maxClientMemoryPerUserMib: number
+  readonly stalledResponseTimeoutMs: number
   readonly eventRateLimitConfigFile: string | undefined
 }
 
@@ -17,6 +20,7 @@ export interface LimitOptions {
 const inflightMax = 20_000
 /** A hundred times what a replica is built for: whoever wants more wants no limit. */
 const watchesMax = 1_000_000
+const clientMemoryMibMax = 65_536
 
 /** What fits into one transaction with etcd, beside its framing. */
 const eventBytesMax = 1_000_000
@@ -48,7 +52,7 @@ export const limitFlags: FlagTable<LimitOptions> = {
     name: 'max-watches-per-user',
     topic: 'Limits',
     kind: integer({ min: 0, max: watchesMax }),
-    default: 10_000,
+    default: 5000,
     help: 'Watches under way at once of any one user. 0 means no limit.',
   },
   maxWatchDurationMs: {
@@ -71,6 +75,27 @@ export const limitFlags: FlagTable<LimitOptions> = {
     kind: integer({ min: 0, max: writeBytesMax }),
     default: 1024 * 1024,
     help: 'Bytes of events that any one user, and all users together in any one namespace, may write in a second; after a quiet time, those of 256 seconds at once. Every change counts the whole event. More is answered with 429. Less is allowed while etcd is more than half full, and nothing when it is 80% full. 0 means no limit.',
+  },
+  maxClientMemoryMib: {
+    name: 'max-client-memory',
+    topic: 'Limits',
+    kind: integer({ min: 32, max: clientMemoryMibMax }),
+    default: 192,
+    help: 'Memory in MiB held for clients: headers, bodies, selectors, waiting requests and responses that are not sent yet. When it is reached, users that hold much of it are answered with 429. Clients that have not shown who they are get 16 MiB of it at most, which are taken from the connection that holds most.',
+  },
+  maxClientMemoryPerUserMib: {
+    name: 'max-client-memory-per-user',
+    topic: 'Limits',
+    kind: integer({ min: 8, max: clientMemoryMibMax }),
+    default: 64,
+    help: 'Memory in MiB held in the same way for any one user, who is answered with 429 beyond it.',
+  },
+  stalledResponseTimeoutMs: {
+    name: 'stalled-response-timeout',
+    topic: 'Limits',
+    kind: duration({ positive: true }),
+    default: 10_000,
+    help: 'How long a client may take nothing of a response, or of the changes of a watch, before that is cut off. A slow reader is not cut: each 64 KiB that it takes start the time anew.',
   },
   eventRateLimitConfigFile: {
     name: 'event-rate-limit-config-file',

@@ -2,7 +2,7 @@ import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 
 import { connect, constants } from 'node:http2'
 import type { ConnectionOptions } from 'node:tls'
 import type { Answer, Call } from './raw-http1.ts'
-import { RawHttp1 } from './raw-http1.ts'
+import { RawHttp1, requestHead } from './raw-http1.ts'
 
 /** One connection of either protocol behind the same few methods, for tests of both. */
 export interface Client extends Disposable {
@@ -38,8 +38,7 @@ async function openHttp1(port: number, options: ConnectionOptions): Promise<Clie
     protocol: 'h1',
     request: (call) => connection.request(call),
     open: async (call) => {
-      const { method = 'GET', path = '/' } = call
-      connection.send(`${method} ${path} HTTP/1.1\r\nhost: localhost\r\n\r\n`)
+      connection.send(requestHead(call))
       const { status } = await connection.readHead()
       return {
         status,

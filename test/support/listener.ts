@@ -7,6 +7,7 @@ import { Listener } from '../../src/http/listener.ts'
 import type { ProxySettings } from '../../src/http/proxied-connections.ts'
 import { makeSelfSigned } from '../../src/http/self-signed.ts'
 import { monotonicClock } from '../../src/lib/clock.ts'
+import type { MemoryLedger } from '../../src/lib/ledger.ts'
 
 /** A listener of its own on a port of the kernel's choice, gone at the end of the scope. */
 export interface TestListener extends AsyncDisposable {
@@ -24,6 +25,7 @@ export interface TestListenerOptions {
   readonly lateResponse?: (request: Request) => Response
   readonly onHandshakeError?: (code: string) => void
   readonly proxies?: ProxySettings
+  readonly ledger?: MemoryLedger
 }
 
 export async function startListener(
@@ -66,6 +68,7 @@ async function start(
     lateResponse: options.lateResponse ?? (() => text(504, 'too late')),
     onBug: (error) => bugs.push(error),
     onHandshakeError: options.onHandshakeError,
+    ledger: options.ledger,
     proxies: options.proxies,
   })
   const { port }: AddressInfo = await listener.listen()

@@ -4,10 +4,10 @@
  */
 import { coreFieldNames, eventFieldNames, parseFieldSelector } from '../../api/field-selector.ts'
 import { type StatusError, tooManyRequests } from '../../api/status.ts'
-import type { Request } from '../../http/exchange.ts'
+import type { Peer, Request } from '../../http/exchange.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import type { Attributes } from '../attributes.ts'
-import { isMaster, type User } from '../user.ts'
+import { ANONYMOUS, isMaster, type User } from '../user.ts'
 import { type Entering, FairPlaces, type Place, type RefusalReason } from './fair-places.ts'
 import { RefusalPace } from './refusal-pace.ts'
 import { WatchPlaces, type WatchRefusal } from './watch-places.ts'
@@ -34,8 +34,15 @@ const MASTERS_PART = 0.1
 /** Seconds to choose from for coming back: those who were turned away together come back apart. */
 const RETRY_SECONDS = [1, 2, 3, 4]
 const RETRY_WATCH_SECONDS = [5, 6, 7, 8, 9, 10, 11, 12]
-/** What tells about the server must go on when it is full. */
+/** What tells about the server must go on when it is full: it has places of its own. */
 const EXEMPT = /^\/(?:healthz|livez|readyz|version|metrics)(?:\/|$)/
+/** Of those, shared like all others: nobody needs more than a few at a time. */
+const EXEMPT_PLACES = 100
+/**
+ * Responses to requests that were given no place: 401, and 429 itself. Each is there for a moment
+ * unless its client does not read it.
+ */
+const REFUSED_PLACES = 1000
 /** Verbs that concern many events. */
 const MANY: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
 /**
@@ -72,7 +79,7 @@ export interface Entrant {
   readonly user: User
   readonly attributes: Attributes
   /** Whoever is no longer there waits no longer. */
-  readonly request: Pick<Request, 'signal' | 'query' | 'unreadBytesMax'>
+  readonly request: Pick<Request, 'signal' | 'query' | 'unreadBytesMax'> & { readonly peer?: Peer }
 }
 
 /** A request's place among those under way, until it is disposed of. */
@@ -83,6 +90,11 @@ export interface Entry extends Disposable {
 
 /** Knows how much is too much. */
 export interface Limits {
+  /**
+   * For the response to a request that was given no place, by its user or, of a stranger, its
+   * address. Undefined when there are too many of these that are not read.
+   */
+  enterRefused(key: string): Disposable | undefined
   /** Throws or rejects with 429 and a time to come back. */
   enter(entrant: Entrant): Entry | Promise<Entry>
 }
@@ -90,6 +102,8 @@ export interface Limits {
 /** The limits of one replica. */
 export class RequestLimits implements Limits {
   readonly #rooms: Readonly<Record<RequestKind, Room>>
+  readonly #exempt = immediate(EXEMPT_PLACES)
+  readonly #refused = immediate(REFUSED_PLACES)
   readonly #watches: WatchPlaces
   readonly #observer: LimitsObserver | undefined
   readonly #random: () => number
@@ -97,6 +111,7 @@ export class RequestLimits implements Limits {
   readonly #pace: RefusalPace
   /** Of those who wait, or are to be refused and have not been told. */
   #unreadBytes = 0
+  #isReleased = false
 
   constructor(options: LimitsOptions) {
     const { observer, random = Math.random, clock = monotonicClock } = options
@@ -129,6 +144,7 @@ export class RequestLimits implements Limits {
 
   /** Nobody will send another request: who is to be refused may know at once. */
   release(): void {
+    this.#isReleased = true
     this.#pace.release()
   }
 
@@ -138,7 +154,7 @@ export class RequestLimits implements Limits {
 
   enter(entrant: Entrant): Entry | Promise<Entry> {
     const { user, attributes } = entrant
-    if (!attributes.isResource && EXEMPT.test(attributes.path)) return UNCOUNTED
+    if (!attributes.isResource && EXEMPT.test(attributes.path)) return this.#enterExempt(entrant)
     const watch = attributes.verb === 'watch' ? this.#watch(user) : undefined
     const kind = READING.has(attributes.verb) ? 'readOnly' : 'mutating'
     const { shared, forMasters } = this.#rooms[kind]
@@ -147,6 +163,19 @@ export class RequestLimits implements Limits {
       shared.tryEnter(entering) ?? (isMaster(user) ? forMasters.tryEnter(entering) : undefined)
     if (place !== undefined) return this.#entry(place, watch)
     return this.#wait(entering, { kind, watch, request: entrant.request })
+  }
+
+  enterRefused(key: string): Disposable | undefined {
+    // At shutdown all are told at once.
+    return this.#isReleased ? UNCOUNTED : this.#refused.tryEnter({ user: key, width: 1 })
+  }
+
+  #enterExempt({ user, request }: Entrant): Entry {
+    // Strangers share a name, and are told apart by where they come from.
+    const key = user === ANONYMOUS ? (request.peer?.address ?? '') : user.name
+    const place = this.#exempt.tryEnter({ user: key, width: 1 })
+    if (place === undefined) throw this.#refusal('readOnly', 'queue-full', user.name)
+    return { settle: () => {}, [Symbol.dispose]: () => place[Symbol.dispose]() }
   }
 
   async #wait(entering: Entering, waiting: Waiting): Promise<Entry> {
@@ -301,6 +330,11 @@ function isFromVersion(query: URLSearchParams): boolean {
   const version = query.get('resourceVersion') ?? ''
   const sendsInitial = query.get('sendInitialEvents') ?? 'false'
   return version !== '' && version !== '0' && sendsInitial.toLowerCase() === 'false'
+}
+
+/** Places that are not waited for. */
+function immediate(limit: number): FairPlaces {
+  return new FairPlaces({ limit, waitingMax: 0, waitMs: () => 0 })
 }
 
 function bound(limit: number): number {

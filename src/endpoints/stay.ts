@@ -1,0 +1,55 @@
+import type { Entrant, Entry, Limits } from '../gate/limits/limits.ts'
+import type { Peer, Response } from '../http/exchange.ts'
+import { workBehind } from './timeout.ts'
+
+/**
+ * The place of a request among those under way, from when it is known who asks until the whole
+ * response has been sent, whatever it says. A request that was given no place takes one of those for
+ * refusals while it is answered: a client that does not read what it is told cannot pile it up here.
+ */
+export class Stay {
+  readonly #limits: Limits
+  #user: string | undefined
+  #entry: Entry | undefined
+  #refusal: Disposable | undefined
+  #work: Promise<void> | undefined
+
+  constructor(limits: Limits) {
+    this.#limits = limits
+  }
+
+  /** Rejects with 429. */
+  async begin(entrant: Entrant): Promise<void> {
+    this.#user = entrant.user.name
+    this.#entry = await this.#limits.enter(entrant)
+  }
+
+  /** Work that goes on behind an error (a timeout of the client's) keeps the place as well. */
+  failed(error: unknown): void {
+    this.#work = workBehind(error)
+  }
+
+  /** The response is about to be sent; false when it must not be. */
+  answers(response: Response, peer: Peer): boolean {
+    if (this.#entry === undefined) {
+      this.#refusal = this.#limits.enterRefused(this.#user ?? peer.address)
+      return this.#refusal !== undefined
+    }
+    // A watch needs its place only to begin.
+    if (response.longRunning === true) {
+      const entry = this.#entry
+      if (response.settled === undefined) entry.settle()
+      else void response.settled.then(() => entry.settle())
+    }
+    return true
+  }
+
+  /** Nothing more will be sent. */
+  end(): void {
+    this.#refusal?.[Symbol.dispose]()
+    const entry = this.#entry
+    if (entry === undefined) return
+    if (this.#work === undefined) entry[Symbol.dispose]()
+    else void this.#work.then(() => entry[Symbol.dispose]())
+  }
+}

@@ -1,0 +1,134 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type ConnectionAccount, type LedgerLimits, MemoryLedger } from './ledger.ts'
+
+const KIB = 1024
+/** What every request is charged before anything it brought. */
+const REQUEST = 16 * KIB
+
+const limits: LedgerLimits = {
+  connectionBytes: 400 * KIB,
+  unauthenticatedConnectionBytes: 100 * KIB,
+  unauthenticatedBytes: 250 * KIB,
+  unauthenticatedConnections: 3,
+  userBytes: 300 * KIB,
+  totalBytes: 1000 * KIB,
+}
+
+function opened(ledger: MemoryLedger, now = 0): { account: ConnectionAccount; isCut(): boolean } {
+  let isCut = false
+  const account = ledger.connection(() => {
+    isCut = true
+  }, now)
+  return { account, isCut: () => isCut }
+}
+
+describe('the memory ledger', () => {
+  test('counts by kind what is held, and nothing after it is given back', () => {
+    const ledger = new MemoryLedger(limits)
+    const { account } = opened(ledger)
+    using holding = account.open(10)
+    assert.equal(holding.own('ann'), undefined)
+    assert.equal(holding.hold('body', 100), undefined)
+    assert.equal(holding.hold('body', 50), undefined)
+    assert.equal(ledger.held.body, 150)
+    assert.equal(ledger.heldBy('ann'), REQUEST + 160)
+    assert.equal(ledger.totalBytes, REQUEST + 160)
+    holding.drop('body')
+    assert.equal(ledger.held.body, 0)
+    holding[Symbol.dispose]()
+    holding[Symbol.dispose]()
+    assert.equal(ledger.totalBytes, 0)
+    assert.equal(ledger.heldBy('ann'), 0)
+    assert.equal(account.bytes, 0)
+    assert.equal(holding.hold('body', 5), undefined)
+    assert.equal(ledger.held.body, 0)
+  })
+
+  test('a user that holds too much is refused, on whatever connection, and others are not', () => {
+    const ledger = new MemoryLedger(limits)
+    const one = opened(ledger).account.open(0)
+    assert.equal(one.own('ann'), undefined)
+    assert.equal(one.hold('response', 290 * KIB - REQUEST), undefined)
+    assert.equal(opened(ledger).account.open(0).own('ann'), 'user')
+    assert.equal(opened(ledger).account.open(0).own('bob'), undefined)
+    assert.equal(ledger.refused.user, 1)
+  })
+
+  test('what passes a limit is not charged', () => {
+    const ledger = new MemoryLedger(limits)
+    const holding = opened(ledger).account.open(0)
+    assert.equal(holding.own('ann'), undefined)
+    assert.equal(holding.hold('body', 300 * KIB), 'user')
+    assert.equal(ledger.held.body, 0)
+    assert.equal(holding.hold('body', 200 * KIB), undefined)
+  })
+
+  test('a connection has less as long as no client has shown on it who it is', () => {
+    const ledger = new MemoryLedger(limits)
+    const { account } = opened(ledger)
+    const first = account.open(60 * KIB)
+    assert.equal(first.passed(), undefined)
+    assert.equal(account.open(60 * KIB).passed(), 'connection')
+    const known = opened(ledger).account
+    assert.equal(known.open(60 * KIB).own('ann'), undefined)
+    assert.equal(known.open(60 * KIB).passed(), undefined)
+  })
+
+  test('of unauthenticated clients together, the connection that holds most is cut', () => {
+    const ledger = new MemoryLedger(limits)
+    const heavy = opened(ledger)
+    const light = opened(ledger)
+    const newest = opened(ledger)
+    assert.equal(heavy.account.open(80 * KIB).passed(), undefined)
+    assert.equal(light.account.open(60 * KIB).passed(), undefined)
+    assert.equal(newest.account.open(70 * KIB).passed(), undefined)
+    assert.deepEqual([heavy.isCut(), light.isCut(), newest.isCut()], [true, false, false])
+    assert.equal(ledger.refused.unauthenticated, 1)
+  })
+
+  test('of too many unauthenticated connections the oldest is cut, unless it is new', () => {
+    const ledger = new MemoryLedger(limits)
+    const all = [0, 1, 2, 3].map((now) => opened(ledger, now))
+    assert.deepEqual(
+      all.map(({ isCut }) => isCut()),
+      [false, false, false, false],
+    )
+    opened(ledger, 5001)
+    assert.deepEqual(
+      all.map(({ isCut }) => isCut()),
+      [true, false, false, false],
+    )
+    const known = all[1]?.account
+    assert.equal(known?.open(0).own('ann'), undefined)
+    opened(ledger, 6000)
+    assert.equal(all[1]?.isCut(), false)
+    assert.equal(all[2]?.isCut(), true)
+  })
+
+  test('when the total is reached, users that hold little are served and others are not', () => {
+    const ledger = new MemoryLedger(limits)
+    for (const user of ['a', 'b', 'c', 'd']) {
+      const holding = opened(ledger).account.open(0)
+      assert.equal(holding.own(user), undefined)
+      holding.hold('body', 230 * KIB)
+    }
+    assert.equal(opened(ledger).account.open(0).own('first'), undefined)
+    assert.ok(ledger.totalBytes >= 1000 * KIB)
+    assert.equal(opened(ledger).account.open(0).own('small'), undefined)
+    assert.equal(opened(ledger).account.open(0).own('a'), 'total')
+  })
+
+  test('a watch that waits is shown, and limited by number alone', () => {
+    const ledger = new MemoryLedger(limits)
+    const { account } = opened(ledger)
+    for (let index = 0; index < 100; index++) {
+      const holding = account.open(0)
+      assert.equal(holding.own('ann'), undefined)
+      holding.becomeWatch()
+    }
+    assert.equal(ledger.held.request, 0)
+    assert.ok(ledger.held.watch > 0)
+    assert.equal(ledger.heldBy('ann'), 0)
+  })
+})

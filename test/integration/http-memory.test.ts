@@ -1,0 +1,223 @@
+/** What a client can make the HTTP layer hold, and for how long. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Request, Response } from '../../src/http/exchange.ts'
+import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from '../../src/lib/ledger.ts'
+import { eventually } from '../support/eventually.ts'
+import { openClient, PROTOCOLS } from '../support/http-client.ts'
+import { startListener, text } from '../support/listener.ts'
+import { RawHttp1 } from '../support/raw-http1.ts'
+import { FRAME, frame, getFrame, headerBlock, longField, RawHttp2 } from '../support/raw-http2.ts'
+
+/** SETTINGS_INITIAL_WINDOW_SIZE of 0: not one byte of a body may be sent. */
+const NO_WINDOW = frame(FRAME.settings, 0, 0, Buffer.from([0, 4, 0, 0, 0, 0]))
+/** A field of the dynamic table once more. */
+const SAME_AGAIN = Buffer.from([0x80 | 62])
+const STALLED_MS = 500
+
+async function openShut(port: number): Promise<RawHttp2> {
+  const client = await RawHttp2.open(port)
+  client.send(NO_WINDOW)
+  await client.settled()
+  return client
+}
+
+describe('a client that does not read', () => {
+  test('loses the stream and then the connection, over HTTP/2', async () => {
+    const ledger = new MemoryLedger()
+    await using server = await startListener(async () => text(403, 'no'.repeat(100)), {
+      limits: { stalledTimeoutMs: STALLED_MS },
+      ledger,
+    })
+    const client = await openShut(server.port)
+    client.send(...Array.from({ length: 20 }, (_, n) => getFrame(1 + 2 * n)))
+    await eventually('all are answered', () => ledger.held.response === 20 * 200)
+    await client.closed
+    assert.equal(client.frames.filter(({ type }) => type === FRAME.rstStream).length, 20)
+    await eventually('nothing is held', () => ledger.totalBytes === 0)
+  })
+
+  test('loses a watch that has something to tell, and not one that has not', async () => {
+    const ended: string[] = []
+    await using server = await startListener(
+      async ({ path }): Promise<Response> => ({
+        status: 200,
+        headers: {},
+        longRunning: true,
+        body: (async function* () {
+          if (path === '/news') yield 'something'
+          await sleep(60_000, undefined, { ref: false })
+        })(),
+        onEnd: () => ended.push(path),
+      }),
+      { limits: { stalledTimeoutMs: STALLED_MS } },
+    )
+    const quiet = await openShut(server.port)
+    quiet.send(getFrame(1, '/quiet'))
+    const news = await openShut(server.port)
+    news.send(getFrame(1, '/news'))
+    await news.closed
+    assert.deepEqual(ended, ['/news'])
+    assert.equal(quiet.isClosed, false)
+    quiet.close()
+  })
+
+  test('loses the connection, over HTTP/1.1', async () => {
+    let isOver = false
+    await using server = await startListener(
+      async () => ({
+        ...text(200, 'x'.repeat(64 * 1024 * 1024)),
+        onEnd: () => {
+          isOver = true
+        },
+      }),
+      { limits: { stalledTimeoutMs: STALLED_MS } },
+    )
+    const client = await RawHttp1.open(server.port)
+    client.socket.pause()
+    client.send('GET / HTTP/1.1\r\nhost: x\r\n\r\n')
+    await eventually('the response is given up', () => isOver)
+    client.close()
+  })
+
+  for (const protocol of PROTOCOLS) {
+    test(`is not cut as long as it reads, however slowly, over ${protocol}`, async () => {
+      const body = Buffer.alloc(6 * 1024 * 1024)
+      await using server = await startListener(
+        async () => ({
+          status: 200,
+          headers: {},
+          body: (async function* () {
+            yield body
+          })(),
+        }),
+        { limits: { stalledTimeoutMs: STALLED_MS } },
+      )
+      using client = await openClient(protocol, server.port)
+      const answer = await client.open({})
+      let length = 0
+      for (let piece = await answer.read(); piece !== undefined; piece = await answer.read()) {
+        length += piece.length
+        // Three seconds in all, six times what one who stands still is given.
+        await sleep((3000 * piece.length) / body.length)
+      }
+      assert.equal(length, body.length)
+    })
+  }
+})
+
+describe('the headers of a request', () => {
+  for (const protocol of PROTOCOLS) {
+    test(`are gone when its response begins, over ${protocol}`, async () => {
+      const ledger = new MemoryLedger()
+      let seen: Request | undefined
+      const held: number[] = []
+      await using server = await startListener(
+        async (request): Promise<Response> => {
+          seen = request
+          held.push(ledger.held.headers)
+          assert.equal(request.headers['x-long']?.length, 10_000)
+          assert.equal(request.query.get('q')?.length, 10_000)
+          request.narrow?.()
+          held.push(ledger.held.headers)
+          assert.equal(request.headers['x-long'], undefined)
+          assert.equal(request.headers['accept'], 'text/plain')
+          assert.equal(request.query.get('q')?.length, 10_000)
+          return {
+            status: 200,
+            headers: {},
+            longRunning: true,
+            body: (async function* () {
+              yield 'begun'
+              await sleep(60_000, undefined, { ref: false })
+            })(),
+          }
+        },
+        { ledger },
+      )
+      using client = await openClient(protocol, server.port)
+      const headers = { 'x-long': 'x'.repeat(10_000), accept: 'text/plain' }
+      const answer = await client.open({ path: `/path?q=${'q'.repeat(10_000)}`, headers })
+      await answer.read()
+      assert.deepEqual(seen?.headers, {})
+      assert.deepEqual(seen?.rawHeaders, [])
+      assert.equal(seen?.query.size, 0)
+      assert.equal(seen?.path, '/path')
+      const [all = 0, narrowed = 0] = held
+      assert.ok(all > 40_000 && narrowed < all - 9000, `${all}, ${narrowed}`)
+      assert.equal(ledger.held.headers, 0)
+    })
+  }
+
+  test('count as long as they are, however short they came: 431', async () => {
+    await using server = await startListener(async () => text(200, 'fine'))
+    const client = await RawHttp2.open(server.port)
+    await client.settled()
+    const accept = Buffer.concat([Buffer.from([0x40, 6]), Buffer.from('accept'), length(4000)])
+    const first = Buffer.concat([accept, Buffer.from('v'.repeat(4000))])
+    client.send(getFrame(1, '/', first))
+    assert.equal((await client.answer(1))?.toString(), 'fine')
+    client.send(getFrame(3, '/', Buffer.concat([SAME_AGAIN, SAME_AGAIN, SAME_AGAIN])))
+    assert.match(String(await client.answer(3)), /accept: more than 8192 bytes/)
+    await client.closed
+  })
+
+  test('may not name a host that is longer than any: 431', async () => {
+    await using server = await startListener(async () => text(200, 'fine'))
+    const client = await RawHttp2.open(server.port)
+    await client.settled()
+    const block = headerBlock({
+      ':method': 'GET',
+      ':scheme': 'https',
+      ':path': '/',
+      ':authority': 'h'.repeat(2000),
+    })
+    client.send(frame(FRAME.headers, 5, 1, block))
+    assert.match(String(await client.answer(1)), /host/)
+  })
+})
+
+test('a connection of a client that nobody knows is cut when it holds more than it may', async () => {
+  const limits = { ...DEFAULT_LEDGER_LIMITS, unauthenticatedConnectionBytes: 200 * 1024 }
+  const ledger = new MemoryLedger(limits)
+  const { promise, resolve } = Promise.withResolvers<void>()
+  await using server = await startListener(() => promise.then(() => text(200, '')), { ledger })
+  const client = await RawHttp2.open(server.port)
+  await client.settled()
+  client.send(getFrame(1, '/', longField(3000)))
+  client.send(...Array.from({ length: 5 }, (_, n) => getFrame(3 + 2 * n, '/', SAME_AGAIN)))
+  await eventually('six are held', () => ledger.held.request === 6 * 16 * 1024)
+  assert.equal(client.isClosed, false)
+  client.send(...Array.from({ length: 10 }, (_, n) => getFrame(13 + 2 * n, '/', SAME_AGAIN)))
+  await client.closed
+  assert.equal(ledger.refused.connection > 0, true)
+  resolve()
+  await eventually('nothing is held', () => ledger.totalBytes === 0)
+})
+
+test('a body that is more than its sender may hold is refused', async () => {
+  const ledger = new MemoryLedger({ ...DEFAULT_LEDGER_LIMITS, userBytes: 100 * 1024 })
+  await using server = await startListener(
+    async (request) => {
+      request.memory?.own('ann')
+      return request.body().then(
+        (body) => text(200, String(body.length)),
+        (error) => text(429, error.kind),
+      )
+    },
+    { ledger },
+  )
+  using client = await openClient('h2', server.port)
+  const small = await client.request({ method: 'POST', body: Buffer.alloc(50_000) })
+  assert.equal(small.status, 200)
+  const large = await client.request({ method: 'POST', body: Buffer.alloc(150_000) })
+  assert.equal(large.status, 429)
+  await eventually('nothing is held', () => ledger.totalBytes === 0)
+})
+
+/** Of a text, as HPACK writes it. */
+function length(value: number): Buffer {
+  const rest = value - 127
+  return Buffer.from([127, (rest % 128) | 0x80, Math.floor(rest / 128)])
+}
