@@ -96,7 +96,7 @@ export class CachedStorage implements WatchedStorage {
     this.#clock = options.clock ?? monotonicClock
     this.#historyBounds = options.historyBounds ?? defaultHistoryBounds
     this.#memory = new EventMemory(options.memoryBounds ?? defaultMemoryBounds, this.#clock)
-    this.#history = new History(this.#historyBounds, beginning)
+    this.#history = new History(this.#historyBounds, beginning, this.#clock)
     this.#fanOut = new FanOut(this.#history, this.#clock)
     this.#reflector = new Reflector({
       source: inner,

@@ -130,3 +130,24 @@ test('frames: of a change that has left the ring are not kept', () => {
   frameOf(item, encoder)
   assert.equal(history.bytes, bytes)
 })
+
+test('history: what is too old leaves, also when nothing new comes', () => {
+  let nowMs = 0
+  const clock = { now: () => nowMs }
+  const history = new History({ ...roomy, ageMsMax: 60_000 }, beginning, clock)
+  const tick = (revision: number, items: readonly WatchItem[]): void => {
+    history.append(items, versionOfState(revision))
+    nowMs += 1_000
+  }
+  for (let revision = 1; revision <= 30; revision++) tick(revision, [madePut('a', revision)])
+  for (let second = 0; second < 31; second++) tick(30, [])
+  assert.deepEqual([history.tail, history.head], [1, 30])
+  for (let second = 0; second < 10; second++) tick(30, [])
+  assert.deepEqual([history.tail, history.start], [11, versionOfChange(11, 0)])
+  for (let second = 0; second < 60; second++) tick(30, [])
+  assert.deepEqual([history.tail, history.head, history.bytes], [30, 30, 0])
+  assert.equal(history.start, versionOfChange(30, 0))
+  assert.equal(history.positionAfter(versionOfChange(30, 0)), 30)
+  tick(31, [madePut('a', 31)])
+  assert.deepEqual(readAll(history, 30), ['e-31-0'])
+})

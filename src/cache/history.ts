@@ -1,9 +1,10 @@
 /**
- * A ring of the most recent changes, bounded in number and in bytes. Changes are counted from the
+ * A ring of the most recent changes, bounded in number, in bytes and in age. Changes are counted from the
  * start of the process; a position is such a count, and stays what it is when changes before it
  * leave the ring.
  */
 
+import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { type FramedItem, Frames } from '../storage/frames.ts'
 import { isAfter, revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
 import type { WatchItem } from '../storage/storage.ts'
@@ -11,13 +12,22 @@ import type { WatchItem } from '../storage/storage.ts'
 export interface HistoryBounds {
   readonly changesMax: number
   readonly bytesMax: number
+  /** Undefined: any age. */
+  readonly ageMsMax?: number | undefined
 }
 
-/** Some minutes of a busy cluster. Who is further behind reads etcd's history. */
+/**
+ * Some minutes of a busy cluster. Who is further behind reads etcd's history, which by default
+ * reaches back no further than the age here, so a watcher that left long ago loses nothing by it.
+ */
 export const defaultHistoryBounds: HistoryBounds = {
   changesMax: 50_000,
   bytesMax: 96 * 1024 * 1024,
+  ageMsMax: 10 * 60_000,
 }
+
+/** Ages are known to this precision, for all changes in between together. */
+const markEveryMs = 1_000
 
 /** What a change takes besides its bodies: its objects and the fields read out of it. */
 const changeOverheadBytes = 1_024
@@ -31,6 +41,9 @@ export interface Stretch {
 
 export class History {
   readonly #bounds: HistoryBounds
+  readonly #clock: Clock
+  /** When everything before a position was there; oldest first. */
+  readonly #marks: { readonly position: number; readonly atMs: number }[] = []
   readonly #ring: (FramedItem | undefined)[]
   readonly #onFrame = (bytes: number): void => {
     this.#bytes += bytes
@@ -44,8 +57,9 @@ export class History {
   #version: Version
 
   /** Empty; begins with what comes after `version`. */
-  constructor(bounds: HistoryBounds, version: Version) {
+  constructor(bounds: HistoryBounds, version: Version, clock: Clock = monotonicClock) {
     this.#bounds = bounds
+    this.#clock = clock
     this.#ring = new Array<FramedItem | undefined>(bounds.changesMax).fill(undefined)
     this.#start = version
     this.#version = version
@@ -80,12 +94,16 @@ export class History {
     return this.#bytes
   }
 
-  /** Whole transactions; afterwards everything up to `version` has been here. */
+  /**
+   * Whole transactions; afterwards everything up to `version` has been here. The follower of a quiet
+   * store calls this about once a second without any, so that what is old leaves then, too.
+   */
   append(items: readonly WatchItem[], version: Version): void {
     for (const item of items) this.#push(item)
     this.#version = version
     this.#beats++
     this.#evict()
+    this.#age()
   }
 
   /** What was missed is not known: begins anew with what comes after `version`. */
@@ -148,6 +166,22 @@ export class History {
 
   #evict(): void {
     while (this.#bytes > this.#bounds.bytesMax && this.#tail < this.#head) this.#drop()
+  }
+
+  #age(): void {
+    const { ageMsMax } = this.#bounds
+    if (ageMsMax === undefined) return
+    const atMs = this.#clock.now()
+    const newest = this.#marks.at(-1)
+    if (newest === undefined || atMs - newest.atMs >= markEveryMs) {
+      this.#marks.push({ position: this.#head, atMs })
+    }
+    for (;;) {
+      const oldest = this.#marks[0]
+      if (oldest === undefined || atMs - oldest.atMs < ageMsMax) return
+      this.#marks.shift()
+      while (this.#tail < oldest.position) this.#drop()
+    }
   }
 
   #drop(): void {

@@ -112,4 +112,28 @@ describe('kept entries', () => {
     addTwice(kept, { isPast: true })
     assert.equal(kept.bytes, 0)
   })
+
+  test('what nobody asks for goes by itself, with one timer while there is anything', (t) => {
+    t.mock.timers.enable({ apis: ['setInterval'] })
+    let nowMs = 0
+    const kept = new KeptEntries({ clock: { now: () => nowMs } })
+    const pass = (ms: number): void => {
+      nowMs += ms
+      t.mock.timers.tick(ms)
+    }
+    const [used, unused] = [{ isPast: false }, { isPast: false }]
+    addTwice(kept, used)
+    addTwice(kept, unused)
+    pass(60_000)
+    kept.find(form, used)
+    pass(60_000)
+    assert.equal(kept.bytes, 10)
+    assert.deepEqual(kept.find(form, used), entries)
+    pass(120_000)
+    assert.equal(kept.bytes, 0)
+    kept.add(form, used, entries)
+    assert.equal(kept.bytes, 10, 'it was seen before')
+    pass(120_000)
+    assert.equal(kept.bytes, 0)
+  })
 })

@@ -3,7 +3,8 @@
  * is the same from one time to the next.
  *
  * Bounded by bytes. What is full stays full of what is in use: a list longer than all of it would
- * otherwise push out each run just before it comes round again.
+ * otherwise push out each run just before it comes round again. What is not used goes after a while, for
+ * which there is one timer as long as anything is kept.
  */
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { EventRun } from '../storage/storage.ts'
@@ -35,6 +36,7 @@ export class KeptEntries {
   #bytes = 0
   #finds = 0
   #sweptAtMs = Number.NEGATIVE_INFINITY
+  #timer: NodeJS.Timeout | undefined
 
   constructor(options: { readonly bytesMax?: number; readonly clock?: Clock } = {}) {
     this.#bytesMax = options.bytesMax ?? bytesMaxUsual
@@ -82,6 +84,14 @@ export class KeptEntries {
     forms.set(form, entry)
     this.#entries.add(entry)
     this.#bytes += bytes.length
+    this.#timer ??= setInterval(() => this.#age(), idleMsMax).unref()
+  }
+
+  #age(): void {
+    this.#sweep(this.#clock.now())
+    if (this.#entries.size > 0) return
+    clearInterval(this.#timer)
+    this.#timer = undefined
   }
 
   #formsOf(run: EventRun): Map<AnswerForm, Entry | undefined> {
@@ -96,13 +106,17 @@ export class KeptEntries {
     if (this.#bytes + length <= this.#bytesMax) return true
     const now = this.#clock.now()
     if (now - this.#sweptAtMs < sweepEveryMs) return false
+    this.#sweep(now)
+    return this.#bytes + length <= this.#bytesMax
+  }
+
+  #sweep(now: number): void {
     this.#sweptAtMs = now
     for (const entry of this.#entries) {
       const idleMs = now - entry.usedAtMs
       const isIdle = idleMs > (entry.uses > 1 ? idleMsMax : unprovenMsMax)
       if (entry.run.isPast || isIdle) this.#drop(entry)
     }
-    return this.#bytes + length <= this.#bytesMax
   }
 
   #drop(entry: Entry): void {

@@ -4,6 +4,12 @@ import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { EtcdProcess } from './etcd-process.ts'
 
+/**
+ * etcd keeps the last entries of its log in memory, 100,000 of them and 5,000 more by default. Group
+ * commit makes entries of 50 kB and more, so that would be gigabytes. Alone it has no one to catch up.
+ */
+const smallLog = ['--snapshot-count=1000', '--experimental-snapshot-catchup-entries=100']
+
 /** An etcd for trying things out: in a folder of its own, which goes with it. */
 export class DevEtcd {
   readonly endpoint: string
@@ -17,7 +23,8 @@ export class DevEtcd {
     const program = binary ?? (await findEtcd(searchPath))
     const folder = await mkdtemp(join(tmpdir(), 'tidings-dev-'))
     process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
-    const etcd = await EtcdProcess.start({ binary: program, dataDir: join(folder, 'etcd') })
+    const dataDir = join(folder, 'etcd')
+    const etcd = await EtcdProcess.start({ binary: program, dataDir, args: smallLog })
     return new DevEtcd(folder, etcd)
   }
 
