@@ -32,8 +32,9 @@ export interface DatastoreOptions {
 /** A health question must be answered, not only asked, within the time the operator gave it. */
 const ASKING_SHARE = 0.9
 const CALL_TIMEOUT_MS = 10_000
-/** A quota changes when a member is started anew with another. */
-const QUOTA_EVERY_MS = 600_000
+/** A quota changes when a member is started anew with another; one that is not known may soon be. */
+const QUOTA_LOOK_MS = 30_000
+const QUOTA_KNOWN_LOOKS = 20
 
 /**
  * The server's tie to its etcd: credentials, the client, and what the probes ask of it. Opening
@@ -47,6 +48,7 @@ export class Datastore {
   readonly #options: DatastoreOptions
   readonly #end = new AbortController()
   #client: EtcdClient | undefined
+  #quotaLooks = 0
   #credentials: EtcdCredentials | undefined
 
   constructor(options: DatastoreOptions) {
@@ -125,7 +127,7 @@ export class Datastore {
     const client = this.#client
     if (client === undefined || signal.aborted) return
     await this.#learnQuota()
-    const looking = setInterval(() => void this.#learnQuota(), QUOTA_EVERY_MS).unref()
+    const looking = setInterval(() => void this.#learnQuota(), QUOTA_LOOK_MS).unref()
     signal.addEventListener('abort', () => clearInterval(looking))
     await Promise.all(
       servers.map(async (endpoint) => {
@@ -160,12 +162,15 @@ export class Datastore {
   async #learnQuota(): Promise<void> {
     const { servers, quotaBytes, log } = this.#options
     if (quotaBytes !== undefined || this.#end.signal.aborted) return
+    const isFirst = this.#quotaLooks === 0
+    const isTime = this.#quotaLooks++ % QUOTA_KNOWN_LOOKS === 0
+    if (this.space.quotaBytes !== undefined && !isTime) return
     const told = await Promise.allSettled(
       servers.map((server) => readQuota(server, this.#credentials)),
     )
     const quotas = told.filter((one) => one.status === 'fulfilled').map(({ value }) => value)
     if (quotas.length > 0) this.space.quotaBytes = Math.min(...quotas)
-    else if (this.space.quotaBytes === undefined) {
+    else if (isFirst) {
       log.warn(
         'The space quota of etcd is not known: writers are not slowed down while it fills up',
         {

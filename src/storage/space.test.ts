@@ -121,6 +121,8 @@ test('space: writers get less from half of the quota on, and nothing at four fif
     rooms.push(Math.round(space.room * 100) / 100)
   }
   assert.deepEqual(rooms, [1, 1, 0.5, 0, 0])
+  space.onFull()
+  assert.equal(space.room, 1, 'a full etcd is told by the refusal of puts')
   etcd.bytesInUse = 400
   await advance(1)
   space.onWritten(250)

@@ -78,9 +78,12 @@ export class Space {
     return (this.#bytesInUse + this.#bytesWritten) / this.quotaBytes
   }
 
-  /** How much of their allowance writers may use: from 1, all of it, down to 0, nothing. */
+  /**
+   * How much of their allowance writers may use: from 1, all of it, down to 0, nothing. Once etcd is
+   * full they are refused for that.
+   */
   get room(): number {
-    if (this.usedPart === undefined) return 1
+    if (this.usedPart === undefined || this.isFull) return 1
     return Math.min(1, Math.max(0, (stopFrom - this.usedPart) / (stopFrom - slowFrom)))
   }
 
