@@ -50,7 +50,7 @@ export async function runCase(clockCase: ClockCase, times: CaseTimes): Promise<C
   const inOrder = role === 'sweeper' ? all : all.toReversed()
   const [first] = inOrder
   await first?.start()
-  await eventually('the first one sweeps', () => first?.isSweeping === true, 30_000)
+  await eventually('the first one sweeps', () => first?.isSweeping === true, 60_000)
   await Promise.all(inOrder.slice(1).map((replica) => replica.start()))
   await using watcher = new AgeWatcher(site.etcd.endpoints, PREFIX, ttlMs)
 
@@ -60,7 +60,7 @@ export async function runCase(clockCase: ClockCase, times: CaseTimes): Promise<C
   if (manner !== 'start') await clock.set(offset)
   await pause(writeMs / 4)
   if (kill === 'sweeper') await killSweeper(all)
-  if (kill === 'all') await killAll(inOrder)
+  if (kill === 'all') await killAll(inOrder, () => watcher.backUp())
   await pause(writeMs / 2)
   stop.abort()
   await writing
@@ -100,16 +100,17 @@ async function killSweeper(replicas: readonly ClockedReplica[]): Promise<void> {
   const sweeper = replicas.find((replica) => replica.isSweeping)
   await sweeper?.kill()
   const next = () => replicas.some((replica) => replica.isSweeping)
-  await eventually('another one sweeps', next, 30_000)
+  await eventually('another one sweeps', next, 60_000)
   await sweeper?.start()
 }
 
 /** The first in order is the first to be back, so it leads again. */
-async function killAll(inOrder: readonly ClockedReplica[]): Promise<void> {
+async function killAll(inOrder: readonly ClockedReplica[], onUp: () => void): Promise<void> {
   await Promise.all(inOrder.map((replica) => replica.kill()))
   await pause(DOWN_MS)
   const [first, ...rest] = inOrder
   await first?.start()
-  await eventually('the first one sweeps', () => first?.isSweeping === true, 30_000)
+  await eventually('the first one sweeps', () => first?.isSweeping === true, 60_000)
+  onUp()
   await Promise.all(rest.map((replica) => replica.start()))
 }

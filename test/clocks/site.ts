@@ -8,7 +8,7 @@ import { makeEvent } from '../support/event-client.ts'
 import { eventually } from '../support/eventually.ts'
 import { ADMIN_TOKEN } from '../support/replicas.ts'
 import { Tidings } from '../support/tidings.ts'
-import type { WrongClock } from '../support/wrong-clock.ts'
+import { WrongClock } from '../support/wrong-clock.ts'
 
 const READY_MS_MAX = 60_000
 export const PREFIX = '/tidings'
@@ -64,6 +64,7 @@ export class ClockedReplica {
     if (server === undefined) return
     this.#log.push(...server.log)
     await server[Symbol.asyncDispose]()
+    await WrongClock.cleanUp(server.process.pid)
   }
 
   /** False when the answer was another one, or none. */

@@ -18,10 +18,11 @@ export class AgeWatcher implements AsyncDisposable {
   readonly #ending = new AbortController()
   readonly #running: Promise<void>
   readonly #writtenAt = new Map<string, number>()
+  /** When each that is gone was due, and when it went. */
+  readonly #ends: { readonly dueAt: number; readonly at: number }[] = []
   #written = 0
-  #deleted = 0
-  #earlyMs = 0
-  #lateMs = 0
+  /** Until then no replica ran that could have deleted anything. */
+  #upAt = 0
 
   constructor(endpoints: readonly string[], prefix: string, ttlMs: number) {
     this.#client = new EtcdClient({ endpoints, defaultTimeoutMs: 10_000 })
@@ -29,15 +30,28 @@ export class AgeWatcher implements AsyncDisposable {
     this.#running = this.#follow(Buffer.from(`${prefix}/events/`))
   }
 
+  /** All replicas were down until now: what became due before counts as due now. */
+  backUp(): void {
+    this.#upAt = performance.now()
+  }
+
   verdict(): Verdict {
-    const lags = [...this.#writtenAt.values()].map((at) => performance.now() - at - this.#ttlMs)
+    const now = performance.now()
+    const overdue = [...this.#writtenAt.values()].map((at) => ({
+      dueAt: at + this.#ttlMs,
+      at: now,
+    }))
     return {
       written: this.#written,
-      deleted: this.#deleted,
+      deleted: this.#ends.length,
       left: this.#writtenAt.size,
-      earlyMs: Math.round(this.#earlyMs),
-      lateMs: Math.round(lags.reduce((most, lag) => Math.max(most, lag), this.#lateMs)),
+      earlyMs: most(this.#ends.map(({ dueAt, at }) => dueAt - at)),
+      lateMs: most([...this.#ends, ...overdue].map((each) => this.#lateMs(each))),
     }
+  }
+
+  #lateMs({ dueAt, at }: { readonly dueAt: number; readonly at: number }): number {
+    return at - (at < this.#upAt ? dueAt : Math.max(dueAt, this.#upAt))
   }
 
   async #follow(key: Buffer): Promise<void> {
@@ -55,11 +69,8 @@ export class AgeWatcher implements AsyncDisposable {
       this.#writtenAt.set(name, now)
       return
     }
-    const lateMs = now - (this.#writtenAt.get(name) ?? now) - this.#ttlMs
+    this.#ends.push({ dueAt: (this.#writtenAt.get(name) ?? now) + this.#ttlMs, at: now })
     this.#writtenAt.delete(name)
-    this.#deleted++
-    this.#earlyMs = Math.max(this.#earlyMs, -lateMs)
-    this.#lateMs = Math.max(this.#lateMs, lateMs)
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -67,4 +78,8 @@ export class AgeWatcher implements AsyncDisposable {
     await this.#running
     this.#client.close()
   }
+}
+
+function most(values: readonly number[]): number {
+  return Math.round(values.reduce((greatest, value) => Math.max(greatest, value), 0))
 }

@@ -42,6 +42,15 @@ export class WrongClock implements AsyncDisposable {
     await rename(join(this.#folder, 'next'), join(this.#folder, 'shows'))
   }
 
+  /**
+   * Removes what the library left behind of a process that was killed. A later process that got the same
+   * id would wait for it for ever.
+   */
+  static async cleanUp(pid: number | undefined): Promise<void> {
+    const files = [`faketime_shm_${pid}`, `sem.faketime_sem_${pid}`]
+    await Promise.all(files.map((file) => rm(join('/dev/shm', file), { force: true })))
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await rm(this.#folder, { recursive: true, force: true })
   }
