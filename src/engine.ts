@@ -13,7 +13,7 @@ import { Datastore } from './storage/datastore.ts'
 import { EtcdStorage } from './storage/etcd-storage.ts'
 import { StorageMetrics } from './storage/metrics.ts'
 import { PrefixCheck } from './storage/prefix-check.ts'
-import type { StoredEvent, Unreadable, WatchedStorage } from './storage/storage.ts'
+import type { RegardedKind, StoredEvent, Unreadable, WatchedStorage } from './storage/storage.ts'
 import { type BadValue, standIn } from './storage/stored-form.ts'
 
 /** Time for a goodbye to an etcd that may be gone: a lease handed back, the last writes. */
@@ -129,6 +129,11 @@ export class Engine {
   get storage(): WatchedStorage {
     if (this.#parts === undefined) throw new Error('the engine has not been opened')
     return this.#parts.cached
+  }
+
+  /** Kinds that events have been about since the start. */
+  regardedKinds(): readonly RegardedKind[] {
+    return this.#parts?.cached.regardedKinds() ?? []
   }
 
   /** Whether all that is stored is in memory and being followed. */

@@ -40,8 +40,7 @@ import {
 } from './health/checks.ts'
 import { healthPaths } from './health/handler.ts'
 import { HealthMetrics } from './health/metrics.ts'
-import type { HealthCheck } from './health/probe.ts'
-import { Probe, withGrace } from './health/probe.ts'
+import { type HealthCheck, Probe, withGrace } from './health/probe.ts'
 import type { CertificatePaths } from './http/certificate-files.ts'
 import { ensureSelfSigned, followCertificate, loadCertificate } from './http/certificate-files.ts'
 import type { Handler } from './http/exchange.ts'
@@ -49,8 +48,7 @@ import { DEFAULT_LIMITS } from './http/limits.ts'
 import type { ServingCertificate, TlsSettings } from './http/listener.ts'
 import { addressText, Listener } from './http/listener.ts'
 import type { ProxySettings } from './http/proxied-connections.ts'
-import type { Clock } from './lib/clock.ts'
-import { monotonicClock } from './lib/clock.ts'
+import { type Clock, monotonicClock } from './lib/clock.ts'
 import type { Log } from './lib/log.ts'
 import { Lifecycle } from './lifecycle.ts'
 import type { Options } from './options/options.ts'
@@ -93,6 +91,7 @@ export class Server {
   /** What looks at files for as long as we run. */
   readonly #followers: { stop(): void }[] = []
   readonly #accessChecks: AccessChecks
+  #gate: Gate | undefined
   #audit: Audit | undefined
   #limits: Admission['limits'] | undefined
   #eventLimits: Admission['eventLimits'] | undefined
@@ -165,6 +164,7 @@ export class Server {
     this.#followers.push(access)
     access.onChange(this.#accessChecks.changed)
     const { gate, clientAuthorities } = access
+    this.#gate = gate
     const tls: TlsSettings = {
       certificate,
       minVersion: this.#options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
@@ -318,6 +318,8 @@ export class Server {
         group: this.#options.eventsGroup,
         otherGroups: selfReviewGroups,
         otherPaths: [...OPEN_PATHS, ...openApiPaths],
+        regarded: () => this.#engine.regardedKinds(),
+        decide: async (user, attributes) => this.#gate?.decide(user, attributes),
       }),
     )
     const { gitVersion: release } = buildInfo()

@@ -19,6 +19,7 @@ import type {
   ListOptions,
   PulledWatch,
   ReadOptions,
+  RegardedKind,
   RunsOptions,
   RunsPage,
   StoredEvent,
@@ -151,6 +152,11 @@ export class CachedStorage implements WatchedStorage {
   /** Keys that are left out, as their values are not events. */
   get unreadable(): Iterable<Unreadable> {
     return this.#reflector.unreadable
+  }
+
+  /** Kinds that events have been about. */
+  regardedKinds(): readonly RegardedKind[] {
+    return this.#memory.kinds.list()
   }
 
   stats(): CacheStats {

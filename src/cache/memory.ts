@@ -19,6 +19,7 @@ import type { EventKey, StoredEvent } from '../storage/storage.ts'
 import { EventTable } from './event-table.ts'
 import { hashedFields, hashesOf } from './index-hashes.ts'
 import { orderKey, viewOf } from './order-key.ts'
+import { RegardedKinds } from './regarded-kinds.ts'
 import { SlotTree, type TreeView } from './slot-tree.ts'
 
 export interface MemoryBounds {
@@ -58,6 +59,7 @@ interface KeptState extends State {
 
 export class EventMemory {
   readonly table: EventTable = new EventTable()
+  readonly kinds: RegardedKinds = new RegardedKinds()
   readonly #bounds: MemoryBounds
   readonly #clock: Clock
   readonly #byKey: SlotTree
@@ -93,6 +95,7 @@ export class EventMemory {
     const key = orderKey(stored.key)
     const old = this.find(key)
     const slot = this.table.add(key, stored, hashesOf(stored.fields))
+    this.kinds.note(stored.fields.regarding)
     if (old === undefined) {
       this.#byKey.insert(slot)
       for (const tree of this.#byField) tree?.insert(slot)

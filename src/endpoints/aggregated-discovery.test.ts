@@ -9,20 +9,22 @@ const v2beta1 = 'application/json;g=apidiscovery.k8s.io;v=v2beta1;as=APIGroupDis
 const handler = withAggregated(
   async () => ({ status: 200, headers: { 'content-type': 'application/json' }, body: 'plain' }),
   [
-    {
-      name: 'events.k8s.io',
-      version: 'v1',
-      resources: [
-        {
-          name: 'events',
-          singularName: 'event',
-          namespaced: true,
-          kind: 'Event',
-          verbs: ['get', 'list'],
-          shortNames: ['ev'],
-        },
-      ],
-    },
+    [
+      {
+        name: 'events.k8s.io',
+        version: 'v1',
+        resources: [
+          {
+            name: 'events',
+            singularName: 'event',
+            namespaced: true,
+            kind: 'Event',
+            verbs: ['get', 'list'],
+            shortNames: ['ev'],
+          },
+        ],
+      },
+    ],
   ],
 )
 

@@ -9,7 +9,7 @@ import type { Handler, Request } from '../http/exchange.ts'
 import { type AcceptClause, parseAccept } from './media-type.ts'
 import { wantsPretty } from './negotiate.ts'
 
-/** A group as the aggregated form has it. */
+/** A version of a group as the aggregated form has it. */
 export interface GroupDiscovery {
   /** Empty for the group without a name. */
   readonly name: string
@@ -32,8 +32,15 @@ const VERSION = 'v2'
 const KIND = 'APIGroupDiscoveryList'
 const CONTENT_TYPE = `application/json;g=${GROUP};v=${VERSION};as=${KIND}`
 
-/** Answers with `groups` in the aggregated form to those who ask for it, else as `plain` does. */
-export function withAggregated(plain: Handler, groups: readonly GroupDiscovery[]): Handler {
+/**
+ * Answers with `groups`, each in its versions, in the aggregated form to those who ask for it, else as
+ * `plain` does. What is not for all must not be kept by a cache that several users share.
+ */
+export function withAggregated(
+  plain: Handler,
+  groups: readonly (readonly GroupDiscovery[])[],
+  isForAll = true,
+): Handler {
   const list = {
     kind: KIND,
     apiVersion: `${GROUP}/${VERSION}`,
@@ -41,7 +48,7 @@ export function withAggregated(plain: Handler, groups: readonly GroupDiscovery[]
     items: groups.map(groupItem),
   }
   const etag = `"${hash('sha512', JSON.stringify(list), 'hex').toUpperCase()}"`
-  const caching = { etag, vary: 'Accept', 'cache-control': 'public' }
+  const caching = { etag, vary: 'Accept', 'cache-control': isForAll ? 'public' : 'private' }
   return async (request) => {
     if (!asksForAggregated(request)) return plain(request)
     if (request.headers['if-none-match'] === etag)
@@ -52,10 +59,16 @@ export function withAggregated(plain: Handler, groups: readonly GroupDiscovery[]
   }
 }
 
-function groupItem({ name, version, resources }: GroupDiscovery): object {
+/** Of a group in its versions, the preferred one first. */
+function groupItem(versions: readonly GroupDiscovery[]): object {
+  const name = versions[0]?.name ?? ''
   return {
     metadata: name === '' ? {} : { name },
-    versions: [{ version, resources: resources.map(resourceItem), freshness: 'Current' }],
+    versions: versions.map(({ version, resources }) => ({
+      version,
+      resources: resources.map(resourceItem),
+      freshness: 'Current',
+    })),
   }
 }
 

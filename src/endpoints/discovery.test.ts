@@ -227,3 +227,105 @@ describe('discoveryService', () => {
     }
   })
 })
+
+describe('kinds that events are about (events-only)', () => {
+  const aggregated = 'application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList'
+  let kinds = [
+    { group: 'apps', version: 'v1', kind: 'Deployment' },
+    { group: 'example.com', version: 'v1beta1', kind: 'Policy' },
+    { group: 'example.com', version: 'v2', kind: 'Policy' },
+    { group: '', version: 'v1', kind: 'Widget' },
+    { group: '', version: 'v1', kind: 'Pod' },
+    { group: 'events.k8s.io', version: 'v1', kind: 'Event' },
+    { group: 'events.k8s.io', version: 'v1beta1', kind: 'Event' },
+  ]
+  const asked: unknown[] = []
+  const known = discoveryService({
+    group: 'events.k8s.io',
+    otherPaths: [],
+    regarded: () => kinds,
+    decide: async ({ name }, attributes) => {
+      asked.push(attributes)
+      return { verdict: name === 'ada' ? 'allow' : 'no-opinion' }
+    },
+  })
+  const as = async (name: string, path: string, accept?: string): Promise<Response> => {
+    const handler = known.find(path)
+    assert.ok(handler, path)
+    const user = { name, groups: [] }
+    return handler({ ...plainRequest, path, headers: { accept } }, { ...caller, user })
+  }
+  const told = async (path: string): Promise<string> => String((await as('ada', path)).body)
+
+  test('are told to who may list the events of all namespaces, with their groups and versions', async () => {
+    interface Told {
+      readonly name: string
+      readonly versions: readonly { readonly version: string }[]
+      readonly preferredVersion: { readonly version: string }
+    }
+    const { groups }: { groups: readonly Told[] } = JSON.parse(await told('/apis'))
+    assert.deepEqual(
+      groups.map(({ name, versions, preferredVersion }) => [
+        name,
+        versions.map(({ version: each }) => each),
+        preferredVersion.version,
+      ]),
+      [
+        ['events.k8s.io', ['v1'], 'v1'],
+        ['apps', ['v1'], 'v1'],
+        ['example.com', ['v2', 'v1beta1'], 'v2'],
+      ],
+    )
+    assert.deepEqual(JSON.parse(await told('/apis/apps/v1')).resources, [
+      {
+        name: 'deployments',
+        singularName: 'deployment',
+        namespaced: true,
+        verbs: [],
+        kind: 'Deployment',
+      },
+    ])
+    assert.match(await told('/apis/example.com/v2'), /"name":"policies"/)
+    assert.match(
+      await told('/apis/example.com'),
+      /"preferredVersion":\{"groupVersion":"example.com\/v2"/,
+    )
+    assert.match(await told('/api/v1'), /"name":"widgets"/)
+    assert.equal((await told('/api/v1')).match(/"kind":"Pod"/g)?.length, 1)
+    assert.equal((await told('/apis/events.k8s.io/v1')).match(/"kind":"Event"/g)?.length, 1)
+    assert.deepEqual(asked[0], {
+      isResource: true,
+      verb: 'list',
+      group: 'events.k8s.io',
+      version: 'v1',
+      resource: 'events',
+      subresource: '',
+      namespace: '',
+      name: '',
+      path: '/apis/events.k8s.io/v1/events',
+    })
+  })
+
+  test('are not told to anybody else, who finds no such path either', async () => {
+    for (const path of ['/api', '/api/v1', '/apis', '/apis/events.k8s.io/v1']) {
+      for (const accept of [undefined, `${aggregated},application/json`]) {
+        const { body } = await as('bob', path, accept)
+        assert.doesNotMatch(String(body), /apps|example\.com|Widget/, path)
+      }
+    }
+    for (const path of ['/apis/apps', '/apis/apps/v1', '/apis/example.com/v2']) {
+      await assert.rejects(as('bob', path), { code: 404 })
+    }
+    await assert.rejects(as('ada', '/apis/apps/v2'), { code: 404 })
+  })
+
+  test('are kept apart by caches, and told anew when there are others', async () => {
+    const { headers, body } = await as('ada', '/apis', aggregated)
+    assert.match(String(body), /"name":"apps"/)
+    assert.equal(headers['cache-control'], 'private')
+    assert.equal((await as('bob', '/apis', aggregated)).headers['cache-control'], 'public')
+    kinds = [{ group: 'later.example.com', version: 'v1', kind: 'Late' }]
+    assert.match(await told('/apis'), /later\.example\.com/)
+    assert.doesNotMatch(await told('/apis'), /"apps"/)
+  })
+})

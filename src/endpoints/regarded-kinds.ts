@@ -1,4 +1,5 @@
-import type { ResourceDiscovery } from './aggregated-discovery.ts'
+import type { RegardedKind } from '../storage/storage.ts'
+import type { GroupDiscovery, ResourceDiscovery } from './aggregated-discovery.ts'
 
 /**
  * Kinds of core/v1 that events are about. They are not served: there is nothing that can be done with
@@ -23,4 +24,58 @@ export const regardedKinds: readonly ResourceDiscovery[] = [
 function regarded(own: { readonly kind: string } & Partial<ResourceDiscovery>): ResourceDiscovery {
   const singularName = own.kind.toLowerCase()
   return { name: `${singularName}s`, singularName, namespaced: true, verbs: [], ...own }
+}
+
+/**
+ * The groups with the kinds that events are about, each group in its versions. These have no verbs
+ * either. Whether their objects have a namespace nobody tells us, and it makes no difference.
+ */
+export function withRegarded(
+  core: GroupDiscovery,
+  groups: readonly GroupDiscovery[],
+  kinds: readonly RegardedKind[],
+): { inCore: GroupDiscovery; inGroups: readonly (readonly GroupDiscovery[])[] } {
+  const versions = new Map<string, Map<string, ResourceDiscovery[]>>()
+  for (const { name, version, resources } of [core, ...groups]) {
+    versions.set(name, new Map([[version, [...resources]]]))
+  }
+  for (const { group, version, kind } of kinds) {
+    const ofGroup = versions.get(group) ?? new Map<string, ResourceDiscovery[]>()
+    const resources = ofGroup.get(version) ?? []
+    // What is served here is served in one version, and clients must not look for another.
+    const isServed = group === core.name || groups.some(({ name }) => name === group)
+    if (isServed && !ofGroup.has(version)) continue
+    versions.set(group, ofGroup.set(version, resources))
+    const resource = regarded({ kind, name: pluralOf(kind.toLowerCase()) })
+    if (!resources.some(({ kind: known, name }) => known === kind || name === resource.name)) {
+      resources.push(resource)
+    }
+  }
+  const all = [...versions].map(([name, ofGroup]) =>
+    [...ofGroup]
+      .sort(([one], [other]) => compareVersions(other, one))
+      .map(([version, resources]): GroupDiscovery => ({ name, version, resources })),
+  )
+  return {
+    inCore: all.flat().find(({ name }) => name === core.name) ?? core,
+    inGroups: all.filter(([first]) => first?.name !== core.name),
+  }
+}
+
+/** As kubectl guesses it. */
+function pluralOf(singular: string): string {
+  if (singular.endsWith('s')) return `${singular}es`
+  return singular.endsWith('y') ? `${singular.slice(0, -1)}ies` : `${singular}s`
+}
+
+/** Later ones are greater, and those that are done greater than those under way. */
+function compareVersions(one: string, other: string): number {
+  const [left, right] = [one, other].map((version) => {
+    const [, major = '0', stage = 'z', minor = '0'] =
+      /^v(\d+)(?:(alpha|beta)(\d+))?$/.exec(version) ?? []
+    return { stage, numbers: Number(major) * 1000 + Number(minor) }
+  })
+  if (left === undefined || right === undefined) return 0
+  if (left.stage !== right.stage) return left.stage < right.stage ? -1 : 1
+  return left.numbers - right.numbers
 }

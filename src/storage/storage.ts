@@ -52,6 +52,14 @@ export interface EventFields {
   >
 }
 
+/** A kind of objects that events are about. */
+export interface RegardedKind {
+  /** Empty for the group without a name. */
+  readonly group: string
+  readonly version: string
+  readonly kind: string
+}
+
 /** Which events a list or a watch is about; `namespace` undefined means all of them. */
 export interface EventScope {
   readonly namespace: string | undefined

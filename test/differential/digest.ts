@@ -87,15 +87,19 @@ function contentOf(
   return normalLines(body.toString(), place)
 }
 
+/** Sent back as it was sent, and so each server's own. */
+const VERSION_WANTED = /(?<=ResourceVersion in the precondition \()\d+/
+
 /** In which order owners are named is up to chance in the other server. */
 function inOrder(content: Json): Json {
   const status = isObject(content) && content['kind'] === 'Status' ? content : undefined
   const details = status?.['details']
   if (status?.['reason'] !== 'Conflict' || !isObject(details)) return content
+  const message = String(status['message']).replace(VERSION_WANTED, '<rv>')
   const causes = details['causes']
-  if (!Array.isArray(causes)) return content
+  if (!Array.isArray(causes)) return { ...status, message }
   const sorted = causes.map((cause) => JSON.stringify(cause)).sort()
-  return { ...status, details: { ...details, causes: sorted } }
+  return { ...status, message, details: { ...details, causes: sorted } }
 }
 
 /** When bookmarks come is up to the server, but for the one after the initial events. */

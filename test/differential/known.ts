@@ -147,7 +147,15 @@ export const KNOWN: readonly KnownDifference[] = [
     row: 'managed-fields-begin-with-apply',
     explains: ({ step, places }) =>
       step.comparesOwners === true &&
-      places.every((place) => place.startsWith('.content.metadata.managedFields: missing')),
+      places.some((place) => /managedFields: missing/.test(place)) &&
+      places.every((place) =>
+        /(?:managedFields|resourceVersion|selfLink|deletion\w+): missing/.test(place),
+      ),
+  },
+  {
+    row: 'managed-fields-begin-with-apply',
+    explains: ({ step }) =>
+      step.verb === 'json-patch' && shownStep(step).includes('/metadata/managedFields'),
   },
   {
     row: 'owners-have-a-time',
@@ -222,12 +230,20 @@ export const KNOWN: readonly KnownDifference[] = [
       /(?:eventTime|lastObservedTime)"?: ?"?0001-01-01T00:00:00/.test(shownStep(step)),
   },
   {
-    row: 'strategic-directives',
-    explains: ({ step }) =>
+    row: 'numbers-that-do-not-fit',
+    explains: ({ step, ours }) =>
       step.verb === 'strategic-patch' &&
-      /\$patch|\$retainKeys|\$setElementOrder|\$deleteFrom|"(?:ownerReferences|finalizers)":\[/.test(
-        shownStep(step),
-      ),
+      ours.status === 422 &&
+      /cannot unmarshal number -?\d{10,} into/.test(messageOf(ours)),
+  },
+  {
+    row: 'strategic-directives',
+    explains: ({ step, ours, theirs }) =>
+      step.verb === 'strategic-patch' &&
+      (/\$(?:patch|retainKeys|setElementOrder|deleteFrom)/.test(shownStep(step)) ||
+        (/"(?:ownerReferences|finalizers)":\[/.test(shownStep(step)) &&
+          ours.status === 400 &&
+          isClientMistake(theirs))),
   },
   {
     row: 'strategic-lists-are-sets',
@@ -264,7 +280,7 @@ export const KNOWN: readonly KnownDifference[] = [
         (isRead(step) &&
           ours.status !== theirs.status &&
           [400, 422].includes(ours.status) &&
-          [400, 422].includes(theirs.status))),
+          [400, 404, 422].includes(theirs.status))),
   },
   {
     row: 'own-words',

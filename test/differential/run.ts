@@ -41,6 +41,8 @@ const verbs = given.verbs === undefined ? undefined : new Set(given.verbs.split(
 
 const seen = new Map<string, number>()
 const known = new Map<string, number>()
+/** Differences that did not show when the sequence was played again: of time, most likely. */
+const unrepeated: string[] = []
 say(`seed ${seed}`)
 const isFine = await run()
 exit(isFine ? 0 : 1)
@@ -68,6 +70,7 @@ async function run(): Promise<boolean> {
   )
   const seconds = Math.round((performance.now() - startedAt) / 1000)
   for (const [signature, count] of seen) say(`${count} x ${signature}`)
+  for (const signature of unrepeated) say(`not repeated: ${signature}`)
   for (const [row, count] of [...known].sort()) say(`known: ${row} ${count}`)
   say(
     `seed ${seed}: ${player.compared} requests compared in ${seconds} s, ${seen.size} unknown differences`,
@@ -76,6 +79,11 @@ async function run(): Promise<boolean> {
 }
 
 async function report(player: Player, difference: Difference, index: number): Promise<void> {
+  const again = await player.play(difference.steps)
+  if (!again.differences.some(({ signature }) => signature === difference.signature)) {
+    unrepeated.push(`${difference.signature} (--seed ${seed} --at ${index})`)
+    return
+  }
   const count = seen.get(difference.signature)
   seen.set(difference.signature, (count ?? 0) + 1)
   if (count !== undefined) return

@@ -49,6 +49,8 @@ async function startOurs(stack: AsyncDisposableStack, tokens: string): Promise<C
       '--authorization-mode=RBAC',
       '--max-requests-inflight=0',
       '--max-mutating-requests-inflight=0',
+      // One user writes all of it, and all that is written is to be compared.
+      '--max-write-bytes-per-second=0',
     ]),
   )
   return ready(stack.adopt(new Client(server.port, TOKEN), (client) => client.close()))

@@ -119,8 +119,11 @@ export class Memory {
       .replaceAll('@{ns}', this.namespace)
       .replaceAll('@{list}', this.#listVersion)
       .replaceAll('@{continue}', this.#continueToken)
-      .replaceAll(/@\{rv (\w*)\}/g, (_, name) => this.#versions.get(name) ?? '1')
-      .replaceAll(/@\{old (\w*)\}/g, (_, name) => this.#olderVersions.get(name) ?? '1')
+      .replaceAll(/@\{rv (\w*)\}/g, (_, name) => this.#versions.get(name) ?? this.#listVersion)
+      .replaceAll(
+        /@\{old (\w*)\}/g,
+        (_, name) => this.#olderVersions.get(name) ?? this.#listVersion,
+      )
       .replaceAll(
         /@\{uid (\w*)\}/g,
         (_, name) => this.#uids.get(name) ?? '00000000-0000-4000-8000-00000000dead',

@@ -12,6 +12,7 @@ const TOKENS = 'admin-token,admin,1,system:masters\nnobody-token,nobody,2\n'
 /** What commands name by `-f`. */
 const FILES = [
   'events.yaml',
+  'deployment.yaml',
   'mistaken.yaml',
   'relabelled.yaml',
   'review.yaml',
