@@ -112,7 +112,7 @@ async function answer(
     trail,
     arrived: async (sender) => {
       if (sender !== ANONYMOUS && request.memory?.own(sender.name) !== undefined) throw HOLDS_ALL
-      if (attributes.verb === 'watch') chargeCredentials(request)
+      if (attributes.verb === 'watch') chargeWatch(request)
       request.narrow?.()
       await stay.begin({ user: sender, attributes, request })
     },
@@ -121,11 +121,21 @@ async function answer(
   return found.handler(record?.request() ?? request, caller)
 }
 
-/** They are kept for as long as the watch, to find out whether they still hold. */
-function chargeCredentials({ memory, headers }: Request): void {
+/**
+ * What is kept for as long as a watch: credentials, to find out whether they still hold, and selectors.
+ * Equal selectors are shared, so this is the most that they take.
+ */
+function chargeWatch({ memory, headers, query }: Request): void {
   const { authorization = '' } = headers
-  if (memory?.hold('credentials', authorization.length) !== undefined) throw HOLDS_ALL
+  const selectors = ['labelSelector', 'fieldSelector'].map((name) => query.get(name)?.length ?? 0)
+  const limit =
+    memory?.hold('credentials', authorization.length) ??
+    memory?.hold('selector', SELECTOR_COPIES * selectors.reduce((sum, bytes) => sum + bytes, 0))
+  if (limit !== undefined) throw HOLDS_ALL
 }
+
+/** As it came, and compiled. */
+const SELECTOR_COPIES = 2
 
 interface Visit {
   readonly record: AuditRecord | undefined
