@@ -1,8 +1,8 @@
 import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
-import { mkdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { refuseWritable } from '../lib/bounded-file.ts'
+import { readPem } from '../lib/bounded-file.ts'
 import { type Followed, follow } from '../lib/follow.ts'
 import type { ServingCertificate } from './listener.ts'
 import { makeSelfSigned } from './self-signed.ts'
@@ -89,9 +89,7 @@ async function isStillGood(paths: CertificatePaths, hosts: readonly string[]): P
 }
 
 async function readText(path: string): Promise<string> {
-  const { mode } = await stat(path)
-  refuseWritable(path, mode)
-  return readFile(path, 'utf8')
+  return String(await readPem(path))
 }
 
 /** Link-local ones only mean something together with an interface, which no URL carries. */

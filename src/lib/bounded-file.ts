@@ -16,10 +16,20 @@ export async function readBounded(path: string, bytesMax: number): Promise<Buffe
 }
 
 /**
+ * The content of a certificate or key. It may also come from a pipe, or from a mount that is slow; one
+ * that every user of the host can write is refused here, too.
+ */
+export async function readPem(path: string): Promise<Buffer> {
+  const { mode } = await stat(path)
+  refuseWritable(path, mode)
+  return readFile(path)
+}
+
+/**
  * Throws for a file that every user of the host can write. Such files say who may come in and what they
  * may do: whoever can write one of them can do everything.
  */
-export function refuseWritable(path: string, mode: number): void {
+function refuseWritable(path: string, mode: number): void {
   if ((mode & WRITABLE_BY_ALL) === 0) return
   throw new Error(
     `${path} can be written by every user of this host (mode ${modeText(mode)}): chmod o-w it`,

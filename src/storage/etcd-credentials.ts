@@ -1,4 +1,4 @@
-import { readBounded } from '../lib/bounded-file.ts'
+import { readPem } from '../lib/bounded-file.ts'
 import { type Followed, follow } from '../lib/follow.ts'
 
 /** The files of --etcd-cafile, --etcd-certfile and --etcd-keyfile; any may be left out. */
@@ -14,8 +14,6 @@ export interface EtcdCredentials {
   readonly cert?: Buffer
   readonly key?: Buffer
 }
-
-const FILE_BYTES_MAX = 1024 * 1024
 
 /** Those that were given. */
 export function credentialFlags(files: EtcdCredentialFiles): readonly string[] {
@@ -68,7 +66,7 @@ function isSame(one: EtcdCredentials, other: EtcdCredentials): boolean {
 async function readIfNamed(path: string | undefined, flag: string): Promise<Buffer | undefined> {
   if (path === undefined) return undefined
   try {
-    return await readBounded(path, FILE_BYTES_MAX)
+    return await readPem(path)
   } catch (cause) {
     throw new Error(`${flag}: cannot be read`, { cause })
   }

@@ -57,11 +57,13 @@ describe('files that other users of the host can write or read', () => {
       ['--event-rate-limit-config-file', await write('limits.yaml', LIMITS)],
       ['--authentication-token-webhook-config-file', await write('webhook.yaml', KUBECONFIG)],
       ['--tls-private-key-file', await write('tls.key', pem.key), certificate],
+      ['--etcd-cafile', await write('etcd-ca.crt', pem.ca), '--etcd-servers=https://127.0.0.1:1'],
     ]
     const ends = cases.map(async ([flag, file, ...more]) => {
       await chmod(file, 0o606)
+      const etcd = more.some((flag) => flag.startsWith('--etcd-servers')) ? [] : [NO_ETCD]
       const { code, stderr } = await runToEnd([
-        NO_ETCD,
+        ...etcd,
         '--secure-port=0',
         '--bind-address=127.0.0.1',
         `--cert-dir=${join(folder, 'certs')}`,
