@@ -18,6 +18,11 @@ import { type BadValue, standIn } from './storage/stored-form.ts'
 
 /** Time for a goodbye to an etcd that may be gone: a lease handed back, the last writes. */
 const GOODBYE_MS = 3000
+/**
+ * For so long a probe waits for the follower to be sure of etcd's history. A watch that moves to another
+ * member needs some 300 ms.
+ */
+const HISTORY_MS = 750
 
 /** The parts that exist once the credentials have been read. */
 interface Parts {
@@ -87,6 +92,7 @@ export class Engine {
       presence: this.#datastore.presence,
       space: this.#datastore.space,
       recall: (key) => cached.recall(key),
+      recalledFor: () => cached.verified,
       check,
       onCorrupt: (etcdKey, value) => {
         if (value.fault === 'foreign') check.onForeign(etcdKey)
@@ -104,6 +110,7 @@ export class Engine {
       storage: cached,
       recall: (key) => cached.recall(key),
       damaged: () => damagedIn(cached.unreadable),
+      isVerified: () => cached.verified > 0,
       prefix,
       replica: `${hostname()}/${process.pid}`,
       policy: RetentionPolicy.uniform(eventTtlMs),
@@ -141,9 +148,25 @@ export class Engine {
     return this.#parts?.cached.hasSynced ?? false
   }
 
-  /** Rejects with the reason when etcd does not answer in time. */
-  ask(): Promise<void> {
-    return this.#datastore.ask()
+  /** Rejects with the reason when not all that is stored is in memory and being followed. */
+  async follows(): Promise<void> {
+    const cached = this.#parts?.cached
+    if (cached?.hasSynced !== true) throw new Error('1 informers not started yet: [events]')
+    await this.#isOfHistory(cached, 1)
+  }
+
+  /** Rejects with the reason when etcd does not answer in time, or not as the one that is followed. */
+  async ask(): Promise<void> {
+    const connection = await this.#datastore.ask()
+    const cached = this.#parts?.cached
+    if (cached?.hasSynced === true) await this.#isOfHistory(cached, connection)
+  }
+
+  /** For a moment that is not known whenever a connection breaks. */
+  async #isOfHistory(cached: CachedStorage, connection: number): Promise<void> {
+    const options = { signal: this.#end.signal, waitMsMax: HISTORY_MS }
+    if (await cached.isOfHistory(connection, options)) return
+    throw new Error('the connection to etcd broke; whether it is the same history is not known yet')
   }
 
   overdueMs(): number {

@@ -259,11 +259,7 @@ export class Server {
     const first = [ping, logCheck(writer, clock)]
     const answers = datastoreCheck(() => this.#engine.ask(), clock)
     const isClientAlive = datastoreClientCheck(() => this.#engine.overdueMs())
-    const informerSync = conditionCheck(
-      'informer-sync',
-      () => this.#engine.hasSynced,
-      () => '1 informers not started yet: [events]',
-    )
+    const informerSync = { name: 'informer-sync', run: () => this.#engine.follows() }
     const startup: readonly HealthCheck[] = [
       ...this.#startup.checks(),
       conditionCheck(

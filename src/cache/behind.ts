@@ -1,19 +1,28 @@
 import { isAfter } from '../storage/resource-version.ts'
-import type { EventStorage, WatchBatch } from '../storage/storage.ts'
+import type { ConnectionNumber, EventStorage, WatchBatch } from '../storage/storage.ts'
 import type { BehindStep } from './cursor.ts'
 
 /** Streams to etcd opened at once by watchers that have fallen behind; the others wait. */
 const stepsMax = 16
 
+export interface BehindOptions {
+  readonly store: Pick<EventStorage, 'watch'> & { readonly newestConnection: ConnectionNumber }
+  /**
+   * Whether what comes over connections up to this one is of the history that watchers were told of;
+   * waits a while to find out.
+   */
+  isSameHistory(connection: ConnectionNumber, signal: AbortSignal): Promise<boolean>
+}
+
 /** Reads what memory does not have any more from the history of the store, a step at a time. */
 export class Behind {
-  readonly #store: Pick<EventStorage, 'watch'>
+  readonly #options: BehindOptions
   readonly #waiting: (() => void)[] = []
   #running = 0
   #steps = 0
 
-  constructor(store: Pick<EventStorage, 'watch'>) {
-    this.#store = store
+  constructor(options: BehindOptions) {
+    this.#options = options
   }
 
   /** How often the store was asked. */
@@ -30,7 +39,10 @@ export class Behind {
     }
     this.#running++
     try {
-      return step.signal.aborted ? undefined : await this.#read(step)
+      const batch = step.signal.aborted ? undefined : await this.#read(step)
+      const { store, isSameHistory } = this.#options
+      if (batch === undefined) return undefined
+      return (await isSameHistory(store.newestConnection, step.signal)) ? batch : undefined
     } finally {
       this.#running--
       this.#waiting.shift()?.()
@@ -41,7 +53,8 @@ export class Behind {
     const { scope, from, until, signal } = step
     this.#steps++
     const done = new AbortController()
-    const watch = this.#store.watch(scope, { from, signal: AbortSignal.any([signal, done.signal]) })
+    const { store } = this.#options
+    const watch = store.watch(scope, { from, signal: AbortSignal.any([signal, done.signal]) })
     watch.requestProgress()
     try {
       for await (const batch of watch) {

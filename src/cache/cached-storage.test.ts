@@ -13,9 +13,10 @@ import type {
   EventKey,
   EventPage,
   EventScope,
-  EventWatch,
   FollowItem,
+  FollowWatch,
   ListOptions,
+  Newest,
   StoredEvent,
   WatchBatch,
 } from '../storage/storage.ts'
@@ -30,9 +31,10 @@ const turn = () => new Promise((resolve) => setImmediate(resolve))
 type Outcome = { readonly batch: WatchBatch<FollowItem> } | { readonly error: Error }
 
 /** What is followed; says what the test makes it say. */
-class HandMadeWatch implements EventWatch<FollowItem> {
+class HandMadeWatch implements FollowWatch {
   readonly from: Version
   progressAsked = 0
+  verified = 1
   readonly #said: Outcome[] = []
   #wake: (() => void) | undefined
 
@@ -47,6 +49,12 @@ class HandMadeWatch implements EventWatch<FollowItem> {
 
   requestProgress(): void {
     this.progressAsked++
+  }
+
+  readonly demanded: number[] = []
+
+  verify(connection: number): void {
+    this.demanded.push(connection)
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<WatchBatch<FollowItem>, void, undefined> {
@@ -66,6 +74,7 @@ class HandMadeStore implements FollowedStorage {
   events: StoredEvent[] = []
   revision = 1
   readonly questions: PromiseWithResolvers<Version>[] = []
+  newestConnection = 1
   readonly watches: HandMadeWatch[] = []
   /** Of pages that were asked for; they stay open while `holdsPages`. */
   readonly pages: { readonly options: ListOptions; release(): void }[] = []
@@ -89,7 +98,10 @@ class HandMadeStore implements FollowedStorage {
     this.watches.at(-1)?.say({ batch: { items, version: versionOfState(this.revision) } })
   }
 
-  async list(_scope: EventScope, options: ListOptions): Promise<EventPage> {
+  async list(
+    _scope: EventScope,
+    options: ListOptions,
+  ): Promise<EventPage & { connection: number }> {
     this.reads.push('list')
     const { events, revision } = this
     const gate = Promise.withResolvers<void>()
@@ -101,7 +113,7 @@ class HandMadeStore implements FollowedStorage {
     const items = rest.slice(0, Math.min(this.pageSize, options.limit))
     const version = options.at ?? versionOfState(revision)
     const remaining = rest.length - items.length
-    return { items, version, more: remaining > 0, remaining }
+    return { items, version, more: remaining > 0, remaining, connection: this.newestConnection }
   }
 
   async get(key: EventKey): Promise<StoredEvent> {
@@ -115,6 +127,16 @@ class HandMadeStore implements FollowedStorage {
     const watch = new HandMadeWatch(options.from)
     this.watches.push(watch)
     return watch
+  }
+
+  async connected(): Promise<number> {
+    return this.newestConnection
+  }
+
+  async mark(): Promise<void> {}
+
+  async newest(): Promise<Newest> {
+    return { version: await this.currentVersion(), connection: this.newestConnection }
   }
 
   currentVersion(): Promise<Version> {
@@ -331,8 +353,70 @@ test('a store that goes back in time ends the following, as nothing remembered h
   const running = cached.run(signal)
   const ended = assert.rejects(running, /went back from revision 11 to 3: was it restored/)
   await cached.synced
+  const watch = cached.watch(all, { from: versionOfState(11), signal })[Symbol.asyncIterator]()
+  const told = assert.rejects(watch.next(), { kind: 'compacted' })
   const reading = cached.get(keyOf('e-1'), { signal })
   store.questions[0]?.resolve(versionOfState(3))
   await reading
+  await told
+  assert.equal(cached.hasSynced, false)
   await ended
+})
+
+test('reads: an answer over a connection that is not verified is not answered from memory', async () => {
+  const store = new HandMadeStore()
+  store.put('a', 'memory')
+  const cached = await synced(store)
+  const [watch] = store.watches
+  // etcd was restored: the same revision, and another event under the same version.
+  store.newestConnection = 2
+  store.revision--
+  store.put('a', 'restored')
+  const reading = cached.get(keyOf('a'), { signal })
+  answer(store, 0)
+  await turn()
+  assert.deepEqual(watch?.demanded, [2], 'the watch has to be verified over a later connection')
+  watch?.say({ batch: { items: [], version: versionOfState(store.revision) } })
+  await turn()
+  Object.assign(watch ?? {}, { verified: 2 })
+  watch?.say({ batch: { items: [], version: versionOfState(store.revision) } })
+  // The watch says that it is the same history, which in this test it is not: so memory answers.
+  assert.equal(JSON.parse((await reading).body.toString()).note, 'memory')
+  assert.deepEqual(store.reads, [])
+})
+
+test('recall: nothing is believed while it is not known whether it is of this history', async () => {
+  const store = new HandMadeStore()
+  store.put('a')
+  const cached = await synced(store)
+  assert.ok(cached.recall(keyOf('a')))
+  Object.assign(store.watches[0] ?? {}, { verified: 0 })
+  assert.equal(cached.recall(keyOf('a')), undefined)
+  assert.equal(await cached.isOfHistory(1, { signal, waitMsMax: 1 }), false)
+})
+
+test('loading: a page over a connection that was made meanwhile starts it over', async () => {
+  const store = new HandMadeStore()
+  for (const name of ['a', 'b', 'c']) store.put(name)
+  store.holdsPages = true
+  const cached = new CachedStorage({ inner: store, log })
+  void cached.run(signal)
+  await until(() => store.pages.length === 1)
+  store.newestConnection = 2
+  store.holdsPages = false
+  store.pages[0]?.release()
+  await cached.synced
+  assert.ok(store.pages.filter(({ options }) => options.at === undefined).length > 1)
+})
+
+test('loading: the same version with another body is another event, after a restore', async () => {
+  const store = new HandMadeStore()
+  store.put('a', 'first')
+  const cached = await synced(store)
+  store.revision--
+  store.put('a', 'second')
+  store.watches[0]?.say({ error: new StorageError({ kind: 'compacted', message: 'gone' }) })
+  await until(() => cached.stats().initializations === 2)
+  const found = await cached.get(keyOf('a'), { signal, notOlderThan: beginning })
+  assert.equal(JSON.parse(found.body.toString()).note, 'second')
 })

@@ -1,7 +1,8 @@
+import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import { monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import { missing, StorageError } from '../storage/errors.ts'
+import { missing, OtherHistoryError, StorageError } from '../storage/errors.ts'
 import {
   beginning,
   formatVersion,
@@ -12,11 +13,13 @@ import {
 } from '../storage/resource-version.ts'
 import type {
   Change,
+  ConnectionNumber,
   EventKey,
   EventPage,
   EventScope,
   Guard,
   ListOptions,
+  Newest,
   PulledWatch,
   ReadOptions,
   RegardedKind,
@@ -35,13 +38,17 @@ import { defaultHistoryBounds, History, type HistoryBounds } from './history.ts'
 import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from './memory.ts'
 import { orderKey } from './order-key.ts'
 import { readPage } from './page.ts'
-import { Reflector } from './reflector.ts'
+import { Reflector, wentBack } from './reflector.ts'
 import { readRuns } from './runs.ts'
 import { SharedQuestion } from './shared-question.ts'
 import { throwIfAborted } from './turns.ts'
 
 /** A read that memory cannot serve by then asks the store itself. */
 const freshnessWaitMsMax = 3_000
+/** While it is not known whether memory is of the store's history, the store is asked how far it is. */
+const doubtIntervalMs = 500
+/** For watchers to be told that they have to list again, before whoever runs this ends the process. */
+const farewellMs = 250
 
 export interface CachedStorageOptions {
   readonly inner: FollowedStorage
@@ -86,7 +93,7 @@ export class CachedStorage implements WatchedStorage {
   readonly #historyBounds: HistoryBounds
   readonly #fanOut: FanOut
   readonly #reflector: Reflector
-  readonly #question: SharedQuestion
+  readonly #question: SharedQuestion<Newest>
   readonly #behind: Behind
   readonly #setBack = Promise.withResolvers<never>()
 
@@ -111,11 +118,14 @@ export class CachedStorage implements WatchedStorage {
       const known = this.#memory.version
       // Shared by many, so that nobody's signal may end it; it ends by the store's own deadline.
       const { signal } = new AbortController()
-      const newest = await inner.currentVersion({ signal })
-      if (isAfter(known, newest)) this.#setBack.reject(wentBack(known, newest))
+      const newest = await inner.newest({ signal })
+      if (isAfter(known, newest.version)) this.#setBack.reject(wentBack(known, newest.version))
       return newest
     })
-    this.#behind = new Behind(inner)
+    this.#behind = new Behind({
+      store: inner,
+      isSameHistory: (connection, signal) => this.#isVerified(connection, signal),
+    })
     // Heard by whoever runs it; nobody may be there yet.
     this.#setBack.promise.catch(() => {})
   }
@@ -126,12 +136,43 @@ export class CachedStorage implements WatchedStorage {
    * here, or by any client, can be trusted any more.
    */
   async run(signal: AbortSignal): Promise<void> {
-    await Promise.race([this.#reflector.run(signal), this.#setBack.promise])
+    const timer = setInterval(() => this.#doubt(signal), doubtIntervalMs)
+    timer.unref()
+    try {
+      await Promise.race([this.#reflector.run(signal), this.#setBack.promise])
+    } catch (error) {
+      this.#reflector.abandon()
+      if (error instanceof OtherHistoryError) await pause(farewellMs, signal)
+      throw error
+    } finally {
+      clearInterval(timer)
+    }
   }
 
   /** Everything has been read and is being followed. */
   get hasSynced(): boolean {
     return this.#reflector.isCurrent
+  }
+
+  /**
+   * What the store answers over connections up to this one is of the history that memory is of. 0 while
+   * that is not known.
+   */
+  get verified(): ConnectionNumber {
+    return this.#reflector.verified
+  }
+
+  /**
+   * Resolves to whether memory is of the history that this connection leads to, as soon as that is
+   * known; false when it is not by then.
+   */
+  isOfHistory(
+    connection: ConnectionNumber,
+    options: { readonly signal: AbortSignal; readonly waitMsMax: number },
+  ): Promise<boolean> {
+    if (this.#isOf(connection)) return Promise.resolve(true)
+    this.#reflector.verify(connection)
+    return this.#reflector.progress.waitFor({ version: beginning, connection }, options)
   }
 
   /** Resolves when that is so for the first time, or never will be. */
@@ -179,7 +220,7 @@ export class CachedStorage implements WatchedStorage {
 
   /** What is believed to be there, which may be out of date. */
   recall(key: EventKey): StoredEvent | undefined {
-    if (!this.#reflector.isCurrent) return undefined
+    if (this.#reflector.verified === 0) return undefined
     return this.#found(key)
   }
 
@@ -231,8 +272,8 @@ export class CachedStorage implements WatchedStorage {
     })
   }
 
-  currentVersion(options: { readonly signal: AbortSignal }): Promise<Version> {
-    return this.#question.ask(options.signal)
+  async currentVersion(options: { readonly signal: AbortSignal }): Promise<Version> {
+    return (await this.#question.ask(options.signal)).version
   }
 
   #found(key: EventKey): StoredEvent | undefined {
@@ -264,7 +305,7 @@ export class CachedStorage implements WatchedStorage {
   async #becomesFresh(options: ReadOptions): Promise<boolean> {
     const { notOlderThan, signal } = options
     if (notOlderThan !== undefined && this.#has(notOlderThan)) return true
-    const newest = await this.#question.ask(signal)
+    const { version: newest, connection } = await this.#question.ask(signal)
     if (notOlderThan !== undefined && isAfter(notOlderThan, newest)) {
       throw new StorageError({
         kind: 'future',
@@ -272,18 +313,33 @@ export class CachedStorage implements WatchedStorage {
         version: newest,
       })
     }
-    const wanted = notOlderThan ?? newest
-    if (this.#has(wanted)) return true
+    return this.#reaches({ version: notOlderThan ?? newest, connection }, signal)
+  }
+
+  /** Whether memory gets there, in the history that the connection leads to. */
+  async #reaches(wanted: Newest, signal: AbortSignal): Promise<boolean> {
+    const { version, connection } = wanted
+    if (this.#has(version) && this.#isOf(connection)) return true
+    if (!this.#isOf(connection)) this.#reflector.verify(connection)
     return this.#reflector.progress.waitFor(wanted, { signal, waitMsMax: freshnessWaitMsMax })
+  }
+
+  #isVerified(connection: ConnectionNumber, signal: AbortSignal): Promise<boolean> {
+    return this.isOfHistory(connection, { signal, waitMsMax: freshnessWaitMsMax })
+  }
+
+  #isOf(connection: ConnectionNumber): boolean {
+    const { verified } = this.#reflector
+    return verified > 0 && connection <= verified
+  }
+
+  /** A store that is behind what memory knows may never get to where it could be compared. */
+  #doubt(signal: AbortSignal): void {
+    if (!this.#reflector.isCurrent || this.#reflector.verified > 0) return
+    this.#question.ask(signal).catch(() => {})
   }
 
   #has(version: Version): boolean {
     return this.#reflector.isCurrent && !isAfter(version, this.#memory.version)
   }
-}
-
-function wentBack(known: Version, newest: Version): Error {
-  return new Error(
-    `the store went back from revision ${revisionOf(known)} to ${revisionOf(newest)}: was it restored from a snapshot?`,
-  )
 }

@@ -5,9 +5,13 @@
  * long finds its position gone, and goes on in the store behind, one step for each pull, until it
  * has caught up with the ring. Between steps nothing is held open, so a consumer that stalls costs
  * no more than this object.
+ *
+ * A history that began anew after the cursor has read in it may be that of a store which was restored:
+ * the cursor ends with `compacted`, and its consumer has to list again.
  */
 
 import { Pulled } from '../lib/pull.ts'
+import { StorageError } from '../storage/errors.ts'
 import type { SharedBatch } from '../storage/frames.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventScope, PulledWatch, WatchBatch } from '../storage/storage.ts'
@@ -45,6 +49,8 @@ export class Cursor implements PulledWatch, Waiting {
   #position: number | undefined
   /** Everything up to here has been handed over, or is not wanted. */
   #version: Version
+  /** Of the history, since this began to read in it. */
+  #restarts: number | undefined
   #progressAskedAt: number | undefined
   /** Of the consumer who waits. */
   #wake: (() => void) | undefined
@@ -104,6 +110,7 @@ export class Cursor implements PulledWatch, Waiting {
     }
     const batch = this.#fromRing()
     if (batch !== undefined) return batch
+    if (this.#failure !== undefined) return this.take(wake)
     this.#wake = wake
     this.#wait()
     return undefined
@@ -139,8 +146,8 @@ export class Cursor implements PulledWatch, Waiting {
   /** Finds something for the consumer who waits, or waits as well. */
   #seek(): void {
     const batch = this.#fromRing()
-    if (batch === undefined) this.#wait()
-    else this.#hand(batch)
+    if (batch !== undefined) this.#hand(batch)
+    else if (!this.#isEnded) this.#wait()
   }
 
   /** For what there is not in the ring. */
@@ -172,7 +179,13 @@ export class Cursor implements PulledWatch, Waiting {
   /** What the ring has; undefined when that is nothing, or the ring is not where it is. */
   #fromRing(): WatchBatch | undefined {
     const { history, fanOut, isOpen } = this.#options
+    if (this.#restarts !== undefined && this.#restarts !== history.restarts) {
+      this.#failure = { error: begunAnew() }
+      this.#end()
+      return undefined
+    }
     if (!isOpen()) return undefined
+    this.#restarts ??= history.restarts
     this.#position ??= this.#findPosition()
     let position = this.#position
     if (position === undefined) return undefined
@@ -243,4 +256,11 @@ export class Cursor implements PulledWatch, Waiting {
     this.#options.fanOut.leave(this)
     this.#call()
   }
+}
+
+function begunAnew(): StorageError {
+  return new StorageError({
+    kind: 'compacted',
+    message: 'everything was read from the store again: what changed in between is not known',
+  })
 }

@@ -53,6 +53,7 @@ export class History {
   #head = 0
   #bytes = 0
   #beats = 0
+  #restarts = 0
   #start: Version
   #version: Version
 
@@ -90,6 +91,11 @@ export class History {
     return this.#beats
   }
 
+  /** How often it began anew: what was told before may be of another history of the store. */
+  get restarts(): number {
+    return this.#restarts
+  }
+
   get bytes(): number {
     return this.#bytes
   }
@@ -113,6 +119,7 @@ export class History {
     this.#head++
     this.#tail = this.#head
     this.#beats++
+    this.#restarts++
     this.#start = version
     this.#version = version
   }

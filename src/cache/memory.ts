@@ -55,6 +55,8 @@ interface KeptState extends State {
   readonly retired: number[]
   retiredBytes: number
   pins: number
+  /** Of what may be another history: for those who read it already, and for nobody else. */
+  isForgotten: boolean
 }
 
 export class EventMemory {
@@ -154,7 +156,15 @@ export class EventMemory {
   /** The kept state that has this version in it and nothing after. */
   keptAt(version: Version): State | undefined {
     const wanted = versionOfState(revisionOf(version))
-    return this.#kept.find((state) => state.version === wanted)
+    return this.#kept.find((state) => state.version === wanted && !state.isForgotten)
+  }
+
+  /** No earlier state can be asked for any more. */
+  forgetStates(): void {
+    for (const state of this.#kept) state.isForgotten = true
+    for (let index = this.#kept.length - 1; index >= 0; index--) {
+      if (this.#kept[index]?.pins === 0) this.#drop(index)
+    }
   }
 
   /** Keeps the present, so that it can be read at its version for a while. */
@@ -164,7 +174,8 @@ export class EventMemory {
 
   /** Keeps a state for a reader who takes several turns, until it is disposed of. */
   pin(state: State): Disposable {
-    const kept = this.#kept.find((other) => other.version === state.version) ?? this.#keep()
+    const isSame = (other: KeptState) => other.version === state.version && !other.isForgotten
+    const kept = this.#kept.find(isSame) ?? this.#keep()
     kept.pins++
     return {
       [Symbol.dispose]: () => {
@@ -176,7 +187,7 @@ export class EventMemory {
 
   #keep(): KeptState {
     const newest = this.#kept.at(-1)
-    if (newest?.version === this.#version) return newest
+    if (newest?.version === this.#version && !newest.isForgotten) return newest
     const state: KeptState = {
       version: this.#version,
       byKey: this.#byKey.view(),
@@ -186,6 +197,7 @@ export class EventMemory {
       retired: [],
       retiredBytes: 0,
       pins: 0,
+      isForgotten: false,
     }
     this.#kept.push(state)
     return state

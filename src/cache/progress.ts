@@ -1,12 +1,12 @@
 import { isAfter, type Version } from '../storage/resource-version.ts'
+import type { ConnectionNumber, Newest } from '../storage/storage.ts'
 import { throwIfAborted } from './turns.ts'
 
-interface Waiter {
-  readonly version: Version
+interface Waiter extends Newest {
   end(isReached: boolean): void
 }
 
-/** How far memory has come, and who waits for it to come further. */
+/** How far memory has come, in which history, and who waits for it to come further. */
 export class Progress {
   readonly #hurry: () => void
   #waiters = new Set<Waiter>()
@@ -20,9 +20,12 @@ export class Progress {
     return this.#waiters.size
   }
 
-  /** Resolves to whether the version was reached before the time was over or all was given up. */
+  /**
+   * Resolves to whether the version was reached, in the history that the connection leads to, before
+   * the time was over or all was given up.
+   */
   async waitFor(
-    version: Version,
+    { version, connection }: Newest,
     options: { readonly signal: AbortSignal; readonly waitMsMax: number },
   ): Promise<boolean> {
     const { signal, waitMsMax } = options
@@ -33,7 +36,7 @@ export class Progress {
         signal.removeEventListener('abort', giveUp)
         resolve(reached)
       }
-      const waiter = { version, end }
+      const waiter = { version, connection, end }
       const giveUp = () => {
         this.#waiters.delete(waiter)
         end(false)
@@ -47,9 +50,10 @@ export class Progress {
     return isReached
   }
 
-  reached(version: Version): void {
+  /** What comes over connections up to `verified` is of the history that memory is of. */
+  reached(version: Version, verified: ConnectionNumber): void {
     for (const waiter of this.#waiters) {
-      if (isAfter(waiter.version, version)) continue
+      if (isAfter(waiter.version, version) || waiter.connection > verified) continue
       this.#waiters.delete(waiter)
       waiter.end(true)
     }

@@ -3,22 +3,27 @@
  * then follows every change after it.
  *
  * Following survives failures: it goes on from the last version it has. Only when the store says
- * that what comes next is gone does it read everything again, and makes of what it has what it
- * finds. In between memory is a mixture of two states, and `isCurrent` is false: nobody may read
- * the present from it then. States that were kept before stay good.
+ * that what comes next is gone, or cannot say whether it is what comes next, does it read everything
+ * again, and makes of what it has what it finds. In between memory is a mixture of two states, and
+ * `isCurrent` is false: nobody may read the present from it then. What was kept and told before may be
+ * of another history and is not used again.
+ *
+ * `verified` says whether memory and the store are of the same history. It is 0 from each break of the
+ * watch until the next stream has proven that it goes on where the last one ended.
  */
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import { Latch } from '../lib/latch.ts'
 import type { Log } from '../lib/log.ts'
-import { StorageError } from '../storage/errors.ts'
-import { revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
+import { OtherHistoryError, StorageError } from '../storage/errors.ts'
+import { isAfter, revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
 import type {
+  ConnectionNumber,
   EventKey,
   EventPage,
-  EventWatch,
   FollowItem,
+  FollowWatch,
   StoredEvent,
   Unreadable,
   WatchItem,
@@ -52,7 +57,9 @@ export class Reflector {
   readonly #backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
   readonly #everSynced = new Latch()
   #isCurrent = false
-  #watch: EventWatch<FollowItem> | undefined
+  #watch: FollowWatch | undefined
+  /** The newest connection when memory was last read. */
+  #loadedAt: ConnectionNumber = 0
   #heardAtMs = Number.NEGATIVE_INFINITY
   #initializations = 0
   #received = 0
@@ -66,6 +73,16 @@ export class Reflector {
   /** Memory is a state of the store, and is being kept up with it. */
   get isCurrent(): boolean {
     return this.#isCurrent
+  }
+
+  /** What comes over connections up to this one is of the history that memory is of. */
+  get verified(): ConnectionNumber {
+    return this.#isCurrent ? (this.#watch?.verified ?? 0) : 0
+  }
+
+  /** Sees to it that `verified` reaches this connection, or that everything is read again. */
+  verify(connection: ConnectionNumber): void {
+    this.#watch?.verify(connection)
   }
 
   /** Resolves when that is so for the first time, or never will be. */
@@ -95,6 +112,18 @@ export class Reflector {
 
   unreadableAt(key: EventKey): Unreadable | undefined {
     return this.#unreadable.size === 0 ? undefined : this.#unreadable.get(pathOf(key))
+  }
+
+  /**
+   * The store is in another history: memory is not read any more, and watches end with `compacted`, so
+   * that clients list again instead of going on in the other history.
+   */
+  abandon(): void {
+    const { memory, history, fanOut } = this.#options
+    this.#lose()
+    memory.forgetStates()
+    history.restart(history.version)
+    fanOut.restarted()
   }
 
   askForProgress(): void {
@@ -131,6 +160,8 @@ export class Reflector {
   async #load(signal: AbortSignal): Promise<void> {
     const { source, memory, history, fanOut, clock, log } = this.#options
     const beganAtMs = clock.now()
+    const connectionMax = await source.connected(signal)
+    memory.forgetStates()
     const scope = { namespace: undefined }
     const common = { limit: pageSize, signal, isPatient: true }
     let next = source.list(scope, common)
@@ -140,6 +171,7 @@ export class Reflector {
     using turns = new Turns()
     for (;;) {
       const page = await next
+      if (page.connection > connectionMax) throw interrupted()
       turns.begin()
       const last = page.items.at(-1)?.key
       const { more, version } = page
@@ -153,6 +185,8 @@ export class Reflector {
       if (isFirst) await this.#add(page, turns)
       else after = await this.#takeIn(page, after, turns)
       if (more) continue
+      if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
+      this.#loadedAt = connectionMax
       memory.reach(version)
       history.restart(version)
       this.#unreadable = unreadable
@@ -184,7 +218,12 @@ export class Reflector {
       const key = orderKey(stored.key)
       await this.#removeBetween(passed, key, turns)
       const known = memory.find(key)
-      if (known === undefined || table.versionOf(known) !== stored.version) memory.put(stored)
+      // In another history the same version may be of something else.
+      const isSame =
+        known !== undefined &&
+        table.versionOf(known) === stored.version &&
+        table.read(known).body.equals(stored.body)
+      if (!isSame) memory.put(stored)
       passed = key
       if (turns.isOver()) await turns.yield()
     }
@@ -212,8 +251,10 @@ export class Reflector {
 
   async #follow(signal: AbortSignal): Promise<void> {
     const { source, memory } = this.#options
-    const watch = source.follow({ from: memory.version, signal })
+    const connectionMax = this.#loadedAt
+    const watch = source.follow({ from: memory.version, signal, connectionMax })
     this.#watch = watch
+    void this.#mark(watch, signal)
     if (this.progress.waiting > 0) watch.requestProgress()
     try {
       using turns = new Turns()
@@ -226,6 +267,22 @@ export class Reflector {
       }
     } finally {
       this.#watch = undefined
+    }
+  }
+
+  /** While nobody writes there is nothing by which the history can be recognised after a break. */
+  async #mark(watch: FollowWatch, signal: AbortSignal): Promise<void> {
+    const { source, log } = this.#options
+    const backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
+    while (this.#watch === watch && !signal.aborted) {
+      try {
+        await source.mark()
+        return
+      } catch (err) {
+        // Not before it is known that this etcd is ours; not while it is full.
+        log.v(2, 'The history was not marked', { err })
+      }
+      await pause(backoff.next(), signal)
     }
   }
 
@@ -273,7 +330,7 @@ export class Reflector {
     memory.reach(version)
     history.append(changes, version)
     fanOut.changed()
-    this.progress.reached(version)
+    this.progress.reached(version, this.verified)
   }
 
   #heard(): void {
@@ -283,6 +340,20 @@ export class Reflector {
 
 function pathOf({ namespace, name }: EventKey): string {
   return `${namespace}/${name}`
+}
+
+/** Nothing remembered here, or by any client, can be trusted: versions will be given out again. */
+export function wentBack(known: Version, newest: Version): Error {
+  return new OtherHistoryError(
+    `the store went back from revision ${revisionOf(known)} to ${revisionOf(newest)}: was it restored from a snapshot?`,
+  )
+}
+
+function interrupted(): StorageError {
+  return new StorageError({
+    kind: 'compacted',
+    message: 'another connection was made while everything was read: it may be to another history',
+  })
 }
 
 function versionOf(item: FollowItem): Version {

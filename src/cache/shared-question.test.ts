@@ -6,7 +6,7 @@ import { SharedQuestion } from './shared-question.ts'
 /** Questions that are answered by hand. */
 class Oracle {
   readonly open: PromiseWithResolvers<Version>[] = []
-  readonly question: SharedQuestion = new SharedQuestion(() => {
+  readonly question: SharedQuestion<Version> = new SharedQuestion(() => {
     const asked = Promise.withResolvers<Version>()
     this.open.push(asked)
     return asked.promise

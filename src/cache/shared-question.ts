@@ -1,4 +1,3 @@
-import type { Version } from '../storage/resource-version.ts'
 import { unlessAborted } from './turns.ts'
 
 /**
@@ -8,13 +7,13 @@ import { unlessAborted } from './turns.ts'
  * under way may have been told of a write that it will not see, so they wait for the next, which
  * they all share and which is put as soon as the one under way has ended.
  */
-export class SharedQuestion {
-  readonly #put: () => Promise<Version>
-  #underWay: Promise<Version> | undefined
-  #next: Promise<Version> | undefined
+export class SharedQuestion<Answer> {
+  readonly #put: () => Promise<Answer>
+  #underWay: Promise<Answer> | undefined
+  #next: Promise<Answer> | undefined
   #asked = 0
 
-  constructor(put: () => Promise<Version>) {
+  constructor(put: () => Promise<Answer>) {
     this.#put = put
   }
 
@@ -24,11 +23,11 @@ export class SharedQuestion {
   }
 
   /** A version with every write in it that had been answered when this was called. */
-  ask(signal: AbortSignal): Promise<Version> {
+  ask(signal: AbortSignal): Promise<Answer> {
     return unlessAborted(this.#join(), signal)
   }
 
-  #join(): Promise<Version> {
+  #join(): Promise<Answer> {
     if (this.#underWay === undefined) return this.#begin()
     this.#next ??= this.#underWay.then(
       () => this.#begin(),
@@ -37,7 +36,7 @@ export class SharedQuestion {
     return this.#next
   }
 
-  #begin(): Promise<Version> {
+  #begin(): Promise<Answer> {
     this.#next = undefined
     this.#asked++
     const question = this.#put().finally(() => {

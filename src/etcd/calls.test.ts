@@ -26,6 +26,8 @@ class FakeMember {
   readonly lastError = undefined
   isSilent = false
   noteAnswer(): void {}
+  number = 1
+  readonly lost = new AbortController().signal
   readonly replies: Reply[] = []
   calls = 0
   cancelled = 0
@@ -72,7 +74,14 @@ function setUp(count: number) {
     }
     await settle()
   }
-  return { calls, members, seen, advance, closing, clock, wake: () => wake() }
+  const answers = {
+    read: async (...args: Parameters<typeof calls.read<string>>) =>
+      (await calls.read(...args)).answer,
+    write: async (...args: Parameters<typeof calls.write<string>>) =>
+      (await calls.write(...args)).answer,
+    overdueMs: () => calls.overdueMs(),
+  }
+  return { calls: answers, members, seen, advance, closing, clock, wake: () => wake() }
 }
 
 async function settle(): Promise<void> {
@@ -299,4 +308,31 @@ test('calls: overdue counts from the deadline of the oldest call, and is 0 when 
   closing.abort(new EtcdError({ kind: 'cancelled', message: 'closed' }))
   await stuck
   assert.equal(calls.overdueMs(), 0)
+})
+
+test('calls: a write that rests on what was read goes over connections of that time only', async () => {
+  const { calls, members } = setUp(2)
+  const [first, second] = members
+  assert.ok(first !== undefined && second !== undefined)
+  first.number = 7
+  second.number = 3
+  second.replies.push({ answer: 'second' })
+  const options = { connectionMax: 5 }
+  assert.equal(await calls.write({ method: write, message }, options), 'second')
+  second.number = 8
+  const error = await failed(calls.write({ method: write, message }, options))
+  assert.deepEqual([error.kind, error.maybeApplied], ['outdated', false])
+  assert.deepEqual([first.calls, second.calls], [0, 1])
+})
+
+test('calls: such a write is given up when its connection is lost, before gRPC takes another', async () => {
+  const { calls, members } = setUp(1)
+  const losing = new AbortController()
+  Object.assign(members[0] ?? {}, { lost: losing.signal })
+  const writing = failed(calls.write({ method: write, message }, { connectionMax: 1 }))
+  await settle()
+  losing.abort()
+  const error = await writing
+  assert.deepEqual([error.kind, error.maybeApplied], ['unavailable', true])
+  assert.equal(members[0]?.cancelled, 1)
 })

@@ -16,7 +16,7 @@ import type { Clock } from '../lib/clock.ts'
 import type { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError, isWorthAnotherTry } from './errors.ts'
 import { type Method, reconnectFirstMs, reconnectMostMs, startCall } from './grpc.ts'
-import type { CallObserver, CallOptions } from './protocol.ts'
+import type { CallObserver, CallOptions, ConnectionNumber } from './protocol.ts'
 
 /** A member that has not answered after this long is doubted; never more than a third of the time. */
 const doubtAfterMs = 1_000
@@ -32,6 +32,8 @@ interface Scope {
   readonly signal: AbortSignal
   /** Ends the call as well, unless it is a write that a member has been given. */
   readonly harmlessEnd: AbortSignal | undefined
+  /** Over connections up to this one only. */
+  readonly connectionMax: ConnectionNumber | undefined
   isWriting: boolean
   /** Whether any member was given it. */
   isSent: boolean
@@ -42,12 +44,16 @@ interface Request<Answer> {
   readonly message: Buffer
 }
 
-interface Answered<Answer> {
+export interface CallAnswer<Answer> {
   readonly endpoint: Endpoint
   readonly answer: Answer
+  /** No older than the one it came over. */
+  readonly connection: ConnectionNumber
 }
 
-type Outcome<Answer> = Answered<Answer> | { readonly endpoint: Endpoint; readonly error: EtcdError }
+type Outcome<Answer> =
+  | CallAnswer<Answer>
+  | { readonly endpoint: Endpoint; readonly error: EtcdError }
 
 /** A read, and whom it has been put to. */
 interface Race<Answer> {
@@ -84,13 +90,16 @@ export class Calls {
     request: Request<Answer>,
     options: CallOptions | undefined,
     among?: readonly Endpoint[],
-  ): Promise<Answer> {
+  ): Promise<CallAnswer<Answer>> {
     return this.#within(request, options, (scope) =>
       this.#read(request, scope, among ?? this.#endpoints.all),
     )
   }
 
-  write<Answer>(request: Request<Answer>, options: CallOptions | undefined): Promise<Answer> {
+  write<Answer>(
+    request: Request<Answer>,
+    options: CallOptions | undefined,
+  ): Promise<CallAnswer<Answer>> {
     return this.#within(request, options, (scope) => this.#write(request, scope))
   }
 
@@ -106,8 +115,8 @@ export class Calls {
   async #within<Answer>(
     { method }: Request<Answer>,
     options: CallOptions | undefined,
-    run: (scope: Scope) => Promise<Answer>,
-  ): Promise<Answer> {
+    run: (scope: Scope) => Promise<CallAnswer<Answer>>,
+  ): Promise<CallAnswer<Answer>> {
     const timeoutMs = options?.timeoutMs ?? this.#defaultTimeoutMs
     const ending = new AbortController()
     const closing = this.#closing
@@ -121,6 +130,7 @@ export class Calls {
       timeoutMs,
       signal,
       harmlessEnd: options?.harmlessEnd,
+      connectionMax: options?.connectionMax,
       isWriting: false,
       isSent: false,
     }
@@ -156,12 +166,14 @@ export class Calls {
     }
   }
 
-  async #write<Answer>(request: Request<Answer>, scope: Scope): Promise<Answer> {
+  async #write<Answer>(request: Request<Answer>, scope: Scope): Promise<CallAnswer<Answer>> {
+    const { connectionMax } = scope
     const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
     const refused = new Set<Endpoint>()
     let last: EtcdError | undefined
     while (!scope.signal.aborted && scope.harmlessEnd?.aborted !== true) {
-      const endpoint = this.#endpoints.pick('calls', { avoid: refused })
+      this.#checkConnections(connectionMax)
+      const endpoint = this.#endpoints.pick('calls', { avoid: refused, connectionMax })
       if (endpoint === undefined && refused.size === 0) {
         await this.#endpoints.changed(scope.signal)
         continue
@@ -178,6 +190,12 @@ export class Calls {
       refused.add(endpoint)
     }
     throw this.#neverSent(scope, last)
+  }
+
+  /** One that is lost does not come back: the next one has a higher number. */
+  #checkConnections(connectionMax: ConnectionNumber | undefined): void {
+    if (connectionMax === undefined) return
+    if (this.#endpoints.pick('calls', { connectionMax }) === undefined) throw outdated()
   }
 
   async #writeOnce<Answer>(
@@ -198,7 +216,7 @@ export class Calls {
     request: Request<Answer>,
     scope: Scope,
     among: readonly Endpoint[],
-  ): Promise<Answer> {
+  ): Promise<CallAnswer<Answer>> {
     const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
     const race: Race<Answer> = { among, asked: new Set(), running: new Map() }
     let last: EtcdError | undefined
@@ -224,17 +242,17 @@ export class Calls {
     race.running.set(endpoint, this.#ask(request, scope, endpoint))
   }
 
-  #won<Answer>(race: Race<Answer>, outcome: Answered<Answer>): Answer {
+  #won<Answer>(race: Race<Answer>, outcome: CallAnswer<Answer>): CallAnswer<Answer> {
     // The others were asked before and have not answered: they are the slow ones.
     for (const silent of race.running.keys()) silent.suspect()
     // A member that was asked by name says nothing about where to go next.
-    return race.among === this.#endpoints.all ? this.#servedBy(outcome) : outcome.answer
+    return race.among === this.#endpoints.all ? this.#servedBy(outcome) : outcome
   }
 
-  #servedBy<Answer>(outcome: Answered<Answer>): Answer {
+  #servedBy<Answer>(outcome: CallAnswer<Answer>): CallAnswer<Answer> {
     outcome.endpoint.trust()
     this.#endpoints.prefer(outcome.endpoint)
-    return outcome.answer
+    return outcome
   }
 
   /** Everybody failed: begin again after a while. Nobody was there: wait for somebody. */
@@ -273,14 +291,22 @@ export class Calls {
         settle({ endpoint, error: endOfAttempt(scope, endpoint, method) })
         cancel?.()
       }
+      const onLost = () => {
+        settle({ endpoint, error: connectionLost(endpoint, method) })
+        cancel?.()
+      }
+      // gRPC may move a call that it has not begun to the next connection, which may be too new.
+      const lost = scope.connectionMax === undefined ? undefined : endpoint.lost('calls')
       const settle = (outcome: Outcome<Answer>) => {
         scope.signal.removeEventListener('abort', onEnd)
+        lost?.removeEventListener('abort', onLost)
         resolve(outcome)
       }
       const remainingMs = scope.deadlineAt - this.#clock.now()
       const deadline = new Date(Date.now() + remainingMs + deadlineSlackMs)
       let cancel: (() => void) | undefined
       scope.signal.addEventListener('abort', onEnd)
+      lost?.addEventListener('abort', onLost)
       try {
         const client = endpoint.client('calls')
         cancel = startCall(client, method, { request: message, deadline }, (failed, answer) => {
@@ -290,7 +316,8 @@ export class Calls {
             return
           }
           endpoint.noteAnswer('calls')
-          settle({ endpoint, answer: answer as Answer })
+          const connection = endpoint.connection('calls')
+          settle({ endpoint, answer: answer as Answer, connection })
         })
         scope.isSent = true
       } catch (cause) {
@@ -346,6 +373,17 @@ function endOfAttempt(scope: Scope, endpoint: Endpoint, method: Method<unknown>)
 
 function timedOut(timeoutMs: number): EtcdError {
   return new EtcdError({ kind: 'timeout', message: `no answer within ${Math.round(timeoutMs)} ms` })
+}
+
+function outdated(): EtcdError {
+  const message = 'the connections it was to be sent over are gone'
+  return new EtcdError({ kind: 'outdated', message })
+}
+
+function connectionLost(endpoint: Endpoint, method: Method<unknown>): EtcdError {
+  const message = 'the connection was lost'
+  const { write: maybeApplied } = method
+  return new EtcdError({ kind: 'unavailable', message, endpoint: endpoint.name, maybeApplied })
 }
 
 function endedEarly(): EtcdError {

@@ -12,7 +12,10 @@ import type {
   Bytes,
   CallObserver,
   CallOptions,
+  ConnectionNumber,
   EndpointStatus,
+  HistoryWatch,
+  HistoryWatchRequest,
   LeaseGrant,
   LeaseTtl,
   MemberStatus,
@@ -24,7 +27,7 @@ import type {
   Watch,
   WatchRequest,
 } from './protocol.ts'
-import { type OpenLink, RenewableLink } from './renewable-link.ts'
+import { RenewableLink } from './renewable-link.ts'
 import {
   AlarmRequestSchema,
   CompactionRequestSchema,
@@ -69,17 +72,17 @@ export class EtcdClient {
     const clock = options.clock ?? monotonicClock
     const targets = options.endpoints.map((name) => parseEndpoint(name, options.tls !== undefined))
     const openers = targets.map((target) => opener(target, options.tls))
-    this.#endpoints = new EndpointSet((onChange) =>
+    this.#endpoints = new EndpointSet((onChange, takeNumber) =>
       targets.map((target, index) => {
-        const open = openers[index] as OpenLink
-        const calls = new RenewableLink(open, onChange)
-        const streams = new RenewableLink(open, onChange)
+        const open = openers[index] as Opener
+        const calls = new RenewableLink((changed) => open(changed, takeNumber), onChange)
+        const streams = new RenewableLink((changed) => open(changed, takeNumber), onChange)
         if (target.isEncrypted) {
           this.#renewals.push((tls) => {
             const reopen = opener(target, tls)
             return () => {
-              calls.renew(reopen)
-              streams.renew(reopen)
+              calls.renew((changed) => reopen(changed, takeNumber))
+              streams.renew((changed) => reopen(changed, takeNumber))
             }
           })
         }
@@ -95,20 +98,49 @@ export class EtcdClient {
     })
   }
 
+  /** The number of the newest connection there has been. */
+  get newestConnection(): ConnectionNumber {
+    return this.#endpoints.newest
+  }
+
+  /** Waits for a member that takes calls and streams; the newest connection by then. */
+  async connected(signal: AbortSignal): Promise<ConnectionNumber> {
+    const isConnected = () =>
+      this.#endpoints.all.some((member) => member.isReady('calls') && member.isReady('streams'))
+    const ending = AbortSignal.any([signal, this.#closing.signal])
+    while (!ending.aborted && !isConnected()) await this.#endpoints.changed(ending)
+    return this.#endpoints.newest
+  }
+
   async range(request: RangeRequest, options?: CallOptions): Promise<RangeResult> {
     const message = encoded(() => encodeRange(request))
-    return this.#calls.read({ method: methods.range, message }, options)
+    const { answer, connection } = await this.#calls.read(
+      { method: methods.range, message },
+      options,
+    )
+    return { ...answer, connection }
   }
 
   /** A transaction without puts and deletes in it is a read, and treated as one. */
   async txn(txn: Txn, options?: CallOptions): Promise<TxnResult> {
     const message = encoded(() => encodeTxn(txn))
-    if (isReadOnly(txn)) return this.#calls.read({ method: methods.readOnlyTxn, message }, options)
-    return this.#calls.write({ method: methods.txn, message }, options)
+    const { answer } = isReadOnly(txn)
+      ? await this.#calls.read({ method: methods.readOnlyTxn, message }, options)
+      : await this.#calls.write({ method: methods.txn, message }, options)
+    return answer
   }
 
   /** Begins when it is iterated. */
   watch(request: WatchRequest): Watch {
+    return this.#watch(request)
+  }
+
+  /** A watch that ends when it can no longer be sure to be in the history that was read before. */
+  follow(request: HistoryWatchRequest): HistoryWatch {
+    return this.#watch(request)
+  }
+
+  #watch(request: WatchRequest | HistoryWatchRequest): HistoryWatch {
     if (!Number.isSafeInteger(request.startRevision) || request.startRevision < 1) {
       throw invalid(`a watch cannot start at revision ${request.startRevision}`)
     }
@@ -121,14 +153,14 @@ export class EtcdClient {
 
   async grantLease(ttlSeconds: number, options?: CallOptions): Promise<LeaseGrant> {
     const message = encoded(() => encode(LeaseGrantRequestSchema, { ttl: BigInt(ttlSeconds) }))
-    const answer = await this.#calls.write({ method: methods.leaseGrant, message }, options)
+    const { answer } = await this.#calls.write({ method: methods.leaseGrant, message }, options)
     return { id: answer.id, ttlSeconds: Number(answer.ttl) }
   }
 
   /** Renews once. Answers the new time to live; 0 when the lease is gone. */
   async keepLeaseAlive(id: bigint, options?: CallOptions): Promise<number> {
     const message = encoded(() => encode(LeaseKeepAliveRequestSchema, { id }))
-    const answer = await this.#calls.read({ method: methods.leaseKeepAlive, message }, options)
+    const { answer } = await this.#calls.read({ method: methods.leaseKeepAlive, message }, options)
     return Math.max(0, Number(answer.ttl))
   }
 
@@ -140,7 +172,7 @@ export class EtcdClient {
 
   async leaseTtl(id: bigint, options?: CallOptions): Promise<LeaseTtl> {
     const message = encoded(() => encode(LeaseTimeToLiveRequestSchema, { id }))
-    const answer = await this.#calls.read({ method: methods.leaseTimeToLive, message }, options)
+    const { answer } = await this.#calls.read({ method: methods.leaseTimeToLive, message }, options)
     return { ttlSeconds: Number(answer.ttl), grantedTtlSeconds: Number(answer.grantedTtl) }
   }
 
@@ -155,7 +187,9 @@ export class EtcdClient {
     const member = this.#endpoints.find(endpoint)
     if (member === undefined) throw invalid(`${endpoint} is not one of the etcd endpoints`)
     const message = encoded(() => encode(StatusRequestSchema, {}))
-    const answer = await this.#calls.read({ method: methods.status, message }, options, [member])
+    const { answer } = await this.#calls.read({ method: methods.status, message }, options, [
+      member,
+    ])
     return {
       endpoint,
       version: answer.version,
@@ -173,7 +207,7 @@ export class EtcdClient {
   /** The alarms of the whole cluster. */
   async alarms(options?: CallOptions): Promise<readonly Alarm[]> {
     const message = encoded(() => encode(AlarmRequestSchema, {}))
-    const answer = await this.#calls.read({ method: methods.alarm, message }, options)
+    const { answer } = await this.#calls.read({ method: methods.alarm, message }, options)
     return answer.alarms.map(({ memberId, alarm }) => ({
       memberId,
       type: alarm === 1 ? 'no-space' : alarm === 2 ? 'corrupt' : 'unknown',
@@ -210,6 +244,9 @@ export class EtcdClient {
   }
 }
 
+/** Opens a connection; `takeNumber` gives it its number once it is made. */
+type Opener = (onChange: () => void, takeNumber: () => ConnectionNumber) => Connection
+
 interface Target {
   readonly name: string
   readonly address: string
@@ -239,11 +276,12 @@ function makeCredentials(material: TlsMaterial | undefined, host: string): Chann
 }
 
 /** Opens connections to one endpoint with these credentials. */
-function opener(target: Target, tls: TlsMaterial | undefined): OpenLink {
+function opener(target: Target, tls: TlsMaterial | undefined): Opener {
   const { name: endpoint, address, host, isEncrypted } = target
   const credentials = makeCredentials(isEncrypted ? (tls ?? {}) : undefined, host)
   const options: ChannelOptions = isEncrypted ? nameOverride(host) : {}
-  return (onChange) => new Connection({ endpoint, target: address, credentials, options, onChange })
+  return (onChange, takeNumber) =>
+    new Connection({ endpoint, target: address, credentials, options, onChange, takeNumber })
 }
 
 /** A request that cannot even be written is the caller's mistake. */
@@ -285,7 +323,10 @@ export type {
   Bytes,
   CallOptions,
   Compare,
+  ConnectionNumber,
   EndpointStatus,
+  HistoryWatch,
+  HistoryWatchRequest,
   KeyValue,
   LeaseGrant,
   LeaseTtl,

@@ -15,6 +15,7 @@ import {
   reconnectMostMs,
   startCall,
 } from './grpc.ts'
+import type { ConnectionNumber } from './protocol.ts'
 import { StatusRequestSchema } from './rpc_pb.ts'
 
 export type ConnectionState = 'idle' | 'connecting' | 'ready' | 'failing'
@@ -43,9 +44,12 @@ export class Connection {
   readonly #credentials: ChannelCredentials
   readonly #options: ChannelOptions
   readonly #onChange: () => void
+  readonly #takeNumber: () => ConnectionNumber
   readonly #backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
   #client: Client
   #state: ConnectionState = 'idle'
+  #number: ConnectionNumber = 0
+  #lost = new AbortController()
   #lastError: EtcdError | undefined
   /** Whether there was a connection that has been lost since, and whether it was of any use. */
   #wasReady = false
@@ -63,12 +67,14 @@ export class Connection {
     /** Those that differ from endpoint to endpoint. */
     readonly options: ChannelOptions
     readonly onChange: () => void
+    readonly takeNumber: () => ConnectionNumber
   }) {
     this.#endpoint = options.endpoint
     this.#target = options.target
     this.#credentials = options.credentials
     this.#options = { ...channelOptions, ...options.options }
     this.#onChange = options.onChange
+    this.#takeNumber = options.takeNumber
     this.#client = this.#open()
     this.#follow(this.#client)
   }
@@ -79,6 +85,14 @@ export class Connection {
 
   get state(): ConnectionState {
     return this.#state
+  }
+
+  get number(): ConnectionNumber {
+    return this.#number
+  }
+
+  get lost(): AbortSignal {
+    return this.#lost.signal
   }
 
   /** Why the latest attempt to connect failed. */
@@ -114,8 +128,11 @@ export class Connection {
     const state = channel.getConnectivityState(false)
     channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, () => this.#follow(client))
     clearTimeout(this.#timer)
+    if (state !== connectivityState.READY) this.#lost.abort()
     switch (state) {
       case connectivityState.READY:
+        this.#number = this.#takeNumber()
+        this.#lost = new AbortController()
         this.#wasReady = true
         this.#wasUseful = false
         this.#connectPatienceMs = connectPatienceMs

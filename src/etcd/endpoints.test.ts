@@ -9,6 +9,8 @@ class FakeLink implements Link {
   readonly lastError = undefined
   isSilent = false
   noteAnswer(): void {}
+  number = 1
+  readonly lost = new AbortController().signal
   state: ConnectionState = 'ready'
   close(): void {
     this.state = 'idle'

@@ -2,7 +2,7 @@ import type { Client } from '@grpc/grpc-js'
 import type { Clock } from '../lib/clock.ts'
 import type { ConnectionState } from './connection.ts'
 import { type EtcdError, errorFromStatus, isWorthAnotherTry } from './errors.ts'
-import type { EndpointStatus } from './protocol.ts'
+import type { ConnectionNumber, EndpointStatus } from './protocol.ts'
 
 /**
  * How long a member that kept somebody waiting is passed over. If it is paused or cut off, its
@@ -18,6 +18,10 @@ export interface Link {
   readonly isSilent: boolean
   readonly lastError: EtcdError | undefined
   readonly renewalError?: EtcdError | undefined
+  /** Of the connection there is, or the last one there was. */
+  readonly number: ConnectionNumber
+  /** Aborts when that connection is lost. */
+  readonly lost: AbortSignal
   /** To be told when something was answered on it. */
   noteAnswer(): void
   close(): void
@@ -55,6 +59,14 @@ export class Endpoint {
 
   isReady(use: ConnectionUse): boolean {
     return this.#link(use).state === 'ready'
+  }
+
+  connection(use: ConnectionUse): ConnectionNumber {
+    return this.#link(use).number
+  }
+
+  lost(use: ConnectionUse): AbortSignal {
+    return this.#link(use).lost
   }
 
   isSuspect(): boolean {
@@ -122,9 +134,19 @@ export class EndpointSet {
   readonly all: readonly Endpoint[]
   readonly #waiting = new Set<() => void>()
   #preferred = 0
+  #newest: ConnectionNumber = 0
 
-  constructor(make: (onChange: () => void) => readonly Endpoint[]) {
-    this.all = make(() => this.#wakeAll())
+  /** `take` gives each connection that is made its number. */
+  constructor(make: (onChange: () => void, take: () => ConnectionNumber) => readonly Endpoint[]) {
+    this.all = make(
+      () => this.#wakeAll(),
+      () => ++this.#newest,
+    )
+  }
+
+  /** The number of the newest connection to any member. */
+  get newest(): ConnectionNumber {
+    return this.#newest
   }
 
   find(name: string): Endpoint | undefined {
@@ -140,12 +162,16 @@ export class EndpointSet {
     options?: {
       readonly avoid?: ReadonlySet<Endpoint> | undefined
       readonly among?: readonly Endpoint[] | undefined
+      /** Only over connections up to this one. */
+      readonly connectionMax?: ConnectionNumber | undefined
     },
   ): Endpoint | undefined {
+    const connectionMax = options?.connectionMax ?? Number.POSITIVE_INFINITY
     let suspect: Endpoint | undefined
     for (let step = 0; step < this.all.length; step++) {
       const endpoint = this.all[(this.#preferred + step) % this.all.length]
       if (endpoint === undefined || !endpoint.isReady(use)) continue
+      if (endpoint.connection(use) > connectionMax) continue
       if (options?.avoid?.has(endpoint) === true) continue
       if (options?.among !== undefined && !options.among.includes(endpoint)) continue
       if (!endpoint.isSuspect()) return endpoint

@@ -20,6 +20,10 @@ export type EtcdErrorKind =
   | 'cancelled'
   /** etcd refuses the request as it stands. */
   | 'invalid'
+  /** A write was to go over connections that are gone by now. It was not sent. */
+  | 'outdated'
+  /** etcd goes on in another history than the one that was followed. */
+  | 'other-history'
   /** etcd has found that its members disagree. */
   | 'corrupt'
   | 'internal'

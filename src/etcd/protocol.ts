@@ -18,6 +18,12 @@ export interface KeyValue {
   readonly lease: bigint
 }
 
+/**
+ * Connections are numbered in the order in which they are made. A member that was restored can only
+ * answer over a connection that was made after that.
+ */
+export type ConnectionNumber = number
+
 export interface CallOptions {
   /** Ends a read at once. Ends the wait for a write: that write may still happen. */
   readonly signal?: AbortSignal | undefined
@@ -25,6 +31,11 @@ export interface CallOptions {
   readonly timeoutMs?: number | undefined
   /** Ends what it can without leaving anything in doubt: a read, or a write that was not sent yet. */
   readonly harmlessEnd?: AbortSignal | undefined
+  /**
+   * Of a write that rests on what was read: it is sent over connections up to this one only, and fails
+   * with `outdated` when none of them is left.
+   */
+  readonly connectionMax?: ConnectionNumber | undefined
 }
 
 /** Always linearizable: an answer is one of a majority. */
@@ -46,6 +57,8 @@ export interface RangeResult {
   readonly more: boolean
   /** How many keys the range holds, whatever the limit was. */
   readonly count: number
+  /** Over which it came, or a later one; known of a range by itself, not of one in a transaction. */
+  readonly connection?: ConnectionNumber | undefined
 }
 
 export type Compare = {
@@ -138,6 +151,21 @@ export interface WatchRequest {
   readonly signal: AbortSignal
 }
 
+/**
+ * For a watch that continues what was read: it fails with `other-history` when etcd turns out to go on
+ * in another one, and with `compacted` when that cannot be told.
+ */
+export interface SameHistory {
+  /** Whether no other history can have this value at this revision. */
+  isUnique(kv: KeyValue): boolean
+  /** The newest connection when the reading began. */
+  readonly connectionMax: ConnectionNumber
+}
+
+export interface HistoryWatchRequest extends WatchRequest {
+  readonly sameHistory: SameHistory
+}
+
 export type WatchEvent =
   | { readonly type: 'put'; readonly kv: KeyValue; readonly prevKv: KeyValue | undefined }
   /** `kv` carries the key and, as modRevision, the revision of the delete. */
@@ -163,6 +191,17 @@ export interface Watch extends AsyncIterable<WatchBatch> {
    * Calls while one question is open are folded into it.
    */
   requestProgress(): void
+}
+
+/** One that continues what was read. */
+export interface HistoryWatch extends Watch {
+  /**
+   * What comes over connections up to this one is of the history that was delivered.
+   * 0 while that is not known: from each break of the stream until the next one is found to continue it.
+   */
+  readonly verified: ConnectionNumber
+  /** Sees to it that `verified` reaches this connection, by opening the stream anew if need be. */
+  verify(connection: ConnectionNumber): void
 }
 
 export interface EndpointStatus {

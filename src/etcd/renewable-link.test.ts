@@ -22,6 +22,8 @@ class FakeLink {
   }
 
   noteAnswer(): void {}
+  number = 1
+  readonly lost = new AbortController().signal
 
   close(): void {
     this.isClosed = true

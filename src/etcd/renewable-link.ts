@@ -2,6 +2,7 @@ import type { Client } from '@grpc/grpc-js'
 import type { ConnectionState } from './connection.ts'
 import type { Link } from './endpoints.ts'
 import type { EtcdError } from './errors.ts'
+import type { ConnectionNumber } from './protocol.ts'
 
 /** Longer than any call may take. A watch that is still on the old connection resumes on the new. */
 const retireAfterMs = 30_000
@@ -40,6 +41,14 @@ export class RenewableLink implements Link {
 
   get lastError(): EtcdError | undefined {
     return this.#current.lastError
+  }
+
+  get number(): ConnectionNumber {
+    return this.#current.number
+  }
+
+  get lost(): AbortSignal {
+    return this.#current.lost
   }
 
   /** Why the latest credentials are not in use yet, though they are to be. */

@@ -12,6 +12,11 @@
  * no answer to that question and no events either while etcd reads through history that is not its
  * own, so the patience doubles each time it runs out for nothing.
  *
+ * A watch that continues what was read (`sameHistory`) makes each stream prove that it
+ * is in the history that was delivered: see history-proof.ts. It starts at the anchor, and until all that was delivered has come again nothing is
+ * verified. While nothing unique has been delivered there is no anchor; then a connection that was
+ * there before the reading began is proof enough, as its other end was there, too.
+ *
  * The consumer pulls: while it is busy nothing is read beyond gRPC's own small buffer, etcd keeps
  * the rest, and no clock runs against the member.
  */
@@ -20,29 +25,32 @@ import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError, errorFromStatus } from './errors.ts'
-import { encode, reconnectFirstMs, reconnectMostMs, startWatch, type WatchCall } from './grpc.ts'
+import { reconnectFirstMs, reconnectMostMs } from './grpc.ts'
+import { HistoryProof } from './history-proof.ts'
 import type { WatchMessage } from './hot-messages.ts'
-import type { Watch, WatchBatch, WatchRequest } from './protocol.ts'
-import { WatchRequestSchema } from './rpc_pb.ts'
+import type {
+  ConnectionNumber,
+  HistoryWatch,
+  HistoryWatchRequest,
+  SameHistory,
+  WatchBatch,
+  WatchRequest,
+} from './protocol.ts'
+import { Session, SilentMember } from './watch-session.ts'
 import { WholeRevisions } from './whole-revisions.ts'
 
-const silenceMs = 1_000
 const patienceFirstMs = 2_000
 const patienceMostMs = 30_000
-/** etcd drops the question while the watcher is behind, so it is put again. */
-const askAgainMs = 250
 
-const progressRequest: Buffer = encode(WatchRequestSchema, {
-  requestUnion: { case: 'progressRequest', value: {} },
-})
-
-export class WatchStream implements Watch {
+export class WatchStream implements HistoryWatch {
   readonly #request: WatchRequest
+  readonly #sameHistory: SameHistory | undefined
   readonly #endpoints: EndpointSet
   /** Aborts when the client closes, with the error to report. */
   readonly #closing: AbortSignal
   readonly #backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
   readonly #revisions: WholeRevisions
+  readonly #proof: HistoryProof | undefined
   #patienceMs = patienceFirstMs
   #session: Session | undefined
   /** Somebody waits for progress; stays so when the watch has to move. */
@@ -52,14 +60,28 @@ export class WatchStream implements Watch {
   #compactedAt: number | undefined
 
   constructor(options: {
-    readonly request: WatchRequest
+    readonly request: WatchRequest | HistoryWatchRequest
     readonly endpoints: EndpointSet
     readonly closing: AbortSignal
   }) {
     this.#request = options.request
     this.#endpoints = options.endpoints
     this.#closing = options.closing
-    this.#revisions = new WholeRevisions(options.request.startRevision - 1)
+    const { startRevision } = options.request
+    const sameHistory = 'sameHistory' in options.request ? options.request.sameHistory : undefined
+    this.#sameHistory = sameHistory
+    this.#proof = sameHistory && new HistoryProof((kv) => sameHistory.isUnique(kv))
+    this.#revisions = new WholeRevisions(startRevision - 1, this.#proof)
+  }
+
+  get verified(): ConnectionNumber {
+    const session = this.#session
+    return session?.isVerified === true ? session.openedAt : 0
+  }
+
+  verify(connection: ConnectionNumber): void {
+    const session = this.#session
+    if (session !== undefined && session.openedAt < connection) session.stop()
   }
 
   requestProgress(): void {
@@ -90,8 +112,12 @@ export class WatchStream implements Watch {
     if (left !== undefined) await pause(this.#backoff.next(), ending)
     while (!ending.aborted) {
       const avoid = left === undefined ? undefined : new Set([left])
-      const endpoint = this.#endpoints.pick('streams', { avoid }) ?? this.#endpoints.pick('streams')
+      const connectionMax = this.#connectionMax()
+      const endpoint =
+        this.#endpoints.pick('streams', { avoid, connectionMax }) ??
+        this.#endpoints.pick('streams', { connectionMax })
       if (endpoint !== undefined) return endpoint
+      if (this.#endpoints.pick('streams') !== undefined) throw notComparable()
       await this.#endpoints.changed(ending)
     }
     return undefined
@@ -103,24 +129,24 @@ export class WatchStream implements Watch {
     ending: AbortSignal,
   ): AsyncGenerator<WatchBatch, never, undefined> {
     this.#revisions.startOver()
-    const session = new Session(endpoint, this.#request, this.#startRevision())
+    const session = new Session(endpoint, {
+      request: this.#request,
+      startRevision: this.#startRevision(),
+      openedAt: this.#endpoints.newest,
+    })
     const stop = () => session.stop()
     ending.addEventListener('abort', stop)
     // It may have come while a member was looked for, when nobody was listening.
     if (ending.aborted) stop()
     this.#session = session
-    if (this.#isAsked) session.ask()
+    if (this.#isAsked || this.#proof?.isOpen === true) session.ask()
     try {
       for (;;) {
         const message = await session.next(this.#patienceMs)
         if (message.canceled) throw refusal(message, endpoint)
-        if (message.created) continue
-        this.#patienceMs = patienceFirstMs
-        this.#backoff.reset()
-        const batch = this.#revisions.take(message)
-        if (batch === undefined) continue
-        if (message.events.length === 0) this.#isAsked = false
-        yield batch
+        const batch = message.created ? this.#begun() : this.#take(message)
+        this.#judgeProof(session, message)
+        if (batch !== undefined) yield batch
       }
     } finally {
       this.#session = undefined
@@ -129,21 +155,50 @@ export class WatchStream implements Watch {
     }
   }
 
+  #take(message: WatchMessage): WatchBatch | undefined {
+    this.#patienceMs = patienceFirstMs
+    this.#backoff.reset()
+    const batch = this.#revisions.take(message)
+    if (batch !== undefined && message.events.length === 0) this.#isAsked = false
+    return batch
+  }
+
+  /** Where nothing is to be compared, that it has begun is news: it is verified by its connection. */
+  #begun(): WatchBatch | undefined {
+    if (this.#proof === undefined || this.#proof.isOpen) return undefined
+    return { revision: this.#revisions.delivered, events: [] }
+  }
+
+  #judgeProof(session: Session, message: WatchMessage): void {
+    if (this.#proof?.isOpen === false) session.isVerified = true
+    // etcd answers once it has told all there was, which may be now.
+    else if (this.#proof !== undefined && !message.created) session.askNow()
+  }
+
   /**
    * The last revision delivered, once more: etcd answers no question about progress on a watch that
    * starts in the future, and the one after the last is just that while nobody writes. What is
    * delivered already is dropped. Only where that revision is compacted the next one has to do.
    */
   #startRevision(): number {
+    const anchor = this.#proof?.revision
+    if (anchor !== undefined) return anchor
     const { delivered } = this.#revisions
     return delivered < 1 || delivered === this.#compactedAt ? delivered + 1 : delivered
+  }
+
+  /** Without an anchor only what was there when the reading began can be trusted. */
+  #connectionMax(): ConnectionNumber | undefined {
+    return this.#proof?.revision === undefined ? this.#sameHistory?.connectionMax : undefined
   }
 
   /** Throws what the consumer must know; returns when the watch can go on elsewhere. */
   #judge(error: unknown): void {
     if (!(error instanceof EtcdError)) throw error
     const { delivered } = this.#revisions
-    if (error.compactRevision === delivered + 1 && this.#compactedAt !== delivered) {
+    const hasAnchor = this.#proof?.revision !== undefined
+    const isNext = error.compactRevision === delivered + 1 && this.#compactedAt !== delivered
+    if (isNext && !hasAnchor) {
       this.#compactedAt = delivered
       return
     }
@@ -155,138 +210,11 @@ export class WatchStream implements Watch {
   }
 }
 
-class SilentMember extends EtcdError {}
-
-/** One stream to one member, from its create request to its end. */
-class Session {
-  readonly endpoint: Endpoint
-  readonly #call: WatchCall
-  #failure: EtcdError | undefined
-  #wake: (() => void) | undefined
-  /** A question is open until etcd answers it. */
-  #asking = false
-  #isCreated = false
-
-  constructor(endpoint: Endpoint, request: WatchRequest, startRevision: number) {
-    this.endpoint = endpoint
-    this.#call = startWatch(endpoint.client('streams'))
-    const wake = () => this.#wake?.()
-    this.#call.on('readable', wake)
-    this.#call.on('error', (status: { readonly code: number; readonly details: string }) => {
-      this.#failure ??= endpoint.failed(status, { write: false })
-      wake()
-    })
-    this.#call.on('end', () => {
-      this.#failure ??= this.#ended()
-      wake()
-    })
-    this.#call.write(createRequest(request, startRevision))
-  }
-
-  /** Puts the question how far the watch has come, now and until it is answered. */
-  ask(): void {
-    if (this.#asking || this.#failure !== undefined) return
-    this.#asking = true
-    if (this.#isCreated) this.#call.write(progressRequest)
-    this.#wake?.()
-  }
-
-  /** The next message; fails when the stream has, or when the member stays silent too long. */
-  async next(patienceMs: number): Promise<WatchMessage> {
-    let silentForMs = 0
-    for (;;) {
-      const message = this.#call.read() as WatchMessage | null
-      if (message !== null) return this.#received(message)
-      if (this.#failure !== undefined) throw this.#failure
-      if (await this.#woken(this.#isQuestioned() ? askAgainMs : silenceMs)) continue
-      silentForMs += this.#questionAgain()
-      if (silentForMs >= patienceMs) await this.#leave(patienceMs)
-    }
-  }
-
-  stop(): void {
-    this.#failure ??= this.#ended()
-    this.#call.cancel()
-    this.#wake?.()
-  }
-
-  /** Whether etcd owes us a word: an answer, or the confirmation of the watch. */
-  #isQuestioned(): boolean {
-    return this.#asking || !this.#isCreated
-  }
-
-  /** Puts the question; says for how long one had been open without a word. */
-  #questionAgain(): number {
-    const silentForMs = this.#isQuestioned() ? askAgainMs : 0
-    this.#asking = true
-    if (this.#isCreated) this.#call.write(progressRequest)
-    return silentForMs
-  }
-
-  #received(message: WatchMessage): WatchMessage {
-    this.endpoint.noteAnswer('streams')
-    if (message.created) {
-      this.#isCreated = true
-      if (this.#asking) this.#call.write(progressRequest)
-    } else if (message.events.length === 0) {
-      this.#asking = false
-    }
-    return message
-  }
-
-  /**
-   * A process that was itself stopped for a while finds its timers due before it has read what has
-   * arrived meanwhile: let that in before judging.
-   */
-  async #leave(patienceMs: number): Promise<void> {
-    await new Promise((resolve) => setImmediate(resolve))
-    await new Promise((resolve) => setImmediate(resolve))
-    if (this.#call.readableLength > 0 || this.#failure !== undefined) return
-    this.endpoint.suspect()
-    throw new SilentMember({
-      kind: 'unavailable',
-      message: `nothing heard on the watch for ${patienceMs} ms`,
-      endpoint: this.endpoint.name,
-    })
-  }
-
-  /** Resolves to whether something happened within the time. */
-  #woken(ms: number): Promise<boolean> {
-    return new Promise((resolve) => {
-      const timer = setTimeout(() => {
-        this.#wake = undefined
-        resolve(false)
-      }, ms)
-      this.#wake = () => {
-        clearTimeout(timer)
-        this.#wake = undefined
-        resolve(true)
-      }
-    })
-  }
-
-  #ended(): EtcdError {
-    return new EtcdError({
-      kind: 'unavailable',
-      message: 'the watch stream ended',
-      endpoint: this.endpoint.name,
-    })
-  }
-}
-
-function createRequest(request: WatchRequest, startRevision: number): Buffer {
-  return encode(WatchRequestSchema, {
-    requestUnion: {
-      case: 'createRequest',
-      value: {
-        key: request.key,
-        rangeEnd: request.rangeEnd ?? new Uint8Array(0),
-        startRevision: BigInt(startRevision),
-        prevKv: request.prevKv ?? false,
-        progressNotify: true,
-        fragment: true,
-      },
-    },
+/** As far as the consumer is concerned, what came next is gone: it has to read everything again. */
+function notComparable(): EtcdError {
+  return new EtcdError({
+    kind: 'compacted',
+    message: 'the connection broke, and nothing is known by which to recognise the history',
   })
 }
 

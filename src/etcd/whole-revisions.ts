@@ -1,4 +1,5 @@
 import { EtcdError } from './errors.ts'
+import type { HistoryProof } from './history-proof.ts'
 import type { WatchMessage } from './hot-messages.ts'
 import type { WatchBatch, WatchEvent } from './protocol.ts'
 
@@ -14,10 +15,12 @@ export class WholeRevisions {
   #delivered: number
   #held: WatchEvent[] = []
   #isNewStream = true
+  readonly #proof: HistoryProof | undefined
 
   /** Nothing up to `delivered` is owed any more. */
-  constructor(delivered: number) {
+  constructor(delivered: number, proof?: HistoryProof) {
     this.#delivered = delivered
+    this.#proof = proof
   }
 
   /** The revision up to which everything has been handed on. */
@@ -29,6 +32,7 @@ export class WholeRevisions {
   startOver(): void {
     this.#held = []
     this.#isNewStream = true
+    this.#proof?.begin()
   }
 
   /** What can be handed on now; undefined when that is nothing. */
@@ -42,25 +46,35 @@ export class WholeRevisions {
     this.#held = events.slice(whole)
     if (whole === 0) return undefined
     this.#delivered = revisionAt(events, whole - 1)
-    return {
-      revision: this.#delivered,
-      events: whole === events.length ? events : events.slice(0, whole),
-    }
+    const complete = whole === events.length ? events : events.slice(0, whole)
+    this.#proof?.note(complete)
+    return { revision: this.#delivered, events: complete }
   }
 
   /** A stream may begin a little before what is owed, but never goes back there. */
   #owed(events: readonly WatchEvent[]): readonly WatchEvent[] {
     if (!this.#isNewStream) return events
-    const owed = events.filter((event) => event.kv.modRevision > this.#delivered)
-    this.#isNewStream = owed.length === 0
+    const owed = events.filter((event) => {
+      const isOwed = event.kv.modRevision > this.#delivered
+      if (!isOwed) this.#proof?.repeat(event)
+      return isOwed
+    })
+    if (owed.length > 0) this.#compare()
     return owed
   }
 
   /** A member that lags behind the one before may report less than we have: that is no news. */
   #progress(message: WatchMessage): WatchBatch | undefined {
     if (this.#held.length > 0 || message.revision < this.#delivered) return undefined
+    this.#compare()
     this.#delivered = message.revision
     return { revision: message.revision, events: [] }
+  }
+
+  /** What comes from here on is new. */
+  #compare(): void {
+    this.#isNewStream = false
+    this.#proof?.conclude()
   }
 
   /** An order that is not etcd's would corrupt whoever follows it: better to stop here. */

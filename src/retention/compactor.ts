@@ -13,6 +13,7 @@
  * An etcd that is full takes no announcement, and needs the compaction most: it is then made without
  * one. Each replica that sees to it still does so once per interval only.
  */
+import { randomUUID } from 'node:crypto'
 import type { EtcdClient } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
@@ -33,6 +34,8 @@ export interface CompactorOptions {
   /** That of the leader: announcements are made under its term only. */
   readonly leaderKey: string
   readonly replica: string
+  /** Of the mark by which histories are recognised. */
+  readonly markKey?: Buffer | undefined
   readonly intervalMs: number
   readonly timeline: Pick<Timeline, 'versionAt'>
   readonly clock: Clock
@@ -124,7 +127,7 @@ export class Compactor {
   }
 
   async #announceOrFail(target: number, term: Term): Promise<void> {
-    const { client, replica } = this.#options
+    const { client, replica, markKey } = this.#options
     const { succeeded, revision } = await client.txn({
       compare: [
         { key: this.#key, target: 'modRevision', to: this.#announcedAt },
@@ -136,6 +139,11 @@ export class Compactor {
           key: this.#key,
           value: Buffer.from(JSON.stringify({ replica, compactedRevision: target })),
         },
+        // Those who follow need something to recognise the history by that is not forgotten: in a
+        // quiet cluster nothing else may have been written for longer than that.
+        ...(markKey === undefined
+          ? []
+          : [{ type: 'put' as const, key: markKey, value: Buffer.from(randomUUID()) }]),
       ],
     })
     if (!succeeded) return

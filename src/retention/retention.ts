@@ -2,7 +2,7 @@ import type { EtcdClient } from '../etcd/client.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { formatDuration } from '../lib/duration.ts'
 import type { Log } from '../lib/log.ts'
-import { controlKey } from '../storage/keys.ts'
+import { controlKey, EventKeys } from '../storage/keys.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { AgeRecord } from './age-record.ts'
 import { Compactor } from './compactor.ts'
@@ -32,6 +32,8 @@ export interface RetentionOptions {
   readonly damaged?: (() => Iterable<StoredEvent>) | undefined
   /** As for events; see `controlKey`. */
   readonly prefix: string
+  /** Whether memory is known to be of the history that etcd is in. Default true. */
+  readonly isVerified?: (() => boolean) | undefined
   /** A name that tells this replica from the others to whoever looks into etcd. */
   readonly replica: string
   readonly policy: RetentionPolicy
@@ -110,6 +112,7 @@ export class Retention {
       storage,
       recall: options.recall,
       damaged: options.damaged,
+      isVerified: options.isVerified,
       feed: new StorageFeed({ storage, dueTime: due, isUniform: policy.isUniform, log }),
       dueTime: due,
       clock,
@@ -118,6 +121,7 @@ export class Retention {
     this.#compactor = new Compactor({
       client,
       key: controlKey(prefix, 'compaction'),
+      markKey: new EventKeys(prefix).mark,
       leaderKey,
       replica,
       intervalMs: options.compactionIntervalMs,

@@ -31,6 +31,11 @@ export interface SweeperOptions {
   readonly damaged?: (() => Iterable<StoredEvent>) | undefined
   readonly feed: DueFeed
   readonly dueTime: DueTime
+  /**
+   * Whether what is due was learned from the history that etcd is in: in another one the same version
+   * may be that of another change. Default true.
+   */
+  readonly isVerified?: (() => boolean) | undefined
   readonly clock: Clock
   readonly log: Log
 }
@@ -245,6 +250,7 @@ export class Sweeper {
       return { changed: believed }
     }
     const guard: Guard = (current) => {
+      if (this.#options.isVerified?.() === false) throw unverified()
       if (current.version !== event.version) throw new Changed(current)
     }
     try {
@@ -277,4 +283,9 @@ const worthAnotherTry: ReadonlySet<StorageErrorKind> = new Set<StorageErrorKind>
 
 function isWorthAnotherTry(error: StorageError): boolean {
   return worthAnotherTry.has(error.kind)
+}
+
+function unverified(): StorageError {
+  const message = 'the connection to etcd broke, and it may have been restored'
+  return new StorageError({ kind: 'unavailable', message })
 }

@@ -3,7 +3,14 @@
  * operation sits in a transaction of its own with its own compare, so that one which is refused
  * changes nothing for the others; what is there instead is read in the same step.
  */
-import type { KeyValue, Txn, TxnOp, TxnOpResult, TxnResult } from '../etcd/client.ts'
+import type {
+  ConnectionNumber,
+  KeyValue,
+  Txn,
+  TxnOp,
+  TxnOpResult,
+  TxnResult,
+} from '../etcd/client.ts'
 import { ChangeNumbering, type Version } from './resource-version.ts'
 import { type PreparedValue, sealValue } from './stored-form.ts'
 
@@ -15,12 +22,22 @@ export interface Operation {
   readonly expected: number
   /** What to put; undefined deletes. */
   readonly value: PreparedValue | undefined
+  /**
+   * The newest connection when the key was seen so. It is not sent over later ones: in another history
+   * the same revision may have left something else.
+   */
+  readonly connectionMax?: ConnectionNumber | undefined
 }
 
 export type Outcome =
   | { readonly applied: true; readonly version: Version; readonly writtenAtMs: number }
   /** With what is there instead; undefined when nothing is. */
-  | { readonly applied: false; readonly current: KeyValue | undefined }
+  | {
+      readonly applied: false
+      readonly current: KeyValue | undefined
+      /** It was not sent, as the connections it may go over are gone. Look again. */
+      readonly isOutdated?: true
+    }
 
 /** The index of a put is the place of its operation; see resource-version.ts. */
 export function composeTxn(operations: readonly Operation[], writtenAtMs: number): Txn {

@@ -1,4 +1,4 @@
-import { EtcdClient } from '../etcd/client.ts'
+import { type ConnectionNumber, EtcdClient } from '../etcd/client.ts'
 import type { CallObserver, EndpointStatus } from '../etcd/protocol.ts'
 import { readQuota } from '../etcd/quota.ts'
 import type { OnLook } from '../lib/follow.ts'
@@ -90,8 +90,8 @@ export class Datastore {
     return this.#credentials
   }
 
-  /** Rejects with the reason when etcd does not answer a linearizable read in time. */
-  async ask(): Promise<void> {
+  /** Over which connection it answers a linearizable read; rejects with the reason when not in time. */
+  async ask(): Promise<ConnectionNumber> {
     if (this.#client === undefined) throw new Error('etcd client connection not yet established')
     const { healthTimeoutMs } = this.#options
     const members = this.#client.endpoints()
@@ -103,7 +103,7 @@ export class Datastore {
       throw new Error(`error getting data from etcd: ${this.presence.describe()}`)
     }
     try {
-      await this.#read(Math.ceil(healthTimeoutMs * ASKING_SHARE))
+      return await this.#read(Math.ceil(healthTimeoutMs * ASKING_SHARE))
     } catch (cause) {
       const reason = cause instanceof Error ? cause.message : String(cause)
       throw new Error(`error getting data from etcd: ${reason}`, { cause })
@@ -148,9 +148,11 @@ export class Datastore {
     )
   }
 
-  async #read(timeoutMs: number): Promise<void> {
+  async #read(timeoutMs: number): Promise<ConnectionNumber> {
     const key = Buffer.from(`${this.#options.prefix}/health`)
-    await this.#client?.range({ key, keysOnly: true }, { timeoutMs, signal: this.#end.signal })
+    const options = { timeoutMs, signal: this.#end.signal }
+    const answer = await this.#client?.range({ key, keysOnly: true }, options)
+    return answer?.connection ?? 0
   }
 
   async #reportSpace(timeoutMs: number): Promise<SpaceReport | undefined> {

@@ -58,6 +58,14 @@ export class StorageError extends Error {
   }
 }
 
+/**
+ * The store goes on in another history than the one that is known here, with the same versions for
+ * other changes. Nothing that is remembered holds any more.
+ */
+export class OtherHistoryError extends Error {
+  override readonly name = 'OtherHistoryError'
+}
+
 export function missing(key: EventKey): StorageError {
   return new StorageError({
     kind: 'missing',

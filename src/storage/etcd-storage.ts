@@ -1,7 +1,14 @@
-import type { EtcdClient, KeyValue, RangeRequest, RangeResult } from '../etcd/client.ts'
+import { randomUUID } from 'node:crypto'
+import type {
+  EtcdClient,
+  KeyValue,
+  RangeRequest,
+  RangeResult,
+  WatchRequest,
+} from '../etcd/client.ts'
 import { missing, StorageError, type StorageErrorDetails, type StorageErrorKind } from './errors.ts'
-import { storageErrorOfRead } from './etcd-errors.ts'
-import { EtcdWatch, type EtcdWatchOptions, toFollowItem, toWatchItem } from './etcd-watch.ts'
+import { storageErrorOfRead, storageErrorOfWrite } from './etcd-errors.ts'
+import { EtcdFollowWatch, EtcdWatch, toFollowItem, toWatchItem } from './etcd-watch.ts'
 import { decodeEvent, found, foundToDelete, unreadableAt } from './event-decoding.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
 import { EventKeys, isPart, type KeyRange } from './keys.ts'
@@ -19,19 +26,28 @@ import { type Decide, Rewriter } from './rewriter.ts'
 import type { Space } from './space.ts'
 import type {
   Change,
+  ConnectionNumber,
   EventKey,
   EventPage,
   EventScope,
   EventStorage,
   EventWatch,
-  FollowItem,
+  FollowWatch,
   Guard,
   ListOptions,
+  Newest,
   ReadOptions,
   StoredEvent,
   Unreadable,
 } from './storage.ts'
-import { BadValue, bodyOf, prepareValue, StoredBody, unreadable } from './stored-form.ts'
+import {
+  BadValue,
+  bodyOf,
+  isOwnValue,
+  prepareValue,
+  StoredBody,
+  unreadable,
+} from './stored-form.ts'
 
 /** Keys asked for at once: some 2 MB, decoded in a few milliseconds. */
 const rangeKeysMax = 2_000
@@ -39,7 +55,10 @@ const rangeKeysMax = 2_000
 const silences: ReadonlySet<StorageErrorKind> = new Set(['unavailable', 'timeout'])
 
 export interface EtcdStorageOptions {
-  readonly client: Pick<EtcdClient, 'range' | 'txn' | 'watch'>
+  readonly client: Pick<
+    EtcdClient,
+    'range' | 'txn' | 'watch' | 'follow' | 'connected' | 'newestConnection'
+  >
   /** Keys are `<prefix>/events/<namespace>/<name>`. */
   readonly prefix: string
   /** Default true. False for comparison only: every write in a transaction of its own. */
@@ -49,6 +68,8 @@ export interface EtcdStorageOptions {
    * be out of date; it is never relied on for an answer.
    */
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
+  /** Up to which connection that is of the same history as etcd. Default: the newest. */
+  readonly recalledFor?: (() => ConnectionNumber) | undefined
   /** Whether etcd is there. Without one every call waits for it to the end of its time. */
   readonly presence?: Presence | undefined
   /** Whether etcd takes puts. Without one each is sent, to be answered that it does not. */
@@ -91,6 +112,8 @@ export class EtcdStorage implements EventStorage {
       writes: this.#writes,
       read: (key) => this.#read(key),
       recall: options.recall ?? (() => undefined),
+      recalledFor: options.recalledFor ?? (() => client.newestConnection),
+      newestConnection: () => client.newestConnection,
     })
   }
 
@@ -110,7 +133,10 @@ export class EtcdStorage implements EventStorage {
     return stored
   }
 
-  async list(scope: EventScope, options: ListOptions): Promise<EventPage> {
+  async list(
+    scope: EventScope,
+    options: ListOptions,
+  ): Promise<EventPage & { readonly connection: ConnectionNumber }> {
     const { selector, limit, signal, isPatient } = options
     if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`not a limit: ${limit}`)
     const items: StoredEvent[] = []
@@ -118,6 +144,7 @@ export class EtcdStorage implements EventStorage {
     const range = this.#rangeOf(scope, options)
     let key = range.key
     let revision = options.at === undefined ? undefined : askableRevision(options.at)
+    let connection = 0
     for (;;) {
       const pageMax = selector === undefined ? limit - items.length : rangeKeysMax
       const answer = await this.#range(
@@ -125,6 +152,7 @@ export class EtcdStorage implements EventStorage {
         { signal, isPatient, notOlderThan: options.notOlderThan },
       )
       revision ??= answer.revision
+      connection = Math.max(connection, connectionOf(answer))
       const taken = this.#fill({ items, unreadable }, answer.kvs, options)
       const remaining = answer.count - taken
       const last = answer.kvs[taken - 1]
@@ -135,6 +163,7 @@ export class EtcdStorage implements EventStorage {
           more: remaining > 0,
           remaining: selector === undefined ? remaining : undefined,
           unreadable,
+          connection,
         }
       }
       key = Buffer.concat([last.key, Buffer.of(0)])
@@ -178,7 +207,18 @@ export class EtcdStorage implements EventStorage {
     scope: EventScope,
     options: { readonly from: Version; readonly signal: AbortSignal },
   ): EventWatch {
-    return this.#watch({ ...options, toItem: toWatchItem, namespace: scope.namespace }, true)
+    const { from, signal } = options
+    const { onCorrupt } = this.#options
+    const watch = this.#options.client.watch(this.#watchRequest(from, signal, true))
+    const { namespace } = scope
+    return new EtcdWatch({
+      watch,
+      keys: this.#keys,
+      namespace,
+      from,
+      toItem: toWatchItem,
+      onCorrupt,
+    })
   }
 
   /**
@@ -188,14 +228,50 @@ export class EtcdStorage implements EventStorage {
   follow(options: {
     readonly from: Version
     readonly signal: AbortSignal
-  }): EventWatch<FollowItem> {
-    return this.#watch({ ...options, toItem: toFollowItem, namespace: undefined }, false)
+    readonly connectionMax: ConnectionNumber
+  }): FollowWatch {
+    const { from, signal, connectionMax } = options
+    const { onCorrupt } = this.#options
+    const keys = this.#keys
+    const watch = this.#options.client.follow({
+      ...this.#watchRequest(from, signal, false),
+      sameHistory: { isUnique: (kv) => this.#isUnique(kv), connectionMax },
+    })
+    const toItem = toFollowItem
+    return new EtcdFollowWatch({ watch, keys, namespace: undefined, from, toItem, onCorrupt })
   }
 
   async currentVersion(options: { readonly signal: AbortSignal }): Promise<Version> {
-    const { key } = this.#keys.range({ namespace: undefined })
-    const { revision } = await this.#range({ key, keysOnly: true }, options)
-    return versionOfState(revision)
+    return (await this.newest(options)).version
+  }
+
+  async newest(options: { readonly signal: AbortSignal }): Promise<Newest> {
+    const answer = await this.#range({ key: this.#keys.mark, keysOnly: true }, options)
+    return { version: versionOfState(answer.revision), connection: connectionOf(answer) }
+  }
+
+  get newestConnection(): ConnectionNumber {
+    return this.#options.client.newestConnection
+  }
+
+  connected(signal: AbortSignal): Promise<ConnectionNumber> {
+    return this.#options.client.connected(signal)
+  }
+
+  async mark(): Promise<void> {
+    const refusal = this.#options.check?.refusal()
+    if (refusal !== undefined) throw refusal
+    const value = Buffer.from(randomUUID())
+    try {
+      await this.#options.client.txn({ success: [{ type: 'put', key: this.#keys.mark, value }] })
+    } catch (error) {
+      throw storageErrorOfWrite(error)
+    }
+  }
+
+  /** An event has its uid and the time it was written. */
+  #isUnique({ key, value }: KeyValue): boolean {
+    return this.#keys.isMark(key) || isOwnValue(value)
   }
 
   /** The event that has the key, or the reason that there is none although it is taken. */
@@ -227,6 +303,7 @@ export class EtcdStorage implements EventStorage {
     for (const kv of kvs) {
       if (items.length === limit) break
       taken++
+      if (this.#keys.isMark(kv.key)) continue
       const stored = decodeEvent(kv, this.#keys)
       if (stored instanceof BadValue) this.#leaveOut(page, kv, stored)
       else if (selector === undefined || selector.matches(stored)) items.push(stored)
@@ -240,21 +317,9 @@ export class EtcdStorage implements EventStorage {
     this.#options.onCorrupt(kv.key, value)
   }
 
-  #watch<Item>(
-    options: Pick<EtcdWatchOptions<Item>, 'from' | 'namespace' | 'toItem'> & {
-      readonly signal: AbortSignal
-    },
-    prevKv: boolean,
-  ): EtcdWatch<Item> {
-    const { from, signal, namespace, toItem } = options
-    const watch = this.#options.client.watch({
-      ...this.#keys.range({ namespace: undefined }),
-      startRevision: firstRevisionAfter(from),
-      prevKv,
-      signal,
-    })
-    const { onCorrupt } = this.#options
-    return new EtcdWatch({ watch, keys: this.#keys, namespace, from, toItem, onCorrupt })
+  #watchRequest(from: Version, signal: AbortSignal, prevKv: boolean): WatchRequest {
+    const range = this.#keys.range({ namespace: undefined })
+    return { ...range, startRevision: firstRevisionAfter(from), prevKv, signal }
   }
 
   async #read(key: EventKey, options?: ReadOptions): Promise<KeyValue | undefined> {
@@ -285,6 +350,11 @@ export class EtcdStorage implements EventStorage {
       throw (isSilence ? presence?.refusal(error) : undefined) ?? failure
     }
   }
+}
+
+/** One that does not say is as good as the newest there will ever be: it is trusted with nothing. */
+function connectionOf({ connection }: RangeResult): ConnectionNumber {
+  return connection ?? Number.POSITIVE_INFINITY
 }
 
 /** etcd takes 0 for "now". Nothing can have been there before its first revision, nor at it. */

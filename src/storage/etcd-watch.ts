@@ -5,17 +5,19 @@
  * on the changes before it in the same transaction, whatever their namespace, and must be the same
  * for every watcher.
  */
-import type { WatchBatch as EtcdBatch, Watch, WatchEvent } from '../etcd/client.ts'
+import type { WatchBatch as EtcdBatch, HistoryWatch, Watch, WatchEvent } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
-import { StorageError } from './errors.ts'
+import { OtherHistoryError, StorageError } from './errors.ts'
 import { storageErrorOfRead } from './etcd-errors.ts'
 import { decodeEvent, storedAs, unreadableAt } from './event-decoding.ts'
 import type { EventKeys } from './keys.ts'
 import { ChangeNumbering, isAfter, type Version, versionOfState } from './resource-version.ts'
 import type {
+  ConnectionNumber,
   EventKey,
   EventWatch,
   FollowItem,
+  FollowWatch,
   StoredEvent,
   WatchBatch,
   WatchItem,
@@ -59,6 +61,9 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
     try {
       for await (const batch of this.#options.watch) yield this.#translate(batch)
     } catch (error) {
+      if (error instanceof EtcdError && error.kind === 'other-history') {
+        throw new OtherHistoryError(error.message, { cause: error })
+      }
       if (error instanceof EtcdError && error.kind === 'cancelled') {
         throw new StorageError({ kind: 'unavailable', message: error.message, cause: error })
       }
@@ -80,6 +85,7 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
   #number(event: WatchEvent): NumberedChange | undefined {
     const { keys, onCorrupt } = this.#options
     const { kv } = event
+    if (keys.isMark(kv.key)) return undefined
     const key = keys.parse(kv.key)
     if (event.type === 'delete') {
       const version = this.#goneAt(kv.modRevision)
@@ -116,6 +122,24 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
     const { namespace, from } = this.#options
     const isInScope = namespace === undefined || namespace === change.key.namespace
     return isInScope && isAfter(change.version, from)
+  }
+}
+
+/** One that continues what was read. */
+export class EtcdFollowWatch extends EtcdWatch<FollowItem> implements FollowWatch {
+  readonly #watch: HistoryWatch
+
+  constructor(options: EtcdWatchOptions<FollowItem> & { readonly watch: HistoryWatch }) {
+    super(options)
+    this.#watch = options.watch
+  }
+
+  get verified(): ConnectionNumber {
+    return this.#watch.verified
+  }
+
+  verify(connection: ConnectionNumber): void {
+    this.#watch.verify(connection)
   }
 }
 

@@ -448,4 +448,23 @@ describe('group commit: while etcd is away', () => {
     await bench.answer()
     assert.equal(await created, 'applied 101000')
   })
+
+  test('operations whose connections are gone are sent back, the others are sent again', async () => {
+    const bench = new Bench()
+    const seen = (key: string, connectionMax: number) =>
+      bench.commits.submit({ key, expected: 50, value: undefined, connectionMax })
+    const outdated = [seen('old', 3), seen('older', 2)]
+    const created = bench.create('new')
+    const sent = await bench.next()
+    assert.equal(sent.options.connectionMax, 2)
+    sent.reject(new EtcdError({ kind: 'outdated', message: 'gone' }))
+    for (const operation of outdated) {
+      const outcome = await operation
+      assert.equal(!outcome.applied && outcome.isOutdated, true)
+    }
+    const again = await bench.answer()
+    assert.deepEqual([again.keys, again.options.connectionMax], [['new'], undefined])
+    await created
+    assert.deepEqual(bench.commits.waiting, { operations: 0, bytes: 0 })
+  })
 })

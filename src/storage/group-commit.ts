@@ -120,6 +120,7 @@ export class GroupCommit {
         key: operation.key,
         expected: operation.expected,
         value: operation.value,
+        connectionMax: operation.connectionMax,
         bytes,
         sendBefore: this.#clock.now() + sendWithinMs,
         resolve,
@@ -264,7 +265,9 @@ export class GroupCommit {
     try {
       const txn = composeTxn(batch, writtenAtMs)
       const harmlessEnd = this.#options.presence?.ending
-      const result = await this.#options.txn(txn, { timeoutMs: txnTimeoutMs, harmlessEnd })
+      const connectionMax = connectionMaxOf(batch)
+      const options = { timeoutMs: txnTimeoutMs, harmlessEnd, connectionMax }
+      const result = await this.#options.txn(txn, options)
       outcomes = readOutcomes(batch, result, writtenAtMs)
     } catch (error) {
       failure = error
@@ -291,6 +294,10 @@ export class GroupCommit {
   #failed(batch: readonly Waiting[], error: unknown): void {
     if (error instanceof EtcdError) {
       if (error.kind === 'no-space') this.#options.space?.onFull()
+      if (error.kind === 'outdated') {
+        this.#sendBack(batch)
+        return
+      }
       if (!error.maybeApplied && isWorthSendingAgain(error, batch.length)) {
         for (const waiting of batch) waiting.alone ||= error.kind !== 'unavailable'
         this.#putBack(batch)
@@ -304,12 +311,32 @@ export class GroupCommit {
     }
   }
 
+  /** Those that rest on what was seen over connections that are gone; the others are sent again. */
+  #sendBack(batch: readonly Waiting[]): void {
+    this.#putBack(batch.filter(({ connectionMax }) => connectionMax === undefined))
+    for (const waiting of batch) {
+      if (waiting.connectionMax === undefined) continue
+      waiting.resolve({ applied: false, current: undefined, isOutdated: true })
+      this.#leave(waiting)
+    }
+  }
+
   /** The operation has ended: the next one on its key may go. */
   #leave(waiting: Waiting): void {
     const { nextOnKey } = waiting
     if (nextOnKey === undefined) this.#lastOnKey.delete(waiting.key)
     else this.#append(nextOnKey)
   }
+}
+
+/** That of the operation that was seen the longest time ago. */
+function connectionMaxOf(batch: readonly Operation[]): number | undefined {
+  let lowest: number | undefined
+  for (const { connectionMax } of batch) {
+    if (connectionMax === undefined) continue
+    if (lowest === undefined || connectionMax < lowest) lowest = connectionMax
+  }
+  return lowest
 }
 
 /**

@@ -40,7 +40,7 @@ function folderRange(prefix: string, folder: string): KeyRange {
   return { key, rangeEnd: prefixEnd(key) }
 }
 
-/** Where events are in etcd: `<prefix>/events/<namespace>/<name>`. */
+/** Where events are in etcd: `<prefix>/events/<namespace>/<name>`. The mark is at `<prefix>/events/`. */
 export class EventKeys {
   readonly #root: string
   readonly #rootLength: number
@@ -48,6 +48,18 @@ export class EventKeys {
   constructor(prefix: string) {
     this.#root = `${prefix}/${eventsFolder}/`
     this.#rootLength = Buffer.byteLength(this.#root)
+  }
+
+  /**
+   * Where replicas put a value of their own now and then, by which a history can be recognised (see
+   * etcd/history-proof.ts). It comes before all events and is none.
+   */
+  get mark(): Buffer {
+    return Buffer.from(this.#root)
+  }
+
+  isMark(etcdKey: Buffer): boolean {
+    return etcdKey.length === this.#rootLength
   }
 
   /** Throws on names that cannot be part of a key; that they can is for the caller to see to. */

@@ -59,7 +59,8 @@ class OneKey {
 
   rewriter(recall: () => StoredEvent | undefined = () => undefined): Rewriter {
     const clock = { now: () => this.nowMs }
-    return new Rewriter({ keys, writes: this, read: this.read, recall, clock })
+    const connections = { recalledFor: () => 1, newestConnection: () => 1 }
+    return new Rewriter({ keys, writes: this, read: this.read, recall, clock, ...connections })
   }
 }
 

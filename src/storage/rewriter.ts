@@ -6,7 +6,7 @@ import type { GroupCommit } from './group-commit.ts'
 import { KeyTurns } from './key-turns.ts'
 import type { EventKeys } from './keys.ts'
 import { revisionOf } from './resource-version.ts'
-import type { EventKey, StoredEvent } from './storage.ts'
+import type { ConnectionNumber, EventKey, StoredEvent } from './storage.ts'
 import { bodyOf, prepareValue, StoredBody, withVersion } from './stored-form.ts'
 
 /**
@@ -33,6 +33,10 @@ export interface RewriterOptions {
   readonly read: (key: EventKey) => Promise<KeyValue | undefined>
   /** What is believed to be there; undefined when nothing is known. */
   readonly recall: (key: EventKey) => StoredEvent | undefined
+  /** Up to which connection that holds. */
+  readonly recalledFor: () => ConnectionNumber
+  /** The newest one there has been. */
+  readonly newestConnection: () => ConnectionNumber
   readonly clock?: Clock | undefined
 }
 
@@ -40,12 +44,16 @@ export interface RewriterOptions {
 interface Seen {
   readonly stored: StoredEvent | undefined
   readonly isSure: boolean
+  /** A write that rests on it must not go over later connections. */
+  readonly connectionMax: ConnectionNumber
 }
 
 /** How an attempt ended: with an answer and what it left, or with what was there instead. */
 type Attempt =
   | { readonly answer: StoredEvent; readonly left: StoredEvent | undefined }
   | { readonly current: KeyValue | undefined }
+  /** It was not sent: what it rests on was seen over connections that are gone. */
+  | 'outdated'
 
 /**
  * Changes events that are there: look, decide, write if nobody wrote in between, and again from what
@@ -82,11 +90,17 @@ export class Rewriter {
           continue
         }
         const ended = await this.#attempt(key, seen, intent)
+        if (ended === 'outdated') {
+          seen = await this.#look(key, find)
+          continue
+        }
         if ('answer' in ended) {
-          left = { stored: ended.left, isSure: false }
+          const { connectionMax } = seen
+          left = { stored: ended.left, isSure: false, connectionMax }
           return ended.answer
         }
-        seen = { stored: find(ended.current, key), isSure: true }
+        const { connectionMax } = seen
+        seen = { stored: find(ended.current, key), isSure: true, connectionMax }
       }
       throw new StorageError({
         kind: 'conflict',
@@ -107,9 +121,11 @@ export class Rewriter {
     }
     const expected = stored === undefined ? 0 : revisionOf(stored.version)
     const value = intent === 'delete' ? undefined : prepareValue(intent)
-    const outcome = await writes.submit({ key: keys.format(key), expected, value })
+    const { connectionMax } = seen
+    const operation = { key: keys.format(key), expected, value, connectionMax }
+    const outcome = await writes.submit(operation)
     if (!outcome.applied) {
-      return { current: outcome.current }
+      return outcome.isOutdated === true ? 'outdated' : { current: outcome.current }
     }
     const { version, writtenAtMs } = outcome
     if (value === undefined) {
@@ -124,13 +140,14 @@ export class Rewriter {
 
   #recall(key: EventKey): Seen | undefined {
     const stored = this.#options.recall(key)
-    return stored && { stored, isSure: false }
+    return stored && { stored, isSure: false, connectionMax: this.#options.recalledFor() }
   }
 
   /** Nothing has been written when this fails: what was sent before, if anything, was refused. */
   async #look(key: EventKey, find: Find): Promise<Seen> {
+    const connectionMax = this.#options.newestConnection()
     try {
-      return { stored: find(await this.#options.read(key), key), isSure: true }
+      return { stored: find(await this.#options.read(key), key), isSure: true, connectionMax }
     } catch (error) {
       if (!(error instanceof StorageError) || error.kind !== 'timeout') throw error
       const { message } = error

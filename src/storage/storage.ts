@@ -6,6 +6,12 @@ export interface EventKey {
   readonly name: string
 }
 
+/**
+ * Connections to the store are numbered in the order in which they are made. A store that was restored
+ * from a snapshot can only answer over connections that are made after that.
+ */
+export type ConnectionNumber = number
+
 /** An event as one change left it. */
 export interface StoredEvent {
   readonly key: EventKey
@@ -121,6 +127,8 @@ export interface EventPage {
   readonly remaining: number | undefined
   /** What was left out between the items; nothing where memory is read, which has only events. */
   readonly unreadable?: readonly Unreadable[] | undefined
+  /** The newest one that any of it came over, where it came from the store. */
+  readonly connection?: ConnectionNumber | undefined
 }
 
 /**
@@ -199,6 +207,19 @@ export interface EventWatch<Item = WatchItem> extends AsyncIterable<WatchBatch<I
    * while there is nothing after `from`.
    */
   requestProgress(): void
+}
+
+/** Of all events, from where a list left off; see src/etcd/protocol.ts. */
+export interface FollowWatch extends EventWatch<FollowItem> {
+  /** What comes over connections up to this one is of the history that was told. 0: not known now. */
+  readonly verified: ConnectionNumber
+  verify(connection: ConnectionNumber): void
+}
+
+/** The newest version, and over which connection that was learned. */
+export interface Newest {
+  readonly version: Version
+  readonly connection: ConnectionNumber
 }
 
 /** One that can be taken from batch by batch instead, which begins it as well. */

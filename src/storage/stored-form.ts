@@ -97,6 +97,11 @@ export function openValue(value: Buffer, key: EventKey | undefined): OpenedValue
   return { key, writtenAtMs, index, body, versionOffset, fields: fieldsIn(event) }
 }
 
+/** Whether this has our header, which says when it was written. */
+export function isOwnValue(value: Buffer): boolean {
+  return readHeader(value) !== undefined
+}
+
 /** What an event of the right types says about itself that cannot be, under this key. */
 function misplaced(event: StoredTree, key: EventKey): string | undefined {
   const { namespace, name } = key

@@ -44,7 +44,7 @@ describe('storage: resuming a watch inside a transaction', () => {
     await Promise.all(keys.map((key) => storage.delete(key)))
     const seen = await read(replica, { namespace: undefined }, from)
     const followed: [string, Version][] = []
-    for await (const { items } of storage.follow({ from, signal })) {
+    for await (const { items } of storage.follow({ from, signal, connectionMax: 99 })) {
       for (const item of items) {
         followed.push([item.type, item.type === 'put' ? item.stored.version : item.version])
       }

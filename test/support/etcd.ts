@@ -30,12 +30,14 @@ export interface ClientTls {
 export class EtcdMember {
   readonly endpoint: string
   readonly ports: EtcdPorts
+  readonly dataDir: string
   readonly #options: Parameters<typeof EtcdProcess.start>[0]
   #process: EtcdProcess | undefined
 
   constructor(options: Parameters<typeof EtcdProcess.start>[0] & { readonly ports: EtcdPorts }) {
     this.#options = options
     this.ports = options.ports
+    this.dataDir = options.dataDir
     const scheme = options.tls === undefined ? 'http' : 'https'
     this.endpoint = `${scheme}://127.0.0.1:${options.ports.client}`
   }

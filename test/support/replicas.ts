@@ -8,12 +8,13 @@ import { Tidings } from './tidings.ts'
 /** May do everything, everywhere. */
 export const ADMIN_TOKEN = 'admin-token'
 const TOKENS = `${ADMIN_TOKEN},admin,1,system:masters\n`
-const READY_MS_MAX = 15_000
+const READY_MS_MAX = 30_000
 
 /** Several built servers before one etcd, ready to serve events; gone at the end of the scope. */
 export class Replicas implements AsyncDisposable {
   readonly etcd: EtcdCluster
-  readonly #folder: string
+  /** For files of tests as well; removed at the end. */
+  readonly folder: string
   readonly #flags: readonly string[]
   readonly #servers: Tidings[] = []
 
@@ -32,7 +33,7 @@ export class Replicas implements AsyncDisposable {
 
   private constructor(etcd: EtcdCluster, folder: string, flags: readonly string[]) {
     this.etcd = etcd
-    this.#folder = folder
+    this.folder = folder
     this.#flags = flags
   }
 
@@ -40,7 +41,7 @@ export class Replicas implements AsyncDisposable {
   async startOne(index: number): Promise<Tidings> {
     const server = await Tidings.start([
       `--etcd-servers=${this.etcd.endpoints.join(',')}`,
-      `--token-auth-file=${join(this.#folder, 'tokens.csv')}`,
+      `--token-auth-file=${join(this.folder, 'tokens.csv')}`,
       ...this.#flags,
     ])
     await this.#servers[index]?.[Symbol.asyncDispose]()
@@ -64,6 +65,6 @@ export class Replicas implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await Promise.all(this.#servers.map((server) => server[Symbol.asyncDispose]()))
     await this.etcd[Symbol.asyncDispose]()
-    await rm(this.#folder, { recursive: true, force: true })
+    await rm(this.folder, { recursive: true, force: true })
   }
 }
