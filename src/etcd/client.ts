@@ -39,6 +39,9 @@ import {
 } from './rpc_pb.ts'
 import { WatchStream } from './watch-stream.ts'
 
+/** Any time will do. */
+const aliveMs = 60_000
+
 export interface EtcdClientOptions {
   /**
    * `http://host:port`, `https://host:port` or `host:port` (encrypted when `tls` is given). The
@@ -108,7 +111,13 @@ export class EtcdClient {
     const isConnected = () =>
       this.#endpoints.all.some((member) => member.isReady('calls') && member.isReady('streams'))
     const ending = AbortSignal.any([signal, this.#closing.signal])
-    while (!ending.aborted && !isConnected()) await this.#endpoints.changed(ending)
+    // Connecting keeps no process alive, and whoever waits here has nothing else that does.
+    const alive = setInterval(() => {}, aliveMs)
+    try {
+      while (!ending.aborted && !isConnected()) await this.#endpoints.changed(ending)
+    } finally {
+      clearInterval(alive)
+    }
     return this.#endpoints.newest
   }
 
