@@ -314,9 +314,9 @@ describe('kinds that events are about (events-only)', () => {
       }
     }
     for (const path of ['/apis/apps', '/apis/apps/v1', '/apis/example.com/v2']) {
-      await assert.rejects(as('bob', path), { code: 404 })
+      assert.equal((await as('bob', path)).status, 404, path)
     }
-    await assert.rejects(as('ada', '/apis/apps/v2'), { code: 404 })
+    assert.equal((await as('ada', '/apis/apps/v2')).status, 404)
   })
 
   test('are kept apart by caches, and told anew when there are others', async () => {

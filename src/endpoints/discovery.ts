@@ -12,7 +12,7 @@ import type { RegardedKind } from '../storage/storage.ts'
 import { type GroupDiscovery, withAggregated } from './aggregated-discovery.ts'
 import { negotiateDocument } from './negotiate.ts'
 import { regardedKinds, withRegarded } from './regarded-kinds.ts'
-import { documentResponse } from './respond.ts'
+import { documentResponse, pageNotFound } from './respond.ts'
 import type { Service, ServiceHandler } from './services.ts'
 
 export interface DiscoveryOptions {
@@ -64,8 +64,8 @@ export function discoveryService(options: DiscoveryOptions): Service {
   const root = rootHandler([...documents.keys(), ...options.otherPaths])
   const found = (path: string): ServiceHandler => {
     return async (request, caller) => {
-      const handler = (await more(caller))?.get(path) ?? documents.get(path) ?? unknown
-      return handler(request)
+      const handler = (await more(caller))?.get(path) ?? documents.get(path)
+      return handler === undefined ? pageNotFound() : handler(request)
     }
   }
   const mayBeRegarded = (path: string): boolean =>

@@ -62,3 +62,8 @@ export function textResponse(status: number, body: string): Response {
     body,
   }
 }
+
+/** For a path that is served to nobody, as a Kubernetes API server words it. */
+export function pageNotFound(): Response {
+  return textResponse(404, '404 page not found\n')
+}

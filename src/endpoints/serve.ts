@@ -21,7 +21,7 @@ import { withoutTokens } from '../lib/token-scrub.ts'
 import { AuditRecord } from './audit-record.ts'
 import { RequestLine } from './request-line.ts'
 import type { RequestObserver } from './request-tallies.ts'
-import { statusResponse, textResponse } from './respond.ts'
+import { pageNotFound, statusResponse, textResponse } from './respond.ts'
 import type { Services } from './services.ts'
 import { Stay } from './stay.ts'
 import { lateError } from './timeout.ts'
@@ -210,7 +210,7 @@ function nowhere(services: Services): Response {
       RETRY_AFTER_SECONDS,
     )
   }
-  return textResponse(404, '404 page not found\n')
+  return pageNotFound()
 }
 
 function turnedAway(): Response {
