@@ -58,7 +58,10 @@ export class AgeWatcher implements AsyncDisposable {
     const { signal } = this.#ending
     const request = { key, rangeEnd: prefixEnd(key), startRevision: 1, signal }
     for await (const { events } of this.#client.watch(request)) {
-      for (const { type, kv } of events) this.#see(type, kv.key.toString())
+      for (const { type, kv } of events) {
+        // The mark of replicas, by which they recognise the history, is no event.
+        if (!kv.key.equals(key)) this.#see(type, kv.key.toString())
+      }
     }
   }
 

@@ -30,7 +30,11 @@ export async function readHistory(
     const changes: Change[] = []
     watch.requestProgress()
     for await (const batch of watch) {
-      for (const event of batch.events) changes.push(changeOf(event, changes.at(-1), key.length))
+      for (const event of batch.events) {
+        // The mark of replicas, by which they recognise the history, is no event.
+        if (event.kv.key.equals(key)) continue
+        changes.push(changeOf(event, changes.at(-1), key.length))
+      }
       if (batch.revision >= lastRevision) return changes
       watch.requestProgress()
     }
