@@ -1,0 +1,42 @@
+/**
+ * Runs what is too long for every change, one script after the other, and sums up at the end. A script
+ * that fails does not keep the others from running; nothing is tried again.
+ */
+import { spawnSync } from 'node:child_process'
+
+/** In the order of what hurts most when it is broken: data first, then denial of service, then size. */
+const SCRIPTS = [
+  'test:chaos',
+  'test:cut-replies',
+  'test:clocks',
+  'test:restore',
+  'test:attacks',
+  'test:load',
+  'test:overload',
+  'test:rolling',
+  'test:events:full',
+  'test:kubectl',
+  'test:client-go',
+  'test:client-go:full',
+  'test:differential',
+  'fuzz',
+  'fuzz:protobuf',
+  'bench',
+  'bench:api',
+  'bench:storage',
+  'bench:memory',
+  'bench:replica',
+  'bench:etcd',
+]
+
+const wanted = process.argv.slice(2)
+const lines: string[] = []
+for (const script of wanted.length > 0 ? wanted : SCRIPTS) {
+  process.stdout.write(`\n== ${script}\n`)
+  const startedAt = performance.now()
+  const { status } = spawnSync('npm', ['run', '--silent', script], { stdio: 'inherit' })
+  const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1)
+  lines.push(`${status === 0 ? 'passed' : 'FAILED'}  ${script}, ${minutes} min`)
+  if (status !== 0) process.exitCode = 1
+}
+process.stdout.write(`\n${lines.join('\n')}\n`)
