@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,6 +21,25 @@ export interface ClientTls {
   readonly ca: Buffer
   readonly cert: Buffer
   readonly key: Buffer
+}
+
+/** How long all threads of a process may take to stop. */
+const stopMsMax = 2_000
+
+/**
+ * Blocks until no thread of the process runs. The kernel gives SIGSTOP to one thread, and until that
+ * one is scheduled the others go on: a request sent right after the signal may still be answered.
+ */
+function untilStopped(pid: number): void {
+  const giveUpAt = performance.now() + stopMsMax
+  const isRunning = (thread: string) => {
+    const stat = readFileSync(`/proc/${pid}/task/${thread}/stat`, 'latin1')
+    return stat[stat.lastIndexOf(')') + 2] !== 'T'
+  }
+  while (readdirSync(`/proc/${pid}/task`).some(isRunning)) {
+    if (performance.now() > giveUpAt) throw new Error(`process ${pid} does not stop`)
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 1)
+  }
 }
 
 /**
@@ -54,7 +73,9 @@ export class EtcdMember {
 
   /** Stops the clock of the process: its sockets stay open and nothing answers. */
   pause(): void {
+    const { pid } = this.#running()
     this.#running().signal('SIGSTOP')
+    untilStopped(pid)
   }
 
   resume(): void {
