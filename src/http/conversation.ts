@@ -222,9 +222,11 @@ export class Conversation implements Request {
     this.#isAnswered = true
     const response = this.#begin(wanted)
     const { body } = response
+    const isTooMuch = this.memory.hold('response', heldBytes(body)) !== undefined
+    // A watch that waits has nothing to send: it gives the charge for its response back.
     if (response.longRunning === true) this.#becomeLong(response.settled)
     if (response.dropsConnection === true) this.memory.cutConnection()
-    else if (this.memory.hold('response', heldBytes(body)) !== undefined) {
+    else if (isTooMuch) {
       abandon(body)
       this.#wire.cut()
     } else if (this.method === 'HEAD' || isBodiless(response.status)) {

@@ -6,6 +6,10 @@ const KIB = 1024
 /** What every request is charged before anything it brought. */
 const REQUEST = 16 * KIB
 
+/** The defaults of `--max-watches` and `--max-watches-per-user`. */
+const MAX_WATCHES = 20_000
+const MAX_WATCHES_PER_USER = 5000
+
 const limits: LedgerLimits = {
   connectionBytes: 400 * KIB,
   unauthenticatedConnectionBytes: 100 * KIB,
@@ -130,5 +134,28 @@ describe('the memory ledger', () => {
     assert.equal(ledger.held.request, 0)
     assert.ok(ledger.held.watch > 0)
     assert.equal(ledger.heldBy('ann'), 0)
+  })
+
+  test('all watches that the limits by number allow fit into the default limits', () => {
+    const ledger = new MemoryLedger()
+    const watch = (user: string, account: ConnectionAccount): void => {
+      const holding = account.open(2 * KIB)
+      assert.equal(holding.own(user), undefined)
+      assert.equal(holding.hold('credentials', 1200), undefined)
+      assert.equal(holding.hold('selector', 100), undefined)
+      assert.equal(holding.hold('response', 64 * KIB), undefined)
+      holding.drop('headers')
+      holding.becomeWatch()
+    }
+    for (let user = 0; user < MAX_WATCHES / MAX_WATCHES_PER_USER; user++) {
+      for (let connection = 0; connection < 50; connection++) {
+        const { account } = opened(ledger)
+        for (let index = 0; index < MAX_WATCHES_PER_USER / 50; index++) {
+          watch(`user-${user}`, account)
+        }
+      }
+    }
+    assert.equal(ledger.held.response, 0)
+    assert.equal(opened(ledger).account.open(0).own('another'), undefined)
   })
 })

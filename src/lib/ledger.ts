@@ -287,6 +287,7 @@ export class Holding implements Disposable {
   becomeWatch(): void {
     if (this.#isReleased || this.#bytes.watch > 0) return
     this.drop('request')
+    this.drop('response')
     this.#add('watch', WATCH_BYTES)
   }
 
