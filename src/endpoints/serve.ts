@@ -110,11 +110,11 @@ async function answer(
   const access = found?.service ?? { isOpenToHost: true }
   const caller = await gate.admit(request, attributes, access, {
     trail,
-    arrived: async (sender) => {
+    arrived: (sender, isOpen) => {
       if (sender !== ANONYMOUS && request.memory?.own(sender.name) !== undefined) throw HOLDS_ALL
       if (attributes.verb === 'watch') chargeWatch(request)
       request.narrow?.()
-      await stay.begin({ user: sender, attributes, request })
+      return stay.begin({ user: sender, attributes, request, isOpen })
     },
   })
   if (found === undefined) return nowhere(services)

@@ -18,10 +18,17 @@ export class Stay {
     this.#limits = limits
   }
 
-  /** Rejects with 429. */
-  async begin(entrant: Entrant): Promise<void> {
+  /** Throws or rejects with 429. Undefined when it has a place at once, as nearly always. */
+  begin(entrant: Entrant): Promise<void> | undefined {
     this.#user = entrant.user.name
-    this.#entry = await this.#limits.enter(entrant)
+    const entry = this.#limits.enter(entrant)
+    if (entry instanceof Promise) return this.#wait(entry)
+    this.#entry = entry
+    return undefined
+  }
+
+  async #wait(entry: Promise<Entry>): Promise<void> {
+    this.#entry = await entry
   }
 
   /** Work that goes on behind an error (a timeout of the client's) keeps the place as well. */

@@ -61,9 +61,10 @@ export interface Admitting {
   readonly trail?: Trail | undefined
   /**
    * Called when it is known who asks, and before anybody is asked whether they may: what it rejects
-   * with is the answer. The headers of the request are not looked at after this.
+   * with is the answer. The headers of the request are not looked at after this. `isOpen`: to
+   * everybody, without credentials too.
    */
-  readonly arrived?: (sender: User) => Promise<void>
+  readonly arrived?: (sender: User, isOpen: boolean) => Promise<void> | undefined
 }
 
 /** What a service's handler knows of whoever asks. */
@@ -122,7 +123,8 @@ export class Gate {
     const credentials = attributes.verb === 'watch' ? this.#credentialsOf(request) : undefined
     const impersonation = impersonationOf(request)
     const isTrustedHost = access.isOpenToHostUsers === true && this.#isTrustedHost(request)
-    await arrived?.(shown)
+    const arriving = arrived?.(shown, isOpen)
+    if (arriving !== undefined) await arriving
     const user =
       impersonation === undefined ? shown : await this.#actingAs(shown, impersonation, trail)
     const recheck = credentials && this.#recheck(credentials, { shown, impersonation, attributes })
@@ -209,6 +211,7 @@ export class Gate {
 
   #caller(user: User, sender: User, recheck: AccessCheck | undefined): Caller {
     const authorize = (attributes: Attributes): Promise<void> => this.#authorize(user, attributes)
+    if (sender === user && recheck === undefined) return { user, authorize }
     return {
       user,
       authorize,

@@ -32,6 +32,8 @@ export interface Entering {
 export interface FairPlacesOptions {
   /** Infinity only counts. */
   readonly limit: number
+  /** Of one user, however many are free. */
+  readonly userMax?: number
   /** Requests that may wait for a place; of one user, as many as there is room left for others. */
   readonly waitingMax: number
   /** Nobody lines up behind one of the same user that has been waiting for so long. */
@@ -50,6 +52,7 @@ export interface FairPlacesOptions {
 export class FairPlaces {
   readonly #options: FairPlacesOptions
   readonly #clock: Clock
+  readonly #userMax: number
   #held = 0
   #entered = 0
   #waiting = 0
@@ -61,6 +64,7 @@ export class FairPlaces {
   constructor(options: FairPlacesOptions) {
     this.#options = options
     this.#clock = options.clock ?? monotonicClock
+    this.#userMax = options.userMax ?? Number.POSITIVE_INFINITY
   }
 
   /** Places taken; beyond the limit by less than the width of one request. */
@@ -143,7 +147,7 @@ export class FairPlaces {
   }
 
   #mayTake({ held }: Sharer): boolean {
-    return this.#free > 0 && held < SHARE_OF_FREE * this.#free
+    return this.#free > 0 && held < SHARE_OF_FREE * this.#free && held < this.#userMax
   }
 
   get #free(): number {

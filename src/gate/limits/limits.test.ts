@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { StatusError } from '../../api/status.ts'
+import type { Peer } from '../../http/exchange.ts'
 import { attributesOf } from '../attributes.ts'
-import type { User } from '../user.ts'
+import { ANONYMOUS, HOST, type User } from '../user.ts'
 import { type Entry, type LimitsOptions, RequestLimits } from './limits.ts'
 import { RefusalPace } from './refusal-pace.ts'
 
@@ -28,6 +29,8 @@ interface Asked {
   readonly query?: string
   readonly signal?: AbortSignal
   readonly unreadBytesMax?: number
+  readonly address?: string
+  readonly isOpen?: boolean
 }
 
 function enter(limits: RequestLimits, user: User, asked: Asked = {}): Entry | Promise<Entry> {
@@ -37,8 +40,14 @@ function enter(limits: RequestLimits, user: User, asked: Asked = {}): Entry | Pr
     query: new URLSearchParams(asked.query),
     signal: asked.signal ?? new AbortController().signal,
     unreadBytesMax: asked.unreadBytesMax ?? 0,
+    peer: peerAt(asked.address ?? '10.9.9.9'),
   }
-  return limits.enter({ user, attributes: attributesOf(request), request })
+  const { isOpen = false } = asked
+  return limits.enter({ user, attributes: attributesOf(request), request, isOpen })
+}
+
+function peerAt(address: string): Peer {
+  return { address, isLoopback: address === '127.0.0.1', clientCertificate: () => undefined }
 }
 
 /** Enters as often as that is possible at once; nobody is left waiting. */
@@ -198,6 +207,7 @@ describe('RequestLimits', () => {
       const over = new AbortController()
       const entry = enter(limits, ada, { path, signal: over.signal })
       if (entry instanceof Promise) entry.catch(() => {})
+      else leave(entry)
       over.abort(new Error('not waiting'))
       return entry instanceof Promise
     }
@@ -205,6 +215,47 @@ describe('RequestLimits', () => {
       assert.equal(mustWait(path), false, path)
     }
     for (const path of ['/apis', '/livezy', EVENTS]) assert.equal(mustWait(path), true, path)
+  })
+
+  test('accounts that hold probes unread cannot take the places of the host, of kubelet and of masters', () => {
+    const limits = limitsOf({ requestsInFlight: 10 })
+    const unread = { path: '/readyz' }
+    const accounts = Array.from({ length: 60 }, (_, at) => ({ name: `user-${at}`, groups: [] }))
+    for (const user of accounts) fill(limits, user, unread)
+    const mustWait = (user: User, asked: Asked): boolean => {
+      const entry = enter(limits, user, asked)
+      if (entry instanceof Promise) entry.catch(() => {})
+      return entry instanceof Promise
+    }
+    const kubelet = { path: '/livez', isOpen: true, address: '10.0.0.1' }
+    for (let count = 0; count < 3; count++) {
+      assert.equal(mustWait(HOST, { path: '/livez', address: '127.0.0.1' }), false)
+      assert.equal(mustWait(ANONYMOUS, kubelet), false)
+      assert.equal(mustWait(ada, { path: '/livez', address: '127.0.0.1' }), false)
+      assert.equal(mustWait(master, { path: '/metrics' }), false)
+    }
+    // Neither can addresses without credentials.
+    for (let at = 0; at < 60; at++) {
+      fill(limits, ANONYMOUS, { ...kubelet, address: `10.0.1.${at}` })
+    }
+    assert.equal(mustWait(HOST, { path: '/livez', address: '127.0.0.1' }), false)
+    assert.equal(mustWait(master, { path: '/metrics' }), false)
+    assert.equal(mustWait(bob, { path: '/livez' }), true)
+  })
+
+  test('a user with many probes under way takes places of reads for the rest', () => {
+    const limits = limitsOf()
+    for (let count = 0; count < 10; count++) void enter(limits, ada, { path: '/version' })
+    assert.equal(limits.inFlight('readOnly'), 6)
+  })
+
+  test('one user does not take all the places for refusals', () => {
+    const limits = limitsOf()
+    const take = (user: string): number => {
+      for (let count = 0; ; count++) if (limits.enterRefused(user) === undefined) return count
+    }
+    for (const user of ['a', 'b', 'c', 'd', 'e', 'f']) assert.equal(take(user), 250)
+    assert.ok(limits.enterRefused('g'))
   })
 
   test('masters have room of their own when the shared one is full, and not without end', () => {

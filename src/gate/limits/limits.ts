@@ -7,8 +7,9 @@ import { type StatusError, tooManyRequests } from '../../api/status.ts'
 import type { Peer, Request } from '../../http/exchange.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import type { Attributes } from '../attributes.ts'
-import { ANONYMOUS, isMaster, type User } from '../user.ts'
+import { isMaster, type User } from '../user.ts'
 import { type Entering, FairPlaces, type Place, type RefusalReason } from './fair-places.ts'
+import { isProbePath, ProbePlaces } from './probe-places.ts'
 import { RefusalPace } from './refusal-pace.ts'
 import { WatchPlaces, type WatchRefusal } from './watch-places.ts'
 
@@ -34,15 +35,12 @@ const MASTERS_PART = 0.1
 /** Seconds to choose from for coming back: those who were turned away together come back apart. */
 const RETRY_SECONDS = [1, 2, 3, 4]
 const RETRY_WATCH_SECONDS = [5, 6, 7, 8, 9, 10, 11, 12]
-/** What tells about the server must go on when it is full: it has places of its own. */
-const EXEMPT = /^\/(?:healthz|livez|readyz|version|metrics)(?:\/|$)/
-/** Of those, shared like all others: nobody needs more than a few at a time. */
-const EXEMPT_PLACES = 100
 /**
  * Responses to requests that were given no place: 401, and 429 itself. Each is there for a moment
  * unless its client does not read it.
  */
-const REFUSED_PLACES = 1000
+const REFUSED_PLACES = 2000
+const REFUSED_PLACES_PER_USER = 250
 /** Verbs that concern many events. */
 const MANY: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
 /**
@@ -80,6 +78,8 @@ export interface Entrant {
   readonly attributes: Attributes
   /** Whoever is no longer there waits no longer. */
   readonly request: Pick<Request, 'signal' | 'query' | 'unreadBytesMax'> & { readonly peer?: Peer }
+  /** What it asks for is open to all. */
+  readonly isOpen?: boolean
 }
 
 /** A request's place among those under way, until it is disposed of. */
@@ -102,8 +102,13 @@ export interface Limits {
 /** The limits of one replica. */
 export class RequestLimits implements Limits {
   readonly #rooms: Readonly<Record<RequestKind, Room>>
-  readonly #exempt = immediate(EXEMPT_PLACES)
-  readonly #refused = immediate(REFUSED_PLACES)
+  readonly #probes = new ProbePlaces()
+  readonly #refused = new FairPlaces({
+    limit: REFUSED_PLACES,
+    userMax: REFUSED_PLACES_PER_USER,
+    waitingMax: 0,
+    waitMs: () => 0,
+  })
   readonly #watches: WatchPlaces
   readonly #observer: LimitsObserver | undefined
   readonly #random: () => number
@@ -154,7 +159,13 @@ export class RequestLimits implements Limits {
 
   enter(entrant: Entrant): Entry | Promise<Entry> {
     const { user, attributes } = entrant
-    if (!attributes.isResource && EXEMPT.test(attributes.path)) return this.#enterExempt(entrant)
+    if (!attributes.isResource && isProbePath(attributes.path)) {
+      const { request, isOpen = false } = entrant
+      const place = this.#probes.tryEnter({ user, peer: request.peer, isOpen })
+      // Without one it is a read like others.
+      if (place !== undefined)
+        return { settle: () => {}, [Symbol.dispose]: () => place[Symbol.dispose]() }
+    }
     const watch = attributes.verb === 'watch' ? this.#watch(user) : undefined
     const kind = READING.has(attributes.verb) ? 'readOnly' : 'mutating'
     const { shared, forMasters } = this.#rooms[kind]
@@ -168,14 +179,6 @@ export class RequestLimits implements Limits {
   enterRefused(key: string): Disposable | undefined {
     // At shutdown all are told at once.
     return this.#isReleased ? UNCOUNTED : this.#refused.tryEnter({ user: key, width: 1 })
-  }
-
-  #enterExempt({ user, request }: Entrant): Entry {
-    // Strangers share a name, and are told apart by where they come from.
-    const key = user === ANONYMOUS ? (request.peer?.address ?? '') : user.name
-    const place = this.#exempt.tryEnter({ user: key, width: 1 })
-    if (place === undefined) throw this.#refusal('readOnly', 'queue-full', user.name)
-    return { settle: () => {}, [Symbol.dispose]: () => place[Symbol.dispose]() }
   }
 
   async #wait(entering: Entering, waiting: Waiting): Promise<Entry> {
@@ -330,11 +333,6 @@ function isFromVersion(query: URLSearchParams): boolean {
   const version = query.get('resourceVersion') ?? ''
   const sendsInitial = query.get('sendInitialEvents') ?? 'false'
   return version !== '' && version !== '0' && sendsInitial.toLowerCase() === 'false'
-}
-
-/** Places that are not waited for. */
-function immediate(limit: number): FairPlaces {
-  return new FairPlaces({ limit, waitingMax: 0, waitMs: () => 0 })
 }
 
 function bound(limit: number): number {
