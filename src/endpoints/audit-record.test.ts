@@ -168,6 +168,24 @@ describe('audit record', () => {
     assert.deepEqual(lines[1].responseObject, { items: [] })
   })
 
+  test('a body that was sent is kept with a stream, whose end comes after the headers are dropped', async () => {
+    let headers: Record<string, string> = { 'content-type': 'application/yaml' }
+    const request = {
+      ...sending('kind: DeleteOptions\n'),
+      get headers() {
+        return headers
+      },
+    }
+    const body = (async function* () {
+      yield '{}'
+    })()
+    const { answer, lines } = await audited({ request, response: { body } })
+    headers = {}
+    await drain(answer.body)
+    answer.onEnd?.({ status: 200, bytes: 2 })
+    assert.deepEqual(lines.at(-1).requestObject, { kind: 'DeleteOptions' })
+  })
+
   test('a stream that is too long is passed on whole and left out of the log', async () => {
     const many = Array.from({ length: 5 }, () => 'x'.repeat(auditBodyBytesMax / 2))
     const { answer, lines } = await audited({ response: { body: pieces(...many) } })

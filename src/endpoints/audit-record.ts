@@ -27,6 +27,8 @@ export class AuditRecord {
   readonly trail: AuditTrail
   readonly #request: Request
   #observed: ObservedRequest | undefined
+  /** Copied: the request drops its headers before a stream ends. */
+  #contentType: string | undefined
 
   constructor(trail: AuditTrail, request: Request) {
     this.trail = trail
@@ -37,6 +39,7 @@ export class AuditRecord {
   request(): Request {
     if (!this.trail.keepsRequest) return this.#request
     this.#observed = observeBody(this.#request)
+    this.#contentType = this.#request.headers['content-type']
     return this.#observed.request
   }
 
@@ -96,7 +99,7 @@ export class AuditRecord {
       sent === undefined
         ? undefined
         : keptBody(sent, {
-            contentType: this.#request.headers['content-type'],
+            contentType: this.#contentType,
             keepsManagedFields,
           })
     const answer =

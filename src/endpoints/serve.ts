@@ -112,6 +112,8 @@ async function answer(
     trail,
     arrived: (sender, isOpen) => {
       if (sender !== ANONYMOUS && request.memory?.own(sender.name) !== undefined) throw HOLDS_ALL
+      const auditBytes = record?.trail.heldBytes ?? 0
+      if (auditBytes > 0 && request.memory?.hold('audit', auditBytes) !== undefined) throw HOLDS_ALL
       if (attributes.verb === 'watch') chargeWatch(request)
       request.narrow?.()
       return stay.begin({ user: sender, attributes, request, isOpen })

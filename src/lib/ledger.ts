@@ -14,6 +14,7 @@ export const HELD_KINDS = [
   'response',
   'selector',
   'credentials',
+  'audit',
   'request',
   'watch',
 ] as const
@@ -324,6 +325,7 @@ const NOTHING_HELD: Readonly<Record<HeldKind, number>> = {
   response: 0,
   selector: 0,
   credentials: 0,
+  audit: 0,
   request: 0,
   watch: 0,
 }

@@ -187,6 +187,53 @@ describe('audit log', () => {
     assert.match(times[0], /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/)
   })
 
+  test('a log without received stages still names callers, queries and user agents', async () => {
+    await using etcd = await startEtcd()
+    await using server = await started(
+      `${ALL}omitStages: [RequestReceived]\n`,
+      `--etcd-servers=${etcd.endpoints[0]}`,
+    )
+    await server.until('/readyz', ({ status }) => status === 200, 15_000)
+    await server.ask(EVENTS, { method: 'POST', ...as('ada'), body: event('one') })
+    const asked = {
+      get: `${EVENTS}/one?pretty=true`,
+      list: `${EVENTS}?limit=7`,
+      watch: `${EVENTS}?watch=1&timeoutSeconds=1`,
+    }
+    const linesOf = async (verb: string): Promise<Line[]> =>
+      (await linesIn(logFile)).filter((line) => line.verb === verb && line.user.username === 'ada')
+    const stages = {
+      get: ['ResponseComplete'],
+      list: ['ResponseComplete'],
+      watch: ['ResponseStarted', 'ResponseComplete'],
+    }
+    for (const verb of ['get', 'list', 'watch'] as const) {
+      for (const protocol of ['h1', 'h2'] as const) {
+        await server.ask(asked[verb], {
+          protocol,
+          ...as('ada', { 'x-forwarded-for': '198.51.100.9', 'user-agent': 'the-agent/1' }),
+        })
+      }
+      const wanted = [...stages[verb], ...stages[verb]]
+      await eventually(verb, async () => (await linesOf(verb)).length === wanted.length)
+      const lines = await linesOf(verb)
+      assert.deepEqual(
+        lines.map(({ stage, sourceIPs, requestURI, userAgent }) => ({
+          stage,
+          sourceIPs,
+          requestURI,
+          userAgent,
+        })),
+        wanted.map((stage) => ({
+          stage,
+          sourceIPs: ['198.51.100.9', '127.0.0.1'],
+          requestURI: asked[verb],
+          userAgent: 'the-agent/1',
+        })),
+      )
+    }
+  })
+
   test('a new policy counts within moments, a broken one leaves the old', async () => {
     await using server = await started(ALL, NO_ETCD)
     const countOf = async (): Promise<number> => {

@@ -109,6 +109,11 @@ export class AuditLines {
     this.#received = `,"requestReceivedTimestamp":"${subject.receivedAt}","stageTimestamp":"`
   }
 
+  /** What it keeps of the request, in bytes. */
+  get heldBytes(): number {
+    return this.#head.length + this.#user.length + this.#source.length + this.#ref.length
+  }
+
   /** With its newline. */
   line(moment: AuditMoment): string {
     const { impersonatedUser, requestObject, responseObject, annotations } = moment

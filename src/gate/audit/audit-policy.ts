@@ -8,9 +8,14 @@ const LEVELS = ['None', 'Metadata', 'Request', 'RequestResponse'] as const
 /** How much is kept, from nothing to the bodies of both sides. */
 export type AuditLevel = (typeof LEVELS)[number]
 
-const STAGES = ['RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic'] as const
+export const AUDIT_STAGES = [
+  'RequestReceived',
+  'ResponseStarted',
+  'ResponseComplete',
+  'Panic',
+] as const
 /** The moments in the life of a request that are told of. */
-export type AuditStage = (typeof STAGES)[number]
+export type AuditStage = (typeof AUDIT_STAGES)[number]
 
 /** What the policy says of one request. */
 export interface AuditRuling {
@@ -56,7 +61,7 @@ export function readAuditPolicy(document: Json): AuditPolicy {
     throw new Error('it must be a Policy: write apiVersion: audit.k8s.io/v1 and kind: Policy')
   }
   top.ignore('metadata')
-  const omitStages = top.words('omitStages', STAGES)
+  const omitStages = top.words('omitStages', AUDIT_STAGES)
   const omitManagedFields = top.boolean('omitManagedFields') ?? false
   const rules = top
     .objects('rules')
@@ -79,7 +84,7 @@ function readRule(
   const rule: Rule = {
     ruling: {
       level,
-      omitStages: new Set([...omitStages, ...fields.words('omitStages', STAGES)]),
+      omitStages: new Set([...omitStages, ...fields.words('omitStages', AUDIT_STAGES)]),
       omitManagedFields: fields.boolean('omitManagedFields') ?? omitManagedFields,
     },
     users: fields.texts('users'),

@@ -242,6 +242,54 @@ describe('auditor', () => {
     assert.equal(ips({ 'x-forwarded-for': many }).length, 17)
   })
 
+  test('what the log needs of a request is copied before the request drops it', () => {
+    const omitted = { level: 'Metadata', omitStages: ['RequestReceived'] }
+    for (const [user, rule] of [
+      [ada, omitted],
+      [ANONYMOUS, omitted],
+      [ANONYMOUS, { level: 'Metadata' }],
+    ] as const) {
+      let isDropped = false
+      const headers = { 'x-real-ip': '198.51.100.1', 'user-agent': 'kubectl/v1.36' }
+      const query = new URLSearchParams('limit=7')
+      const request = {
+        ...asked(),
+        get headers() {
+          return isDropped ? {} : headers
+        },
+        get query() {
+          return isDropped ? new URLSearchParams() : query
+        },
+      }
+      const { trail, lines } = auditing(rule, request)
+      trail.identified(user)
+      isDropped = true
+      trail.decided('allow', '')
+      trail.ended({ code: 200 })
+      for (const { sourceIPs, userAgent, requestURI } of lines) {
+        assert.deepEqual(
+          { sourceIPs, userAgent, requestURI },
+          {
+            sourceIPs: ['198.51.100.1', '192.0.2.7'],
+            userAgent: 'kubectl/v1.36',
+            requestURI: `${PATH}?limit=7`,
+          },
+        )
+      }
+      assert.equal(lines.at(-1)?.stage, 'ResponseComplete')
+      assert.ok(trail.heldBytes > 200 && trail.heldBytes < 2000, `${trail.heldBytes}`)
+    }
+  })
+
+  test('nothing is copied for a log that wants no line about the request', () => {
+    const stages = ['RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic']
+    for (const rule of [{ level: 'None' }, { level: 'Metadata', omitStages: stages }]) {
+      const { trail } = auditing(rule)
+      trail.identified(ada)
+      assert.equal(trail.heldBytes, 0)
+    }
+  })
+
   test('what a client sends stays inside its member, and is cut', () => {
     const agent = '"},\n{"kind":"Event" Bearer s3cr3t'
     const headers = { 'user-agent': agent + 'x'.repeat(5000) }

@@ -4,7 +4,13 @@ import type { Attributes } from '../attributes.ts'
 import type { Trail } from '../gate.ts'
 import { ANONYMOUS, type User } from '../user.ts'
 import { type AuditedResponse, AuditLines, MicroTimes } from './audit-event.ts'
-import type { AuditLevel, AuditPolicy, AuditRuling, AuditStage } from './audit-policy.ts'
+import {
+  AUDIT_STAGES,
+  type AuditLevel,
+  type AuditPolicy,
+  type AuditRuling,
+  type AuditStage,
+} from './audit-policy.ts'
 import { Strangers } from './strangers.ts'
 
 const DECISION = 'authorization.k8s.io/decision'
@@ -151,6 +157,8 @@ export class AuditTrail implements Trail {
   identified(user: User): void {
     this.#user = user
     this.#rule()
+    // Here, and not with the first line: the request drops headers and query in between.
+    if (AUDIT_STAGES.some((stage) => this.#wants(stage))) this.#lines = this.#makeLines()
     if (!this.#isStranger) this.#receive(true)
   }
 
@@ -169,6 +177,11 @@ export class AuditTrail implements Trail {
   /** Whether anything is kept of it; not yet known of somebody who is not known. */
   get isKept(): boolean {
     return this.#ruling?.level !== 'None'
+  }
+
+  /** What is held for the log until the request is over, of what its client sent. */
+  get heldBytes(): number {
+    return this.#lines?.heldBytes ?? 0
   }
 
   /** Whether the body that was sent is kept. */
@@ -263,6 +276,16 @@ export class AuditTrail implements Trail {
     return ruling !== undefined && ruling.level !== 'None' && !ruling.omitStages.has(stage)
   }
 
+  #makeLines(): AuditLines {
+    return new AuditLines({
+      ...this.#asked,
+      user: this.#user,
+      isStranger: this.#isStranger,
+      level: this.#ruling?.level ?? 'None',
+      receivedAt: this.#keeper.timeText(this.#receivedAt),
+    })
+  }
+
   #write(
     stage: AuditStage,
     more: {
@@ -273,13 +296,7 @@ export class AuditTrail implements Trail {
     } = {},
   ): void {
     if (this.#isAdmitted !== true || !this.#wants(stage)) return
-    this.#lines ??= new AuditLines({
-      ...this.#asked,
-      user: this.#user,
-      isStranger: this.#isStranger,
-      level: this.#ruling?.level ?? 'None',
-      receivedAt: this.#keeper.timeText(this.#receivedAt),
-    })
+    this.#lines ??= this.#makeLines()
     this.#keeper.written()
     this.#options.write(
       this.#lines.line({
