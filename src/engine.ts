@@ -103,6 +103,7 @@ export class Engine {
     const cached = new CachedStorage({
       inner: written,
       log: this.#log.child({ logger: 'cache' }),
+      onReread: () => retention.forget(),
       onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
     })
     const retention = new Retention({
@@ -110,7 +111,10 @@ export class Engine {
       storage: cached,
       recall: (key) => cached.recall(key),
       damaged: () => damagedIn(cached.unreadable),
-      isVerified: () => cached.verified > 0,
+      history: {
+        verified: () => cached.verified,
+        verify: () => cached.verify(client.newestConnection),
+      },
       prefix,
       replica: `${hostname()}/${process.pid}`,
       policy: RetentionPolicy.uniform(eventTtlMs),

@@ -56,6 +56,8 @@ export interface CachedStorageOptions {
   readonly clock?: Clock | undefined
   readonly memoryBounds?: MemoryBounds | undefined
   readonly historyBounds?: HistoryBounds | undefined
+  /** Everything was read again, as it may be of another history than what was read before. */
+  readonly onReread?: (() => void) | undefined
   /** Told how long each consistent read waited for memory, and whether memory served it. */
   readonly onConsistentRead?: ((waitedMs: number, isServed: boolean) => void) | undefined
 }
@@ -113,6 +115,7 @@ export class CachedStorage implements WatchedStorage {
       fanOut: this.#fanOut,
       clock: this.#clock,
       log,
+      onReread: options.onReread,
     })
     this.#question = new SharedQuestion(async () => {
       const known = this.#memory.version
@@ -173,6 +176,11 @@ export class CachedStorage implements WatchedStorage {
     if (this.#isOf(connection)) return Promise.resolve(true)
     this.#reflector.verify(connection)
     return this.#reflector.progress.waitFor({ version: beginning, connection }, options)
+  }
+
+  /** Sees to it that `verified` reaches this connection, or that everything is read again. */
+  verify(connection: ConnectionNumber): void {
+    this.#reflector.verify(connection)
   }
 
   /** Resolves when that is so for the first time, or never will be. */

@@ -49,6 +49,8 @@ export interface ReflectorOptions {
   readonly fanOut: FanOut
   readonly clock: Clock
   readonly log: Log
+  /** Everything was read again, as it may be of another history than what was read before. */
+  readonly onReread?: (() => void) | undefined
 }
 
 export class Reflector {
@@ -190,7 +192,7 @@ export class Reflector {
       memory.reach(version)
       history.restart(version)
       this.#unreadable = unreadable
-      this.#initializations++
+      if (this.#initializations++ > 0) this.#options.onReread?.()
       this.#heard()
       this.#isCurrent = true
       this.#everSynced.open()

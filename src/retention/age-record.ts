@@ -20,6 +20,7 @@ import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { type AgeNotes, decodeAges, encodeAges } from './age-notes.ts'
+import { connectionMaxFor, type KnownHistory } from './known-history.ts'
 import type { Term } from './leadership.ts'
 import type { Timeline } from './timeline.ts'
 
@@ -37,6 +38,8 @@ export interface AgeRecordOptions {
   /** That of the leader: only under its term the record is written. */
   readonly leaderKey: string
   readonly replica: string
+  /** Without one, every connection leads to the history that the timeline is about. */
+  readonly history?: KnownHistory | undefined
   readonly timeline: Pick<Timeline, 'learn' | 'summary'>
   /** The one that the timeline goes by. */
   readonly clock: Clock
@@ -76,6 +79,8 @@ export class AgeRecord {
   /** That of this replica, once it knows what its predecessor knew. */
   #term: Term | undefined
   #unprovedMs = 0
+  /** How often everything was forgotten. */
+  #epoch = 0
   #warnedAt = Number.NEGATIVE_INFINITY
 
   constructor(options: AgeRecordOptions) {
@@ -141,12 +146,23 @@ export class AgeRecord {
     return term.isHeld()
   }
 
+  /** What is known may be about another history than the one that etcd is in. */
+  forget(): void {
+    this.#epoch++
+    this.#sight = undefined
+    this.#lookedAt = undefined
+    this.#lease = undefined
+    this.#stopwatch = undefined
+    this.#term = undefined
+  }
+
   async #tried(attempt: () => Promise<void>, signal: AbortSignal): Promise<boolean> {
     try {
       await attempt()
       return true
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error
+      if (error.kind === 'outdated') this.#options.history?.verify()
       if (!signal.aborted) {
         this.#options.log.v(2, 'The record of ages was not read or written', { err: error })
       }
@@ -157,7 +173,9 @@ export class AgeRecord {
   async #look(signal: AbortSignal): Promise<void> {
     const { client, clock, timeline } = this.#options
     const askedAt = clock.now()
+    const epoch = this.#epoch
     const { kvs } = await client.range({ key: this.#key }, { signal, timeoutMs: callTimeoutMs })
+    this.#check(epoch)
     const before = this.#lookedAt
     this.#lookedAt = askedAt
     const [kv] = kvs
@@ -190,7 +208,9 @@ export class AgeRecord {
     const sight = this.#sight
     if (sight?.ages === undefined) return
     const { ages } = sight
+    const epoch = this.#epoch
     const lease = await client.leaseTtl(ages.lease, { signal, timeoutMs: callTimeoutMs })
+    this.#check(epoch)
     const now = clock.now()
     const sinceRenewalMs = lease.ttlSeconds < 0 ? 0 : elapsedMs(lease)
     const writtenBy = Math.min(sight.writtenBy, now - (sinceRenewalMs - ages.renewedMsAgo))
@@ -198,6 +218,12 @@ export class AgeRecord {
     this.#lease = lease.ttlSeconds < 0 ? undefined : ages.lease
     timeline.learn(notesAt(ages, writtenBy))
     this.#compareClocks(ages, now - writtenBy, sight.writtenAfter === undefined)
+  }
+
+  /** What was asked for before everything was forgotten is not learned after it. */
+  #check(epoch: number): void {
+    if (epoch === this.#epoch) return
+    throw new EtcdError({ kind: 'outdated', message: 'everything was forgotten meanwhile' })
   }
 
   /** Says why events stay, when the wall clock would have them go. */
@@ -221,9 +247,13 @@ export class AgeRecord {
   }
 
   async #write(term: Term): Promise<void> {
-    const { client, clock, replica, timeline, wallTime } = this.#options
+    const { client, clock, history, replica, timeline, wallTime } = this.#options
+    const epoch = this.#epoch
     const stopwatch = this.#stopwatch ?? (await this.#startStopwatch())
+    this.#check(epoch)
     this.#stopwatch = stopwatch
+    // Of the same moment as the notes.
+    const connectionMax = connectionMaxFor(history)
     const createRevision = this.#sight?.createRevision
     const now = clock.now()
     const ages: AgeNotes = {
@@ -242,8 +272,9 @@ export class AgeRecord {
         ],
         success: [{ type: 'put', key: this.#key, value: encodeAges(ages) }],
       },
-      { timeoutMs: callTimeoutMs },
+      { timeoutMs: callTimeoutMs, connectionMax },
     )
+    this.#check(epoch)
     // Somebody has deleted or made the key: see what is there before the next attempt.
     if (!succeeded) return this.#look(term.signal)
     this.#stopwatch = undefined
@@ -267,7 +298,9 @@ export class AgeRecord {
     if (lease !== undefined && (await client.keepLeaseAlive(lease, options)) > 0) {
       return { lease, renewedAt }
     }
+    const epoch = this.#epoch
     const { id } = await client.grantLease(stopwatchTtlSeconds, options)
+    this.#check(epoch)
     this.#lease = id
     return { lease: id, renewedAt }
   }

@@ -14,12 +14,13 @@
  * one. Each replica that sees to it still does so once per interval only.
  */
 import { randomUUID } from 'node:crypto'
-import type { EtcdClient } from '../etcd/client.ts'
+import type { CallOptions, ConnectionNumber, EtcdClient, Txn } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { revisionOf } from '../storage/resource-version.ts'
+import type { KnownHistory } from './known-history.ts'
 import type { Term } from './leadership.ts'
 import type { Timeline } from './timeline.ts'
 
@@ -36,6 +37,8 @@ export interface CompactorOptions {
   readonly replica: string
   /** Of the mark by which histories are recognised. */
   readonly markKey?: Buffer | undefined
+  /** Without one, every connection leads to the history that the timeline is about. */
+  readonly history?: KnownHistory | undefined
   readonly intervalMs: number
   readonly timeline: Pick<Timeline, 'versionAt'>
   readonly clock: Clock
@@ -73,6 +76,13 @@ export class Compactor {
     return this.#compactedRevision
   }
 
+  /** What is known of announcements may be about another history than the one that etcd is in. */
+  forget(): void {
+    this.#announcedAt = 0
+    this.#unannouncedAt = 0
+    this.#owed = undefined
+  }
+
   /** Looks after the history until the term is over. Rejects on a bug only. */
   async run(term: Term): Promise<void> {
     const { intervalMs, log } = this.#options
@@ -81,11 +91,13 @@ export class Compactor {
       Math.max(lookEveryMsMin, intervalMs / looksPerInterval),
     )
     this.#owed = undefined
+    this.#announcedAt = 0
     while (term.isHeld()) {
       try {
         await this.#look(term)
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error
+        if (error.kind === 'outdated') this.#options.history?.verify()
         if (!term.signal.aborted) log.warn('Cannot compact now', { err: error })
       }
       await pause(everyMs, term.signal)
@@ -93,14 +105,18 @@ export class Compactor {
   }
 
   async #look(term: Term): Promise<void> {
-    const { timeline, clock, intervalMs } = this.#options
+    const { timeline, clock, intervalMs, history } = this.#options
+    // Of the same moment as the target.
+    const connectionMax = history?.verified()
+    if (connectionMax === 0) return
     const version = timeline.versionAt(clock.now() - intervalMs)
     const target = version === undefined ? 0 : revisionOf(version)
     // With nothing but the announcement since, there is nothing to forget.
     if (this.#owed === undefined && target > this.#lastAt && (await this.#isDue(target, term))) {
-      await this.#announce(target, term)
+      await this.#announce(target, term, connectionMax)
     }
-    if (this.#owed !== undefined && term.isHeld()) await this.#compact(this.#owed, term.signal)
+    if (this.#owed === undefined || !term.isHeld()) return
+    await this.#compact(this.#owed, { signal: term.signal, connectionMax })
   }
 
   /** Whether nobody has announced one within the interval. */
@@ -116,9 +132,13 @@ export class Compactor {
     return Math.max(this.#announcedAt, this.#unannouncedAt)
   }
 
-  async #announce(target: number, term: Term): Promise<void> {
+  async #announce(
+    target: number,
+    term: Term,
+    connectionMax: ConnectionNumber | undefined,
+  ): Promise<void> {
     try {
-      await this.#announceOrFail(target, term)
+      await this.#announceOrFail(target, term, connectionMax)
     } catch (error) {
       if (!(error instanceof EtcdError) || error.kind !== 'no-space') throw error
       this.#unannouncedAt = this.#askedAt
@@ -126,9 +146,13 @@ export class Compactor {
     }
   }
 
-  async #announceOrFail(target: number, term: Term): Promise<void> {
+  async #announceOrFail(
+    target: number,
+    term: Term,
+    connectionMax: ConnectionNumber | undefined,
+  ): Promise<void> {
     const { client, replica, markKey } = this.#options
-    const { succeeded, revision } = await client.txn({
+    const txn: Txn = {
       compare: [
         { key: this.#key, target: 'modRevision', to: this.#announcedAt },
         { key: this.#leaderKey, target: 'modRevision', to: term.revision },
@@ -145,16 +169,17 @@ export class Compactor {
           ? []
           : [{ type: 'put' as const, key: markKey, value: Buffer.from(randomUUID()) }]),
       ],
-    })
-    if (!succeeded) return
+    }
+    const { succeeded, revision } = await client.txn(txn, { connectionMax })
+    if (!succeeded || !term.isHeld()) return
     this.#announcedAt = revision
     this.#owed = target
   }
 
-  async #compact(revision: number, signal: AbortSignal): Promise<void> {
+  async #compact(revision: number, options: CallOptions): Promise<void> {
     const { client, log } = this.#options
     try {
-      await client.compact(revision, { signal })
+      await client.compact(revision, options)
       this.#count++
       this.#compactedRevision = revision
       log.info('Compacted the history in etcd', { revision })

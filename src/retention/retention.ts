@@ -7,6 +7,7 @@ import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { AgeRecord } from './age-record.ts'
 import { Compactor } from './compactor.ts'
 import { dueTime, StorageFeed } from './due-feed.ts'
+import type { KnownHistory } from './known-history.ts'
 import { Leadership, type Term } from './leadership.ts'
 import type { RetentionPolicy } from './policy.ts'
 import { readEveryMs, SteadyClock } from './steady-clock.ts'
@@ -32,8 +33,8 @@ export interface RetentionOptions {
   readonly damaged?: (() => Iterable<StoredEvent>) | undefined
   /** As for events; see `controlKey`. */
   readonly prefix: string
-  /** Whether memory is known to be of the history that etcd is in. Default true. */
-  readonly isVerified?: (() => boolean) | undefined
+  /** That of memory. Without one, etcd is believed never to be restored from a snapshot. */
+  readonly history?: KnownHistory | undefined
   /** A name that tells this replica from the others to whoever looks into etcd. */
   readonly replica: string
   readonly policy: RetentionPolicy
@@ -77,9 +78,11 @@ export class Retention {
   readonly #compactor: Compactor
   readonly #record: AgeRecord
   #begunAt = Number.NEGATIVE_INFINITY
+  /** Ends what is being done when everything is forgotten. */
+  #forgetting = new AbortController()
 
   constructor(options: RetentionOptions) {
-    const { client, storage, prefix, replica, policy, log } = options
+    const { client, storage, prefix, replica, policy, history, log } = options
     this.#options = options
     const processClock = options.clock ?? monotonicClock
     this.#clock = new SteadyClock(processClock)
@@ -92,6 +95,7 @@ export class Retention {
       key: controlKey(prefix, 'ages'),
       leaderKey,
       replica,
+      history,
       timeline: this.#timeline,
       clock,
       wallTime: options.wallTime ?? Date.now,
@@ -112,7 +116,7 @@ export class Retention {
       storage,
       recall: options.recall,
       damaged: options.damaged,
-      isVerified: options.isVerified,
+      isVerified: () => history === undefined || history.verified() > 0,
       feed: new StorageFeed({ storage, dueTime: due, isUniform: policy.isUniform, log }),
       dueTime: due,
       clock,
@@ -124,6 +128,7 @@ export class Retention {
       markKey: new EventKeys(prefix).mark,
       leaderKey,
       replica,
+      history,
       intervalMs: options.compactionIntervalMs,
       timeline: this.#timeline,
       clock,
@@ -203,7 +208,35 @@ export class Retention {
     ]
   }
 
+  /**
+   * Memory was read anew, as nothing proved that etcd is still in the history that memory was of. What is
+   * known about ages may be about another one, so it is forgotten, and the work begins again with what
+   * the record in etcd says.
+   */
+  forget(): void {
+    this.#timeline.forget()
+    this.#record.forget()
+    this.#compactor.forget()
+    this.#forgetting.abort()
+    this.#forgetting = new AbortController()
+  }
+
   async #work(term: Term): Promise<void> {
+    while (term.isHeld()) {
+      const signal = AbortSignal.any([term.signal, this.#forgetting.signal])
+      await this.#workUntilForgotten({
+        signal,
+        revision: term.revision,
+        lateMs: term.lateMs,
+        isHeld: () => !signal.aborted && term.isHeld(),
+        get heldUntil() {
+          return term.heldUntil
+        },
+      })
+    }
+  }
+
+  async #workUntilForgotten(term: Term): Promise<void> {
     const { policy, compactionIntervalMs } = this.#options
     // First: what is queued to be swept, and when, is decided by what is known now.
     if (!(await this.#record.begin(term))) return

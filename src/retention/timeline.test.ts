@@ -33,6 +33,21 @@ test('timeline: an event was written by the time of the first note that covers i
   assert.deepEqual(times, [1_001, 1_001, 2_001, 2_001, 3_001, 9_000])
 })
 
+test('timeline: what was asked for before everything was forgotten is not noted after it', async () => {
+  const { time, timeline, note } = makeTimeline()
+  note(10, 1_000)
+  const answer = Promise.withResolvers<Version>()
+  const ending = new AbortController()
+  const storage = { currentVersion: () => answer.promise }
+  const running = timeline.run(storage, { everyMs: 1, signal: ending.signal })
+  timeline.forget()
+  ending.abort()
+  answer.resolve(versionOfState(20))
+  await running
+  time.now = 9_000
+  assert.equal(timeline.writtenAt(written(5)), 9_000)
+})
+
 test('timeline: a version that stays the current one is known from the first note on', () => {
   const { time, timeline, note } = makeTimeline()
   for (let at = 1_000; at <= 100_000; at += 1_000) note(10, at)

@@ -36,6 +36,8 @@ export class Timeline {
   #notes: Note[] = []
   /** When the newest version was learned. */
   #learnedAt = Number.NEGATIVE_INFINITY
+  /** How often everything was forgotten. */
+  #epoch = 0
 
   /** `horizonMs`: whether something is older than that makes no difference. */
   constructor(clock: Clock, horizonMs: number = Number.POSITIVE_INFINITY) {
@@ -79,6 +81,13 @@ export class Timeline {
     this.#thin()
   }
 
+  /** What is known may be about another history than the one that etcd is in. */
+  forget(): void {
+    this.#notes = []
+    this.#learnedAt = Number.NEGATIVE_INFINITY
+    this.#epoch++
+  }
+
   /** All that is known, in fewer notes: bounded in number, oldest first. */
   summary(): Note[] {
     const now = this.#clock.now()
@@ -109,8 +118,10 @@ export class Timeline {
     const timer = setTimeout(end, askTimeoutMs)
     signal.addEventListener('abort', end)
     const askedAt = this.#clock.now()
+    const epoch = this.#epoch
     try {
       const version = await storage.currentVersion({ signal: ending.signal })
+      if (epoch !== this.#epoch) return
       this.note(version, { askedAt, answeredAt: this.#clock.now() })
     } catch (error) {
       // A note that is not taken makes events younger until the next one.

@@ -4,12 +4,17 @@ import { EtcdClient } from '../../src/etcd/client.ts'
 import { pause } from '../../src/lib/abort.ts'
 import { type Log, silentLog } from '../../src/lib/log.ts'
 import { AgeRecord } from '../../src/retention/age-record.ts'
+import type { KnownHistory } from '../../src/retention/known-history.ts'
 import type { Term } from '../../src/retention/leadership.ts'
+import { RetentionPolicy } from '../../src/retention/policy.ts'
+import { Retention } from '../../src/retention/retention.ts'
 import { Timeline } from '../../src/retention/timeline.ts'
+import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
 import { type Version, versionOfState } from '../../src/storage/resource-version.ts'
 import { startEtcd } from '../support/etcd.ts'
 import { eventually } from '../support/eventually.ts'
 import { fillUp, startSmallEtcd } from '../support/full-etcd.ts'
+import { eventBody, eventKey } from '../support/stored-events.ts'
 
 const key = '/tidings/control/ages'
 const leaderKey = '/tidings/control/sweeper'
@@ -25,7 +30,7 @@ class Keeper implements Disposable {
   /** May be changed while it runs. */
   wallErrorMs: number
 
-  constructor(endpoints: readonly string[], wallErrorMs = 0) {
+  constructor(endpoints: readonly string[], wallErrorMs = 0, history?: KnownHistory) {
     this.wallErrorMs = wallErrorMs
     this.client = new EtcdClient({ endpoints, defaultTimeoutMs: 5_000 })
     const clock = { now: () => this.now() }
@@ -39,6 +44,7 @@ class Keeper implements Disposable {
       key,
       leaderKey,
       replica: String(this.#base),
+      history,
       timeline: this.timeline,
       clock,
       wallTime: () => Date.now() + this.wallErrorMs,
@@ -201,6 +207,77 @@ describe('retention: ages', { concurrency: true }, () => {
     const [believed, actual] = [next.ageMs(revision), performance.now() - knownSince]
     assert.ok(believed <= actual, `${believed} ms instead of ${actual}`)
     assert.ok(believed >= actual - 3_500, `${believed} ms instead of ${actual}`)
+  })
+
+  test('the record goes over connections that are known to lead to the same history only', async () => {
+    await using etcd = await startEtcd()
+    let verified = 0
+    let asked = 0
+    const history = { verified: () => verified, verify: () => void asked++ }
+    using keeper = new Keeper(etcd.endpoints, 0, history)
+    await keeper.lead()
+    const written = async () => {
+      const { kvs } = await keeper.client.range({ key: Buffer.from(key) })
+      return kvs[0]?.modRevision ?? 0
+    }
+    assert.deepEqual([await written(), asked], [0, 1])
+    const ending = new AbortController()
+    const running = keeper.record.run({ everyMs: 200, signal: ending.signal })
+    try {
+      verified = keeper.client.newestConnection
+      await eventually('the record is written', async () => (await written()) > 0, 5_000)
+      // Another history may be there when etcd is back.
+      await etcd.member(0).kill()
+      await pause(500)
+      await etcd.member(0).start()
+      const before = await written()
+      const askedBefore = asked
+      await eventually('it is asked to be verified', () => asked > askedBefore + 1, 10_000)
+      assert.equal(await written(), before)
+      verified = keeper.client.newestConnection
+      await eventually('it is written again', async () => (await written()) > before, 5_000)
+    } finally {
+      ending.abort()
+      await running
+    }
+  })
+
+  test('a replica that forgot its history counts ages from there on, or from what the record says', async () => {
+    const lifetimeMs = 5_000
+    await using etcd = await startEtcd()
+    const client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 5_000 })
+    const storage = new EtcdStorage({ client, prefix: '/tidings', onCorrupt: () => assert.fail() })
+    const ending = new AbortController()
+    const retention = new Retention({
+      client,
+      storage,
+      prefix: '/tidings',
+      replica: 'r',
+      policy: RetentionPolicy.uniform(lifetimeMs),
+      compactionIntervalMs: 0,
+      log: silentLog,
+    })
+    const running = retention.run(ending.signal)
+    try {
+      await eventually('it sweeps', () => retention.isLeader, 10_000)
+      const event = eventKey('ages', 'e')
+      await storage.create(event, eventBody(event, 'first'))
+      const isThere = () => storage.get(event, ending).then(Boolean, () => false)
+      await pause(3_000)
+      // The record of the other history does not know of the event.
+      await client.txn({ success: [{ type: 'delete', key: Buffer.from(key) }] })
+      retention.forget()
+      const forgotAt = performance.now()
+      await eventually('it goes', async () => !(await isThere()), 20_000)
+      const ms = performance.now() - forgotAt
+      assert.ok(ms >= lifetimeMs - 100, `${ms} ms after everything was forgotten`)
+      assert.ok(retention.isLeader)
+    } finally {
+      ending.abort()
+      await running
+      await storage.close()
+      client.close()
+    }
   })
 
   test('a replica whose wall clock differs from the sweeper’s shows it by how much', async () => {
