@@ -166,9 +166,13 @@ items:
     assert.deepEqual(await admitted('/livez', { headers: fromAfar }), USERS)
     assert.deepEqual(await admitted('/version', { headers: fromAfar }), USERS)
     assert.deepEqual(await admitted('/apis', { headers: fromAfar }), USERS)
-    assert.deepEqual(await admitted('/livez/ping', { headers: fromAfar }), ['root', 'prometheus'])
+    assert.deepEqual(await admitted('/livez/ping', { headers: fromAfar }), [
+      'root',
+      'prometheus',
+      'oncall',
+    ])
     assert.deepEqual(await admitted('/livez/ping'), USERS)
-    assert.deepEqual(await admitted('/metrics'), ['root', 'prometheus'])
+    assert.deepEqual(await admitted('/metrics'), ['root', 'prometheus', 'oncall'])
     assert.deepEqual(await admitted('/nope'), ['root'])
   })
 
