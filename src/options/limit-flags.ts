@@ -74,7 +74,7 @@ export const limitFlags: FlagTable<LimitOptions> = {
     topic: 'Limits',
     kind: integer({ min: 0, max: writeBytesMax }),
     default: 1024 * 1024,
-    help: 'Bytes of events that any one user, and all users together in any one namespace, may write in a second; after a quiet time, those of 256 seconds at once. Every change counts the whole event. More is answered with 429. Less is allowed while etcd is more than half full, and nothing when it is 80% full. 0 means no limit.',
+    help: 'Bytes of events that any one user may write in a second, and all users together in any one namespace eight times as many; after a quiet time, those of 256 seconds at once. Every change counts the whole event. More is answered with 429. Less is allowed while etcd is more than half full, and nothing when it is 80% full. 0 means no limit.',
   },
   maxClientMemoryMib: {
     name: 'max-client-memory',

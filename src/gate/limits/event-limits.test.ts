@@ -164,17 +164,38 @@ describe('EventLimits', () => {
     assert.equal(take(limits, ada, event(), 25_600), 20)
   })
 
-  test('every change counts the bytes of the whole event, for its user and its namespace', () => {
+  test('every change counts the bytes of the whole event, for its user', () => {
     const { limits, clock, refused } = byteLimitsOf(1000)
     assert.equal(take(limits, ada, event(), 256_000), undefined)
     assert.equal(take(limits, ada, event(), 1500), 2)
-    assert.equal(take(limits, bob, event(), 1500), 2, 'the namespace is used up as well')
     const elsewhere = event({ metadata: { name: 'web-0.1', namespace: 'other' } })
     assert.equal(take(limits, ada, elsewhere, 1500), 2)
-    assert.equal(take(limits, bob, elsewhere, 1500), undefined)
-    assert.deepEqual(refused, ['User', 'Namespace', 'User'])
+    assert.deepEqual(refused, ['User', 'User'])
     clock.ms = 2000
     assert.equal(take(limits, ada, event(), 1500), undefined)
+  })
+
+  test('one user who writes all it may leaves room for the others in its namespace', () => {
+    const { limits, clock, etcd, refused } = byteLimitsOf(1000)
+    assert.equal(take(limits, ada, event(), 256_000), undefined)
+    for (let second = 1; second <= 600; second++) {
+      clock.ms = second * 1000
+      assert.equal(take(limits, ada, event(), 1000), undefined)
+      assert.equal(take(limits, bob, event(), 1000), undefined)
+    }
+    etcd.room = 0.2
+    assert.equal(take(limits, bob, event(), 1000), undefined, 'etcd fills up')
+    assert.deepEqual(refused, [])
+  })
+
+  test('many users together fill a namespace, and no other one', () => {
+    const { limits, refused } = byteLimitsOf(1000)
+    const users = Array.from({ length: 9 }, (_, index) => ({ name: `u${index}`, groups: [] }))
+    const waits = users.map((user) => take(limits, user, event(), 256_000))
+    assert.deepEqual(waits, [...Array(8).fill(undefined), 32])
+    assert.deepEqual(refused, ['Namespace'])
+    const elsewhere = event({ metadata: { name: 'web-0.1', namespace: 'other' } })
+    assert.equal(take(limits, users[8], elsewhere, 256_000), undefined)
   })
 
   test('bytes are charged to the one who sends them, whomever that one speaks for', () => {

@@ -31,15 +31,24 @@ export interface EventLimit {
 const BYTES_BURST_SECONDS = 256
 const BYTES_CACHE_SIZE = 4096
 
+/**
+ * A namespace has so many times what a user has, so that one user within its own limit cannot use it up
+ * for the others: not before etcd is so full that the limits are an eighth of what they were.
+ */
+const NAMESPACE_USERS = 8
+
 /** The limits of bytes a second that every user and every namespace has; none when it is 0. */
 export function byteLimits(bytesPerSecond: number): readonly EventLimit[] {
   if (bytesPerSecond === 0) return []
-  const types: readonly EventLimitType[] = ['User', 'Namespace']
-  return types.map((type) => ({
+  const types = [
+    ['User', bytesPerSecond],
+    ['Namespace', bytesPerSecond * NAMESPACE_USERS],
+  ] as const
+  return types.map(([type, rate]) => ({
     type,
     unit: 'bytes',
-    rate: bytesPerSecond,
-    burst: bytesPerSecond * BYTES_BURST_SECONDS,
+    rate,
+    burst: rate * BYTES_BURST_SECONDS,
     cacheSize: BYTES_CACHE_SIZE,
   }))
 }
