@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { isStream } from '../../src/http/exchange.ts'
 import { type EventApiUnderTest, withEventApi } from '../support/event-api.ts'
 import { makeEvent } from '../support/event-client.ts'
 
@@ -38,18 +39,22 @@ const stored = {
   annotated: { annotations: { long: '"'.repeat((EVENT_BYTES - 2048) / 2) } },
 } as const
 
+const TOO_MANY_OWNED = /limit is \d+ managers with \d+ fields together/
 const annotations = { n: '1' }
 const applied = (metadata: object): object => ({
   apiVersion: 'events.k8s.io/v1',
   kind: 'Event',
   metadata,
 })
-const cases: readonly {
+interface Case {
   readonly title: string
   readonly of: keyof typeof stored
   readonly type: string
   readonly patch: unknown
-}[] = [
+  /** Of one that runs into a limit on the way. All others succeed. */
+  readonly refusal?: RegExp
+}
+const cases: readonly Case[] = [
   ...(['labelled', 'held', 'owned', 'annotated'] as const).flatMap((of) => [
     {
       title: 'a merge patch of one annotation',
@@ -69,7 +74,14 @@ const cases: readonly {
       type: json,
       patch: [{ op: 'add', path: '/metadata/generateName', value: 'n' }],
     },
-    { title: 'an apply of one label', of, type: apply, patch: applied({ labels: { n: '1' } }) },
+    {
+      title: 'an apply of one label',
+      of,
+      type: apply,
+      patch: applied({ labels: { n: '1' } }),
+      // The first apply records the owner of every field, and these have more than it may record.
+      ...(of === 'labelled' || of === 'held' ? { refusal: TOO_MANY_OWNED } : {}),
+    },
   ]),
   {
     title: 'a strategic merge patch of all finalizers',
@@ -84,7 +96,7 @@ const cases: readonly {
     patch: {
       metadata: {
         '$setElementOrder/finalizers': finalizers.toReversed(),
-        finalizers: finalizers.slice(0, 900),
+        finalizers: finalizers.toReversed().slice(0, 900),
       },
     },
   },
@@ -121,6 +133,17 @@ const cases: readonly {
       from: '/metadata/labels',
       path: '/metadata/annotations',
     })),
+    refusal: /the patch copies more than \d+ values/,
+  },
+  {
+    title: 'a JSON patch that copies one label 10,000 times',
+    of: 'labelled',
+    type: json,
+    patch: Array(10_000).fill({
+      op: 'copy',
+      from: '/metadata/labels/k10000',
+      path: '/metadata/labels/k10001',
+    }),
   },
 ]
 
@@ -142,28 +165,35 @@ describe('what writes to the largest events cost', () => {
 
   test(`every kind of patch takes less than ${CPU_MS_MAX} ms at a time`, async (context) => {
     const late: string[] = []
-    for (const { title, of, type, patch } of cases) {
-      let status = 0
+    for (const one of cases) {
       let leastMs = Number.POSITIVE_INFINITY
-      for (let run = 0; run < RUNS; run++) {
-        const turns = new Turns()
-        const response = await api.ask({
-          method: 'PATCH',
-          at: `a/${of}`,
-          query: { dryRun: 'All', ...(type === apply ? { fieldManager: 'm', force: true } : {}) },
-          headers: { 'content-type': type },
-          body: JSON.stringify(patch),
-        })
-        leastMs = Math.min(leastMs, turns.stop())
-        status = response.status
-      }
-      const line = `${leastMs.toFixed(1)} ms: ${title}, ${of} (${status})`
+      for (let run = 0; run < RUNS; run++) leastMs = Math.min(leastMs, await longestTurn(api, one))
+      const line = `${leastMs.toFixed(1)} ms: ${one.title}, ${one.of}`
       context.diagnostic(line)
       if (leastMs > CPU_MS_MAX) late.push(line)
     }
     assert.deepEqual(late, [])
   })
 })
+
+/** In milliseconds. The response is verified: a patch that is refused early shows nothing. */
+async function longestTurn(api: EventApiUnderTest, one: Case): Promise<number> {
+  const turns = new Turns()
+  const { status, body } = await api.ask({
+    method: 'PATCH',
+    at: `a/${one.of}`,
+    query: { dryRun: 'All', ...(one.type === apply ? { fieldManager: 'm', force: true } : {}) },
+    headers: { 'content-type': one.type },
+    body: JSON.stringify(one.patch),
+  })
+  const longestMs = turns.stop()
+  assert.ok(!isStream(body))
+  const text = Buffer.from(body).toString()
+  const which = `${one.title}, ${one.of}: ${text.slice(0, 300)}`
+  assert.equal(status, one.refusal === undefined ? 200 : 413, which)
+  assert.match(text, one.refusal ?? /"kind":\s*"Event"/, which)
+  return longestMs
+}
 
 /** Looks at the processor time of this thread once in each turn of the event loop. */
 class Turns {
