@@ -13,12 +13,12 @@
  * An etcd that is full takes no announcement, and needs the compaction most: it is then made without
  * one. Each replica that sees to it still does so once per interval only.
  */
-import { randomUUID } from 'node:crypto'
 import type { CallOptions, ConnectionNumber, EtcdClient, Txn } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { markValue } from '../storage/keys.ts'
 import { revisionOf } from '../storage/resource-version.ts'
 import type { KnownHistory } from './known-history.ts'
 import type { Term } from './leadership.ts'
@@ -167,7 +167,7 @@ export class Compactor {
         // quiet cluster nothing else may have been written for longer than that.
         ...(markKey === undefined
           ? []
-          : [{ type: 'put' as const, key: markKey, value: Buffer.from(randomUUID()) }]),
+          : [{ type: 'put' as const, key: markKey, value: markValue() }]),
       ],
     }
     const { succeeded, revision } = await client.txn(txn, { connectionMax })

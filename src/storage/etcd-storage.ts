@@ -1,4 +1,3 @@
-import { randomUUID } from 'node:crypto'
 import type {
   EtcdClient,
   KeyValue,
@@ -11,7 +10,7 @@ import { storageErrorOfRead, storageErrorOfWrite } from './etcd-errors.ts'
 import { EtcdFollowWatch, EtcdWatch, toFollowItem, toWatchItem } from './etcd-watch.ts'
 import { decodeEvent, found, foundToDelete, unreadableAt } from './event-decoding.ts'
 import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
-import { EventKeys, isPart, type KeyRange } from './keys.ts'
+import { EventKeys, isPart, type KeyRange, markValue } from './keys.ts'
 import type { PrefixCheck } from './prefix-check.ts'
 import type { Presence } from './presence.ts'
 import {
@@ -261,7 +260,7 @@ export class EtcdStorage implements EventStorage {
   async mark(): Promise<void> {
     const refusal = this.#options.check?.refusal()
     if (refusal !== undefined) throw refusal
-    const value = Buffer.from(randomUUID())
+    const value = markValue()
     try {
       await this.#options.client.txn({ success: [{ type: 'put', key: this.#keys.mark, value }] })
     } catch (error) {

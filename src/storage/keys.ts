@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { prefixEnd } from '../etcd/client.ts'
 import type { EventKey, EventScope } from './storage.ts'
 
@@ -15,7 +16,8 @@ const eventsFolder = 'events'
 const controlFolder = 'control'
 
 /** Keys of replicas for each other, such as the one that the sweeper holds. */
-export type ControlKey = 'sweeper' | 'compaction' | 'ages'
+export const controlKeys = ['sweeper', 'compaction', 'ages'] as const
+export type ControlKey = (typeof controlKeys)[number]
 
 export function controlKey(prefix: string, name: ControlKey): string {
   return `${prefix}/${controlFolder}/${name}`
@@ -92,6 +94,15 @@ export class EventKeys {
     const next = Buffer.from(`${this.format(after)}\0`)
     return { key: Buffer.compare(next, first) < 0 ? first : next, rangeEnd }
   }
+}
+
+/** What is put at the mark: no other history has the same value at the same revision. */
+export function markValue(): Buffer {
+  return Buffer.from(randomUUID())
+}
+
+export function isMarkValue(value: Buffer): boolean {
+  return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value.toString('latin1'))
 }
 
 /** Whether this can be a namespace or a name in a key. */

@@ -12,13 +12,18 @@ import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import { StorageError } from './errors.ts'
-import { controlRange, outsideRanges } from './keys.ts'
+import {
+  controlKey,
+  controlKeys,
+  controlRange,
+  EventKeys,
+  isMarkValue,
+  outsideRanges,
+} from './keys.ts'
 
 const retryFirstMs = 100
 const retryMostMs = 2_000
 const retryAfterMs = 1_000
-/** Replicas keep far fewer. */
-const controlKeysMax = 100
 /** What Kubernetes begins its values with. */
 const kubernetesMagic = Buffer.from('k8s\0')
 
@@ -98,13 +103,19 @@ export class PrefixCheck {
 
   async #foreignBesideEvents(signal: AbortSignal): Promise<KeyValue | undefined> {
     const { client, prefix } = this.#options
-    const [control, ...outside] = await Promise.all([
-      client.range({ ...controlRange(prefix), limit: controlKeysMax }, { signal }),
+    const known = new Set(controlKeys.map((name) => controlKey(prefix, name)))
+    const [control, mark, ...outside] = await Promise.all([
+      // One more than we know of: if there are others, one of them is found.
+      client.range({ ...controlRange(prefix), limit: known.size + 1 }, { signal }),
+      client.range({ key: new EventKeys(prefix).mark }, { signal }),
       ...outsideRanges(prefix).map((range) => client.range({ ...range, limit: 1 }, { signal })),
     ])
-    const kubernetes = control.kvs.find(({ value }) =>
-      value.subarray(0, kubernetesMagic.length).equals(kubernetesMagic),
+    const foreign = control.kvs.find(
+      ({ key, value }) =>
+        !known.has(key.toString()) ||
+        value.subarray(0, kubernetesMagic.length).equals(kubernetesMagic),
     )
-    return kubernetes ?? outside.flatMap(({ kvs }) => kvs)[0]
+    const notMark = mark.kvs.find(({ value }) => !isMarkValue(value))
+    return foreign ?? notMark ?? outside.flatMap(({ kvs }) => kvs)[0]
   }
 }

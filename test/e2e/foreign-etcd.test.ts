@@ -79,6 +79,26 @@ describe('an etcd that holds what another program wrote', { concurrency: 2 }, ()
     assert.equal(await stranger.proposals(), proposals)
   })
 
+  test('keys that replicas do not have for each other end the start, those of the first layout too', async () => {
+    await using etcd = await startEtcd()
+    using stranger = new Stranger(etcd)
+    const keys = ['/p1/control/sweepers', '/p2/events/', '/p3/tidings/compaction']
+    const others = ['/p1/control/ages', '/p1/control/compaction', '/p1/control/sweeper']
+    const value = Buffer.from('{"replica":"a","compactedRevision":1}')
+    await stranger.put(...[...keys, ...others].map((key) => [key, value] as const))
+    for (const key of keys) {
+      await using server = await start(etcd, `--etcd-prefix=${key.slice(0, 3)}`)
+      assert.equal((await server.ended).code, EXIT_FOREIGN_ETCD, key)
+      const { err } = await server.logged('Cannot go on')
+      assert.match(String(err), new RegExp(`"${key}"`))
+      assert.deepEqual(await stranger.read(key), value)
+    }
+    // As the changelog says.
+    await stranger.deleteAll('/p3/tidings/')
+    await using server = await start(etcd, '--etcd-prefix=/p3')
+    await server.until('/readyz', ({ status }) => status === 200, 10_000)
+  })
+
   test('a Kubernetes value behind thousands of our own ends the start before a create is accepted', async () => {
     await using etcd = await startEtcd()
     using stranger = new Stranger(etcd)

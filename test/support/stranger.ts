@@ -1,4 +1,4 @@
-import { EtcdClient } from '../../src/etcd/client.ts'
+import { EtcdClient, prefixEnd } from '../../src/etcd/client.ts'
 import type { EtcdCluster } from './etcd.ts'
 
 /** Another program that uses the same etcd. */
@@ -19,6 +19,13 @@ export class Stranger implements Disposable {
 
   async read(key: string): Promise<Buffer | undefined> {
     return (await this.#client.range({ key: Buffer.from(key) })).kvs[0]?.value
+  }
+
+  /** As `etcdctl del --prefix`. */
+  async deleteAll(prefix: string): Promise<void> {
+    const key = Buffer.from(prefix)
+    const { kvs } = await this.#client.range({ key, rangeEnd: prefixEnd(key), keysOnly: true })
+    await this.#client.txn({ success: kvs.map((kv) => ({ type: 'delete', key: kv.key })) })
   }
 
   /** Everything that changes etcd is a proposal: puts, deletes, leases and compactions. */
