@@ -244,6 +244,25 @@ describe('serve', () => {
     assert.equal(status(answer).reason, 'TooManyRequests')
   })
 
+  test('a refusal for which there is no room has no body for a user and cuts a stranger, and both are counted', async () => {
+    const { observer, ended } = placesOf()
+    const limits = {
+      enter: () => Promise.reject(tooManyRequests('Too many requests', 3)),
+      enterRefused: () => undefined,
+    }
+    const handler = serving(fine, { limits, observer })
+    const user = await handler(request('/one'))
+    const unknown = await handler(request('/one', { isRemote: true }))
+    assert.deepEqual([user.status, user.body, user.dropsConnection], [429, '', undefined])
+    assert.equal(user.headers['retry-after'], '10')
+    assert.equal(unknown.dropsConnection, true)
+    for (const { onEnd } of [user, unknown]) onEnd?.({ status: 429, bytes: 0 })
+    assert.deepEqual(ended, [
+      [429, 0],
+      [429, 0],
+    ])
+  })
+
   test('a Status is indented for people and compact for programs', async () => {
     const refused = throwing(new StatusError('BadRequest', 'no'))
     const plain = await refused(request('/one'))

@@ -84,8 +84,8 @@ export function serve(options: ServeOptions): Handler {
       status: response.status,
       ms: performance.now() - startedAt,
     })
-    if (!stay.answers(response, request.peer)) return UNHEARD
     const { onEnd } = response
+    response = stay.answers(response, request.peer)
     const isLong = response.longRunning === true
     if (isLong) observer.begun(attributes)
     return {
@@ -111,7 +111,10 @@ async function answer(
   const caller = await gate.admit(request, attributes, access, {
     trail,
     arrived: (sender, isOpen) => {
-      if (sender !== ANONYMOUS && request.memory?.own(sender.name) !== undefined) throw HOLDS_ALL
+      if (sender !== ANONYMOUS) {
+        stay.identified(sender)
+        if (request.memory?.own(sender.name) !== undefined) throw HOLDS_ALL
+      }
       const auditBytes = record?.trail.heldBytes ?? 0
       if (auditBytes > 0 && request.memory?.hold('audit', auditBytes) !== undefined) throw HOLDS_ALL
       if (attributes.verb === 'watch') chargeWatch(request)
@@ -149,9 +152,6 @@ const HOLDS_ALL = tooManyRequests(
   'this user holds all the memory of this server that it may: read or close what was asked for before',
   RETRY_MEMORY_SECONDS,
 )
-
-/** Its client does not read what it is told: its connection ends. */
-const UNHEARD: Response = { status: 429, headers: {}, body: '', dropsConnection: true }
 
 /** The answer to a request whose handler took too long; the handler's own comes too late. */
 export function lateResponse(request: Request, audit?: Auditor): Response {

@@ -1,4 +1,5 @@
 import type { Entrant, Entry, Limits } from '../gate/limits/limits.ts'
+import type { User } from '../gate/user.ts'
 import type { Peer, Response } from '../http/exchange.ts'
 import { workBehind } from './timeout.ts'
 
@@ -18,9 +19,13 @@ export class Stay {
     this.#limits = limits
   }
 
+  /** Who asks is known: a refusal from here on is theirs. */
+  identified(user: User): void {
+    this.#user = user.name
+  }
+
   /** Throws or rejects with 429. Undefined when it has a place at once, as nearly always. */
   begin(entrant: Entrant): Promise<void> | undefined {
-    this.#user = entrant.user.name
     const entry = this.#limits.enter(entrant)
     if (entry instanceof Promise) return this.#wait(entry)
     this.#entry = entry
@@ -36,11 +41,15 @@ export class Stay {
     this.#work = workBehind(error)
   }
 
-  /** The response is about to be sent; false when it must not be. */
-  answers(response: Response, peer: Peer): boolean {
+  /**
+   * The response is about to be sent; tells what is sent instead when too many refusals are unread.
+   * The connection of a known user may carry watches that are in order, and goes on.
+   */
+  answers(response: Response, peer: Peer): Response {
     if (this.#entry === undefined) {
       this.#refusal = this.#limits.enterRefused(this.#user ?? peer.address)
-      return this.#refusal !== undefined
+      if (this.#refusal !== undefined) return response
+      return this.#user === undefined ? CUT : BARE_REFUSAL
     }
     // A watch needs its place only to begin.
     if (response.longRunning === true) {
@@ -48,7 +57,7 @@ export class Stay {
       if (response.settled === undefined) entry.settle()
       else void response.settled.then(() => entry.settle())
     }
-    return true
+    return response
   }
 
   /** Nothing more will be sent. */
@@ -60,3 +69,8 @@ export class Stay {
     else void this.#work.then(() => entry[Symbol.dispose]())
   }
 }
+
+/** Without a body, which a client that does not read could hold back. */
+const BARE_REFUSAL: Response = { status: 429, headers: { 'retry-after': '10' }, body: '' }
+/** For a stranger that does not read what it is told. */
+const CUT: Response = { status: 429, headers: {}, body: '', dropsConnection: true }

@@ -26,8 +26,8 @@ import { refuse } from './refuse.ts'
 import { type ServingCertificate, secureContext, type TlsSettings } from './secure-context.ts'
 import { Sessions } from './sessions.ts'
 import { refuseConnection, unreadableBody } from './unreadable.ts'
-import type { Http1Wire, SentHeaders } from './wire.ts'
-import { http1Wire, http2Wire } from './wire.ts'
+import type { SentHeaders } from './wire.ts'
+import { Http1Wire, Http2Wire } from './wire.ts'
 
 const SWEEP_INTERVAL_MS = 1000
 /** What a client may cost that has not acknowledged our settings: as much as fits in between. */
@@ -264,7 +264,7 @@ export class Listener {
     const accept = (request: IncomingMessage, response: ServerResponse): void => {
       const { socket } = request
       if (!this.#hasRoom(socket, response)) return
-      const wire = http1Wire(request, response, this.#peer(socket, socket))
+      const wire = new Http1Wire(request, response, this.#peer(socket, socket))
       if (request.headers['transfer-encoding'] !== undefined) this.#chunked.set(socket, wire)
       // Which of them was meant, we and a proxy in between might not agree on.
       if (headerValues(wire, 'host').length > 1) refuse(wire, 400, 'too many Host headers\n')
@@ -330,7 +330,7 @@ export class Listener {
     stream.once('close', () => this.#sessions.streamClosed(session))
     const account = this.#accounts.get(session)
     if (account === undefined) return
-    const wire = http2Wire(stream, sent, this.#peer(session, session.socket))
+    const wire = new Http2Wire(stream, sent, this.#peer(session, session.socket))
     const authority = sent.headers[':authority'] ?? sent.headers.host ?? ''
     const scheme = sent.headers[':scheme'] ?? ''
     // Nobody has held its headers to the limit so far.

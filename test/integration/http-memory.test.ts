@@ -196,6 +196,21 @@ test('a connection of a client that nobody knows is cut when it holds more than 
   await eventually('nothing is held', () => ledger.totalBytes === 0)
 })
 
+test('a response without a body is sent to a client that takes none, and is over', async () => {
+  let ended = 0
+  await using server = await startListener(async () => ({
+    ...text(429, ''),
+    onEnd: () => {
+      ended += 1
+    },
+  }))
+  const client = await openShut(server.port)
+  client.send(getFrame(1), getFrame(3))
+  await eventually('both are over', () => ended === 2)
+  assert.equal(client.isClosed, false)
+  client.close()
+})
+
 test('a body that is more than its sender may hold is refused', async () => {
   const ledger = new MemoryLedger({ ...DEFAULT_LEDGER_LIMITS, userBytes: 100 * 1024 })
   await using server = await startListener(

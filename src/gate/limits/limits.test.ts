@@ -321,11 +321,13 @@ describe('RequestLimits', () => {
       error.code === 429 &&
       (error.details?.retryAfterSeconds ?? 0) >= 5
     const held = await Promise.all([1, 2, 3, 4].map(() => enter(limits, ada, watch)))
-    assert.throws(() => enter(limits, ada, watch), tooMany)
+    const refusal = Promise.resolve(enter(limits, ada, watch))
+    assert.equal(limits.turningAway, 1, 'a refusal waits for its turn')
+    await assert.rejects(refusal, tooMany)
     for (const name of ['b', 'b', 'b', 'c', 'c', 'c']) {
       await enter(limits, { name, groups: [] }, watch)
     }
-    assert.throws(() => enter(limits, { name: 'd', groups: [] }, watch), tooMany)
+    await assert.rejects(Promise.resolve(enter(limits, { name: 'd', groups: [] }, watch)), tooMany)
     assert.deepEqual(refused, [
       ['watch', 'user-watches-full', 'ada'],
       ['watch', 'watches-full', 'd'],

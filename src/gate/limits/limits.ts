@@ -166,7 +166,8 @@ export class RequestLimits implements Limits {
       if (place !== undefined)
         return { settle: () => {}, [Symbol.dispose]: () => place[Symbol.dispose]() }
     }
-    const watch = attributes.verb === 'watch' ? this.#watch(user) : undefined
+    const watch = attributes.verb === 'watch' ? this.#watches.enter(user.name) : undefined
+    if (typeof watch === 'string') return this.#refuseWatch(entrant, watch)
     const kind = READING.has(attributes.verb) ? 'readOnly' : 'mutating'
     const { shared, forMasters } = this.#rooms[kind]
     const entering = { user: user.name, width: widthOf(entrant) }
@@ -236,11 +237,11 @@ export class RequestLimits implements Limits {
     }
   }
 
-  #watch(user: User): Place {
-    const place = this.#watches.enter(user.name)
-    if (typeof place !== 'string') return place
-    this.#observer?.refused('watch', place, user.name)
-    throw this.#oneOf(WATCH_REFUSALS[place])
+  /** In turn like others: watches come back all at once when a replica has gone. */
+  async #refuseWatch({ user, request }: Entrant, reason: WatchRefusal): Promise<Entry> {
+    this.#observer?.refused('watch', reason, user.name)
+    await this.#pace.turn(request.signal)
+    throw this.#oneOf(WATCH_REFUSALS[reason])
   }
 
   #oneOf(refusals: readonly StatusError[]): StatusError | undefined {
