@@ -7,6 +7,7 @@ import { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
 import type { Method } from './grpc.ts'
 import type { CallObserver, CallOptions } from './protocol.ts'
+import { RenewableLink } from './renewable-link.ts'
 
 // The rules of what is asked again, with members that answer on command and time moved by hand.
 
@@ -335,4 +336,38 @@ test('calls: such a write is given up when its connection is lost, before gRPC t
   const error = await writing
   assert.deepEqual([error.kind, error.maybeApplied], ['unavailable', true])
   assert.equal(members[0]?.cancelled, 1)
+})
+
+test('calls: an answer has the number of its own connection, whatever replaced that meanwhile', async () => {
+  mock.timers.reset()
+  const old = new FakeMember()
+  old.number = 7
+  let done: Callback = () => {}
+  const client = {
+    makeUnaryRequest: (...args: unknown[]) => {
+      done = args.at(-1) as Callback
+      return { cancel: () => {} }
+    },
+  } as unknown as Client
+  const opened = Object.assign(old, { client })
+  const link = new RenewableLink(
+    () => opened,
+    () => {},
+  )
+  const clock = { now: () => 0 }
+  const endpoints = new EndpointSet(() => [
+    new Endpoint({ name: 'm', calls: link, streams: link, clock }),
+  ])
+  const closing = new AbortController().signal
+  const calls = new Calls({ endpoints, closing, clock, defaultTimeoutMs: 3_000 })
+  const answer = calls.read({ method: read, message }, undefined)
+  old.state = 'failing'
+  const successor = new FakeMember()
+  successor.state = 'connecting'
+  successor.number = 0
+  link.renew(() => successor)
+  assert.equal(link.number, 0)
+  done(null, 'late')
+  assert.equal((await answer).connection, 7)
+  link.close()
 })

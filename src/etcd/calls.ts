@@ -296,7 +296,8 @@ export class Calls {
         cancel?.()
       }
       // gRPC may move a call that it has not begun to the next connection, which may be too new.
-      const lost = scope.connectionMax === undefined ? undefined : endpoint.lost('calls')
+      const link = endpoint.link('calls')
+      const lost = scope.connectionMax === undefined ? undefined : link.lost
       const settle = (outcome: Outcome<Answer>) => {
         scope.signal.removeEventListener('abort', onEnd)
         lost?.removeEventListener('abort', onLost)
@@ -307,17 +308,17 @@ export class Calls {
       let cancel: (() => void) | undefined
       scope.signal.addEventListener('abort', onEnd)
       lost?.addEventListener('abort', onLost)
+      const { client } = link
       try {
-        const client = endpoint.client('calls')
         cancel = startCall(client, method, { request: message, deadline }, (failed, answer) => {
           if (failed !== undefined) {
             // Not if we have cancelled it ourselves: that is no fault of the member.
             if (!scope.signal.aborted) settle({ endpoint, error: endpoint.failed(failed, method) })
             return
           }
-          endpoint.noteAnswer('calls')
-          const connection = endpoint.connection('calls')
-          settle({ endpoint, answer: answer as Answer, connection })
+          link.noteAnswer()
+          // As of now: gRPC may have moved the call to a later connection of the same link.
+          settle({ endpoint, answer: answer as Answer, connection: link.number })
         })
         scope.isSent = true
       } catch (cause) {

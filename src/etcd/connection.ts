@@ -114,6 +114,8 @@ export class Connection {
     this.#closed = true
     clearTimeout(this.#timer)
     this.#state = 'idle'
+    // gRPC lets open streams go on until they end by themselves.
+    this.#lost.abort()
     this.#client.close()
   }
 

@@ -20,8 +20,10 @@ export interface Link {
   readonly renewalError?: EtcdError | undefined
   /** Of the connection there is, or the last one there was. */
   readonly number: ConnectionNumber
-  /** Aborts when that connection is lost. */
+  /** Aborts when that connection is lost or closed. */
   readonly lost: AbortSignal
+  /** The link that calls go over now, where this one can be replaced. */
+  readonly inUse?: Link | undefined
   /** To be told when something was answered on it. */
   noteAnswer(): void
   close(): void
@@ -53,10 +55,6 @@ export class Endpoint {
     this.#clock = options.clock
   }
 
-  client(use: ConnectionUse): Client {
-    return this.#link(use).client
-  }
-
   isReady(use: ConnectionUse): boolean {
     return this.#link(use).state === 'ready'
   }
@@ -65,16 +63,17 @@ export class Endpoint {
     return this.#link(use).number
   }
 
-  lost(use: ConnectionUse): AbortSignal {
-    return this.#link(use).lost
+  /**
+   * For one call, from its start to its end: it stays the link of the call when credentials are renewed
+   * meanwhile, so that its number is never that of another connection.
+   */
+  link(use: ConnectionUse): Link {
+    const link = this.#link(use)
+    return link.inUse ?? link
   }
 
   isSuspect(): boolean {
     return this.#clock.now() < this.#suspectUntil || this.#calls.isSilent
-  }
-
-  noteAnswer(use: ConnectionUse): void {
-    this.#link(use).noteAnswer()
   }
 
   /** It kept somebody waiting: prefer others for a while. */

@@ -185,6 +185,8 @@ export interface WatchBatch {
  * client is closed; it never fails for want of a member, it keeps trying.
  */
 export interface Watch extends AsyncIterable<WatchBatch> {
+  /** What was delivered came over connections up to this one. */
+  readonly connection: ConnectionNumber
   /**
    * Asks etcd how far this watch has come; the answer is a batch, possibly without events. Until
    * it arrives a watchdog runs that moves the watch elsewhere when the member stays silent.

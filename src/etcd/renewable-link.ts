@@ -4,7 +4,7 @@ import type { Link } from './endpoints.ts'
 import type { EtcdError } from './errors.ts'
 import type { ConnectionNumber } from './protocol.ts'
 
-/** Longer than any call may take. A watch that is still on the old connection resumes on the new. */
+/** Longer than any call may take. A watch that is still there is stopped then and resumes on the new. */
 const retireAfterMs = 30_000
 /** Connections kept for their calls at once: files that change every second must not add up. */
 const retiredMost = 3
@@ -25,6 +25,10 @@ export class RenewableLink implements Link {
   constructor(open: OpenLink, onChange: () => void) {
     this.#onChange = onChange
     this.#current = open(() => this.#changed())
+  }
+
+  get inUse(): Link {
+    return this.#current
   }
 
   get client(): Client {

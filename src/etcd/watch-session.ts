@@ -1,4 +1,4 @@
-import type { Endpoint } from './endpoints.ts'
+import type { Endpoint, Link } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
 import { encode, startWatch, type WatchCall } from './grpc.ts'
 import type { WatchMessage } from './hot-messages.ts'
@@ -13,7 +13,7 @@ const progressRequest: Buffer = encode(WatchRequestSchema, {
   requestUnion: { case: 'progressRequest', value: {} },
 })
 
-/** It kept its connection and said nothing for too long. */
+/** It kept its connection and said nothing, or nothing that helps, for too long. */
 export class SilentMember extends EtcdError {}
 
 /** One stream to one member, from its create request to its end. */
@@ -21,13 +21,17 @@ export class Session {
   readonly endpoint: Endpoint
   /** The newest connection to any member when it was opened. */
   readonly openedAt: ConnectionNumber
-  /** Whether what it tells continues what was delivered before. */
-  isVerified = false
+  readonly #link: Link
   readonly #call: WatchCall
+  readonly #onLost = () => this.stop()
   #failure: EtcdError | undefined
   #wake: (() => void) | undefined
-  /** A question is open until etcd answers it. */
+  /** A question is open until etcd answers it, with a revision that proves something if that is due. */
   #asking = false
+  #isProving: boolean
+  #isVerified = false
+  /** How long there was nothing that helps. Not while the consumer is busy. */
+  #silentForMs = 0
   #isCreated = false
 
   constructor(
@@ -36,11 +40,15 @@ export class Session {
       readonly request: WatchRequest
       readonly startRevision: number
       readonly openedAt: ConnectionNumber
+      /** It has to prove that it continues what was delivered. */
+      readonly isProving: boolean
     },
   ) {
     this.endpoint = endpoint
     this.openedAt = options.openedAt
-    this.#call = startWatch(endpoint.client('streams'))
+    this.#isProving = options.isProving
+    this.#link = endpoint.link('streams')
+    this.#call = startWatch(this.#link.client)
     const wake = () => this.#wake?.()
     this.#call.on('readable', wake)
     this.#call.on('error', (status: { readonly code: number; readonly details: string }) => {
@@ -52,6 +60,26 @@ export class Session {
       wake()
     })
     this.#call.write(createRequest(options.request, options.startRevision))
+    // gRPC may put a stream that it has not begun on the next connection, which nobody has vouched for.
+    this.#link.lost.addEventListener('abort', this.#onLost)
+    if (this.#link.lost.aborted) this.stop()
+  }
+
+  /** No older than the one it is on. */
+  get connection(): ConnectionNumber {
+    return this.#link.number
+  }
+
+  /** Whether what it tells continues what was delivered before. */
+  get isVerified(): boolean {
+    return this.#isVerified
+  }
+
+  /** It was found to continue what was delivered before, by an answer to a question or otherwise. */
+  verified(isAnswer: boolean): void {
+    if (isAnswer) this.#asking = false
+    this.#isProving = false
+    this.#isVerified = true
   }
 
   /** Puts the question how far the watch has come, now and until it is answered. */
@@ -70,18 +98,18 @@ export class Session {
 
   /** The next message; fails when the stream has, or when the member stays silent too long. */
   async next(patienceMs: number): Promise<WatchMessage> {
-    let silentForMs = 0
     for (;;) {
       const message = this.#call.read() as WatchMessage | null
       if (message !== null) return this.#received(message)
       if (this.#failure !== undefined) throw this.#failure
       if (await this.#woken(this.#isQuestioned() ? askAgainMs : silenceMs)) continue
-      silentForMs += this.#questionAgain()
-      if (silentForMs >= patienceMs) await this.#leave(patienceMs)
+      this.#silentForMs += this.#questionAgain()
+      if (this.#silentForMs >= patienceMs) await this.#leave(patienceMs)
     }
   }
 
   stop(): void {
+    this.#link.lost.removeEventListener('abort', this.#onLost)
     this.#failure ??= this.#ended()
     this.#call.cancel()
     this.#wake?.()
@@ -101,12 +129,15 @@ export class Session {
   }
 
   #received(message: WatchMessage): WatchMessage {
-    this.endpoint.noteAnswer('streams')
+    this.#link.noteAnswer()
+    const isAnswer = !message.created && message.events.length === 0
+    // One from a member that is behind proves nothing: it is asked again, after a while.
+    if (isAnswer && this.#isProving) return message
+    this.#silentForMs = 0
+    if (isAnswer) this.#asking = false
     if (message.created) {
       this.#isCreated = true
       if (this.#asking) this.#call.write(progressRequest)
-    } else if (message.events.length === 0) {
-      this.#asking = false
     }
     return message
   }
@@ -122,7 +153,9 @@ export class Session {
     this.endpoint.suspect()
     throw new SilentMember({
       kind: 'unavailable',
-      message: `nothing heard on the watch for ${patienceMs} ms`,
+      message: this.#isProving
+        ? `the watch did not get to what was delivered within ${patienceMs} ms`
+        : `nothing heard on the watch for ${patienceMs} ms`,
       endpoint: this.endpoint.name,
     })
   }

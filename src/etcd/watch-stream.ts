@@ -13,9 +13,11 @@
  * own, so the patience doubles each time it runs out for nothing.
  *
  * A watch that continues what was read (`sameHistory`) makes each stream prove that it
- * is in the history that was delivered: see history-proof.ts. It starts at the anchor, and until all that was delivered has come again nothing is
- * verified. While nothing unique has been delivered there is no anchor; then a connection that was
- * there before the reading began is proof enough, as its other end was there, too.
+ * is in the history that was delivered: see history-proof.ts. It starts at the anchor, and until all
+ * that was delivered has come again nothing is verified. A member that is behind is asked again and
+ * again and left when it does not get there in time. While nothing unique has been delivered there is
+ * no anchor; then a connection that was there before the reading began is proof enough, as its other
+ * end was there, too.
  *
  * The consumer pulls: while it is busy nothing is read beyond gRPC's own small buffer, etcd keeps
  * the rest, and no clock runs against the member.
@@ -55,6 +57,7 @@ export class WatchStream implements HistoryWatch {
   #session: Session | undefined
   /** Somebody waits for progress; stays so when the watch has to move. */
   #isAsked = false
+  #connection: ConnectionNumber = 0
   #started = false
   /** The last revision delivered, if etcd was found to have it no more. */
   #compactedAt: number | undefined
@@ -72,6 +75,10 @@ export class WatchStream implements HistoryWatch {
     this.#sameHistory = sameHistory
     this.#proof = sameHistory && new HistoryProof((kv) => sameHistory.isUnique(kv))
     this.#revisions = new WholeRevisions(startRevision - 1, this.#proof)
+  }
+
+  get connection(): ConnectionNumber {
+    return this.#connection
   }
 
   get verified(): ConnectionNumber {
@@ -133,7 +140,10 @@ export class WatchStream implements HistoryWatch {
       request: this.#request,
       startRevision: this.#startRevision(),
       openedAt: this.#endpoints.newest,
+      isProving: this.#proof?.isOpen === true,
     })
+    const connectionMax = this.#connectionMax() ?? session.connection
+    if (session.connection > connectionMax) session.stop()
     const stop = () => session.stop()
     ending.addEventListener('abort', stop)
     // It may have come while a member was looked for, when nobody was listening.
@@ -146,6 +156,7 @@ export class WatchStream implements HistoryWatch {
         if (message.canceled) throw refusal(message, endpoint)
         const batch = message.created ? this.#begun() : this.#take(message)
         this.#judgeProof(session, message)
+        this.#connection = Math.max(this.#connection, session.connection)
         if (batch !== undefined) yield batch
       }
     } finally {
@@ -156,9 +167,12 @@ export class WatchStream implements HistoryWatch {
   }
 
   #take(message: WatchMessage): WatchBatch | undefined {
-    this.#patienceMs = patienceFirstMs
-    this.#backoff.reset()
     const batch = this.#revisions.take(message)
+    // One that has proven nothing yet may never do so.
+    if (this.#proof?.isOpen !== true) {
+      this.#patienceMs = patienceFirstMs
+      this.#backoff.reset()
+    }
     if (batch !== undefined && message.events.length === 0) this.#isAsked = false
     return batch
   }
@@ -170,9 +184,10 @@ export class WatchStream implements HistoryWatch {
   }
 
   #judgeProof(session: Session, message: WatchMessage): void {
-    if (this.#proof?.isOpen === false) session.isVerified = true
+    const { created, events } = message
+    if (this.#proof?.isOpen === false) session.verified(!created && events.length === 0)
     // etcd answers once it has told all there was, which may be now.
-    else if (this.#proof !== undefined && !message.created) session.askNow()
+    else if (this.#proof !== undefined && events.length > 0) session.askNow()
   }
 
   /**

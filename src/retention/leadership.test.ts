@@ -127,6 +127,7 @@ class Link {
   watch(request: WatchRequest): Watch {
     const etcd = this.#etcd
     return {
+      connection: 0,
       requestProgress: () => {},
       async *[Symbol.asyncIterator]() {
         const { signal } = request

@@ -33,7 +33,7 @@ describe('credentials for etcd that are renewed while the client runs', () => {
     const reading = (async () => {
       while (!isDone) await client.range({ key })
     })()
-    // Five times, so that the oldest connections are closed under the watch.
+    // Five times, so that the oldest connections are closed and the watch has to leave them.
     for (let round = 0; round < 5; round++) {
       await sleep(300)
       client.renewCredentials(tls)
@@ -48,6 +48,32 @@ describe('credentials for etcd that are renewed while the client runs', () => {
       seen,
       Array.from({ length: written }, (_, index) => index + 1),
     )
+    client.close()
+  })
+
+  test('a watch leaves a connection with replaced credentials when that is closed', async () => {
+    await using etcd = await startEtcd({ encrypted: true })
+    const { tls } = etcd
+    assert.ok(tls)
+    const client = new EtcdClient({ endpoints: etcd.endpoints, tls, defaultTimeoutMs: 10_000 })
+    const end = new AbortController()
+    const { signal } = end
+    const { revision } = await client.txn({ success: [{ type: 'put', key, value: key }] })
+    const sameHistory = { isUnique: () => true, connectionMax: await client.connected(signal) }
+    const watch = client.follow({ key, startRevision: revision, signal, sameHistory })
+    const watching = (async () => {
+      for await (const _ of watch);
+    })()
+    await eventually('it is verified', () => watch.verified > 0)
+    const before = watch.verified
+    for (let round = 0; round < 5; round++) {
+      const newest = client.newestConnection
+      client.renewCredentials(tls)
+      await eventually('two more connections', () => client.newestConnection >= newest + 2)
+    }
+    await eventually('a later stream is verified', () => watch.verified > before)
+    end.abort()
+    await watching
     client.close()
   })
 

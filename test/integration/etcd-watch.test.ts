@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict'
+import { cp, mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { Client, credentials } from '@grpc/grpc-js'
 import {
   EtcdClient,
   prefixEnd,
@@ -7,9 +11,13 @@ import {
   type Watch,
   type WatchBatch,
 } from '../../src/etcd/client.ts'
+import { Endpoint, EndpointSet, type Link } from '../../src/etcd/endpoints.ts'
 import { EtcdError } from '../../src/etcd/errors.ts'
+import { WatchStream } from '../../src/etcd/watch-stream.ts'
 import { pause } from '../../src/lib/abort.ts'
+import { monotonicClock } from '../../src/lib/clock.ts'
 import { type EtcdCluster, startEtcd, startEtcdCluster } from '../support/etcd.ts'
+import { eventually } from '../support/eventually.ts'
 import { FaultProxy } from '../support/fault-proxy.ts'
 
 const bytes = (text: string) => Buffer.from(text)
@@ -398,4 +406,117 @@ test('watch: goes on through kills and pauses of members while a writer runs', a
     writer.close()
     reader.close()
   }
+})
+
+/** What etcd counts of its watch streams: those opened, and the messages clients sent on them. */
+async function watchCounts(etcd: EtcdCluster): Promise<{ streams: number; messages: number }> {
+  const url = `http://127.0.0.1:${etcd.member(0).ports.metrics}/metrics`
+  const text = await (await fetch(url)).text()
+  const counted = (name: string) =>
+    Number(new RegExp(`^${name}{grpc_method="Watch".*} (\\S+)$`, 'm').exec(text)?.[1] ?? Number.NaN)
+  return {
+    streams: counted('grpc_server_started_total'),
+    messages: counted('grpc_server_msg_received_total'),
+  }
+}
+
+const anchored = { isUnique: ({ key }: { key: Buffer }) => key.toString() === 'lag/anchor' }
+
+describe('etcd watch: one that continues what was read', () => {
+  test('follow: a member that is behind is asked at intervals, and left when it stays behind', async () => {
+    await using etcd = await startEtcd()
+    const client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 5_000 })
+    const member = etcd.member(0)
+    const copies = await mkdtemp(join(tmpdir(), 'tidings-lag-'))
+    const end = new AbortController()
+    try {
+      const { revision } = await client.txn({ success: [put('lag/anchor')] })
+      await member.stop()
+      await cp(member.dataDir, copies, { recursive: true })
+      await member.start()
+      const connectionMax = await client.connected(end.signal)
+      const watch = client.follow({
+        ...under('lag/'),
+        startRevision: revision,
+        signal: end.signal,
+        sameHistory: { ...anchored, connectionMax },
+      })
+      let delivered = 0
+      const following = (async () => {
+        for await (const batch of watch) delivered = batch.revision
+      })()
+      let written = 0
+      for (let i = 0; i < 5; i++) {
+        written = (await client.txn({ success: [put('lag/other', `${i}`)] })).revision
+      }
+      await eventually('all is delivered', () => delivered === written)
+      // Now the member is one that has not come as far as what was delivered.
+      await member.stop()
+      await rm(member.dataDir, { recursive: true })
+      await cp(copies, member.dataDir, { recursive: true })
+      await member.start()
+      await client.connected(end.signal)
+      await eventually('the watch is there', async () => (await watchCounts(etcd)).messages >= 2)
+      await pause(4_500)
+      const { streams, messages } = await watchCounts(etcd)
+      assert.equal(watch.verified, 0)
+      assert.equal(delivered, written)
+      // A create request for each stream, and a question every 250 ms.
+      assert.ok(messages <= 30, `${messages} messages in 4.5 s`)
+      assert.ok(streams >= 2, 'it stays with a member that does not get there')
+      assert.ok(streams <= 4, `${streams} streams in 4.5 s`)
+      end.abort()
+      await following
+    } finally {
+      end.abort()
+      client.close()
+      await rm(copies, { recursive: true })
+    }
+  })
+
+  test('follow: without an anchor it ends with the connection that it was trusted for', async () => {
+    await using etcd = await startEtcd()
+    const client = new Client(new URL(etcd.endpoints[0] ?? '').host, credentials.createInsecure())
+    const lost = new AbortController()
+    // gRPC may put a stream on a later connection than the one that was there when it was opened.
+    const link = {
+      client,
+      state: 'ready',
+      isSilent: false,
+      lastError: undefined,
+      number: 1,
+      lost: lost.signal,
+      noteAnswer() {},
+      close() {},
+    } satisfies Link
+    const endpoints = new EndpointSet((_, take) => {
+      take()
+      return [new Endpoint({ name: 'm', calls: link, streams: link, clock: monotonicClock })]
+    })
+    const end = new AbortController()
+    const watch = new WatchStream({
+      request: {
+        ...under('none/'),
+        startRevision: 2,
+        signal: end.signal,
+        sameHistory: { isUnique: () => false, connectionMax: 1 },
+      },
+      endpoints,
+      closing: new AbortController().signal,
+    })
+    const following = (async () => {
+      for await (const _ of watch);
+    })()
+    following.catch(() => {})
+    await eventually('it is trusted', () => watch.verified === 1)
+    link.number = 2
+    lost.abort()
+    const timer = setTimeout(() => end.abort(), 5_000)
+    await assert.rejects(
+      following,
+      (error) => error instanceof EtcdError && error.kind === 'compacted',
+    )
+    clearTimeout(timer)
+    client.close()
+  })
 })
