@@ -3,11 +3,25 @@ import { describe, test } from 'node:test'
 import { Registry } from '@prometheus-io/client'
 import { openAdmission } from './admission.ts'
 import { attributesOf } from './gate/attributes.ts'
+import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from './lib/ledger.ts'
 import { silentLog } from './lib/log.ts'
 import { serverCommand } from './options/commands.ts'
 import { parseFlags } from './options/parse.ts'
 
 describe('openAdmission', () => {
+  test('a user who holds too much memory is among those that are refused', async () => {
+    const parsed = parseFlags(serverCommand, ['--etcd-servers=http://127.0.0.1:1'])
+    assert.equal(parsed.kind, 'run')
+    const registry = new Registry()
+    const ledger = new MemoryLedger({ ...DEFAULT_LEDGER_LIMITS, userBytes: 1 })
+    const admission = await openAdmission(parsed.options, registry, silentLog, { ledger })
+    using holding = ledger.connection(() => {}).open(10)
+    assert.equal(holding.own('ada'), 'user')
+    const shown = await registry.metrics()
+    assert.match(shown, /^tidings_refused_requests_total\{user="ada",controller=""\} 1$/m)
+    admission.stop()
+  })
+
   test('everything that is served is counted by its name', async () => {
     const parsed = parseFlags(serverCommand, ['--etcd-servers=http://127.0.0.1:1'])
     assert.equal(parsed.kind, 'run')

@@ -9,6 +9,7 @@ import { RequestLimits } from './gate/limits/limits.ts'
 import { RefusalPace } from './gate/limits/refusal-pace.ts'
 import { RefusedCallers } from './gate/limits/refused-callers.ts'
 import { monotonicClock } from './lib/clock.ts'
+import type { MemoryLedger } from './lib/ledger.ts'
 import type { Log } from './lib/log.ts'
 import type { Options } from './options/options.ts'
 import { limitsObserver, showLimits, showRefused, showRequests } from './request-metrics.ts'
@@ -29,14 +30,25 @@ export interface Admission {
   stop(): void
 }
 
-/** Rejects, naming the flag, when a file cannot be used. `room` is how much etcd has, from 1 to 0. */
+export interface AdmissionParts {
+  readonly looks?: FileLooks
+  /** How much etcd has, from 1 to 0. */
+  readonly room?: () => number
+  /** Its refusals are counted with the others. */
+  readonly ledger?: MemoryLedger
+}
+
+/** Rejects, naming the flag, when a file cannot be used. */
 export async function openAdmission(
   options: Options,
   registry: Registry,
   log: Log,
-  { looks, room }: { readonly looks?: FileLooks; readonly room?: () => number } = {},
+  { looks, room, ledger }: AdmissionParts = {},
 ): Promise<Admission> {
   const callers = new RefusedCallers({ log, clock: monotonicClock })
+  if (ledger !== undefined) {
+    ledger.onRefused = (user, limit) => callers.refused(user, '', `memory: ${limit}`)
+  }
   showRefused(callers, registry)
   const limits = new RequestLimits({
     requestsInFlight: options.maxRequestsInflight,

@@ -34,6 +34,14 @@ function showMemory(ledger: MemoryLedger, registry: Registry): void {
       for (const kind of HELD_KINDS) this.set({ kind }, ledger.held[kind])
     },
   })
+  new Gauge({
+    name: 'tidings_client_memory_limit_bytes',
+    help: 'The most that may be held for all clients, of every kind but watches.',
+    registers,
+    collect() {
+      this.set(ledger.limits.totalBytes)
+    },
+  })
   new Counter({
     name: 'tidings_client_memory_refused_total',
     help: 'Requests refused, or connections cut, because a limit on the memory held for clients was reached.',

@@ -106,7 +106,7 @@ export function limitsObserver(registry: Registry, callers: RefusedCallers): Lim
 export function showRefused(callers: RefusedCallers, registry: Registry): void {
   new Counter({
     name: 'tidings_refused_requests_total',
-    help: 'Requests that were refused with 429, by their user and, of events that were read, their controller. Of many users and controllers the rest is "other".',
+    help: 'Requests that were refused with 429, or cut for the memory that they held, by their user and, of events that were read, their controller. Of many users and controllers the rest is "other".',
     labelNames: ['user', 'controller'],
     registers: [registry],
     collect() {

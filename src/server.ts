@@ -181,7 +181,7 @@ export class Server {
       this.#options,
       this.#metrics,
       this.#log.child({ logger: 'gate' }),
-      { looks, room: () => this.#engine.room },
+      { looks, room: () => this.#engine.room, ledger: this.#clientMemory.ledger },
     )
     this.#followers.push(admission)
     this.#limits = admission.limits

@@ -28,6 +28,18 @@ function opened(ledger: MemoryLedger, now = 0): { account: ConnectionAccount; is
 }
 
 describe('the memory ledger', () => {
+  test('names the user who runs into a limit, and not clients that have not shown who they are', () => {
+    const ledger = new MemoryLedger(limits)
+    const refused: string[] = []
+    ledger.onRefused = (user, limit) => refused.push(`${user}: ${limit}`)
+    const { account } = opened(ledger)
+    using holding = account.open(10)
+    assert.equal(holding.hold('body', 200 * KIB), 'connection')
+    assert.equal(holding.own('ann'), undefined)
+    assert.equal(holding.hold('body', 300 * KIB), 'user')
+    assert.deepEqual(refused, ['ann: user'])
+  })
+
   test('counts by kind what is held, and nothing after it is given back', () => {
     const ledger = new MemoryLedger(limits)
     const { account } = opened(ledger)

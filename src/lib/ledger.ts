@@ -88,6 +88,8 @@ export class MemoryLedger {
   readonly #users = new Map<string, User>()
   /** Connections on which no client has shown who it is, oldest first. */
   readonly #strangers = new Set<ConnectionAccount>()
+  /** A request of this user is refused, or cut, for what is held. */
+  onRefused: (user: string, limit: HeldLimit) => void = () => {}
   #total = 0
   #unauthenticated = 0
 
@@ -163,7 +165,9 @@ export class MemoryLedger {
   /** @internal The limit that has been passed, if any. */
   judge(account: ConnectionAccount, user: User | undefined): HeldLimit | undefined {
     const limit = this.#passed(account, user)
-    if (limit !== undefined) this.#refused[limit] += 1
+    if (limit === undefined) return undefined
+    this.#refused[limit] += 1
+    if (user !== undefined) this.onRefused(user.name, limit)
     return limit
   }
 
