@@ -257,6 +257,13 @@ describe('kinds that events are about (events-only)', () => {
   }
   const told = async (path: string): Promise<string> => String((await as('ada', path)).body)
 
+  test('are a matter of permission only where there are any', async () => {
+    for (const path of ['/apis/unknown.example', '/apis/unknown.example/v1']) {
+      assert.equal((await as('ada', path)).status, 404)
+    }
+    assert.deepEqual(asked, [])
+  })
+
   test('are told to who may list the events of all namespaces, with their groups and versions', async () => {
     interface Told {
       readonly name: string

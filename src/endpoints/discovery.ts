@@ -64,7 +64,7 @@ export function discoveryService(options: DiscoveryOptions): Service {
   const root = rootHandler([...documents.keys(), ...options.otherPaths])
   const found = (path: string): ServiceHandler => {
     return async (request, caller) => {
-      const handler = (await more(caller))?.get(path) ?? documents.get(path)
+      const handler = (await more(path, caller)) ?? documents.get(path)
       return handler === undefined ? pageNotFound() : handler(request)
     }
   }
@@ -90,24 +90,29 @@ export function discoveryService(options: DiscoveryOptions): Service {
 
 const GROUP_OR_VERSION = /^\/apis\/[^/]+(?:\/[^/]+)?$/
 
-/** For callers who may know of all kinds; undefined for others, or when there are no more kinds. */
+/**
+ * The document at a path for callers who may know of all kinds; undefined for others, or when there is
+ * none. Whether they may is asked only where there is one: anybody may ask for paths that do not exist.
+ */
 function documentsWithRegarded(
   { group, regarded, decide }: DiscoveryOptions,
   groups: readonly GroupDiscovery[],
-): (caller: Caller) => Promise<Documents | undefined> {
+): (path: string, caller: Caller) => Promise<Handler | undefined> | undefined {
   const attributes = { ...LIST_EVENTS, group, path: `/apis/${group}/${VERSION}/events` }
   let listed: readonly RegardedKind[] = []
   let documents: Documents | undefined
-  return async ({ user }) => {
+  const ifPermitted = async (handler: Handler, user: User): Promise<Handler | undefined> =>
+    (await decide?.(user, attributes))?.verdict === 'allow' ? handler : undefined
+  return (path, { user }) => {
     const kinds = regarded?.() ?? []
-    if (kinds.length === 0 || (await decide?.(user, attributes))?.verdict !== 'allow')
-      return undefined
+    if (kinds.length === 0) return undefined
     if (kinds !== listed || documents === undefined) {
       const { inCore, inGroups } = withRegarded(core, groups, kinds)
       listed = kinds
       documents = documentsOf(inCore, inGroups, false)
     }
-    return documents
+    const handler = documents.get(path)
+    return handler && ifPermitted(handler, user)
   }
 }
 

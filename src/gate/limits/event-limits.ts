@@ -108,19 +108,21 @@ export class EventLimits {
     const room = this.#room()
     let waitMs = 0
     let refusing: EventLimit | undefined
-    const buckets = this.#allowances.map((allowances) => {
-      const bucket = allowances.of(write, now, room)
-      const bucketWaitMs = bucket.waitMs(costOf(write, allowances.limit))
+    const allowances = this.#allowances
+    const buckets: Bucket[] = []
+    for (let at = 0; at < allowances.length; at++) {
+      const one = allowances[at]
+      if (one === undefined) continue
+      const bucket = one.of(write, now, room)
+      buckets.push(bucket)
+      const bucketWaitMs = bucket.waitMs(write.bytes)
       if (bucketWaitMs > waitMs) {
         waitMs = bucketWaitMs
-        refusing = allowances.limit
+        refusing = one.limit
       }
-      return bucket
-    })
-    if (refusing !== undefined) throw this.#refusal(refusing, { write, waitMs, room })
-    for (const [at, { limit }] of this.#allowances.entries()) {
-      buckets[at]?.take(costOf(write, limit))
     }
+    if (refusing !== undefined) throw this.#refusal(refusing, { write, waitMs, room })
+    for (let at = 0; at < buckets.length; at++) buckets[at]?.take(write.bytes)
   }
 
   #refusal(
@@ -147,15 +149,12 @@ const WRITERS: Readonly<Record<EventLimitType, string>> = {
   SourceAndObject: 'this controller writes WHAT about this object',
 }
 
-function costOf({ bytes }: EventWrite, { unit }: EventLimit): number {
-  return unit === 'bytes' ? bytes : 1
-}
-
 /** One limit, and the allowances that it gives to each who has been seen lately. */
 class Allowances {
   readonly limit: EventLimit
   /** The one unused for longest comes first. */
   readonly #buckets = new Map<string, Bucket>()
+  #newest: { readonly key: string; readonly bucket: Bucket } | undefined
 
   constructor(limit: EventLimit) {
     this.limit = limit
@@ -163,14 +162,21 @@ class Allowances {
 
   of(write: EventWrite, now: number, room: number): Bucket {
     const key = keyOf(this.limit, write)
+    const bucket = this.#newest?.key === key ? this.#newest.bucket : this.#renewed(key, now)
+    bucket.refill(now, this.limit.unit === 'bytes' ? room : 1)
+    return bucket
+  }
+
+  /** Puts it last. */
+  #renewed(key: string, now: number): Bucket {
     const bucket = this.#buckets.get(key) ?? new Bucket(this.limit, now)
     this.#buckets.delete(key)
     this.#buckets.set(key, bucket)
+    this.#newest = { key, bucket }
     if (this.#buckets.size > this.limit.cacheSize) {
       const [oldest = ''] = this.#buckets.keys()
       this.#buckets.delete(oldest)
     }
-    bucket.refill(now, this.limit.unit === 'bytes' ? room : 1)
     return bucket
   }
 }
@@ -193,16 +199,21 @@ class Bucket {
     this.#room = room
   }
 
-  /** Until `cost` can be taken; 0 when it can. What is more than an allowance needs a whole one. */
-  waitMs(cost: number): number {
+  /** Until a write of so many bytes can be taken; 0 when it can. What is more than an allowance needs a whole one. */
+  waitMs(bytes: number): number {
+    const cost = this.#costOf(bytes)
     if (this.#room === 0) return RETRY_SECONDS_MAX * 1000
     const burst = this.#limit.burst * this.#room
     const missing = this.#used + Math.min(cost, burst) - burst
     return missing <= 0 ? 0 : (missing / (this.#limit.rate * this.#room)) * 1000
   }
 
-  take(cost: number): void {
-    this.#used += cost
+  take(bytes: number): void {
+    this.#used += this.#costOf(bytes)
+  }
+
+  #costOf(bytes: number): number {
+    return this.#limit.unit === 'bytes' ? bytes : 1
   }
 }
 
