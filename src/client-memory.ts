@@ -1,6 +1,8 @@
 /** The accounts of what is held in memory for clients, with their limits from the options. */
 import { Counter, Gauge, type Registry } from '@prometheus-io/client'
-import { DEFAULT_LEDGER_LIMITS, HELD_KINDS, HELD_LIMITS, MemoryLedger } from './lib/ledger.ts'
+import { HELD_KINDS } from './lib/held-kinds.ts'
+import { HELD_LIMITS } from './lib/holding.ts'
+import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from './lib/ledger.ts'
 import type { Options } from './options/options.ts'
 
 const MIB = 1024 * 1024

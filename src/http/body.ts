@@ -1,4 +1,4 @@
-import type { Holding } from '../lib/ledger.ts'
+import type { Holding } from '../lib/holding.ts'
 import { ExchangeError, type RequestHeaders } from './exchange.ts'
 import { BROKEN, type Wire } from './wire.ts'
 

@@ -1,12 +1,13 @@
+import type { ConnectionAccount, Holding, Revocable } from '../lib/holding.ts'
 import { Latch } from '../lib/latch.ts'
-import type { ConnectionAccount, Holding } from '../lib/ledger.ts'
+import { affordable } from './affordable.ts'
 import { type ReadBody, readBody } from './body.ts'
 import type { Chunk, Handler, Peer, Request, RequestHeaders, Response } from './exchange.ts'
 import { abandon, ExchangeError, HANDLER_HEADERS, isStream } from './exchange.ts'
-import { handlerHeaderBytes, headerMemory, heldBytes, waitingMemory } from './held-bytes.ts'
+import { handlerHeaderBytes, headerMemory, waitingMemory } from './held-bytes.ts'
 import { HANDLER_HEADER_BYTES_MAX, type HttpLimits } from './limits.ts'
 import { Outflow } from './outflow.ts'
-import { refuse } from './refuse.ts'
+import { refuse, refuseForMemory } from './refuse.ts'
 import { isLongQuery, splitTarget, type Target } from './target.ts'
 import type { ConnectionFate, Wire } from './wire.ts'
 
@@ -28,7 +29,7 @@ export interface ConversationContext {
  * The life of one request on its connection: the handler is asked, its answer is sent at the
  * client's pace, and everything is over, one way or the other, when the time limit says so.
  */
-export class Conversation implements Request {
+export class Conversation implements Request, Revocable {
   readonly method: string
   readonly path: string
   readonly peer: Peer
@@ -61,7 +62,7 @@ export class Conversation implements Request {
    * that is gone already nobody would hear again: its request would be under way for ever.
    */
   static start(wire: Wire, context: ConversationContext, account: ConnectionAccount): void {
-    if (wire.output.destroyed) return
+    if (wire.output.destroyed || account.isCut) return
     const target = splitTarget(wire.target)
     if (target === undefined) {
       refuse(wire, 400, 'the request target is not a valid path\n')
@@ -77,9 +78,10 @@ export class Conversation implements Request {
       if (memory.passed() === undefined) {
         void new Conversation(wire, context, { target, memory }).#run()
       } else {
-        // Its connection holds all it may: another response on it would be more of that.
         memory[Symbol.dispose]()
-        account.cut()
+        // Others may share a connection on which somebody has shown who they are.
+        if (account.isIdentified) refuseForMemory(wire)
+        else account.cut()
       }
     }
   }
@@ -101,6 +103,7 @@ export class Conversation implements Request {
     this.#context = context
     this.#deadline = setTimeout(() => this.#expire(), context.limits.requestTimeoutMs)
     context.ordinary.add(this)
+    memory.onRevoked = this
     wire.output.once('close', () => this.#close())
   }
 
@@ -122,8 +125,7 @@ export class Conversation implements Request {
     this.#headers = kept
     this.#rawHeaders = NO_HEADERS
     this.#wire.forget()
-    this.memory.drop('headers')
-    this.memory.hold('headers', waitingMemory(kept, this.#search))
+    this.memory.set('headers', waitingMemory(kept, this.#search))
   }
 
   get query(): URLSearchParams {
@@ -171,6 +173,11 @@ export class Conversation implements Request {
     this.#abort(new ExchangeError('shutdown', 'the server is shutting down'))
   }
 
+  /** It is not known who asks, and others need the memory more. */
+  revoked(): void {
+    this.#wire.cut()
+  }
+
   async #run(): Promise<void> {
     let response: Response
     try {
@@ -195,22 +202,26 @@ export class Conversation implements Request {
     this.#search = ''
     this.#query = undefined
     this.#body = undefined
-    this.memory.drop('headers')
-    this.memory.drop('body')
+    this.memory.forgetRequest()
   }
 
   /**
    * To be called about once a second. Ends a response of which the client has taken nothing for too
-   * long, although there is something to send; true when it does so.
+   * long, although there is something to send; true when it does so. A watch is charged here for what
+   * is unsent, and ends when that is too much and nothing of it was taken since the last time.
    */
   cutIfStalled(now: number): boolean {
     if (!this.#isAnswered || this.#isClosed) return false
     const { unsentBytes, sentPieces } = this.#wire
     const progress = sentPieces + (this.#outflow?.bytes ?? 0) - unsentBytes
+    if (this.memory.isWatch) this.memory.set('response', unsentBytes)
     if (unsentBytes === 0) this.#stalledSince = undefined
     else if (this.#stalledSince === undefined || progress !== this.#progress) {
       this.#stalledSince = now
-    } else if (now - this.#stalledSince >= this.#context.limits.stalledTimeoutMs) {
+    } else if (
+      now - this.#stalledSince >= this.#context.limits.stalledTimeoutMs ||
+      (this.memory.isWatch && this.memory.passed() !== undefined)
+    ) {
       this.#wire.cut()
       return true
     }
@@ -220,16 +231,14 @@ export class Conversation implements Request {
 
   #answer(wanted: Response): void {
     this.#isAnswered = true
-    const response = this.#begin(wanted)
+    if (wanted.dropsConnection === true && !this.memory.account.isIdentified) {
+      this.memory.account.cut()
+      return
+    }
+    const response = this.#begin(affordable(wanted, this))
     const { body } = response
-    const isTooMuch = this.memory.hold('response', heldBytes(body)) !== undefined
-    // A watch that waits has nothing to send: it gives the charge for its response back.
     if (response.longRunning === true) this.#becomeLong(response.settled)
-    if (response.dropsConnection === true) this.memory.cutConnection()
-    else if (isTooMuch) {
-      abandon(body)
-      this.#wire.cut()
-    } else if (this.method === 'HEAD' || isBodiless(response.status)) {
+    if (this.method === 'HEAD' || isBodiless(response.status)) {
       abandon(body)
       this.#finish(undefined)
     } else if (isStream(body)) this.#sendPieces(body, response.lendsChunks === true)

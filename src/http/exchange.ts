@@ -1,5 +1,5 @@
 import type { X509Certificate } from 'node:crypto'
-import type { Holding } from '../lib/ledger.ts'
+import type { Holding } from '../lib/holding.ts'
 import type { Pull } from '../lib/pull.ts'
 
 /**
@@ -118,7 +118,7 @@ export interface Response {
   readonly settled?: Promise<void>
   /** The connection is of no further use to this caller: close it after the answer. */
   readonly closeConnection?: boolean
-  /** The client leaves too many responses unread: it gets none, and its connection is cut. */
+  /** The client leaves too many responses unread: unless a user is known on it, its connection is cut. */
   readonly dropsConnection?: boolean
   /**
    * Called once, when nothing more will be sent: all of it has been, or the client is gone, or it

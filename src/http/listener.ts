@@ -13,7 +13,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { within } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
-import { type ConnectionAccount, MemoryLedger, NO_LEDGER_LIMITS } from '../lib/ledger.ts'
+import type { ConnectionAccount } from '../lib/holding.ts'
+import { MemoryLedger, NO_LEDGER_LIMITS } from '../lib/ledger.ts'
 import type { ConversationContext } from './conversation.ts'
 import { Conversation } from './conversation.ts'
 import type { Handler, Peer, Request, Response } from './exchange.ts'
@@ -135,6 +136,7 @@ export class Listener {
       }
     }
     this.#sessions.sweep()
+    this.#ledger.sweep()
   }
 
   get connectionCount(): number {

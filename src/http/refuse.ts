@@ -1,15 +1,35 @@
-import type { Wire } from './wire.ts'
+import type { ConnectionFate, Wire } from './wire.ts'
 
 /** How long a client may take to read why it was refused. */
 const REFUSED_MS_MAX = 5000
 
+const TEXT = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' }
+
+/** What is said when there is no memory to answer. Ten seconds cut those who do not read. */
+export const MEMORY_REFUSAL: Pick<Told, 'headers' | 'message'> = {
+  headers: { ...TEXT, 'retry-after': '10' },
+  message: 'too much memory is held for this client: read or close what was asked for before\n',
+}
+
 /** Answers a request without asking anybody, and is done with its client. */
 export function refuse(wire: Wire, status: number, message: string): void {
-  wire.begin(
-    status,
-    { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' },
-    'close',
-  )
+  tell(wire, { status, headers: TEXT, message, connection: 'close' })
+}
+
+/** Answers one request of a connection that others may share. */
+export function refuseForMemory(wire: Wire): void {
+  tell(wire, { ...MEMORY_REFUSAL, status: 429, connection: 'keep' })
+}
+
+interface Told {
+  readonly status: number
+  readonly headers: Readonly<Record<string, string>>
+  readonly message: string
+  readonly connection: ConnectionFate
+}
+
+function tell(wire: Wire, { status, headers, message, connection }: Told): void {
+  wire.begin(status, { ...headers }, connection)
   wire.forget()
   wire.finish(wire.method === 'HEAD' ? undefined : message)
   const timer = setTimeout(() => wire.cut(), REFUSED_MS_MAX)

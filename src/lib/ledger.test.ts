@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type ConnectionAccount, type LedgerLimits, MemoryLedger } from './ledger.ts'
+import { HELD_KINDS } from './held-kinds.ts'
+import type { ConnectionAccount } from './holding.ts'
+import { type LedgerLimits, MemoryLedger } from './ledger.ts'
 
 const KIB = 1024
 /** What every request is charged before anything it brought. */
@@ -50,7 +52,7 @@ describe('the memory ledger', () => {
     assert.equal(ledger.held.body, 150)
     assert.equal(ledger.heldBy('ann'), REQUEST + 160)
     assert.equal(ledger.totalBytes, REQUEST + 160)
-    holding.drop('body')
+    holding.set('body', 0)
     assert.equal(ledger.held.body, 0)
     holding[Symbol.dispose]()
     holding[Symbol.dispose]()
@@ -91,6 +93,20 @@ describe('the memory ledger', () => {
     assert.equal(known.open(60 * KIB).passed(), undefined)
   })
 
+  test('what users hold does not count for their connection, which they may share', () => {
+    const ledger = new MemoryLedger(limits)
+    const { account, isCut } = opened(ledger)
+    for (const user of ['ann', 'bob', 'cid']) {
+      const holding = account.open(0)
+      assert.equal(holding.own(user), undefined)
+      assert.equal(holding.hold('response', 200 * KIB), undefined)
+    }
+    assert.equal(account.open(0).own('dan'), undefined)
+    assert.equal(account.bytes, 0)
+    account.cut()
+    assert.deepEqual([isCut(), account.isCut], [false, false])
+  })
+
   test('of unauthenticated clients together, the connection that holds most is cut', () => {
     const ledger = new MemoryLedger(limits)
     const heavy = opened(ledger)
@@ -103,6 +119,80 @@ describe('the memory ledger', () => {
     assert.equal(ledger.refused.unauthenticated, 1)
   })
 
+  test('a connection that is cut holds nothing from then on, so that no other is cut for it', () => {
+    const ledger = new MemoryLedger(limits)
+    const heavy = opened(ledger)
+    const others = [opened(ledger), opened(ledger), opened(ledger)]
+    heavy.account.open(80 * KIB)
+    for (const { account } of others) assert.equal(account.open(40 * KIB).passed(), undefined)
+    assert.equal(others[0]?.account.open(0).passed(), undefined)
+    assert.deepEqual([heavy.isCut(), heavy.account.isCut, heavy.account.bytes], [true, true, 0])
+    assert.equal(ledger.unauthenticatedBytes, ledger.totalBytes)
+    for (const { account } of others) assert.equal(account.open(0).passed(), undefined)
+    assert.deepEqual(
+      others.map(({ isCut }) => isCut()),
+      [false, false, false],
+    )
+    assert.equal(ledger.refused.unauthenticated, 1)
+  })
+
+  test('requests of unknown senders are cut on a connection of a known one, and it stays', () => {
+    const ledger = new MemoryLedger(limits)
+    const shared = opened(ledger)
+    const mine = shared.account.open(0)
+    assert.equal(mine.own('ann'), undefined)
+    assert.equal(mine.hold('response', 50 * KIB), undefined)
+    const ended: number[] = []
+    for (let index = 0; index < 10; index++) {
+      const holding = shared.account.open(5 * KIB)
+      holding.onRevoked = { revoked: () => ended.push(index) }
+      assert.equal(holding.passed(), undefined)
+    }
+    const small = opened(ledger)
+    assert.equal(small.account.open(50 * KIB).passed(), undefined)
+    assert.deepEqual([ended.length, shared.isCut(), small.isCut()], [10, false, false])
+    assert.equal(ledger.heldBy('ann'), 66 * KIB)
+    assert.equal(ledger.unauthenticatedBytes, 66 * KIB)
+  })
+
+  test('whatever the order in which requests come and go, nothing stays behind', () => {
+    const ledger = new MemoryLedger({ ...limits, unauthenticatedBytes: 200 * KIB })
+    const accounts: ConnectionAccount[] = []
+    const open: Disposable[] = []
+    const random = randomIntegers(7)
+    const visit = (account: ConnectionAccount): void => {
+      const holding = account.open(random(20 * KIB))
+      open.push(holding)
+      if (random(3) === 0) holding.own(`user-${random(3)}`)
+      else holding.passed()
+      if (random(4) === 0) holding.becomeWatch()
+      holding.hold('response', random(30 * KIB))
+    }
+    for (let step = 0; step < 5000; step++) {
+      const account = accounts[random(3)]
+      if (account === undefined || account.isCut) accounts[random(3)] = opened(ledger).account
+      else visit(account)
+      if (open.length > 8) open.splice(random(open.length), 1)[0]?.[Symbol.dispose]()
+      assert.ok(ledger.unauthenticatedBytes <= 200 * KIB)
+    }
+    for (const holding of open) holding[Symbol.dispose]()
+    assert.deepEqual([ledger.totalBytes, ledger.unauthenticatedBytes], [0, 0])
+    for (const kind of HELD_KINDS) assert.equal(ledger.held[kind], 0, kind)
+    for (const account of accounts) assert.equal(account.bytes, 0)
+    assert.equal(ledger.sums.unidentified, undefined)
+  })
+
+  test('a burst of unauthenticated connections is down to the limit after its first seconds', () => {
+    const ledger = new MemoryLedger(limits)
+    const all = Array.from({ length: 50 }, (_, now) => opened(ledger, now))
+    assert.equal(ledger.unauthenticatedConnections, 50)
+    ledger.sweep(4999)
+    assert.equal(ledger.unauthenticatedConnections, 50)
+    ledger.sweep(6000)
+    assert.equal(ledger.unauthenticatedConnections, 3)
+    assert.equal(all.filter(({ isCut }) => isCut()).length, 47)
+  })
+
   test('of too many unauthenticated connections the oldest is cut, unless it is new', () => {
     const ledger = new MemoryLedger(limits)
     const all = [0, 1, 2, 3].map((now) => opened(ledger, now))
@@ -113,13 +203,14 @@ describe('the memory ledger', () => {
     opened(ledger, 5001)
     assert.deepEqual(
       all.map(({ isCut }) => isCut()),
-      [true, false, false, false],
+      [true, true, false, false],
     )
-    const known = all[1]?.account
+    const known = all[2]?.account
     assert.equal(known?.open(0).own('ann'), undefined)
     opened(ledger, 6000)
-    assert.equal(all[1]?.isCut(), false)
-    assert.equal(all[2]?.isCut(), true)
+    opened(ledger, 6001)
+    assert.equal(all[2]?.isCut(), false)
+    assert.equal(all[3]?.isCut(), true)
   })
 
   test('when the total is reached, users that hold little are served and others are not', () => {
@@ -133,6 +224,31 @@ describe('the memory ledger', () => {
     assert.ok(ledger.totalBytes >= 1000 * KIB)
     assert.equal(opened(ledger).account.open(0).own('small'), undefined)
     assert.equal(opened(ledger).account.open(0).own('a'), 'total')
+  })
+
+  test('users that hold nothing are forgotten within a second, and at once when they are many', () => {
+    const ledger = new MemoryLedger()
+    const { account } = opened(ledger)
+    using kept = account.open(0)
+    kept.own('kept')
+    for (let index = 0; index < 5000; index++) {
+      using holding = account.open(0)
+      holding.own(`user-${index}`)
+    }
+    assert.ok(ledger.users <= 1001, `${ledger.users}`)
+    ledger.sweep()
+    assert.equal(ledger.users, 1)
+    assert.ok(ledger.heldBy('kept') > 0)
+  })
+
+  test('of a request of an unknown sender the total is not judged', () => {
+    const ledger = new MemoryLedger({ ...limits, userBytes: 10_000 * KIB })
+    const holding = opened(ledger).account.open(0)
+    assert.equal(holding.own('ann'), undefined)
+    holding.set('body', 2000 * KIB)
+    const next = opened(ledger).account.open(0)
+    assert.equal(next.passed(), undefined)
+    assert.equal(next.own('bob'), 'total')
   })
 
   test('a watch that waits is shown, and limited by number alone', () => {
@@ -156,7 +272,7 @@ describe('the memory ledger', () => {
       assert.equal(holding.hold('credentials', 1200), undefined)
       assert.equal(holding.hold('selector', 100), undefined)
       assert.equal(holding.hold('response', 64 * KIB), undefined)
-      holding.drop('headers')
+      holding.forgetRequest()
       holding.becomeWatch()
     }
     for (let user = 0; user < MAX_WATCHES / MAX_WATCHES_PER_USER; user++) {
@@ -171,3 +287,11 @@ describe('the memory ledger', () => {
     assert.equal(opened(ledger).account.open(0).own('another'), undefined)
   })
 })
+
+function randomIntegers(seed: number): (below: number) => number {
+  let state = seed
+  return (below) => {
+    state = (state * 48_271) % 2_147_483_647
+    return state % below
+  }
+}

@@ -7,31 +7,11 @@
  * The figures are estimates: what was sent, and a fixed amount for what every request takes.
  */
 
-/** What is held. The rest of a watch is limited by number, so it is shown but not limited here. */
-export const HELD_KINDS = [
-  'headers',
-  'body',
-  'response',
-  'selector',
-  'credentials',
-  'audit',
-  'request',
-  'watch',
-] as const
-export type HeldKind = (typeof HELD_KINDS)[number]
-
-export const HELD_LIMITS = [
-  'connection',
-  'unauthenticated',
-  'unauthenticated-connections',
-  'user',
-  'total',
-] as const
-/** Which limit a client has run into. */
-export type HeldLimit = (typeof HELD_LIMITS)[number]
+import { type HeldBytes, NOTHING_HELD } from './held-kinds.ts'
+import { ConnectionAccount, HELD_LIMITS, type HeldLimit, type Sums, type User } from './holding.ts'
 
 export interface LedgerLimits {
-  /** Of one connection. */
+  /** Of one connection on which a client has shown who it is, for requests of unknown senders. */
   readonly connectionBytes: number
   /** Of one connection on which no client has shown who it is. */
   readonly unauthenticatedConnectionBytes: number
@@ -62,43 +42,42 @@ export const NO_LEDGER_LIMITS: LedgerLimits = {
   totalBytes: Number.POSITIVE_INFINITY,
 }
 
-/** The objects of a request that is under way, measured on HTTP/2. */
-const REQUEST_BYTES = 16 * 1024
-/** The same of a watch that waits for changes. */
-const WATCH_BYTES = 32 * 1024
 /** When the total is reached, users that hold less than this part of it are served all the same. */
 const SMALL_USER_PART = 1 / 16
 /** Beyond the total by this factor nothing more is taken from anyone. */
 const TOTAL_OVERRUN = 1.25
+/** With more users than this, those that hold nothing are forgotten at once. */
+const IDLE_USERS_MAX = 1000
 /** A new connection is not cut for being unauthenticated before its client could send a request. */
 const UNAUTHENTICATED_MS_MIN = 5000
-
-interface User {
-  readonly name: string
-  bytes: number
-  holdings: number
-}
 
 /** The accounts of one replica. */
 export class MemoryLedger {
   readonly limits: LedgerLimits
-  readonly #held: Record<HeldKind, number> = zeros(HELD_KINDS)
-  readonly #refused: Record<HeldLimit, number> = zeros(HELD_LIMITS)
-  /** Users that hold anything. */
+  /** @internal */
+  readonly sums: Sums = {
+    held: { ...NOTHING_HELD },
+    total: 0,
+    unauthenticated: 0,
+    unidentified: undefined,
+  }
+  readonly #refused = Object.fromEntries(HELD_LIMITS.map((limit) => [limit, 0])) as Record<
+    HeldLimit,
+    number
+  >
+  /** Users that hold anything, and some that did since the last sweep. */
   readonly #users = new Map<string, User>()
   /** Connections on which no client has shown who it is, oldest first. */
   readonly #strangers = new Set<ConnectionAccount>()
   /** A request of this user is refused, or cut, for what is held. */
   onRefused: (user: string, limit: HeldLimit) => void = () => {}
-  #total = 0
-  #unauthenticated = 0
 
   constructor(limits: LedgerLimits = DEFAULT_LEDGER_LIMITS) {
     this.limits = limits
   }
 
-  get held(): Readonly<Record<HeldKind, number>> {
-    return this.#held
+  get held(): Readonly<HeldBytes> {
+    return this.sums.held
   }
 
   /** How often each limit was reached. */
@@ -112,7 +91,15 @@ export class MemoryLedger {
 
   /** Of all that is limited here. */
   get totalBytes(): number {
-    return this.#total
+    return this.sums.total
+  }
+
+  get unauthenticatedBytes(): number {
+    return this.sums.unauthenticated
+  }
+
+  get users(): number {
+    return this.#users.size
   }
 
   heldBy(user: string): number {
@@ -121,10 +108,36 @@ export class MemoryLedger {
 
   /** For a new connection; `cut` ends it at once. */
   connection(cut: () => void, now: number = performance.now()): ConnectionAccount {
-    const account = new ConnectionAccount(this, cut, now)
+    const account = new ConnectionAccount(this, {
+      cut,
+      since: now,
+      bytesMax: this.limits.unauthenticatedConnectionBytes,
+      identifiedBytesMax: this.limits.connectionBytes,
+    })
     this.#strangers.add(account)
-    if (this.#strangers.size > this.limits.unauthenticatedConnections) this.#cutOldest(now)
+    this.#cutOldest(now)
     return account
+  }
+
+  /**
+   * To be called about once a second. Cuts unauthenticated connections that are too many and not new
+   * any more, and forgets users that hold nothing.
+   */
+  sweep(now: number = performance.now()): void {
+    this.#cutOldest(now)
+    for (const user of this.#users.values()) {
+      if (user.holdings === 0) this.#users.delete(user.name)
+    }
+  }
+
+  #cutOldest(now: number): void {
+    if (this.#strangers.size <= this.limits.unauthenticatedConnections) return
+    for (const oldest of this.#strangers) {
+      if (now - oldest.since < UNAUTHENTICATED_MS_MIN) return
+      this.#refused['unauthenticated-connections'] += 1
+      oldest.cut()
+      if (this.#strangers.size <= this.limits.unauthenticatedConnections) return
+    }
   }
 
   /** @internal */
@@ -142,198 +155,49 @@ export class MemoryLedger {
     return user
   }
 
-  /** @internal */
+  /** @internal Most come back at once, and to delete and add them takes longer than all the rest. */
   forget(user: User): void {
-    if (user.holdings === 0) this.#users.delete(user.name)
-  }
-
-  /** @internal */
-  count(kind: HeldKind, bytes: number, user: User | undefined): void {
-    this.#held[kind] += bytes
-    if (kind === 'watch') return
-    this.#total += bytes
-    if (user === undefined) this.#unauthenticated += bytes
-    else user.bytes += bytes
-  }
-
-  /** @internal What was unauthenticated turns out to be this user's. */
-  identify(bytes: number, user: User): void {
-    this.#unauthenticated -= bytes
-    user.bytes += bytes
+    if (this.#users.size > IDLE_USERS_MAX) this.#users.delete(user.name)
   }
 
   /** @internal The limit that has been passed, if any. */
   judge(account: ConnectionAccount, user: User | undefined): HeldLimit | undefined {
-    const limit = this.#passed(account, user)
+    const limit = user === undefined ? this.#passedByStranger(account) : this.#passedBy(user)
     if (limit === undefined) return undefined
     this.#refused[limit] += 1
     if (user !== undefined) this.onRefused(user.name, limit)
     return limit
   }
 
-  #passed(account: ConnectionAccount, user: User | undefined): HeldLimit | undefined {
-    const { limits } = this
-    if (account.bytes > account.bytesMax) return 'connection'
-    if (user === undefined) {
-      if (this.#unauthenticated > limits.unauthenticatedBytes) this.#cutHeaviest()
-      return this.#total > limits.totalBytes * TOTAL_OVERRUN ? 'total' : undefined
-    }
+  #passedBy(user: User): HeldLimit | undefined {
+    const { limits, sums } = this
     if (user.bytes > limits.userBytes) return 'user'
-    if (this.#total <= limits.totalBytes) return undefined
+    if (sums.total <= limits.totalBytes) return undefined
     const isSmall = user.bytes <= limits.totalBytes * SMALL_USER_PART
-    return isSmall && this.#total <= limits.totalBytes * TOTAL_OVERRUN ? undefined : 'total'
+    return isSmall && sums.total <= limits.totalBytes * TOTAL_OVERRUN ? undefined : 'total'
   }
 
-  /** To refuse the newest request would hurt the next client to come, and not the one to blame. */
-  #cutHeaviest(): void {
-    let heaviest: ConnectionAccount | undefined
-    for (const account of this.#strangers) {
-      if (account.bytes > (heaviest?.bytes ?? 0)) heaviest = account
+  /** The total is not looked at: whether a request is one of a user that holds little is not known. */
+  #passedByStranger(account: ConnectionAccount): HeldLimit | undefined {
+    if (account.bytes > account.bytesMax) return 'connection'
+    while (this.sums.unauthenticated > this.limits.unauthenticatedBytes) {
+      if (!this.#cutHeaviest()) break
     }
-    if (heaviest === undefined) return
+    return undefined
+  }
+
+  /**
+   * To refuse the newest request would hurt the next client to come, and not the one to blame. The
+   * list has no more than the limit has room for, and each look at it ends with one account less.
+   */
+  #cutHeaviest(): boolean {
+    let heaviest: ConnectionAccount | undefined
+    for (let at = this.sums.unidentified; at !== undefined; at = at.next) {
+      if (at.account.bytes > (heaviest?.bytes ?? 0)) heaviest = at.account
+    }
+    if (heaviest === undefined) return false
     this.#refused.unauthenticated += 1
-    this.#strangers.delete(heaviest)
     heaviest.cut()
+    return true
   }
-
-  #cutOldest(now: number): void {
-    const [oldest] = this.#strangers
-    if (oldest === undefined || now - oldest.since < UNAUTHENTICATED_MS_MIN) return
-    this.#refused['unauthenticated-connections'] += 1
-    this.#strangers.delete(oldest)
-    oldest.cut()
-  }
-}
-
-/** What is held for one connection. */
-export class ConnectionAccount {
-  readonly cut: () => void
-  readonly since: number
-  readonly #ledger: MemoryLedger
-  #isKnown = false
-  bytes = 0
-
-  constructor(ledger: MemoryLedger, cut: () => void, since: number) {
-    this.#ledger = ledger
-    this.cut = cut
-    this.since = since
-  }
-
-  get bytesMax(): number {
-    const { connectionBytes, unauthenticatedConnectionBytes } = this.#ledger.limits
-    return this.#isKnown ? connectionBytes : unauthenticatedConnectionBytes
-  }
-
-  /** For a new request with so many bytes of headers. */
-  open(headerBytes: number): Holding {
-    return new Holding(this.#ledger, this, headerBytes)
-  }
-
-  /** A client has shown on it who it is. */
-  identified(): void {
-    if (this.#isKnown) return
-    this.#isKnown = true
-    this.#ledger.known(this)
-  }
-
-  close(): void {
-    this.#ledger.known(this)
-  }
-}
-
-/** What is held for one request. */
-export class Holding implements Disposable {
-  readonly #ledger: MemoryLedger
-  readonly #account: ConnectionAccount
-  readonly #bytes: Record<HeldKind, number>
-  #user: User | undefined
-  #isReleased = false
-
-  constructor(ledger: MemoryLedger, account: ConnectionAccount, headerBytes: number) {
-    this.#ledger = ledger
-    this.#account = account
-    this.#bytes = { ...NOTHING_HELD }
-    this.#add('request', REQUEST_BYTES)
-    this.#add('headers', headerBytes)
-  }
-
-  /** The limit that is passed with what is held already, if any. */
-  passed(): HeldLimit | undefined {
-    return this.#ledger.judge(this.#account, this.#user)
-  }
-
-  /** Charges more; when that passes a limit it is not charged, and the limit is returned. */
-  hold(kind: HeldKind, bytes: number): HeldLimit | undefined {
-    if (this.#isReleased) return undefined
-    this.#add(kind, bytes)
-    const limit = this.#ledger.judge(this.#account, this.#user)
-    if (limit !== undefined) this.#add(kind, -bytes)
-    return limit
-  }
-
-  /** Gives back all of a kind. */
-  drop(kind: HeldKind): void {
-    const bytes = this.#bytes[kind]
-    if (bytes > 0) this.#add(kind, -bytes)
-  }
-
-  /** The request is this user's; a limit is returned when that is more than the user may hold. */
-  own(name: string): HeldLimit | undefined {
-    if (this.#isReleased) return undefined
-    this.#account.identified()
-    const user = this.#ledger.userOf(name)
-    user.holdings += 1
-    this.#ledger.identify(this.#limited(), user)
-    this.#user = user
-    return this.#ledger.judge(this.#account, user)
-  }
-
-  /** The request has become a watch, and waits. */
-  becomeWatch(): void {
-    if (this.#isReleased || this.#bytes.watch > 0) return
-    this.drop('request')
-    this.drop('response')
-    this.#add('watch', WATCH_BYTES)
-  }
-
-  /** Ends the connection that the request came on. */
-  cutConnection(): void {
-    this.#account.cut()
-  }
-
-  [Symbol.dispose](): void {
-    if (this.#isReleased) return
-    for (const kind of HELD_KINDS) this.drop(kind)
-    this.#isReleased = true
-    if (this.#user === undefined) return
-    this.#user.holdings -= 1
-    this.#ledger.forget(this.#user)
-  }
-
-  #add(kind: HeldKind, bytes: number): void {
-    this.#bytes[kind] += bytes
-    if (kind !== 'watch') this.#account.bytes += bytes
-    this.#ledger.count(kind, bytes, this.#user)
-  }
-
-  #limited(): number {
-    let bytes = 0
-    for (const kind of HELD_KINDS) if (kind !== 'watch') bytes += this.#bytes[kind]
-    return bytes
-  }
-}
-
-const NOTHING_HELD: Readonly<Record<HeldKind, number>> = {
-  headers: 0,
-  body: 0,
-  response: 0,
-  selector: 0,
-  credentials: 0,
-  audit: 0,
-  request: 0,
-  watch: 0,
-}
-
-function zeros<K extends string>(keys: readonly K[]): Record<K, number> {
-  return Object.fromEntries(keys.map((key) => [key, 0])) as Record<K, number>
 }

@@ -231,6 +231,132 @@ test('a body that is more than its sender may hold is refused', async () => {
   await eventually('nothing is held', () => ledger.totalBytes === 0)
 })
 
+describe('a user for whom too much is held', () => {
+  const ledgerLimits = { ...DEFAULT_LEDGER_LIMITS, userBytes: 200 * 1024 }
+
+  function answerTo({ path, method }: Request): Response {
+    if (path === '/401') return text(401, 'who?')
+    if (path === '/unheard') return { ...text(429, ''), dropsConnection: true }
+    if (path === '/text') return text(method === 'POST' ? 201 : 200, 'x'.repeat(30_000))
+    return {
+      status: 200,
+      headers: {},
+      longRunning: path === '/watch',
+      body: (async function* () {
+        yield 'begun'
+        await sleep(60_000, undefined, { ref: false })
+      })(),
+    }
+  }
+
+  /** `x-user` asks; `/hold` is a stream that does not end. */
+  function startShared(ledger: MemoryLedger): ReturnType<typeof startListener> {
+    return startListener(
+      async (request): Promise<Response> => {
+        const { 'x-user': user } = request.headers
+        if (user !== undefined && request.memory?.own(user) !== undefined) {
+          return text(429, 'own')
+        }
+        return answerTo(request)
+      },
+      { ledger },
+    )
+  }
+
+  const ann = { 'x-user': 'ann' }
+  const bob = { 'x-user': 'bob' }
+
+  test('is answered 429 before a read begins, and told what a write has done', async () => {
+    const ledger = new MemoryLedger(ledgerLimits)
+    await using server = await startShared(ledger)
+    using client = await openClient('h2', server.port)
+    for (let n = 0; n < 2; n++) await client.open({ path: '/hold', headers: ann })
+    const held = ledger.held.response
+    for (const path of ['/hold', '/text']) {
+      const read = await client.request({ path, headers: ann })
+      assert.deepEqual(
+        [read.status, read.headers['retry-after'], read.isWhole],
+        [429, '10', true],
+        path,
+      )
+    }
+    const written = await client.request({
+      method: 'POST',
+      path: '/text',
+      headers: ann,
+      body: Buffer.from('{}'),
+    })
+    assert.deepEqual([written.status, written.body.length, written.isWhole], [201, 30_000, true])
+    await eventually('only what was before is held', () => ledger.held.response === held)
+  })
+
+  test('does not end the watches of others on the same connection', async () => {
+    const ledger = new MemoryLedger({
+      ...ledgerLimits,
+      connectionBytes: 100 * 1024,
+      unauthenticatedBytes: 120 * 1024,
+    })
+    await using server = await startShared(ledger)
+    using client = await openClient('h2', server.port)
+    const watch = await client.open({ path: '/watch', headers: bob })
+    for (let n = 0; n < 2; n++) await client.open({ path: '/hold', headers: ann })
+    assert.equal((await client.request({ path: '/hold', headers: ann })).status, 429)
+    // Of somebody unknown, until the connection has no more for those.
+    assert.equal((await client.open({ path: '/hold' })).status, 200)
+    const refused = await client.request({ path: '/hold' })
+    assert.deepEqual([refused.status, refused.headers['retry-after']], [429, '10'])
+    const unheard = await client.request({ path: '/unheard', headers: ann })
+    assert.equal(unheard.status, 429)
+    assert.equal((await client.request({ path: '/text', headers: bob })).status, 200)
+    assert.equal(String(await watch.read()), 'begun')
+    assert.equal(ledger.held.watch > 0, true)
+  })
+
+  test('does not end connections of others when the total is reached', async () => {
+    const ledger = new MemoryLedger({ ...ledgerLimits, totalBytes: 100 * 1024 })
+    const large = ledger.connection(() => {}).open(0)
+    large.own('ann')
+    large.set('response', 150 * 1024)
+    await using server = await startShared(ledger)
+    using client = await openClient('h2', server.port)
+    assert.equal((await client.request({ path: '/401' })).status, 401)
+    const refused = await client.request({ path: '/text', headers: bob })
+    assert.deepEqual([refused.status, String(refused.body)], [429, 'own'])
+    large[Symbol.dispose]()
+    assert.equal((await client.request({ path: '/text', headers: bob })).status, 200)
+  })
+})
+
+test('a watch is charged for what is unsent, as long as it is', async () => {
+  const ledger = new MemoryLedger()
+  const { promise: told, resolve: tell } = Promise.withResolvers<void>()
+  await using server = await startListener(
+    async (request): Promise<Response> => {
+      request.memory?.own('ann')
+      return {
+        status: 200,
+        headers: {},
+        longRunning: true,
+        body: (async function* () {
+          await told
+          yield 'n'.repeat(3000)
+          await sleep(60_000, undefined, { ref: false })
+        })(),
+      }
+    },
+    { ledger },
+  )
+  const client = await openShut(server.port)
+  client.send(getFrame(1))
+  await eventually('it waits', () => ledger.held.watch > 0)
+  assert.equal(ledger.totalBytes, 0)
+  tell()
+  await eventually('what is unsent is charged', () => ledger.heldBy('ann') === 3000)
+  client.send(frame(FRAME.windowUpdate, 0, 1, Buffer.from([0, 0, 16, 0])))
+  await eventually('it is sent', () => ledger.totalBytes === 0)
+  client.close()
+})
+
 /** Of a text, as HPACK writes it. */
 function length(value: number): Buffer {
   const rest = value - 127
