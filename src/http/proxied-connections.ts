@@ -46,11 +46,17 @@ export class ProxiedConnections {
     })
   }
 
-  /** Undefined for a connection that came directly. */
+  /**
+   * Undefined for a connection that came directly. One that came from a proxy is some client's, also
+   * when it cannot be found out whose: it must not be taken for a process on this host.
+   */
   callerOf(socket: Socket): ProxiedCaller | undefined {
     // TLS runs on a socket of its own; the one below is known to Node alone.
     const { _parent: below } = socket as { readonly _parent?: Socket }
-    return this.#callers.get(socket instanceof TLSSocket && below !== undefined ? below : socket)
+    const named = this.#callers.get(
+      socket instanceof TLSSocket && below !== undefined ? below : socket,
+    )
+    return named ?? (this.#isProxy(socket.remoteAddress ?? '') ? { kind: 'unknown' } : undefined)
   }
 
   #isProxy(address: string): boolean {

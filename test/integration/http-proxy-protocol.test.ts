@@ -5,7 +5,8 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { connect as connectTls } from 'node:tls'
 import type { Handler } from '../../src/http/exchange.ts'
-import type { ProxySettings } from '../../src/http/proxied-connections.ts'
+import { peerOf } from '../../src/http/peer.ts'
+import { ProxiedConnections, type ProxySettings } from '../../src/http/proxied-connections.ts'
 import { eventually } from '../support/eventually.ts'
 import { openSession, PROTOCOLS, type Protocol, requestOn } from '../support/http-client.ts'
 import { startListener, type TestListener, text } from '../support/listener.ts'
@@ -72,6 +73,18 @@ describe('PROXY protocol on a listener', () => {
       }
     })
   }
+
+  test('a connection from a proxy whose header cannot be found again is never local', async () => {
+    const { server } = await start()
+    await using _ = server
+    // Stands for the socket of TLS when Node does not tell which one is below it.
+    const socket = await openPlain(server.port)
+    const caller = new ProxiedConnections({ from: ['127.0.0.0/8'] }, 1000).callerOf(socket)
+    assert.equal(peerOf(socket, caller).isLoopback, false)
+    const direct = new ProxiedConnections({ from: ['192.0.2.1'] }, 1000).callerOf(socket)
+    assert.equal(peerOf(socket, direct).isLoopback, true)
+    socket.destroy()
+  })
 
   test('a header that comes byte by byte, and one in a packet with the handshake, are read', async () => {
     const { server } = await start()
