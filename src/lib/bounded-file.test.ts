@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict'
-import { chmod, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { modeText, readBounded } from './bounded-file.ts'
+import { modeText, pemBytesMax, readBounded, readPem } from './bounded-file.ts'
 
 describe('readBounded', () => {
   let folder: string
@@ -35,8 +36,52 @@ describe('readBounded', () => {
     await assert.rejects(readBounded(folder, 3), /is not a file/)
   })
 
+  test('one that has more than its size says is not read beyond the limit', async () => {
+    assert.equal((await stat('/proc/self/maps')).size, 0)
+    await assert.rejects(readBounded('/proc/self/maps', 10), /is larger than 10 bytes/)
+  })
+
+  test('a pipe is refused at once, also while nothing writes to it', async () => {
+    const pipe = join(folder, 'refused')
+    execFileSync('mkfifo', ['-m', '600', pipe])
+    await assert.rejects(readBounded(pipe, 10), /is not a file/)
+  })
+
   test('a mode is shown as chmod takes it', () => {
     assert.equal(modeText(0o100600), '0600')
     assert.equal(modeText(0o41777), '1777')
+  })
+})
+
+describe('readPem', () => {
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tidings-pem-'))
+  })
+  after(() => rm(folder, { recursive: true }))
+
+  async function throughPipe(content: string): Promise<Buffer> {
+    const pipe = join(folder, `${content.length}`)
+    execFileSync('mkfifo', ['-m', '600', pipe])
+    // The rest of what is too long has no reader any more.
+    const written = writeFile(pipe, content).catch((error) => assert.equal(error.code, 'EPIPE'))
+    try {
+      return await readPem(pipe)
+    } finally {
+      await written
+    }
+  }
+
+  test('a pipe is read to its end, in as many pieces as it takes', async () => {
+    assert.equal(String(await throughPipe('pem')), 'pem')
+    const long = 'pem\n'.repeat(60_000)
+    assert.equal(String(await throughPipe(long)), long)
+  })
+
+  test('a file or a pipe with more than any certificates take is refused', async () => {
+    const file = join(folder, 'file')
+    await writeFile(file, Buffer.alloc(pemBytesMax + 1), { mode: 0o600 })
+    await assert.rejects(readPem(file), /file is larger than 1048576 bytes/)
+    await assert.rejects(throughPipe('x'.repeat(2 * pemBytesMax)), /is larger than 1048576 bytes/)
   })
 })

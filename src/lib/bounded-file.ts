@@ -1,6 +1,10 @@
-import { readFile, stat } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 
 const WRITABLE_BY_ALL = 0o002
+const PIECE_BYTES = 64 * 1024
+/** A bundle of every authority that browsers trust is a quarter of it. */
+export const pemBytesMax: number = 1024 * 1024
 
 /**
  * The content of a file that an operator named; rejects, naming it, when it is too long or no file. Only
@@ -8,11 +12,12 @@ const WRITABLE_BY_ALL = 0o002
  * the host can write is refused as well.
  */
 export async function readBounded(path: string, bytesMax: number): Promise<Buffer> {
-  const found = await stat(path)
+  // To open a pipe would wait for a writer otherwise.
+  await using file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK)
+  const found = await file.stat()
   if (!found.isFile()) throw new Error(`${path} is not a file`)
-  if (found.size > bytesMax) throw new Error(`${path} is larger than ${bytesMax} bytes`)
   refuseWritable(path, found.mode)
-  return readFile(path)
+  return await readAtMost(file, path, bytesMax)
 }
 
 /**
@@ -20,9 +25,22 @@ export async function readBounded(path: string, bytesMax: number): Promise<Buffe
  * that every user of the host can write is refused here, too.
  */
 export async function readPem(path: string): Promise<Buffer> {
-  const { mode } = await stat(path)
-  refuseWritable(path, mode)
-  return readFile(path)
+  await using file = await open(path)
+  refuseWritable(path, (await file.stat()).mode)
+  return await readAtMost(file, path, pemBytesMax)
+}
+
+/** Whatever its size is said to be: it may grow, and a pipe has none. */
+async function readAtMost(file: FileHandle, path: string, bytesMax: number): Promise<Buffer> {
+  const pieces: Buffer[] = []
+  for (let total = 0; total <= bytesMax; ) {
+    const piece = Buffer.alloc(Math.min(PIECE_BYTES, bytesMax + 1 - total))
+    const { bytesRead } = await file.read(piece)
+    if (bytesRead === 0) return Buffer.concat(pieces)
+    pieces.push(piece.subarray(0, bytesRead))
+    total += bytesRead
+  }
+  throw new Error(`${path} is larger than ${bytesMax} bytes`)
 }
 
 /**
