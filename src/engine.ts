@@ -113,6 +113,7 @@ export class Engine {
       damaged: () => damagedIn(cached.unreadable),
       history: {
         verified: () => cached.verified,
+        isVerified: () => cached.isVerifiedFor(client.newestConnection),
         verify: () => cached.verify(client.newestConnection),
       },
       prefix,

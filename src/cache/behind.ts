@@ -1,12 +1,13 @@
 import { isAfter } from '../storage/resource-version.ts'
-import type { ConnectionNumber, EventStorage, WatchBatch } from '../storage/storage.ts'
+import type { ConnectionNumber, WatchBatch } from '../storage/storage.ts'
 import type { BehindStep } from './cursor.ts'
+import type { FollowedStorage } from './followed-storage.ts'
 
 /** Streams to etcd opened at once by watchers that have fallen behind; the others wait. */
 const stepsMax = 16
 
 export interface BehindOptions {
-  readonly store: Pick<EventStorage, 'watch'> & { readonly newestConnection: ConnectionNumber }
+  readonly store: Pick<FollowedStorage, 'watch'>
   /**
    * Whether what comes over connections up to this one is of the history that watchers were told of;
    * waits a while to find out.
@@ -39,10 +40,7 @@ export class Behind {
     }
     this.#running++
     try {
-      const batch = step.signal.aborted ? undefined : await this.#read(step)
-      const { store, isSameHistory } = this.#options
-      if (batch === undefined) return undefined
-      return (await isSameHistory(store.newestConnection, step.signal)) ? batch : undefined
+      return step.signal.aborted ? undefined : await this.#read(step)
     } finally {
       this.#running--
       this.#waiting.shift()?.()
@@ -53,12 +51,14 @@ export class Behind {
     const { scope, from, until, signal } = step
     this.#steps++
     const done = new AbortController()
-    const { store } = this.#options
+    const { store, isSameHistory } = this.#options
     const watch = store.watch(scope, { from, signal: AbortSignal.any([signal, done.signal]) })
     watch.requestProgress()
     try {
       for await (const batch of watch) {
-        if (batch.items.length > 0 || !isAfter(until, batch.version)) return batch
+        if (batch.items.length === 0 && isAfter(until, batch.version)) continue
+        // Of this stream alone: other connections come and go without a reason to doubt it.
+        return (await isSameHistory(watch.connection, signal)) ? batch : undefined
       }
       return undefined
     } finally {

@@ -20,6 +20,7 @@ import type {
   StoredEvent,
   WatchBatch,
 } from '../storage/storage.ts'
+import { Behind } from './behind.ts'
 import { CachedStorage } from './cached-storage.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import { madeEvent } from './made-events.test.ts'
@@ -28,7 +29,7 @@ const { signal } = new AbortController()
 const all = { namespace: undefined }
 const turn = () => new Promise((resolve) => setImmediate(resolve))
 
-type Outcome = { readonly batch: WatchBatch<FollowItem> } | { readonly error: Error }
+type Outcome = { readonly batch: WatchBatch<FollowItem> } | { readonly error: Error } | 'end'
 
 /** What is followed; says what the test makes it say. */
 class HandMadeWatch implements FollowWatch {
@@ -64,7 +65,8 @@ class HandMadeWatch implements FollowWatch {
         await new Promise<void>((resolve) => {
           this.#wake = resolve
         })
-      } else if ('error' in outcome) throw outcome.error
+      } else if (outcome === 'end') return
+      else if ('error' in outcome) throw outcome.error
       else yield outcome.batch
     }
   }
@@ -123,8 +125,9 @@ class HandMadeStore implements FollowedStorage {
     return stored
   }
 
-  follow(options: { readonly from: Version }): HandMadeWatch {
+  follow(options: { readonly from: Version; readonly signal: AbortSignal }): HandMadeWatch {
     const watch = new HandMadeWatch(options.from)
+    options.signal.addEventListener('abort', () => watch.say('end'))
     this.watches.push(watch)
     return watch
   }
@@ -420,4 +423,49 @@ test('loading: the same version with another body is another event, after a rest
   await until(() => cached.stats().initializations === 2)
   const found = await cached.get(keyOf('a'), { signal, notOlderThan: beginning })
   assert.equal(JSON.parse(found.body.toString()).note, 'second')
+})
+
+test('verifying: a later connection is not of this history until the watch has proven it', async () => {
+  const store = new HandMadeStore()
+  const cached = await synced(store)
+  const [watch] = store.watches
+  assert.equal(cached.isVerifiedFor(1), true)
+  assert.equal(cached.isVerifiedFor(2), false)
+  assert.deepEqual(watch?.demanded, [2])
+  Object.assign(watch ?? {}, { verified: 2 })
+  assert.equal(cached.isVerifiedFor(2), true)
+})
+
+test('following: a bug while the history is marked ends it, and is not taken for an outage', async () => {
+  const store = new HandMadeStore()
+  const bug = new TypeError('a bug')
+  store.mark = () => Promise.reject(bug)
+  const end = new AbortController()
+  const running = new CachedStorage({ inner: store, log }).run(end.signal)
+  const timer = setTimeout(() => end.abort(), 1_000)
+  await assert.rejects(running, bug)
+  clearTimeout(timer)
+})
+
+test('behind: what was read is verified for the connection that it came over', async () => {
+  const batch = { items: [], version: versionOfState(9) }
+  const demanded: number[] = []
+  const behind = new Behind({
+    store: {
+      watch: () => ({
+        connection: 3,
+        requestProgress: () => {},
+        async *[Symbol.asyncIterator]() {
+          yield batch
+        },
+      }),
+    },
+    isSameHistory: async (connection) => {
+      demanded.push(connection)
+      return true
+    },
+  })
+  const step = { scope: all, from: versionOfState(1), until: versionOfState(9), signal }
+  assert.equal(await behind.read(step), batch)
+  assert.deepEqual(demanded, [3])
 })

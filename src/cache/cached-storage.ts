@@ -165,6 +165,13 @@ export class CachedStorage implements WatchedStorage {
     return this.#reflector.verified
   }
 
+  /** Whether memory is of the history that this connection leads to; if not known, finds out. */
+  isVerifiedFor(connection: ConnectionNumber): boolean {
+    if (this.#isOf(connection)) return true
+    this.#reflector.verify(connection)
+    return false
+  }
+
   /**
    * Resolves to whether memory is of the history that this connection leads to, as soon as that is
    * known; false when it is not by then.
@@ -173,8 +180,7 @@ export class CachedStorage implements WatchedStorage {
     connection: ConnectionNumber,
     options: { readonly signal: AbortSignal; readonly waitMsMax: number },
   ): Promise<boolean> {
-    if (this.#isOf(connection)) return Promise.resolve(true)
-    this.#reflector.verify(connection)
+    if (this.isVerifiedFor(connection)) return Promise.resolve(true)
     return this.#reflector.progress.waitFor({ version: beginning, connection }, options)
   }
 
@@ -327,8 +333,7 @@ export class CachedStorage implements WatchedStorage {
   /** Whether memory gets there, in the history that the connection leads to. */
   async #reaches(wanted: Newest, signal: AbortSignal): Promise<boolean> {
     const { version, connection } = wanted
-    if (this.#has(version) && this.#isOf(connection)) return true
-    if (!this.#isOf(connection)) this.#reflector.verify(connection)
+    if (this.isVerifiedFor(connection) && this.#has(version)) return true
     return this.#reflector.progress.waitFor(wanted, { signal, waitMsMax: freshnessWaitMsMax })
   }
 

@@ -4,6 +4,7 @@ import type {
   EventPage,
   EventScope,
   EventStorage,
+  EventWatch,
   FollowWatch,
   ListOptions,
   Newest,
@@ -11,8 +12,6 @@ import type {
 
 /** A storage that memory can be kept of. */
 export interface FollowedStorage extends EventStorage {
-  /** The newest connection there has been. */
-  readonly newestConnection: ConnectionNumber
   /** Waits until there is a connection to list and to follow over; the newest one by then. */
   connected(signal: AbortSignal): Promise<ConnectionNumber>
   /** Says over which connection it came. */
@@ -20,6 +19,11 @@ export interface FollowedStorage extends EventStorage {
     scope: EventScope,
     options: ListOptions,
   ): Promise<EventPage & { readonly connection: ConnectionNumber }>
+  /** Says up to which connection what it told came over. */
+  watch(
+    scope: EventScope,
+    options: { readonly from: Version; readonly signal: AbortSignal },
+  ): EventWatch & { readonly connection: ConnectionNumber }
   /**
    * Like `watch` for all events, without the states before. Goes on in the history that was read over
    * connections up to `connectionMax`, and fails with `compacted` or an OtherHistoryError otherwise.

@@ -254,9 +254,11 @@ export class Reflector {
   async #follow(signal: AbortSignal): Promise<void> {
     const { source, memory } = this.#options
     const connectionMax = this.#loadedAt
-    const watch = source.follow({ from: memory.version, signal, connectionMax })
+    const failed = new AbortController()
+    const ending = AbortSignal.any([signal, failed.signal])
+    const watch = source.follow({ from: memory.version, signal: ending, connectionMax })
     this.#watch = watch
-    void this.#mark(watch, signal)
+    this.#mark(watch, signal).catch((error) => failed.abort(error))
     if (this.progress.waiting > 0) watch.requestProgress()
     try {
       using turns = new Turns()
@@ -267,6 +269,7 @@ export class Reflector {
         await this.#apply(items, turns)
         this.#reach([], version)
       }
+      failed.signal.throwIfAborted()
     } finally {
       this.#watch = undefined
     }
@@ -281,6 +284,7 @@ export class Reflector {
         await source.mark()
         return
       } catch (err) {
+        if (!(err instanceof StorageError)) throw err
         // Not before it is known that this etcd is ours; not while it is full.
         log.v(2, 'The history was not marked', { err })
       }

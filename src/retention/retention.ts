@@ -34,7 +34,12 @@ export interface RetentionOptions {
   /** As for events; see `controlKey`. */
   readonly prefix: string
   /** That of memory. Without one, etcd is believed never to be restored from a snapshot. */
-  readonly history?: KnownHistory | undefined
+  readonly history?:
+    | (KnownHistory & {
+        /** Whether every connection there is leads to it; finds out if that is not known. */
+        isVerified(): boolean
+      })
+    | undefined
   /** A name that tells this replica from the others to whoever looks into etcd. */
   readonly replica: string
   readonly policy: RetentionPolicy
@@ -116,7 +121,7 @@ export class Retention {
       storage,
       recall: options.recall,
       damaged: options.damaged,
-      isVerified: () => history === undefined || history.verified() > 0,
+      isVerified: () => history === undefined || history.isVerified(),
       feed: new StorageFeed({ storage, dueTime: due, isUniform: policy.isUniform, log }),
       dueTime: due,
       clock,

@@ -30,7 +30,6 @@ import type {
   EventPage,
   EventScope,
   EventStorage,
-  EventWatch,
   FollowWatch,
   Guard,
   ListOptions,
@@ -38,6 +37,7 @@ import type {
   ReadOptions,
   StoredEvent,
   Unreadable,
+  WatchItem,
 } from './storage.ts'
 import {
   BadValue,
@@ -205,7 +205,7 @@ export class EtcdStorage implements EventStorage {
   watch(
     scope: EventScope,
     options: { readonly from: Version; readonly signal: AbortSignal },
-  ): EventWatch {
+  ): EtcdWatch<WatchItem> {
     const { from, signal } = options
     const { onCorrupt } = this.#options
     const watch = this.#options.client.watch(this.#watchRequest(from, signal, true))

@@ -53,6 +53,11 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
     this.#options = options
   }
 
+  /** What it told came over connections up to this one. */
+  get connection(): ConnectionNumber {
+    return this.#options.watch.connection
+  }
+
   requestProgress(): void {
     this.#options.watch.requestProgress()
   }
