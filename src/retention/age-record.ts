@@ -19,6 +19,7 @@ import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
+import { markValue } from '../storage/keys.ts'
 import { type AgeNotes, decodeAges, encodeAges } from './age-notes.ts'
 import { connectionMaxFor, type KnownHistory } from './known-history.ts'
 import type { Term } from './leadership.ts'
@@ -31,6 +32,8 @@ const retryMs = 500
 /** A difference of wall clocks that is not worth a warning. */
 const skewToleratedMs = 10_000
 const warnEveryMs = 60_000
+/** etcd keeps longer histories than this, whoever compacts it. */
+const markEveryMsDefault = 30_000
 
 export interface AgeRecordOptions {
   readonly client: Pick<EtcdClient, 'range' | 'txn' | 'grantLease' | 'keepLeaseAlive' | 'leaseTtl'>
@@ -38,6 +41,9 @@ export interface AgeRecordOptions {
   /** That of the leader: only under its term the record is written. */
   readonly leaderKey: string
   readonly replica: string
+  /** Of the mark by which histories are recognised: it is renewed with the record now and then. */
+  readonly markKey?: Buffer | undefined
+  readonly markEveryMs?: number | undefined
   /** Without one, every connection leads to the history that the timeline is about. */
   readonly history?: KnownHistory | undefined
   readonly timeline: Pick<Timeline, 'learn' | 'summary'>
@@ -78,6 +84,7 @@ export class AgeRecord {
   #stopwatch: Stopwatch | undefined
   /** That of this replica, once it knows what its predecessor knew. */
   #term: Term | undefined
+  #markedAt = Number.NEGATIVE_INFINITY
   #unprovedMs = 0
   /** How often everything was forgotten. */
   #epoch = 0
@@ -130,13 +137,17 @@ export class AgeRecord {
    * term ended before that.
    */
   async begin(term: Term): Promise<boolean> {
-    const { log, key: etcdKey } = this.#options
-    for (let failures = 0; ; failures++) {
+    const { clock, log, key: etcdKey } = this.#options
+    let warnedAt = Number.NEGATIVE_INFINITY
+    // One of an earlier term: somebody else may have used the lease since.
+    this.#stopwatch = undefined
+    for (;;) {
       if (await this.#tried(() => this.#takeOver(term.signal), term.signal)) break
       await pause(retryMs, term.signal)
       if (!term.isHeld()) return false
-      if (failures === 0)
-        log.warn('Cannot sweep yet: the record of ages cannot be read', { etcdKey })
+      if (clock.now() < warnedAt + warnEveryMs) continue
+      warnedAt = clock.now()
+      log.warn('Cannot sweep yet: the record of ages cannot be read', { etcdKey })
     }
     // A replica that was not elected could not write: etcd is full.
     if (term.lateMs === undefined) {
@@ -248,6 +259,7 @@ export class AgeRecord {
 
   async #write(term: Term): Promise<void> {
     const { client, clock, history, replica, timeline, wallTime } = this.#options
+    const { markKey, markEveryMs = markEveryMsDefault } = this.#options
     const epoch = this.#epoch
     const stopwatch = this.#stopwatch ?? (await this.#startStopwatch())
     this.#check(epoch)
@@ -256,13 +268,21 @@ export class AgeRecord {
     const connectionMax = connectionMaxFor(history)
     const createRevision = this.#sight?.createRevision
     const now = clock.now()
+    // Now, as what the next record is compared with is the wall time of this one.
+    this.#warnOfSkew()
+    const isMarked = markKey === undefined || now < this.#markedAt + markEveryMs
     const ages: AgeNotes = {
       replica,
       createRevision,
       lease: stopwatch.lease,
       renewedMsAgo: now - stopwatch.renewedAt,
       wallTimeMs: wallTime(),
-      notes: timeline.summary().map(({ version, at }) => ({ version, ageMs: now - at })),
+      // The lease counts from its renewal. It proves nothing about what was noted after it: our clock may
+      // have stood still since, with the process or its machine.
+      notes: timeline
+        .summary()
+        .filter(({ at }) => at <= stopwatch.renewedAt)
+        .map(({ version, at }) => ({ version, ageMs: now - at })),
     }
     const { succeeded, revision } = await client.txn(
       {
@@ -270,7 +290,10 @@ export class AgeRecord {
           { key: this.#leaderKey, target: 'modRevision', to: term.revision },
           { key: this.#key, target: 'createRevision', to: createRevision ?? 0 },
         ],
-        success: [{ type: 'put', key: this.#key, value: encodeAges(ages) }],
+        success: [
+          { type: 'put', key: this.#key, value: encodeAges(ages) },
+          ...(isMarked ? [] : [{ type: 'put' as const, key: markKey, value: markValue() }]),
+        ],
       },
       { timeoutMs: callTimeoutMs, connectionMax },
     )
@@ -278,6 +301,7 @@ export class AgeRecord {
     // Somebody has deleted or made the key: see what is there before the next attempt.
     if (!succeeded) return this.#look(term.signal)
     this.#stopwatch = undefined
+    if (!isMarked) this.#markedAt = now
     this.#lookedAt = now
     this.#sight = {
       modRevision: revision,

@@ -53,6 +53,7 @@ export interface RetentionOptions {
 
 /** How retention is doing, for metrics. Counts are this replica's own, since its start. */
 export interface RetentionStatus {
+  /** Whether it was elected and knows what has to go: one that cannot read the record does nothing yet. */
   readonly isLeader: boolean
   /** Whether it sweeps without having been elected, as nobody can be; others may do so too. */
   readonly isStandingIn: boolean
@@ -83,6 +84,8 @@ export class Retention {
   readonly #compactor: Compactor
   readonly #record: AgeRecord
   #begunAt = Number.NEGATIVE_INFINITY
+  /** It is known what has to go when. */
+  #hasBegun = false
   /** Ends what is being done when everything is forgotten. */
   #forgetting = new AbortController()
 
@@ -100,6 +103,7 @@ export class Retention {
       key: controlKey(prefix, 'ages'),
       leaderKey,
       replica,
+      markKey: new EventKeys(prefix).mark,
       history,
       timeline: this.#timeline,
       clock,
@@ -151,8 +155,8 @@ export class Retention {
   }
 
   get status(): RetentionStatus {
-    const { isLeader } = this
-    const { isStandingIn } = this.#leadership
+    const isLeader = this.isLeader && this.#hasBegun
+    const isStandingIn = this.#leadership.isStandingIn && this.#hasBegun
     return {
       isLeader,
       isStandingIn,
@@ -246,10 +250,13 @@ export class Retention {
     // First: what is queued to be swept, and when, is decided by what is known now.
     if (!(await this.#record.begin(term))) return
     this.#begunAt = this.#clock.now()
+    this.#hasBegun = true
     await Promise.all([
       ...(policy.shortestMs === undefined ? [] : [this.#sweeper.run(term)]),
       ...(compactionIntervalMs === 0 ? [] : [this.#compactor.run(term)]),
-    ])
+    ]).finally(() => {
+      this.#hasBegun = false
+    })
   }
 }
 

@@ -78,7 +78,7 @@ function storedAt(key: EventKey, version: number): StoredEvent {
 }
 
 /** Versions are the times of writing; everything lives for 1,000 ms after. */
-function start(storage: ScriptedStorage, lateMs?: number) {
+function start(storage: ScriptedStorage, lateMs?: number, damaged?: () => Iterable<StoredEvent>) {
   const ending = new AbortController()
   const held = { until: Number.POSITIVE_INFINITY }
   const term: Term = {
@@ -103,6 +103,7 @@ function start(storage: ScriptedStorage, lateMs?: number) {
       },
     },
     recall: (key) => recalled.get(key.name),
+    damaged,
     dueTime: (stored) => (stored.version % 2 === 1 ? 'never' : stored.version + 1_000),
     clock: { now: () => time.now },
     log: silentLog,
@@ -274,5 +275,21 @@ test('sweeper: without an election it comes later, and leaves alone what others 
   assert.deepEqual(storage.deleted.toSorted(), ['remembered', 'unknown'])
   assert.deepEqual([storage.read, storage.asked], [4, 2])
   assert.deepEqual([sweeper.sweptCount, sweeper.waitingCount], [2, 0])
+  await end()
+})
+
+test('sweeper: a damaged event is in the queue once, however often sweeping it fails', async () => {
+  const storage = new ScriptedStorage()
+  storage.versions.set('d', 2)
+  const damaged = () =>
+    [...storage.versions].map(([name, version]) => storedAt({ namespace: 'ns', name }, version))
+  const { sweeper, end } = start(storage, undefined, damaged)
+  const away = () => new StorageError({ kind: 'unavailable', message: 'away' })
+  storage.replies.push(...Array.from({ length: 6 }, away))
+  await advance(10_000)
+  assert.equal(sweeper.waitingCount, 1)
+  await advance(30_000)
+  assert.deepEqual([storage.deleted, sweeper.waitingCount], [['d'], 0])
+  assert.equal(storage.asked, 7)
   await end()
 })

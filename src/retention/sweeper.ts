@@ -3,7 +3,7 @@ import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
 import { isUnreadable, StorageError, type StorageErrorKind } from '../storage/errors.ts'
-import { isAfter } from '../storage/resource-version.ts'
+import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, Guard, StoredEvent } from '../storage/storage.ts'
 import type { DueFeed, DueTime } from './due-feed.ts'
 import { type DueEvent, DueQueue } from './due-queue.ts'
@@ -19,6 +19,8 @@ const atOnceMax = 500
 const atOnceMin = 10
 /** Begun in one turn of the event loop: a few milliseconds even where each has to read first. */
 const perTurn = 50
+/** Looked at in one turn. */
+const damagedPerTurn = 1_000
 
 export interface SweeperOptions {
   readonly storage: Pick<EventStorage, 'get' | 'delete'>
@@ -67,6 +69,8 @@ class Changed extends Error {
 export class Sweeper {
   readonly #options: SweeperOptions
   #queue = new DueQueue()
+  /** Those of damaged events that are in the queue, or were. */
+  #damagedVersions: ReadonlySet<Version> = new Set()
   #sweptCount = 0
   #atOnce = atOnceMax
   /** Ends the rest between two sweeps. */
@@ -96,6 +100,7 @@ export class Sweeper {
   async run(term: Term): Promise<void> {
     const queue = new DueQueue()
     this.#queue = queue
+    this.#damagedVersions = new Set()
     this.#atOnce = atOnceMax
     const ending = new AbortController()
     const end = () => ending.abort()
@@ -105,7 +110,7 @@ export class Sweeper {
       await Promise.all([
         this.#options.feed
           // Whoever has just come to lead may not have a second to wait.
-          .run(queue, { signal: ending.signal, onFilled: () => this.#wake() })
+          .run(queue, { signal: ending.signal, onFilled: () => this.#filled() })
           .finally(end),
         this.#sweepOn(queue, term, ending.signal).finally(end),
       ])
@@ -132,6 +137,12 @@ export class Sweeper {
     }
   }
 
+  /** The queue was cleared before, if it had been in use. */
+  #filled(): void {
+    this.#damagedVersions = new Set()
+    this.#wake()
+  }
+
   async #rest(ms: number, signal: AbortSignal): Promise<void> {
     const resting = new AbortController()
     const wake = () => resting.abort()
@@ -151,7 +162,7 @@ export class Sweeper {
     const { clock } = this.#options
     const { lateMs } = term
     const isShared = lateMs !== undefined
-    this.#queueDamaged(queue)
+    await this.#queueDamaged(queue)
     while (!signal.aborted && term.isHeld()) {
       const batch = queue.takeDue(clock.now() - (lateMs ?? 0), this.#atOnce)
       if (batch.length === 0) return undefined
@@ -167,14 +178,21 @@ export class Sweeper {
     return undefined
   }
 
-  /** Those that are due. Should one be in the queue twice, its second delete finds nothing. */
-  #queueDamaged(queue: DueQueue): void {
-    const { damaged, dueTime, clock } = this.#options
+  /** Each once, when it is first seen. A sweep that fails keeps its place. */
+  async #queueDamaged(queue: DueQueue): Promise<void> {
+    const { damaged, dueTime } = this.#options
+    const known = this.#damagedVersions
+    const versions = new Set<Version>()
     for (const event of damaged?.() ?? []) {
+      const { key, version } = event
+      versions.add(version)
+      if (versions.size % damagedPerTurn === 0) await nextTurn()
+      if (known.has(version)) continue
       const dueAt = dueTime(event)
-      if (dueAt === 'never' || dueAt > clock.now()) continue
-      queue.push({ key: event.key, version: event.version, dueAt })
+      if (dueAt !== 'never') queue.push({ key, version, dueAt })
     }
+    // Unless the queue was filled anew meanwhile: then each has to be put there once more.
+    if (known === this.#damagedVersions) this.#damagedVersions = versions
   }
 
   /**

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { EtcdClient } from '../../src/etcd/client.ts'
+import { EtcdError } from '../../src/etcd/errors.ts'
 import { pause } from '../../src/lib/abort.ts'
 import { type Log, silentLog } from '../../src/lib/log.ts'
 import { AgeRecord } from '../../src/retention/age-record.ts'
@@ -18,6 +19,7 @@ import { eventBody, eventKey } from '../support/stored-events.ts'
 
 const key = '/tidings/control/ages'
 const leaderKey = '/tidings/control/sweeper'
+const markKey = Buffer.from('/tidings/events/')
 const hour = 3_600_000
 
 /** The part of a replica that knows about ages, with clocks of its own. */
@@ -27,6 +29,10 @@ class Keeper implements Disposable {
   readonly record: AgeRecord
   readonly warnings: { readonly msg: string; readonly fields: unknown }[] = []
   readonly #base = Math.random() * hour
+  /** For so long its clock stood still. */
+  lostMs = 0
+  /** After the lease was renewed, before the record is written. */
+  onRenewed: () => Promise<void> | void = () => {}
   /** May be changed while it runs. */
   wallErrorMs: number
 
@@ -39,8 +45,21 @@ class Keeper implements Disposable {
       ...silentLog,
       warn: (msg, fields) => void this.warnings.push({ msg, fields }),
     }
+    const { client } = this
     this.record = new AgeRecord({
-      client: this.client,
+      client: {
+        range: (...args) => client.range(...args),
+        txn: (...args) => client.txn(...args),
+        grantLease: (...args) => client.grantLease(...args),
+        leaseTtl: (...args) => client.leaseTtl(...args),
+        keepLeaseAlive: async (...args) => {
+          const seconds = await client.keepLeaseAlive(...args)
+          await this.onRenewed()
+          return seconds
+        },
+      },
+      markKey,
+      markEveryMs: 1_000,
       key,
       leaderKey,
       replica: String(this.#base),
@@ -54,7 +73,7 @@ class Keeper implements Disposable {
 
   /** Another origin in every process. */
   now(): number {
-    return this.#base + performance.now()
+    return this.#base + performance.now() - this.lostMs
   }
 
   /** Becomes the leader and takes over. */
@@ -177,6 +196,110 @@ describe('retention: ages', { concurrency: true }, () => {
     using after = new Keeper(other.endpoints)
     await after.lead()
     assert.deepEqual(after.warnings, [])
+  })
+
+  test('what is noted between the renewal of the lease and the record gets no older by it', async () => {
+    await using etcd = await startEtcd()
+    using keeper = new Keeper(etcd.endpoints)
+    await keeper.lead()
+    const noted = Promise.withResolvers<{ readonly revision: number; readonly at: number }>()
+    keeper.onRenewed = async () => {
+      keeper.onRenewed = () => {}
+      await pause(4_000)
+      keeper.lostMs += 4_000
+      await keeper.client.txn({
+        success: [{ type: 'put', key: Buffer.from('/x'), value: markKey }],
+      })
+      noted.resolve({ revision: await keeper.note(), at: performance.now() })
+    }
+    const ending = new AbortController()
+    const running = keeper.record.run({ everyMs: 100, signal: ending.signal })
+    const { revision, at } = await noted.promise
+    ending.abort()
+    await running
+    using next = new Keeper(etcd.endpoints)
+    await next.lead()
+    const [believed, actual] = [next.ageMs(revision), performance.now() - at]
+    assert.ok(believed <= actual, `${believed} ms instead of ${actual}`)
+  })
+
+  test('a wall clock that jumps while the record is being written is warned of', async () => {
+    await using etcd = await startEtcd()
+    using keeper = new Keeper(etcd.endpoints)
+    await keeper.lead()
+    keeper.onRenewed = () => {
+      keeper.wallErrorMs = -hour
+    }
+    const ending = new AbortController()
+    const running = keeper.record.run({ everyMs: 100, signal: ending.signal })
+    const isWarned = () => /has jumped/.test(keeper.warnings[0]?.msg ?? '')
+    await eventually('it warns', isWarned, 3_000).finally(() => ending.abort())
+    await running
+  })
+
+  test('the mark of the history is renewed with the record, whether anybody compacts or not', async () => {
+    await using etcd = await startEtcd()
+    using keeper = new Keeper(etcd.endpoints)
+    await keeper.lead()
+    const versions = async () => {
+      const read = [markKey, Buffer.from(key)].map((of) => keeper.client.range({ key: of }))
+      return (await Promise.all(read)).map(({ kvs }) => kvs[0]?.version ?? 0)
+    }
+    const ending = new AbortController()
+    const running = keeper.record.run({ everyMs: 100, signal: ending.signal })
+    try {
+      await eventually('three marks', async () => ((await versions())[0] ?? 0) >= 3, 10_000)
+      const [marks = 0, records = 0] = await versions()
+      assert.ok(records > marks * 2, `${marks} marks in ${records} records`)
+    } finally {
+      ending.abort()
+      await running
+    }
+  })
+
+  test('a replica that was elected and cannot read the record does not count as sweeping', async () => {
+    await using etcd = await startEtcd()
+    const client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 5_000 })
+    let isBlocked = true
+    const range: EtcdClient['range'] = (request, options) => {
+      const isRecord = Buffer.from(request.key).toString() === key
+      const error = new EtcdError({ kind: 'unavailable', message: 'blocked' })
+      return isBlocked && isRecord ? Promise.reject(error) : client.range(request, options)
+    }
+    const storage = new EtcdStorage({ client, prefix: '/tidings', onCorrupt: () => assert.fail() })
+    const warnings: string[] = []
+    const ending = new AbortController()
+    const retention = new Retention({
+      client: new Proxy(client, {
+        get: (_, name: keyof EtcdClient) => {
+          const member = name === 'range' ? range : client[name]
+          return typeof member === 'function' ? member.bind(client) : member
+        },
+      }),
+      storage,
+      prefix: '/tidings',
+      replica: 'r',
+      policy: RetentionPolicy.uniform(hour),
+      compactionIntervalMs: 0,
+      log: { ...silentLog, warn: (msg) => void warnings.push(msg) },
+    })
+    const running = retention.run(ending.signal)
+    try {
+      await eventually('it is warned of', () => warnings.length > 0, 10_000)
+      assert.match(warnings[0] ?? '', /Cannot sweep yet/)
+      assert.ok(retention.isLeader)
+      const { isLeader, sweepLagMs } = retention.status
+      assert.deepEqual({ isLeader, sweepLagMs }, { isLeader: false, sweepLagMs: undefined })
+      isBlocked = false
+      await eventually('it sweeps', () => retention.status.isLeader, 10_000)
+      assert.equal(retention.status.sweepLagMs, 0)
+      assert.equal(warnings.length, 1)
+    } finally {
+      ending.abort()
+      await running
+      await storage.close()
+      client.close()
+    }
   })
 
   test('only the leader writes the record', async () => {
