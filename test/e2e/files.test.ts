@@ -66,7 +66,8 @@ describe('files that other users of the host can write or read', () => {
         ...etcd,
         '--secure-port=0',
         '--bind-address=127.0.0.1',
-        `--cert-dir=${join(folder, 'certs')}`,
+        // One each: of two that make a pair at once in one folder, one may find the other's key.
+        `--cert-dir=${file}.certs`,
         `${flag}=${file}`,
         ...more,
       ])
