@@ -11,7 +11,8 @@ const stepMsMax = 5_000
  * The monotonic clock of a process cannot be set, but it can step: by a hypervisor, by a machine that
  * was suspended, by a library that fakes time. For retention a step forward would make every event
  * older at once. What is left out here is at most counted too late; the record of ages (age-record.ts)
- * makes up for a process that was in fact stopped. Must be read every second.
+ * makes up for a process that was in fact stopped. Must be read every second. A clock that runs too
+ * fast is not noticed: up to five times the true speed is believed.
  */
 export class SteadyClock implements Clock {
   readonly #inner: Clock
