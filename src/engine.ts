@@ -153,11 +153,10 @@ export class Engine {
     return this.#parts?.cached.hasSynced ?? false
   }
 
-  /** Rejects with the reason when not all that is stored is in memory and being followed. */
-  async follows(): Promise<void> {
+  /** Rejects when memory is complete, but not known to be of the history that etcd now has. */
+  async followsHistory(): Promise<void> {
     const cached = this.#parts?.cached
-    if (cached?.hasSynced !== true) throw new Error('1 informers not started yet: [events]')
-    await this.#isOfHistory(cached, 1)
+    if (cached?.hasSynced === true) await this.#isOfHistory(cached, 1)
   }
 
   /** Rejects with the reason when etcd does not answer in time, or not as the one that is followed. */

@@ -35,6 +35,7 @@ import {
   conditionCheck,
   datastoreCheck,
   datastoreClientCheck,
+  followedBy,
   logCheck,
   ping,
 } from './health/checks.ts'
@@ -42,7 +43,7 @@ import { healthPaths } from './health/handler.ts'
 import { HealthMetrics } from './health/metrics.ts'
 import { type HealthCheck, Probe, withGrace } from './health/probe.ts'
 import type { CertificatePaths } from './http/certificate-files.ts'
-import { ensureSelfSigned, followCertificate, loadCertificate } from './http/certificate-files.ts'
+import { followCertificate, loadCertificate } from './http/certificate-files.ts'
 import type { Handler } from './http/exchange.ts'
 import { DEFAULT_LIMITS } from './http/limits.ts'
 import type { ServingCertificate, TlsSettings } from './http/listener.ts'
@@ -54,6 +55,7 @@ import { Lifecycle } from './lifecycle.ts'
 import type { Options } from './options/options.ts'
 import { showProcess } from './process-metrics.ts'
 import { removalTurns } from './registry/event-remover.ts'
+import { certificatePaths } from './serving-certificate.ts'
 import { Startup } from './startup.ts'
 
 const LOOPBACK = '127.0.0.1'
@@ -154,7 +156,7 @@ export class Server {
    */
   async start(onFatal: (error: unknown) => void): Promise<Addresses> {
     const { bindAddress, securePort, insecurePort } = this.#options
-    const paths = await this.#certificatePaths()
+    const paths = await certificatePaths(this.#options, this.#log)
     const certificate = await about(
       '--tls-cert-file, --tls-private-key-file',
       loadCertificate(paths),
@@ -259,7 +261,13 @@ export class Server {
     const first = [ping, logCheck(writer, clock)]
     const answers = datastoreCheck(() => this.#engine.ask(), clock)
     const isClientAlive = datastoreClientCheck(() => this.#engine.overdueMs())
-    const informerSync = { name: 'informer-sync', run: () => this.#engine.follows() }
+    // The answer is cached; whether memory is of the same history is asked each time.
+    const answersAndFollowed = followedBy(answers, () => this.#engine.followsHistory())
+    const informerSync = conditionCheck(
+      'informer-sync',
+      () => this.#engine.hasSynced,
+      () => '1 informers not started yet: [events]',
+    )
     const startup: readonly HealthCheck[] = [
       ...this.#startup.checks(),
       conditionCheck(
@@ -278,7 +286,7 @@ export class Server {
     return [
       new Probe('healthz', [...first, answers, ...startup]),
       new Probe('livez', [...first, isClientAlive, ...gracefulStartup]),
-      new Probe('readyz', [...first, answers, informerSync, ...startup, shutdown]),
+      new Probe('readyz', [...first, answersAndFollowed, informerSync, ...startup, shutdown]),
     ]
   }
 
@@ -373,22 +381,5 @@ export class Server {
     const { proxyProtocolFrom: from } = this.#options
     if (from.length === 0) return undefined
     return { from, onRefused: proxyRefusalCounter(this.#metrics, log, this.#clock) }
-  }
-
-  async #certificatePaths(): Promise<CertificatePaths> {
-    const { tlsCertFile, tlsPrivateKeyFile, certDir, bindAddress } = this.#options
-    if (tlsCertFile !== undefined && tlsPrivateKeyFile !== undefined) {
-      return { certFile: tlsCertFile, keyFile: tlsPrivateKeyFile }
-    }
-    try {
-      const { isNew, ...paths } = await ensureSelfSigned(certDir, bindAddress)
-      if (isNew) this.#log.info('Made a self-signed certificate', { certFile: paths.certFile })
-      return paths
-    } catch (cause) {
-      throw new Error(
-        `cannot keep a certificate in ${certDir}: give --tls-cert-file and --tls-private-key-file, or a --cert-dir that can be written`,
-        { cause },
-      )
-    }
   }
 }

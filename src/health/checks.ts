@@ -81,3 +81,14 @@ export function datastoreCheck(ask: () => Promise<void>, clock: Clock): HealthCh
     },
   }
 }
+
+/** The same check, which then also fails when `ask` rejects. */
+export function followedBy(check: HealthCheck, ask: () => Promise<void>): HealthCheck {
+  return {
+    ...check,
+    run: async (signal) => {
+      await check.run(signal)
+      await ask()
+    },
+  }
+}
