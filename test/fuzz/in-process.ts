@@ -31,13 +31,16 @@ export class InProcess implements Target, AsyncDisposable {
     }
     const log = createLog({ format: 'json', verbosity: 0, sink: { write }, pid: 0 })
     const etcd = stack.use(await startEtcd())
-    const engine = new Engine(optionsFor(etcd.endpoints), log, new Registry())
+    const options = optionsFor(etcd.endpoints)
+    const engine = new Engine(options, log, new Registry())
     stack.defer(() => engine.close())
     await engine.open((error) => complaints.push(`fatal: ${error}`))
     await eventually('the engine has synced', () => engine.hasSynced)
     const group = eventsGroup(GROUP)
     const services = new Services([eventsServiceName(group)])
-    services.install(eventsService({ storage: engine.storage, group }))
+    services.install(
+      eventsService({ storage: engine.storage, group, eventBytesMax: options.maxEventBytes }),
+    )
     const handler = serve({ services, ...openTo(user), log, isTurningAway: () => false })
     return new InProcess(handler, stack, complaints)
   }

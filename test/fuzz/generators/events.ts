@@ -62,16 +62,16 @@ export const STANDING: ReadonlyMap<string, unknown> = new Map([
   ],
 ])
 
-/** An event with nearly as much in it as one may have. */
+/** An event with nearly as much in it as one may have: 113 of 128 KiB. */
 export const GREAT_NAME = 'great'
 export const GREAT: unknown = event(
   GREAT_NAME,
-  { related: { name: 'é"'.repeat(100_000) } },
+  { related: { name: 'é"'.repeat(12_000) } },
   {
-    labels: Object.fromEntries(Array.from({ length: 2000 }, (_, at) => [`k${at}`, 'v'])),
-    annotations: Object.fromEntries(Array.from({ length: 2000 }, (_, at) => [`a${at}`, '<é>'])),
-    finalizers: Array.from({ length: 2000 }, (_, at) => `example.com/${at}`),
-    ownerReferences: Array.from({ length: 900 }, (_, at) => owner(String(at))),
+    labels: Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`k${at}`, 'v'])),
+    annotations: Object.fromEntries(Array.from({ length: 1000 }, (_, at) => [`a${at}`, '<é>'])),
+    finalizers: Array.from({ length: 1000 }, (_, at) => `example.com/${at}`),
+    ownerReferences: Array.from({ length: 400 }, (_, at) => owner(String(at))),
   },
 )
 
