@@ -26,6 +26,7 @@ const HISTORY_MS = 750
 
 /** The parts that exist once the credentials have been read. */
 interface Parts {
+  readonly check: PrefixCheck
   readonly written: EtcdStorage
   readonly cached: CachedStorage
   readonly retention: Retention
@@ -133,7 +134,7 @@ export class Engine {
       cached.synced.then(() => this.#datastore.inspect()),
     ])
     running.catch(onFatal)
-    this.#parts = { written, cached, retention, running }
+    this.#parts = { check, written, cached, retention, running }
     this.#watch(this.#parts)
   }
 
@@ -148,9 +149,10 @@ export class Engine {
     return this.#parts?.cached.regardedKinds() ?? []
   }
 
-  /** Whether all that is stored is in memory and being followed. */
-  get hasSynced(): boolean {
-    return this.#parts?.cached.hasSynced ?? false
+  /** Why events cannot be read or written yet; undefined when they can. */
+  get unsynced(): string | undefined {
+    if (this.#parts?.cached.hasSynced !== true) return '1 informers not started yet: [events]'
+    return this.#parts.check.pending
   }
 
   /** Rejects when memory is complete, but not known to be of the history that etcd now has. */

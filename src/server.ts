@@ -265,8 +265,8 @@ export class Server {
     const answersAndFollowed = followedBy(answers, () => this.#engine.followsHistory())
     const informerSync = conditionCheck(
       'informer-sync',
-      () => this.#engine.hasSynced,
-      () => '1 informers not started yet: [events]',
+      () => this.#engine.unsynced === undefined,
+      () => this.#engine.unsynced ?? '',
     )
     const startup: readonly HealthCheck[] = [
       ...this.#startup.checks(),

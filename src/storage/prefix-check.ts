@@ -50,6 +50,7 @@ export class PrefixCheck {
   readonly #failure = Promise.withResolvers<never>()
   #hasFailed = false
   #hasPassed = false
+  #lastError: EtcdError | undefined
 
   constructor(options: PrefixCheckOptions) {
     this.#options = options
@@ -57,12 +58,21 @@ export class PrefixCheck {
     this.#failure.promise.catch(() => {})
   }
 
-  /** Why nothing may be written yet; undefined once it may. */
-  refusal(): StorageError | undefined {
+  /** What an operator is told while nothing may be written; undefined once it may. */
+  get pending(): string | undefined {
     if (this.#hasPassed) return undefined
+    const { prefix } = this.#options
+    const reason = this.#lastError === undefined ? '' : `: ${this.#lastError.message}`
+    return `what is under --etcd-prefix=${prefix} has not been checked yet${reason}`
+  }
+
+  /** The same for a writer. */
+  refusal(): StorageError | undefined {
+    const message = this.pending
+    if (message === undefined) return undefined
     return new StorageError({
       kind: 'unavailable',
-      message: 'what is under the prefix in etcd has not been checked',
+      message,
       reason: 'this replica has just started and has not read everything from etcd yet',
       retryAfterMs,
     })
@@ -96,6 +106,7 @@ export class PrefixCheck {
         return
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error
+        this.#lastError = error
         await pause(backoff.next(), signal)
       }
     }

@@ -6,6 +6,7 @@ import { after, before, describe, test } from 'node:test'
 import { sealed } from '../../src/codec/kube-protobuf.ts'
 import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
 import { eventually } from '../support/eventually.ts'
+import { etcdctl } from '../support/full-etcd.ts'
 import { Stranger } from '../support/stranger.ts'
 import { type Answer, Tidings } from '../support/tidings.ts'
 
@@ -181,5 +182,38 @@ describe('an etcd that holds what another program wrote', { concurrency: 2 }, ()
     for (const key of keys) assert.deepEqual(await stranger.read(key), kubernetesValue)
     const line = await server.logged('A stored value is not an event')
     assert.deepEqual([line['etcdKey'], line['fault']], [keys[0], 'foreign'])
+  })
+
+  test('a replica that may not look at what is beside the events says so and is not ready', async () => {
+    await using etcd = await startEtcd({ encrypted: true })
+    const files = ['ca', 'cert', 'key'] as const
+    const file = (name: string): string => join(folder, `etcd-${name}.pem`)
+    for (const name of files) await writeFile(file(name), etcd.tls?.[name] ?? '', { mode: 0o600 })
+    const asClient = files.map((name) => `--${name === 'ca' ? 'cacert' : name}=${file(name)}`)
+    const commands = [
+      'user add root:secret',
+      'user grant-role root root',
+      'role add events',
+      'role grant-permission events readwrite /tidings/events/ /tidings/events0',
+      'user add tidings --no-password',
+      'user grant-role tidings events',
+      'auth enable',
+    ]
+    for (const command of commands) await etcdctl(etcd, `${asClient.join(' ')} ${command}`)
+    await using server = await start(
+      etcd,
+      `--etcd-cafile=${file('ca')}`,
+      `--etcd-certfile=${file('cert')}`,
+      `--etcd-keyfile=${file('key')}`,
+    )
+    await server.until(
+      '/readyz/informer-sync',
+      ({ status, body }) =>
+        status === 500 &&
+        /--etcd-prefix=\/tidings has not been checked yet: .*permission/.test(body),
+      10_000,
+    )
+    assert.equal((await server.ask('/readyz')).status, 500)
+    assert.equal((await create(server, 'early')).status, 503)
   })
 })

@@ -35,7 +35,7 @@ export class InProcess implements Target, AsyncDisposable {
     const engine = new Engine(options, log, new Registry())
     stack.defer(() => engine.close())
     await engine.open((error) => complaints.push(`fatal: ${error}`))
-    await eventually('the engine has synced', () => engine.hasSynced)
+    await eventually('the engine has synced', () => engine.unsynced === undefined)
     const group = eventsGroup(GROUP)
     const services = new Services([eventsServiceName(group)])
     services.install(

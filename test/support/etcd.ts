@@ -131,12 +131,26 @@ export class EtcdCluster implements AsyncDisposable {
   }
 }
 
+const START_ATTEMPTS = 3
+
 /** A single member. */
 export function startEtcd(options?: EtcdOptions): Promise<EtcdCluster> {
   return startEtcdCluster(1, options)
 }
 
 export async function startEtcdCluster(size: number, options?: EtcdOptions): Promise<EtcdCluster> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await startOnce(size, options)
+    } catch (error) {
+      // etcd cannot be given port 0, and a port that was free a moment ago may have been taken.
+      const isTaken = error instanceof Error && error.message.includes('address already in use')
+      if (!isTaken || attempt === START_ATTEMPTS) throw error
+    }
+  }
+}
+
+async function startOnce(size: number, options?: EtcdOptions): Promise<EtcdCluster> {
   const folder = await mkdtemp(join(tmpdir(), 'tidings-etcd-'))
   const authority = options?.encrypted === true ? await CertificateAuthority.create() : undefined
   const tlsFiles =
