@@ -45,6 +45,7 @@ export class Conversation implements Request, Revocable {
   #controller: AbortController | undefined
   #abortReason: ExchangeError | undefined
   #body: ReadBody | undefined
+  #isHandled = false
   #isAnswered = false
   #isFinished = false
   #isClosed = false
@@ -186,7 +187,9 @@ export class Conversation implements Request, Revocable {
       this.#context.onBug(error, this)
       response = INTERNAL_ERROR
     }
+    this.#isHandled = true
     this.#forget()
+    if (this.#isClosed) this.memory[Symbol.dispose]()
     this.#onEnd = response.onEnd
     if (this.#isAnswered || this.#isClosed || this.#abortReason?.kind === 'gone') {
       abandon(response.body)
@@ -328,7 +331,8 @@ export class Conversation implements Request, Revocable {
     this.#context.ordinary.delete(this)
     this.#context.longRunning.delete(this)
     this.#isClosed = true
-    this.memory[Symbol.dispose]()
+    // A handler that is still at work has what it was sent.
+    if (this.#isHandled) this.memory[Symbol.dispose]()
     this.#outflow?.close()
     this.#tellEnd()
     this.#waiters?.left.open()

@@ -83,10 +83,14 @@ export class Listener {
   readonly #proxied: ProxiedConnections | undefined
   #tls: TlsSettings | undefined
   #sweepers: readonly NodeJS.Timeout[] = []
+  #sweptAt: number
+  /** For how long this process ran: what clients did not take while it was stopped is not their fault. */
+  #awakeMs = 0
 
   constructor(options: ListenerOptions) {
     this.#options = options
     this.#tls = options.tls
+    this.#sweptAt = options.clock.now()
     this.#ledger = options.ledger ?? new MemoryLedger(NO_LEDGER_LIMITS)
     this.#sessions = new Sessions(options.limits, options.clock)
     this.#context = {
@@ -128,9 +132,11 @@ export class Listener {
 
   #sweep(): void {
     const now = this.#options.clock.now()
+    this.#awakeMs += Math.min(now - this.#sweptAt, 2 * SWEEP_INTERVAL_MS)
+    this.#sweptAt = now
     for (const conversations of [this.#context.ordinary, this.#context.longRunning]) {
       for (const conversation of conversations) {
-        if (!conversation.cutIfStalled(now)) continue
+        if (!conversation.cutIfStalled(this.#awakeMs)) continue
         this.#options.onStalled?.()
         this.#sessions.stalled(conversation.connection as Http2Session)
       }

@@ -81,6 +81,30 @@ describe('a client that does not read', () => {
     client.close()
   })
 
+  test('is not cut because this process was stopped for a while', async () => {
+    let stoppedMs = 0
+    const clock = { now: () => performance.now() + stoppedMs }
+    let isOver = false
+    await using server = await startListener(
+      async () => ({
+        ...text(200, 'slow'),
+        onEnd: () => {
+          isOver = true
+        },
+      }),
+      { limits: { stalledTimeoutMs: 60_000 }, clock },
+    )
+    const client = await openShut(server.port)
+    client.send(getFrame(1))
+    for (let stops = 0; stops < 3; stops++) {
+      await sleep(1500)
+      stoppedMs += 70_000
+    }
+    await sleep(1500)
+    assert.equal(isOver, false)
+    client.close()
+  })
+
   for (const protocol of PROTOCOLS) {
     test(`is not cut as long as it reads, however slowly, over ${protocol}`, async () => {
       const body = Buffer.alloc(6 * 1024 * 1024)
@@ -103,6 +127,34 @@ describe('a client that does not read', () => {
         await sleep((3000 * piece.length) / body.length)
       }
       assert.equal(length, body.length)
+    })
+  }
+})
+
+describe('a client that leaves', () => {
+  for (const protocol of PROTOCOLS) {
+    test(`is charged for its request until nobody works on it, over ${protocol}`, async () => {
+      const ledger = new MemoryLedger()
+      const { promise: worked, resolve: work } = Promise.withResolvers<void>()
+      let signal: AbortSignal | undefined
+      await using server = await startListener(
+        async (request) => {
+          signal = request.signal
+          await request.body()
+          await worked
+          return text(200, 'done')
+        },
+        { ledger },
+      )
+      const client = await openClient(protocol, server.port)
+      const headers = { 'content-length': '500000' }
+      client.request({ method: 'POST', headers, body: Buffer.alloc(500_000) }).catch(() => {})
+      await eventually('the body is read', () => ledger.held.body >= 500_000)
+      client[Symbol.dispose]()
+      await eventually('the client is gone', () => signal?.aborted === true)
+      assert.ok(ledger.held.body >= 500_000)
+      work()
+      await eventually('nothing is held', () => ledger.totalBytes === 0)
     })
   }
 })

@@ -6,7 +6,7 @@ import type { ServingCertificate, TlsSettings } from '../../src/http/listener.ts
 import { Listener } from '../../src/http/listener.ts'
 import type { ProxySettings } from '../../src/http/proxied-connections.ts'
 import { makeSelfSigned } from '../../src/http/self-signed.ts'
-import { monotonicClock } from '../../src/lib/clock.ts'
+import { type Clock, monotonicClock } from '../../src/lib/clock.ts'
 import type { MemoryLedger } from '../../src/lib/ledger.ts'
 
 /** A listener of its own on a port of the kernel's choice, gone at the end of the scope. */
@@ -26,6 +26,7 @@ export interface TestListenerOptions {
   readonly onHandshakeError?: (code: string) => void
   readonly proxies?: ProxySettings
   readonly ledger?: MemoryLedger
+  readonly clock?: Clock
 }
 
 export async function startListener(
@@ -63,7 +64,7 @@ async function start(
     port: 0,
     tls,
     limits: { ...DEFAULT_LIMITS, ...options.limits },
-    clock: monotonicClock,
+    clock: options.clock ?? monotonicClock,
     handler,
     lateResponse: options.lateResponse ?? (() => text(504, 'too late')),
     onBug: (error) => bugs.push(error),

@@ -8,7 +8,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 
-const program = join(import.meta.dirname, '../../dist/main.js')
+const built = join(import.meta.dirname, '../../dist/main.js')
 const START_MS_MAX = 90_000
 const CERT_FILE = '--tls-cert-file='
 const LOOPBACK_ONLY = ['--bind-address=127.0.0.1'] as const
@@ -48,10 +48,11 @@ export class Tidings implements AsyncDisposable {
   /** Holds its certificate; removed at the end. */
   readonly folder: string
 
-  /** Resolves when it listens. `env` goes over the environment of the test. */
+  /** Resolves when it listens. `env` goes over the environment of the test; `program` may be another build. */
   static async start(
     flags: readonly string[],
     env: Readonly<Record<string, string>> = {},
+    program: string = built,
   ): Promise<Tidings> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-test-'))
     // `env` becomes the program, so signals reach it.
@@ -163,7 +164,7 @@ export class Tidings implements AsyncDisposable {
 export async function runToEnd(
   flags: readonly string[],
 ): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
-  const child = spawn(process.execPath, [program, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] })
+  const child = spawn(process.execPath, [built, ...flags], { stdio: ['ignore', 'pipe', 'pipe'] })
   const [stdout, stderr, [code]] = await Promise.all([
     text(child.stdout),
     text(child.stderr),
@@ -174,12 +175,12 @@ export async function runToEnd(
 
 /** Starts the program, for tests that do with it what they like. */
 export function startProgram(flags: readonly string[]): ChildProcess {
-  return spawn(process.execPath, [program, ...flags], { stdio: 'ignore' })
+  return spawn(process.execPath, [built, ...flags], { stdio: 'ignore' })
 }
 
 /** The same as the first process of a namespace, as in a container; the child is its parent. */
 export function startAsInit(flags: readonly string[]): ChildProcess {
-  const command = [process.execPath, program, ...flags]
+  const command = [process.execPath, built, ...flags]
   return spawn('unshare', ['--pid', '--fork', '--kill-child', ...command], { stdio: 'ignore' })
 }
 
