@@ -62,6 +62,9 @@ interface Race<Answer> {
   readonly running: Map<Endpoint, Promise<Outcome<Answer>>>
 }
 
+/** Made once: without a reason, each call would make an error with a stack trace at its end. */
+const OVER = new Error('the call is over')
+
 export class Calls {
   readonly #endpoints: EndpointSet
   readonly #clock: Clock
@@ -159,7 +162,7 @@ export class Calls {
       caller?.removeEventListener('abort', onCaller)
       harmlessEnd?.removeEventListener('abort', onHarmlessEnd)
       // Ends what is still being asked of other members.
-      ending.abort()
+      ending.abort(OVER)
       if (isTold) {
         this.#onCall?.({ path: method.path, ms: this.#clock.now() - startedAt, hasFailed })
       }

@@ -12,15 +12,17 @@ export interface Authenticator {
   /**
    * Undefined when the request shows none of this kind. Rejects with 401 when it does and they are
    * wrong: a client that sends wrong credentials must hear of it. Rejects with 503 when nobody can
-   * say.
+   * say. What is known at once is no promise, as each takes a turn of its own.
    */
-  authenticate(request: Request): Promise<User | undefined>
+  authenticate(request: Request): Found
   /**
    * The same question for later, when the request is gone: it keeps no more of it than credentials.
    * Undefined when the request shows none of this kind.
    */
-  again?(request: Request): (() => Promise<User | undefined>) | undefined
+  again?(request: Request): (() => Found) | undefined
 }
+
+type Found = User | undefined | Promise<User | undefined>
 
 export type Verdict = 'allow' | 'deny' | 'no-opinion'
 
@@ -243,20 +245,18 @@ interface Admitted {
   readonly attributes: Attributes
 }
 
-type Again = () => Promise<User | undefined>
+type Again = () => Found
 
 /**
  * The first to recognise the caller decides, even if it shows something else that is wrong. But
  * whoever shows something wrong and nothing right is refused, and never taken for a stranger.
  */
-async function firstUser<T>(
-  all: readonly T[],
-  ask: (one: T) => Promise<User | undefined>,
-): Promise<User | undefined> {
+async function firstUser<T>(all: readonly T[], ask: (one: T) => Found): Promise<User | undefined> {
   let refusal: StatusError | undefined
   for (const one of all) {
     try {
-      const user = await ask(one)
+      const found = ask(one)
+      const user = found instanceof Promise ? await found : found
       if (user !== undefined) return user
     } catch (error) {
       if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error

@@ -59,8 +59,13 @@ describe('NotIdentified', () => {
 
   test('strangers have no errors made for them', async () => {
     const nobodys = bearerTokens([])
-    const refused = (): Promise<unknown> =>
-      nobodys.authenticate(requestFrom('10.0.0.1')).catch((error: unknown) => error)
+    const refused = async (): Promise<unknown> => {
+      try {
+        return await nobodys.authenticate(requestFrom('10.0.0.1'))
+      } catch (error) {
+        return error
+      }
+    }
     const [first, second] = await Promise.all([refused(), refused()])
     assert.ok(first instanceof NotIdentified && Object.isFrozen(first))
     assert.equal(first, second)

@@ -65,17 +65,21 @@ export class Conversation implements Request, Revocable {
   static start(wire: Wire, context: ConversationContext, account: ConnectionAccount): void {
     if (wire.output.destroyed || account.isCut) return
     const target = splitTarget(wire.target)
+    const headerBytes = headerMemory(wire.rawHeaders, wire.target)
     if (target === undefined) {
       refuse(wire, 400, 'the request target is not a valid path\n')
     } else if (target === 'too-long') {
       refuse(wire, 414, 'the path is longer than any that could be meant\n')
     } else if (isLongQuery(target.search)) {
       refuse(wire, 414, 'the query is longer than any that could be meant\n')
-    } else if (handlerHeaderBytes(wire.headers) > HANDLER_HEADER_BYTES_MAX) {
+    } else if (
+      headerBytes > HANDLER_HEADER_BYTES_MAX &&
+      handlerHeaderBytes(wire.headers) > HANDLER_HEADER_BYTES_MAX
+    ) {
       const names = HANDLER_HEADERS.filter((name) => wire.headers[name] !== undefined)
       refuse(wire, 431, `${names.join(', ')}: more than ${HANDLER_HEADER_BYTES_MAX} bytes\n`)
     } else {
-      const memory = account.open(headerMemory(wire.rawHeaders, wire.target))
+      const memory = account.open(headerBytes)
       if (memory.passed() === undefined) {
         void new Conversation(wire, context, { target, memory }).#run()
       } else {
@@ -117,7 +121,8 @@ export class Conversation implements Request, Revocable {
   }
 
   narrow(): void {
-    if (this.#rawHeaders.length === 0) return
+    // Few are kept as they are, and stay charged: to choose among them takes longer than to send them.
+    if (this.memory.headerBytes <= FEW_HEADER_BYTES) return
     const kept: Record<string, string> = {}
     for (const name of HANDLER_HEADERS) {
       const value = this.#headers[name]
@@ -374,6 +379,8 @@ interface Waiters {
 }
 
 const NO_HEADERS: readonly string[] = []
+/** As clients send them: a token, a name and what they accept. */
+const FEW_HEADER_BYTES = 2048
 
 /** Statuses that end with their headers, and must not even announce a length. */
 function isBodiless(status: number): boolean {

@@ -211,6 +211,10 @@ export class Holding implements Disposable {
     this.#add('watch', WATCH_BYTES)
   }
 
+  get headerBytes(): number {
+    return this.#held.headers
+  }
+
   get isWatch(): boolean {
     return this.#held.watch > 0
   }

@@ -18,7 +18,7 @@ export interface TokenUsers {
 /** Asks for a token's user one after the other; a token that nobody knows is refused. */
 export function bearerTokens(known: readonly TokenUsers[]): Authenticator {
   return {
-    authenticate: async (request) => {
+    authenticate: (request) => {
       const token = bearerToken(request)
       return token === undefined ? undefined : userOf(known, token, request.peer.address)
     },
@@ -29,17 +29,26 @@ export function bearerTokens(known: readonly TokenUsers[]): Authenticator {
   }
 }
 
-async function userOf(known: readonly TokenUsers[], token: string, from: string): Promise<User> {
-  for (const tokens of known) {
-    const found = tokens.userOf(token, from)
-    const user = found instanceof Promise ? await found : found
-    if (user !== undefined) return authenticated(user)
+function userOf(
+  known: readonly TokenUsers[],
+  token: string,
+  from: string,
+  at = 0,
+): User | Promise<User> {
+  for (let index = at; index < known.length; index++) {
+    const found = known[index]?.userOf(token, from)
+    if (found instanceof Promise) {
+      return found.then((user) =>
+        user === undefined ? userOf(known, token, from, index + 1) : authenticated(user),
+      )
+    }
+    if (found !== undefined) return authenticated(found)
   }
   throw notIdentified('bad-token')
 }
 
 function askAgain(known: readonly TokenUsers[], token: string, from: string) {
-  return (): Promise<User> => userOf(known, token, from)
+  return (): User | Promise<User> => userOf(known, token, from)
 }
 
 /** Without the header that it is a part of. */
