@@ -149,7 +149,7 @@ interface Visit {
 }
 
 const HOLDS_ALL = tooManyRequests(
-  'this user holds all the memory of this server that it may: read or close what was asked for before',
+  'this replica holds too many bytes for this user: read open responses or close watches, then retry',
   RETRY_MEMORY_SECONDS,
 )
 

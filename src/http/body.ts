@@ -77,5 +77,8 @@ function tooLarge(bytesMax: number): ExchangeError {
 }
 
 function tooMuch(): ExchangeError {
-  return new ExchangeError('too-much', 'the client holds all the memory of this server that it may')
+  return new ExchangeError(
+    'too-much',
+    'this replica holds too many bytes for this client: read open responses or close watches, then retry',
+  )
 }

@@ -8,7 +8,8 @@ const TEXT = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-opti
 /** What is said when there is no memory to answer. Ten seconds cut those who do not read. */
 export const MEMORY_REFUSAL: Pick<Told, 'headers' | 'message'> = {
   headers: { ...TEXT, 'retry-after': '10' },
-  message: 'too much memory is held for this client: read or close what was asked for before\n',
+  message:
+    'this replica holds too many bytes for this client: read open responses or close watches, then retry\n',
 }
 
 /** Answers a request without asking anybody, and is done with its client. */
