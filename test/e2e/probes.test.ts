@@ -160,7 +160,8 @@ describe('probes of a healthy server', () => {
     assert.ok(askedBefore > 0, 'etcd must count its reads')
     const asked = (await rangesServed()) - askedBefore
     const seconds = Math.ceil((performance.now() - startedAt) / 1000)
-    assert.ok(asked <= seconds + 1, `etcd was asked ${asked} times in ${seconds} s`)
+    // One a second for the probes, two by the replica itself.
+    assert.ok(asked <= 3 * seconds + 1, `etcd was asked ${asked} times in ${seconds} s`)
   })
 
   /** How many reads etcd says it has answered. */
