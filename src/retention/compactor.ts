@@ -18,7 +18,7 @@ import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log.ts'
-import { markValue } from '../storage/keys.ts'
+import { type KeyRange, markValue } from '../storage/keys.ts'
 import { revisionOf } from '../storage/resource-version.ts'
 import type { KnownHistory } from './known-history.ts'
 import type { Term } from './leadership.ts'
@@ -35,6 +35,8 @@ export interface CompactorOptions {
   /** That of the leader: announcements are made under its term only. */
   readonly leaderKey: string
   readonly replica: string
+  /** Where keys of other programs would be: a compaction concerns them too. */
+  readonly foreign?: readonly KeyRange[] | undefined
   /** Of the mark by which histories are recognised. */
   readonly markKey?: Buffer | undefined
   /** Without one, every connection leads to the history that the timeline is about. */
@@ -59,6 +61,7 @@ export class Compactor {
   #owed: number | undefined
   #count = 0
   #compactedRevision = 0
+  #hasLookedForOthers = false
 
   constructor(options: CompactorOptions) {
     this.#options = options
@@ -94,6 +97,7 @@ export class Compactor {
     this.#announcedAt = 0
     while (term.isHeld()) {
       try {
+        await this.#lookForOthers(term)
         await this.#look(term)
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error
@@ -102,6 +106,24 @@ export class Compactor {
       }
       await pause(everyMs, term.signal)
     }
+  }
+
+  /** Tells once of other programs in this etcd, an interval before the first compaction. */
+  async #lookForOthers({ signal }: Term): Promise<void> {
+    if (this.#hasLookedForOthers) return
+    const { client, foreign = [], log, intervalMs } = this.#options
+    for (const range of foreign) {
+      const { kvs } = await client.range({ ...range, limit: 1, keysOnly: true }, { signal })
+      const [found] = kvs
+      if (found === undefined) continue
+      log.warn('Other programs keep keys in this etcd, and compactions remove their history too', {
+        etcdKey: found.key.toString(),
+        intervalSeconds: intervalMs / 1000,
+        remedy: '--etcd-compaction-interval=0 leaves compaction to etcd or to another program',
+      })
+      break
+    }
+    this.#hasLookedForOthers = true
   }
 
   async #look(term: Term): Promise<void> {

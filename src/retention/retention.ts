@@ -2,7 +2,7 @@ import type { EtcdClient } from '../etcd/client.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { formatDuration } from '../lib/duration.ts'
 import type { Log } from '../lib/log.ts'
-import { controlKey, EventKeys } from '../storage/keys.ts'
+import { controlKey, EventKeys, foreignRanges } from '../storage/keys.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { AgeRecord } from './age-record.ts'
 import { Compactor } from './compactor.ts'
@@ -135,6 +135,7 @@ export class Retention {
       client,
       key: controlKey(prefix, 'compaction'),
       markKey: new EventKeys(prefix).mark,
+      foreign: foreignRanges(prefix),
       leaderKey,
       replica,
       history,

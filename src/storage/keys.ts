@@ -37,6 +37,17 @@ export function outsideRanges(prefix: string): readonly KeyRange[] {
   return starts.map((key, index) => ({ key, rangeEnd: ends[index] ?? key }))
 }
 
+/** Everything that is not under the prefix, which other programs may have written. */
+export function foreignRanges(prefix: string): readonly KeyRange[] {
+  const root = Buffer.from(`${prefix}/`)
+  // For etcd a zero byte is the first key there can be, and as an end it means all there are.
+  const edge = Buffer.from([0])
+  return [
+    { key: edge, rangeEnd: root },
+    { key: prefixEnd(root), rangeEnd: edge },
+  ]
+}
+
 function folderRange(prefix: string, folder: string): KeyRange {
   const key = Buffer.from(`${prefix}/${folder}/`)
   return { key, rangeEnd: prefixEnd(key) }

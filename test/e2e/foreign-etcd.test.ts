@@ -140,6 +140,10 @@ describe('an etcd that holds what another program wrote', { concurrency: 2 }, ()
     )
     assert.ok(await stranger.read('/tidings/events/default/web-0.1'))
     assert.deepEqual(await stranger.read(key), kubernetesValue)
+    const line = await server.logged(
+      'Other programs keep keys in this etcd, and compactions remove their history too',
+    )
+    assert.deepEqual([line['etcdKey'], line['intervalSeconds']], [key, 300])
   })
 
   test('a replica that starts while etcd is away writes nothing before it has looked', async () => {
