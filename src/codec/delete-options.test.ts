@@ -52,6 +52,8 @@ test('decodeDeleteOptions refuses what are no options', () => {
   ok(refusal('[]').includes('cannot unmarshal array'))
   ok(refusal('{"kind":{"toString":null}}').includes('cannot unmarshal object'))
   ok(refusal('{"kind":["DeleteOptions"]}').includes('cannot unmarshal array'))
+  ok(refusal('apiVersion: 1e3', 'yaml').includes('cannot unmarshal number'))
+  ok(refusal('{"apiVersion":false,"kind":[]}').includes('field .apiVersion of type string'))
   ok(refusal('a: [', 'yaml').startsWith('yaml: line 1: '))
   equal(
     refusal('{"dryRun":"All"}'),

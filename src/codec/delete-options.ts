@@ -1,7 +1,7 @@
 import type { DecodedDeleteOptions } from '../api/delete-options.ts'
 import { badRequest } from '../api/status.ts'
 import { goQuote } from '../lib/go-quote.ts'
-import { isObject, type Json, memberOf } from '../lib/json.ts'
+import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
 import { shown } from '../lib/shown.ts'
 import { EVENT_VALUES_MAX, JsonSyntaxError, parseJson } from './json-text.ts'
 import { opened } from './kube-protobuf.ts'
@@ -42,18 +42,22 @@ function decoded(value: Json): DecodedDeleteOptions {
       `couldn't get version/kind; json parse error: json: cannot unmarshal ${jsonKind(value)} into Go value of type DeleteOptions`,
     )
   }
-  const kind = memberOf(value, 'kind') ?? ''
-  if (typeof kind !== 'string') {
-    throw new TypeMismatch(
-      `couldn't get version/kind; json parse error: json: cannot unmarshal ${jsonKind(kind)} into Go struct field .kind of type string`,
-    )
-  }
+  textMember(value, 'apiVersion')
+  const kind = textMember(value, 'kind')
   if (kind !== '' && kind !== 'DeleteOptions') {
     throw new TypeMismatch(
       `no kind ${goQuote(shown(kind))} is registered for the options of a delete`,
     )
   }
   return new StructDecoder(new Set(), undefined).struct(deleteOptionsType, value, '')
+}
+
+function textMember(value: JsonObject, name: 'apiVersion' | 'kind'): string {
+  const text = memberOf(value, name) ?? ''
+  if (typeof text === 'string') return text
+  throw new TypeMismatch(
+    `couldn't get version/kind; json parse error: json: cannot unmarshal ${jsonKind(text)} into Go struct field .${name} of type string`,
+  )
 }
 
 function asBadRequest(error: unknown): unknown {

@@ -105,9 +105,19 @@ describe('an event that is deleted', () => {
     assert.equal(event.metadata.deletionTimestamp, undefined)
   })
 
+  test('gets the next generation when it has one and is marked', () => {
+    const generationAfter = (generation: number): number | undefined => {
+      const event = eventOf({ name: 'n', generation, finalizers: ['example.com/f'] })
+      return afterDelete(event, now)?.metadata.generation
+    }
+    assert.equal(generationAfter(3), 4)
+    assert.equal(generationAfter(0), 0)
+  })
+
   test('is left alone when it is marked already', () => {
     const event = eventOf({
       name: 'n',
+      generation: 3,
       finalizers: ['example.com/f'],
       deletionTimestamp: '2026-01-01T00:00:00Z',
     })

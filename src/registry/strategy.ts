@@ -84,11 +84,14 @@ export function isReleased({ metadata }: Event): boolean {
 export function afterDelete(event: Event, at: string): Event | undefined {
   const finalizers = event.metadata.finalizers?.filter((name) => !COLLECTORS_FINALIZERS.has(name))
   if (finalizers === undefined || finalizers.length === 0) return undefined
-  if (event.metadata.deletionTimestamp !== undefined) return event
+  const { deletionTimestamp, generation = 0 } = event.metadata
+  if (deletionTimestamp !== undefined) return event
   return {
     ...event,
     metadata: {
       ...event.metadata,
+      // What is being deleted is wanted in another way than before.
+      ...(generation > 0 && { generation: generation + 1 }),
       finalizers,
       deletionTimestamp: at,
       deletionGracePeriodSeconds: 0,

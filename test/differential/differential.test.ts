@@ -6,8 +6,8 @@ import { describe, test } from 'node:test'
 import { Members, treeText } from '../fuzz/tree.ts'
 import type { Answer, Client } from './client.ts'
 import { digestOf } from './digest.ts'
+import { KNOWN_ROWS } from './explanation.ts'
 import { sequenceAt } from './generators/sequence.ts'
-import { KNOWN } from './known.ts'
 import { compared, Player, smallerTrees } from './play.ts'
 import { askOf, GROUPS, Memory, type Step, VERBS } from './step.ts'
 
@@ -134,6 +134,94 @@ describe('the comparison', () => {
     )
     assert.deepEqual([found?.row, found?.places.length], [undefined, 1])
   })
+
+  const rowOf = (step: Step, ours: Answer, theirs: Answer): string | undefined =>
+    compared(step, digestOf(step, ours, place), digestOf(step, theirs, place))?.row
+  const status = (code: number, more: object): Answer =>
+    json(code, { kind: 'Status', apiVersion: 'v1', ...more })
+
+  test('takes a Status for a deleted collection, and no other answer', () => {
+    const step: Step = { ...get, verb: 'delete-collection', at: '' }
+    const list = json(200, { kind: 'EventList', items: [] })
+    assert.equal(rowOf(step, status(200, { status: 'Success' }), list), 'collection-delete-status')
+    assert.equal(rowOf(step, json(200, event('5')), list), undefined)
+    assert.equal(rowOf(step, status(200, {}), status(200, { status: 'Success' })), undefined)
+  })
+
+  test('takes a 500 of the other server for a mistake of the client only where it is known as one', () => {
+    const ours = status(400, { reason: 'BadRequest', message: 'x' })
+    const message = 'strconv.ParseUint: parsing "x": invalid syntax'
+    assert.equal(rowOf(get, ours, status(500, { message })), 'client-mistake-is-4xx')
+    assert.equal(rowOf(get, ours, status(500, { message: 'etcd is away' })), undefined)
+  })
+
+  test('explains the parts of an answer one by one', () => {
+    const step: Step = { ...get, headers: { accept: 'application/json;as=Table' } }
+    const refused = (message: string): object => ({
+      kind: 'Status',
+      reason: 'BadRequest',
+      message,
+    })
+    const inLines = (message: string): Answer => ({
+      ...json(400, {}),
+      body: Buffer.from(JSON.stringify(refused(message), undefined, 2)),
+    })
+    assert.equal(
+      rowOf(step, json(400, refused('one')), inLines('one')),
+      'refusals-in-the-form-asked-for',
+    )
+    assert.equal(rowOf(step, json(400, refused('one')), inLines('yaml: two')), 'own-words')
+    assert.equal(rowOf(step, json(400, refused('one')), inLines('two')), undefined)
+  })
+})
+
+describe('a sequence', () => {
+  const answering = (...answers: Answer[]): Client =>
+    ({ ask: async () => answers.shift() }) as unknown as Client
+  const patch: Step = {
+    ...get,
+    verb: 'merge-patch',
+    body: { form: 'json', tree: new Members() },
+  }
+
+  test('differs where only one server stores a patch', async () => {
+    const [stored, same] = [json(200, event('6')), json(200, event('5'))]
+    const played = async (ours: Answer, theirs: Answer): Promise<readonly string[]> => {
+      const before = json(200, event('5'))
+      const player = new Player({
+        ours: answering(before, ours),
+        theirs: answering(before, theirs),
+      })
+      const { differences, known } = await player.play([get, patch])
+      return [...known.map(({ row }) => row), ...differences.flatMap(({ places }) => places)]
+    }
+    assert.deepEqual(await played(stored, stored), [])
+    assert.deepEqual(await played(same, stored), ['managed-fields-begin-with-apply'])
+    assert.deepEqual(await played(stored, same), ['.isWritten: true, wanted false'])
+  })
+
+  test('does not differ in a version that was copied to elsewhere', async () => {
+    const [ours, theirs] = ['5000', '7'].map((version) =>
+      answering(json(200, event(version)), json(200, event('9999', { note: version }))),
+    )
+    assert.ok(ours && theirs)
+    const { differences } = await new Player({ ours, theirs }).play([get, patch])
+    assert.deepEqual(differences, [])
+  })
+
+  test('asks once more, with more time, where a watch differs', async () => {
+    const frame = `${JSON.stringify({ type: 'ADDED', object: event('5') })}\n`
+    const [short, whole] = ['', frame].map((text) => ({
+      ...json(200, {}),
+      body: Buffer.from(text),
+    }))
+    assert.ok(short && whole)
+    const watch: Step = { ...get, verb: 'watch', at: '', query: [['timeoutSeconds', '1']] }
+    const late = new Player({ ours: answering(short, whole), theirs: answering(whole, whole) })
+    assert.deepEqual((await late.play([watch])).differences, [])
+    const never = new Player({ ours: answering(short, short), theirs: answering(whole, whole) })
+    assert.equal((await never.play([watch])).differences.length, 1)
+  })
 })
 
 describe('a difference', () => {
@@ -186,14 +274,14 @@ test('every known difference has its row in docs/compatibility.md, and every row
   const page = readFileSync(join(import.meta.dirname, '../../docs/compatibility.md'), 'utf8')
   const rows = page.split('\n').filter((line) => line.startsWith('| `'))
   const idOf = (line: string): string => /`([^`]+)`/.exec(line)?.[1] ?? ''
-  const known = new Set(KNOWN.map(({ row }) => row))
+  const known = new Set(KNOWN_ROWS)
   assert.deepEqual(
     [...known].filter((id) => !rows.some((line) => idOf(line) === id)),
     [],
   )
   assert.deepEqual(
     rows
-      .filter((line) => line.includes('`test/differential/known.ts`'))
+      .filter((line) => /`test\/differential\/(?:known|explanation)\.ts`/.test(line))
       .map(idOf)
       .filter((id) => !known.has(id)),
     [],

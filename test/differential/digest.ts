@@ -6,7 +6,7 @@ import { normalText, normalTree, type Place } from '../conformance/normal-form.t
 import { treeDifferences } from '../conformance/tree-difference.ts'
 import { protobufTree } from '../support/protobuf-tree.ts'
 import type { Answer } from './client.ts'
-import type { Step } from './step.ts'
+import { isChange, type Step } from './step.ts'
 
 export interface Digest {
   readonly status: number
@@ -16,12 +16,23 @@ export interface Digest {
   readonly content: Json
   /** JSON is laid out in lines. */
   readonly isPretty: boolean
+  /** Whether the event has another version than before; undefined where there is no telling. */
+  readonly isWritten?: boolean | undefined
+}
+
+/** What is known about the server by now. */
+export interface Circumstances extends Place {
+  readonly versionsSeen?: ReadonlySet<string>
+  readonly isWritten?: boolean | undefined
 }
 
 /** An answer in normal form: nothing in it depends on when and where it was given. */
-export function digestOf(step: Step, answer: Answer, place: Place): Digest {
+export function digestOf(step: Step, answer: Answer, place: Circumstances): Digest {
   const contentType = String(answer.headers['content-type'] ?? '')
-  const content = contentOf(step, { ...answer, contentType }, place)
+  const content = withoutVersions(
+    contentOf(step, { ...answer, contentType }, place),
+    place.versionsSeen ?? new Set(),
+  )
   const text = answer.body.subarray(0, 8).toString('latin1')
   return {
     status: answer.status,
@@ -29,6 +40,7 @@ export function digestOf(step: Step, answer: Answer, place: Place): Digest {
     warning: Buffer.from(String(answer.headers['warning'] ?? ''), 'latin1').toString(),
     content: inOrder(step.comparesOwners === true ? content : withoutOwners(content)),
     isPretty: text.startsWith('{\n') || text.startsWith('[\n'),
+    isWritten: isChange(step) ? place.isWritten : undefined,
   }
 }
 
@@ -42,7 +54,11 @@ export function inOurWords(step: Step, digest: Digest): Digest {
 }
 
 export function digestDifferences(ours: Digest, theirs: Digest): readonly string[] {
-  return treeDifferences({ ...ours } as unknown as Json, { ...theirs } as unknown as Json)
+  return treeDifferences(treeOf(ours), treeOf(theirs))
+}
+
+function treeOf({ isWritten = false, ...digest }: Digest): Json {
+  return { ...digest, isWritten } as unknown as Json
 }
 
 /** The Status that an answer is, or the one in the last frame of a watch. */
@@ -100,6 +116,23 @@ function inOrder(content: Json): Json {
   if (!Array.isArray(causes)) return { ...status, message }
   const sorted = causes.map((cause) => JSON.stringify(cause)).sort()
   return { ...status, message, details: { ...details, causes: sorted } }
+}
+
+const QUOTED_NUMBER = /(?<=")\d+(?=")/g
+
+/** A patch can copy the version to anywhere, and each server has its own. */
+function withoutVersions(tree: Json, versions: ReadonlySet<string>): Json {
+  if (Array.isArray(tree)) return tree.map((entry) => withoutVersions(entry, versions))
+  if (isObject(tree)) {
+    const result: JsonObject = {}
+    for (const [name, value] of Object.entries(tree)) {
+      setMember(result, name, withoutVersions(value, versions))
+    }
+    return result
+  }
+  if (typeof tree !== 'string') return tree
+  if (versions.has(tree) && tree !== '') return '<rv>'
+  return tree.replaceAll(QUOTED_NUMBER, (number) => (versions.has(number) ? '<rv>' : number))
 }
 
 /** When bookmarks come is up to the server, but for the one after the initial events. */

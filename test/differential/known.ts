@@ -1,19 +1,32 @@
 /**
- * Every difference that is known, each by its row of docs/compatibility.md. What none of these
- * explains fails the run. The first that fits counts, so those that say the most come first.
+ * Every difference that is known, each by its row of docs/compatibility.md. The first that fits
+ * counts, so those that say the most come first. Parts of an answer with rows of their own are in
+ * explanation.ts.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { isObject } from '../../src/lib/json.ts'
-import { type Digest, messageOf, reasonOf, statusOf } from './digest.ts'
-import { type Step, shownStep } from './step.ts'
-
-export interface Found {
-  readonly step: Step
-  readonly ours: Digest
-  readonly theirs: Digest
-  /** Where they differ, one line each. */
-  readonly places: readonly string[]
-}
+import { messageOf } from './digest.ts'
+import { INTERNALS, isAnotherMistake, MISTAKES_AS_500 } from './mistakes.ts'
+import {
+  causesOf,
+  conflictsOf,
+  type Found,
+  hasOwnerTwice,
+  hasQuery,
+  isAny,
+  isApplyConflict,
+  isClientMistake,
+  isDone,
+  isOfVersionOrKind,
+  isPatch,
+  isRefused,
+  isSameRefusal,
+  isWrittenByOtherGroup,
+  isYaml,
+  kindOf,
+  repeatedNames,
+  warningsOf,
+} from './signs.ts'
+import { sentText } from './step.ts'
 
 export interface KnownDifference {
   /** In docs/compatibility.md. */
@@ -21,23 +34,44 @@ export interface KnownDifference {
   readonly explains: (found: Found) => boolean
 }
 
+const RFC3339 =
+  /parsing time \\?"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:\d\d)\\?"/
+
+const PRINTED_WHEN_EMPTY =
+  /^\.(?:eventTime|reporting(?:Component|Instance|Controller)|source|\w*[tT]imestamp|deprecatedSource)$/
+
 export const KNOWN: readonly KnownDifference[] = [
   {
     row: 'collection-delete-status',
     explains: ({ step, ours, theirs }) =>
-      step.verb === 'delete-collection' && ours.status === 200 && theirs.status === 200,
+      step.verb === 'delete-collection' &&
+      ours.status === 200 &&
+      theirs.status === 200 &&
+      kindOf(ours) === 'Status' &&
+      /^Table$|List$/.test(kindOf(theirs)) &&
+      ours.warning === theirs.warning,
   },
   {
-    // Without an answer at all when it panics.
+    row: 'client-mistake-is-4xx',
+    explains: ({ ours, theirs }) =>
+      isClientMistake(ours) &&
+      theirs.status === 500 &&
+      (messageOf(ours) === messageOf(theirs) || isAny(MISTAKES_AS_500, messageOf(theirs))),
+  },
+  {
+    // It panics, and ends the connection.
     row: 'client-mistake-is-4xx',
     explains: ({ step, ours, theirs }) =>
+      step.verb === 'json-patch' &&
       isClientMistake(ours) &&
-      (theirs.status === 500 || (theirs.status === 0 && step.verb === 'json-patch')),
+      theirs.status === 0 &&
+      /socket hang up|ECONNRESET/.test(String(theirs.content)),
   },
   {
     row: 'yaml-says-any-text',
     explains: ({ ours, theirs, places }) =>
       ours.contentType === 'application/yaml' &&
+      isDone(ours) &&
       (/control characters are not allowed/.test(messageOf(theirs)) ||
         places.every((place) =>
           /^\.content\[\d+\]: .*(?:<<|uFEFF|\\\\N|\u0085|\u2028)/.test(place),
@@ -45,68 +79,78 @@ export const KNOWN: readonly KnownDifference[] = [
   },
   {
     row: 'json-escapes-in-apply',
-    explains: ({ step, theirs }) =>
+    explains: ({ step, ours, theirs }) =>
       (step.verb === 'apply' || isYaml(step)) &&
-      (/unknown escape character|control characters|invalid Unicode|expected hexdecimal/.test(
-        messageOf(theirs),
-      ) ||
-        /[\u0085\u2028\u2029\ufeff]/.test(shownStep(step))),
+      (theirs.status === 400
+        ? /unknown escape character|control characters|invalid Unicode|expected hexdecimal/.test(
+            messageOf(theirs),
+          )
+        : /[\u0085\u2028\u2029\ufeff]/.test(sentText(step)) &&
+          [ours, theirs].every((digest) => isDone(digest) || digest.status === 422)),
   },
   {
     row: 'one-document-in-a-body',
     explains: ({ step, ours }) =>
       (step.verb === 'apply' || isYaml(step)) &&
+      ours.status === 400 &&
       /yaml: more than one document/.test(messageOf(ours)),
   },
   {
     row: 'stricter-times',
-    explains: ({ step, ours }) =>
+    explains: ({ ours }) =>
       isClientMistake(ours) &&
-      /T3:04|\+24:00|10000-/.test(shownStep(step)) &&
-      /parsing time|out of range/.test(messageOf(ours)),
+      /parsing time \\?"(?:[^"]*T3:04|[^"]*\+24:00|10000-)/.test(messageOf(ours)),
   },
   {
     row: 'dry-run-tells-the-truth',
     explains: ({ step, ours, theirs }) =>
       theirs.status === 201 &&
-      step.query.some(([name]) => name === 'dryRun') &&
+      hasQuery(step, 'dryRun') &&
       /^resourceVersion should not be set/.test(messageOf(ours)),
   },
   {
     row: 'handmade-continue-tokens',
-    explains: ({ step, ours }) =>
-      isClientMistake(ours) &&
-      step.query.some(([name, value]) => name === 'continue' && value.startsWith('eyJ')),
+    explains: ({ step, ours, theirs }) =>
+      step.query.some(([name, value]) => name === 'continue' && value.startsWith('eyJ')) &&
+      theirs.status === 200 &&
+      (ours.status === 410 || /^invalid continue token: /.test(messageOf(ours))),
   },
   {
     row: 'patch-of-another-type',
-    explains: ({ step, ours }) =>
+    explains: ({ step, ours, theirs }) =>
       isPatch(step) &&
       ours.status === 400 &&
+      [200, 400, 422].includes(theirs.status) &&
       /^error decoding patch: a .* must be/.test(messageOf(ours)),
   },
   {
     row: 'repeated-objects',
-    explains: ({ ours, theirs, places }) =>
-      /duplicate field|already set in map/.test(ours.warning + messageOf(ours)) &&
-      /duplicate field|already set in map/.test(theirs.warning + messageOf(theirs)) &&
-      places.some((place) => !place.startsWith('.warning: ')),
+    explains: ({ step, ours, theirs }) =>
+      theirs.status < 500 &&
+      (warningsOf(ours).length > 0 || isRefused(ours)) &&
+      repeatedNames(step).some(({ isObject }) => isObject),
+  },
+  {
+    // Of several values the other server reads every one, and refuses the first that is of another type.
+    row: 'repeated-objects',
+    explains: ({ step, theirs }) =>
+      [400, 422].includes(theirs.status) &&
+      /cannot unmarshal/.test(messageOf(theirs)) &&
+      repeatedNames(step).length > 0,
   },
   {
     row: 'failed-patch-says-why',
     explains: ({ step, ours, theirs }) =>
-      step.verb === 'json-patch' && isSameRefusal(ours, theirs) && ours.warning === theirs.warning,
-  },
-  {
-    row: 'failed-patches-warn',
-    explains: ({ step, ours, theirs }) =>
-      isPatch(step) && isSameRefusal(ours, theirs) && ours.warning !== '' && theirs.warning === '',
+      step.verb === 'json-patch' &&
+      isSameRefusal(ours, theirs) &&
+      /^operation \d+ \(/.test(messageOf(ours)) &&
+      /^the server rejected our request due to an error in our request$/.test(messageOf(theirs)),
   },
   {
     row: 'patched-version-and-kind',
     explains: ({ step, ours, theirs }) =>
       isPatch(step) &&
-      /"(?:apiVersion|kind)":|"\/(?:apiVersion|kind)?"|"path":""/.test(shownStep(step)) &&
+      isOfVersionOrKind(step) &&
       (isRefused(ours) || isRefused(theirs)) &&
       /name must be provided|apiVersion|API version|cannot be handled as|undeterminable|Object 'Kind' is missing/.test(
         `${messageOf(ours)} ${messageOf(theirs)}`,
@@ -121,26 +165,41 @@ export const KNOWN: readonly KnownDifference[] = [
   },
   {
     row: 'any-rfc3339-time',
+    explains: ({ ours, theirs }) =>
+      isRefused(theirs) && RFC3339.test(messageOf(theirs)) && !RFC3339.test(messageOf(ours)),
+  },
+  {
+    row: 'any-rfc3339-time',
     explains: ({ step, theirs }) =>
-      isRefused(theirs) &&
-      (/parsing time "/.test(messageOf(theirs)) ||
-        (/Timestamp: Invalid value/.test(messageOf(theirs)) &&
-          /imestamp"?: ?"?[^",]*\.\d+/.test(shownStep(step)))),
+      theirs.status === 422 &&
+      /Timestamp: Invalid value/.test(messageOf(theirs)) &&
+      /imestamp['"]?: ?['"]?[^'",\n]*\.\d+/.test(sentText(step)),
   },
   {
     row: 'owners-in-both-groups',
-    explains: ({ step, ours, theirs }) =>
-      step.verb === 'apply' &&
-      step.comparesOwners !== true &&
-      messageOf(ours).startsWith('Apply failed with') &&
-      (theirs.status !== 409 || !isDeepStrictEqual(conflictsOf(ours), conflictsOf(theirs))),
+    explains: (found) =>
+      found.step.verb === 'apply' &&
+      isApplyConflict(found.ours) &&
+      [200, 409, 422].includes(found.theirs.status) &&
+      isWrittenByOtherGroup(found) &&
+      !isDeepStrictEqual(conflictsOf(found.ours), conflictsOf(found.theirs)),
+  },
+  {
+    // What its manager applied through the other group, and does not apply any more.
+    row: 'owners-in-both-groups',
+    explains: (found) =>
+      found.step.verb === 'apply' &&
+      [found.ours, found.theirs].every((digest) => isDone(digest) || digest.status === 422) &&
+      found.before.some(({ verb }) => verb === 'apply') &&
+      isWrittenByOtherGroup(found) &&
+      found.places.every((place) => /^\.(?:content|status)/.test(place)),
   },
   {
     row: 'managed-fields-begin-with-apply',
     explains: ({ step, ours, theirs }) =>
       step.verb === 'apply' &&
-      step.comparesOwners !== true &&
-      isSameRefusal(ours, theirs) &&
+      isApplyConflict(ours) &&
+      isApplyConflict(theirs) &&
       isDeepStrictEqual(conflictsOf(ours), conflictsOf(theirs)),
   },
   {
@@ -154,8 +213,14 @@ export const KNOWN: readonly KnownDifference[] = [
   },
   {
     row: 'managed-fields-begin-with-apply',
+    explains: ({ step, places }) =>
+      step.comparesOwners === true &&
+      places.every((place) => /\.manager: "before-first-apply", wanted "/.test(place)),
+  },
+  {
+    row: 'managed-fields-begin-with-apply',
     explains: ({ step }) =>
-      step.verb === 'json-patch' && shownStep(step).includes('/metadata/managedFields'),
+      step.verb === 'json-patch' && sentText(step).includes('/metadata/managedFields'),
   },
   {
     row: 'owners-have-a-time',
@@ -167,40 +232,36 @@ export const KNOWN: readonly KnownDifference[] = [
   },
   {
     row: 'dry-run-shows-no-version',
-    explains: ({ step, places }) =>
-      step.query.some(([name]) => name === 'dryRun') &&
+    explains: ({ step, ours, theirs, places }) =>
+      hasQuery(step, 'dryRun') &&
+      isDone(ours) &&
+      isDone(theirs) &&
       places.every((place) =>
-        /resourceVersion|selfLink|items instead of|managedFields: missing/.test(place),
+        ours.contentType === 'application/yaml'
+          ? /^\.content: \d+ items instead of /.test(place)
+          : /metadata\.(?:resourceVersion|selfLink|managedFields): missing/.test(place),
       ),
   },
   {
     row: 'deletion-is-the-servers',
-    explains: ({ theirs, places }) =>
+    explains: ({ step, theirs, places }) =>
+      /deletion(?:Timestamp|GracePeriodSeconds)/.test(sentText(step)) &&
+      (/metadata\.deletion\w+: Invalid value/.test(messageOf(theirs)) ||
+        (isDone(theirs) &&
+          places.every((place) =>
+            /metadata\.(?:resourceVersion|deletionGracePeriodSeconds|deletionTimestamp): missing/.test(
+              place,
+            ),
+          ))),
+  },
+  {
+    row: 'last-finalizer-removed',
+    explains: ({ step, before, places }) =>
+      (isPatch(step) || step.verb === 'update') &&
+      before.some(({ verb }) => verb.startsWith('delete')) &&
       places.every((place) =>
-        /^\.content\.metadata\.(?:resourceVersion|deletionGracePeriodSeconds|deletionTimestamp): missing/.test(
-          place,
-        ),
-      ) || /metadata\.deletion\w+: Invalid value/.test(messageOf(theirs)),
-  },
-  {
-    row: 'refusals-in-the-form-asked-for',
-    explains: ({ ours, theirs, places }) =>
-      isSameRefusal(ours, theirs) &&
-      places.every((place) => /^\.(isPretty|contentType|content\.metadata): /.test(place)),
-  },
-  {
-    row: 'repeated-names-by-path',
-    explains: ({ ours, theirs, places }) =>
-      places.every((place) => place.startsWith('.warning: ')) &&
-      /duplicate field/.test(ours.warning) &&
-      (/line \d+: key .* already set in map/.test(theirs.warning) ||
-        theirs.warning.startsWith(ours.warning)),
-  },
-  {
-    row: 'order-of-warnings',
-    explains: ({ ours, theirs, places }) =>
-      places.every((place) => place.startsWith('.warning: ')) &&
-      isDeepStrictEqual(warningsOf(ours), warningsOf(theirs)),
+        /^\.isWritten: true, wanted false$|metadata\.selfLink: missing/.test(place),
+      ),
   },
   {
     row: 'order-of-problems',
@@ -227,36 +288,64 @@ export const KNOWN: readonly KnownDifference[] = [
     row: 'zero-time-is-no-time',
     explains: ({ step, ours, theirs }) =>
       (ours.status === 422 || theirs.status === 422) &&
-      /(?:eventTime|lastObservedTime)"?: ?"?0001-01-01T00:00:00/.test(shownStep(step)),
+      /(?:eventTime|lastObservedTime)['"]?\s*:\s*['"]?0001-01-01T00:00:00/.test(sentText(step)),
   },
   {
     row: 'numbers-that-do-not-fit',
     explains: ({ step, ours }) =>
-      step.verb === 'strategic-patch' &&
-      ours.status === 422 &&
+      (step.verb === 'strategic-patch' || step.verb === 'apply') &&
+      [400, 422].includes(ours.status) &&
       /cannot unmarshal number -?\d{10,} into/.test(messageOf(ours)),
   },
   {
     row: 'strategic-directives',
     explains: ({ step, ours, theirs }) =>
       step.verb === 'strategic-patch' &&
-      (/\$(?:patch|retainKeys|setElementOrder|deleteFrom)/.test(shownStep(step)) ||
-        (/"(?:ownerReferences|finalizers)":\[/.test(shownStep(step)) &&
-          ours.status === 400 &&
-          isClientMistake(theirs))),
+      ours.status === 400 &&
+      theirs.status < 500 &&
+      /^\$(?:patch|retainKeys|setElementOrder|deleteFrom)|^entries of this list must be /.test(
+        messageOf(ours),
+      ),
+  },
+  {
+    row: 'strategic-directives',
+    explains: ({ step, ours, theirs }) =>
+      step.verb === 'strategic-patch' &&
+      isDone(ours) &&
+      theirs.status === 500 &&
+      /^unknown patch type: |^no elements in any of the given slices/.test(messageOf(theirs)),
+  },
+  {
+    row: 'strategic-directives',
+    explains: ({ step, ours, theirs, places }) =>
+      step.verb === 'strategic-patch' &&
+      isDone(ours) &&
+      isDone(theirs) &&
+      /"\$patch":"(?:replace|merge)"/.test(sentText(step)) &&
+      places.every((place) => /^\.content\.metadata\.\w+: unexpected/.test(place)),
   },
   {
     row: 'strategic-lists-are-sets',
     explains: ({ step, places }) =>
       step.verb === 'strategic-patch' &&
-      places.every((place) => place.startsWith('.content.metadata.finalizers: ')),
+      places.every((place) => /^\.content\.metadata\.finalizers: \d+ items instead of/.test(place)),
+  },
+  {
+    row: 'strategic-lists-are-sets',
+    explains: ({ step, theirs, places }) =>
+      step.verb === 'strategic-patch' &&
+      hasOwnerTwice(step) &&
+      (isDone(theirs)
+        ? places.every((place) => place.startsWith('.content.metadata.ownerReferences'))
+        : /metadata\.ownerReferences\.\w+: Invalid value/.test(messageOf(theirs))),
   },
   {
     row: 'collection-delete-keeps-newer',
-    explains: ({ step, ours }) =>
+    explains: ({ step, ours, theirs }) =>
       step.verb === 'delete-collection' &&
       ours.status === 409 &&
-      step.query.some(([name]) => name === 'resourceVersion'),
+      theirs.status === 200 &&
+      hasQuery(step, 'resourceVersion'),
   },
   {
     row: 'empty-fields-have-no-owner',
@@ -269,88 +358,22 @@ export const KNOWN: readonly KnownDifference[] = [
       ),
   },
   {
-    row: 'which-mistake-is-told',
+    row: 'empty-fields-have-no-owner',
     explains: ({ step, ours, theirs }) =>
-      isClientMistake(ours) &&
-      isClientMistake(theirs) &&
-      (ours.status === 406 ||
-        /^resourceVersion should not be set/.test(messageOf(ours)) ||
-        ours.status === 415 ||
-        (step.verb === 'apply' && [ours.status, theirs.status].includes(409)) ||
-        (isRead(step) &&
-          ours.status !== theirs.status &&
-          [400, 422].includes(ours.status) &&
-          [400, 404, 422].includes(theirs.status))),
+      step.verb === 'apply' &&
+      (isApplyConflict(ours) || isDone(ours) || ours.status === 422) &&
+      isApplyConflict(theirs) &&
+      isDeepStrictEqual(
+        isApplyConflict(ours) ? conflictsOf(ours) : [],
+        conflictsOf(theirs).filter((field) => !PRINTED_WHEN_EMPTY.test(field)),
+      ),
   },
   {
     row: 'own-words',
     explains: ({ ours, theirs }) =>
       isSameRefusal(ours, theirs) &&
       ours.warning === theirs.warning &&
-      INTERNALS.some((words) => words.test(messageOf(theirs))),
+      isAny(INTERNALS, messageOf(theirs)),
   },
+  { row: 'which-mistake-is-told', explains: isAnotherMistake },
 ]
-
-/** What only makes sense to who knows how the other server is built. */
-const INTERNALS: readonly RegExp[] = [
-  /into Go (?:struct field|value)/,
-  /^ "" is invalid: patch: Invalid value: "/,
-  /StorageError: invalid object/,
-  /in scheme "|unknown conversion$/,
-  /\(\*core\.EventList\)$/,
-  /^error decoding patch: /,
-  /^invalid patch format of /,
-  /^unexpected end of JSON input|^invalid character/,
-  /yaml: |json: unsupported value/,
-  /^invalid continue token: /,
-  /^continue key is not valid/,
-]
-
-export function explanationOf(found: Found): string | undefined {
-  return KNOWN.find(({ explains }) => explains(found))?.row
-}
-
-function isPatch({ verb }: Step): boolean {
-  return verb.endsWith('-patch') || verb === 'apply'
-}
-
-function isYaml({ headers }: Step): boolean {
-  return headers['content-type'] === 'application/yaml'
-}
-
-/** Or a delete of a collection, which is a list first. */
-function isRead({ verb }: Step): boolean {
-  return verb === 'list' || verb === 'watch' || verb === 'delete-collection' || verb === 'get'
-}
-
-function isRefused({ status }: Digest): boolean {
-  return status >= 400
-}
-
-function isClientMistake({ status }: Digest): boolean {
-  return status >= 400 && status < 500
-}
-
-/** The same code and reason; only the words differ. */
-function isSameRefusal(ours: Digest, theirs: Digest): boolean {
-  return ours.status === theirs.status && isRefused(ours) && reasonOf(ours) === reasonOf(theirs)
-}
-
-/** The fields that an apply conflicts over, without who owns them. */
-function conflictsOf(digest: Digest): readonly string[] {
-  const fields = messageOf(digest).matchAll(/^- (.*)$|: (\.\S+)$/gm)
-  return [...fields].map(([, listed, single]) => listed ?? single ?? '').sort()
-}
-
-function causesOf(digest: Digest): readonly string[] {
-  const details = statusOf(digest)?.['details']
-  const causes = isObject(details) ? details['causes'] : undefined
-  return Array.isArray(causes) ? causes.map((cause) => JSON.stringify(cause)).sort() : []
-}
-
-function warningsOf({ warning }: Digest): readonly string[] {
-  return warning
-    .split(', 299 - ')
-    .map((text) => text.replace(/^299 - /, ''))
-    .sort()
-}

@@ -1,6 +1,6 @@
 /** Plays sequences on both servers, and makes what differs as small as it gets. */
 import { Members, type Tree } from '../fuzz/tree.ts'
-import type { Client } from './client.ts'
+import type { Answer, Client } from './client.ts'
 import {
   type Digest,
   digestDifferences,
@@ -9,11 +9,13 @@ import {
   messageOf,
   reasonOf,
 } from './digest.ts'
-import { explanationOf } from './known.ts'
+import { explanationOf } from './explanation.ts'
 import { askOf, isChange, Memory, type Step } from './step.ts'
 
 /** Tries to make a sequence smaller before it is shown as it is. */
 const SHRINK_ATTEMPTS = 80
+/** For a watch that differed within the one second it usually has. */
+const WATCH_SECONDS_LONG = '6'
 
 export interface Difference {
   readonly steps: readonly Step[]
@@ -27,8 +29,20 @@ export interface Difference {
 
 export interface Played {
   readonly differences: readonly Difference[]
-  /** Row ids of known differences that were met. */
-  readonly known: readonly string[]
+  /** Known differences that were met. */
+  readonly known: readonly KnownFound[]
+}
+
+export interface KnownFound {
+  readonly row: string
+  readonly signature: string
+}
+
+interface Sequence {
+  readonly ours: Memory
+  readonly theirs: Memory
+  /** The steps before this one. */
+  readonly before: readonly Step[]
 }
 
 export class Player {
@@ -58,23 +72,16 @@ export class Player {
     const ours = new Memory(namespace)
     const theirs = new Memory(namespace)
     const differences: Difference[] = []
-    const known: string[] = []
+    const known: KnownFound[] = []
     for (const [index, step] of steps.entries()) {
-      const [our, their] = await Promise.all([
-        this.#ours.ask(askOf(step, ours)),
-        this.#theirs.ask(askOf(step, theirs)),
-      ])
-      ours.learn(our, step)
-      theirs.learn(their, step)
-      this.#compared += 1
-      const found = compared(
-        step,
-        digestOf(step, our, { namespace }),
-        inOurWords(step, digestOf(step, their, { namespace })),
-      )
+      const before = steps.slice(0, index)
+      let found = await this.#ask(step, { ours, theirs, before })
+      if (found?.row === undefined && found !== undefined && step.verb === 'watch') {
+        found = await this.#ask(longer(step), { ours, theirs, before })
+      }
       if (found === undefined) continue
-      if (found.row === undefined) differences.push({ ...found, steps: steps.slice(0, index + 1) })
-      else known.push(found.row)
+      if (found.row === undefined) differences.push({ ...found, steps: [...before, step] })
+      else known.push({ row: found.row, signature: found.signature })
       if (isChange(step) && isDone(found.ours) !== isDone(found.theirs)) break
       // `unacceptable-changes-nothing`: the other server may have done it all the same.
       if (isChange(step) && found.ours.status === 406) break
@@ -82,6 +89,20 @@ export class Player {
       if (isChange(step) && isDone(found.ours) && found.row !== 'collection-delete-status') break
     }
     return { differences, known }
+  }
+
+  async #ask(step: Step, { ours, theirs, before }: Sequence): Promise<Compared | undefined> {
+    const [our, their] = await Promise.all([
+      this.#ours.ask(askOf(step, ours)),
+      this.#theirs.ask(askOf(step, theirs)),
+    ])
+    this.#compared += 1
+    return compared(
+      step,
+      digestAfter(step, our, ours),
+      inOurWords(step, digestAfter(step, their, theirs)),
+      before,
+    )
   }
 
   /** The same difference with fewer steps, parameters and members, as far as some tries go. */
@@ -117,7 +138,12 @@ interface Compared {
 }
 
 /** Undefined when the answers are the same. */
-export function compared(step: Step, ours: Digest, theirs: Digest): Compared | undefined {
+export function compared(
+  step: Step,
+  ours: Digest,
+  theirs: Digest,
+  before: readonly Step[] = [],
+): Compared | undefined {
   const places = digestDifferences(ours, theirs)
   if (places.length === 0) return undefined
   return {
@@ -125,8 +151,25 @@ export function compared(step: Step, ours: Digest, theirs: Digest): Compared | u
     theirs,
     places,
     signature: signatureOf(step, ours, theirs, places),
-    row: explanationOf({ step, ours, theirs, places }),
+    row: explanationOf({ step, before, ours, theirs, places }),
   }
+}
+
+function digestAfter(step: Step, answer: Answer, memory: Memory): Digest {
+  const isWritten = memory.learn(answer, step)
+  const { namespace, versionsSeen } = memory
+  return digestOf(step, answer, { namespace, versionsSeen, isWritten })
+}
+
+/**
+ * A watch that goes on until both servers have told all there is to tell. Nothing is written to the
+ * namespace meanwhile, so a second look sees the same, only that a busy machine has more time for it.
+ */
+function longer(step: Step): Step {
+  const query = step.query.map(([name, value]): readonly [string, string] =>
+    name === 'timeoutSeconds' ? [name, WATCH_SECONDS_LONG] : [name, value],
+  )
+  return { ...step, query }
 }
 
 function isDone({ status }: Digest): boolean {

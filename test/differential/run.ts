@@ -1,15 +1,21 @@
 /**
  * KUBE_APISERVER=/path/to/kube-apiserver npm run test:differential -- [--seed N] [--requests N]
- *   [--verbs create,list] [--at N] [--parallel N] [--all]
+ *   [--verbs create,list] [--at N] [--parallel N] [--explain]
  *
  * Sends sequences of random requests to this server and to a real Kubernetes API server, and compares
  * the answers. Ends with 1 when a difference is not in docs/compatibility.md, and with 2 when there is
- * no API server to compare with. `--at` repeats one sequence of a seed.
+ * no API server to compare with. `--at` repeats one sequence of a seed; `--explain` shows what each row
+ * of that page was taken to explain.
+ *
+ * A difference counts when it shows again as its sequence is played once more. One that does not is a
+ * matter of time: a compaction, the second at which a watch ends, a machine that was too busy to answer.
+ * Those are printed and counted, too. A handful of them is what a busy machine makes; more than
+ * UNREPEATED_MAX in 100,000 requests fail the run, since a race in one of the servers looks just the same.
  */
 import process, { exit, stdout } from 'node:process'
 import { parseArgs } from 'node:util'
 import { sequenceAt } from './generators/sequence.ts'
-import { type Difference, Player } from './play.ts'
+import { type Difference, type KnownFound, Player } from './play.ts'
 import { startServers } from './servers.ts'
 import { shownStep, VERBS, type Verb } from './step.ts'
 
@@ -20,10 +26,13 @@ const { values: given } = parseArgs({
     verbs: { type: 'string' },
     at: { type: 'string' },
     parallel: { type: 'string', default: '16' },
+    explain: { type: 'boolean', default: false },
   },
 })
 const PLACES_SHOWN = 5
 const PROGRESS_REQUESTS = 20_000
+/** Of each 100,000 requests. */
+const UNREPEATED_MAX = 5
 
 // biome-ignore lint/style/noProcessEnv: where a program is that this project does not bring along.
 const kubeApiserver = process.env['KUBE_APISERVER'] ?? ''
@@ -40,7 +49,8 @@ const requests = Number(given.requests)
 const verbs = given.verbs === undefined ? undefined : new Set(given.verbs.split(',').map(verbOf))
 
 const seen = new Map<string, number>()
-const known = new Map<string, number>()
+/** By row, then by signature. */
+const known = new Map<string, Map<string, number>>()
 /** Differences that did not show when the sequence was played again: of time, most likely. */
 const unrepeated: string[] = []
 say(`seed ${seed}`)
@@ -57,7 +67,7 @@ async function run(): Promise<boolean> {
     while (given.at === undefined ? player.compared < requests : next === Number(given.at)) {
       const index = next++
       const played = await player.play(sequenceAt({ seed, verbs }, index))
-      for (const row of played.known) known.set(row, (known.get(row) ?? 0) + 1)
+      for (const one of played.known) count(one)
       for (const difference of played.differences) await report(player, difference, index)
       if (player.compared >= progress) {
         progress += PROGRESS_REQUESTS
@@ -71,11 +81,24 @@ async function run(): Promise<boolean> {
   const seconds = Math.round((performance.now() - startedAt) / 1000)
   for (const [signature, count] of seen) say(`${count} x ${signature}`)
   for (const signature of unrepeated) say(`not repeated: ${signature}`)
-  for (const [row, count] of [...known].sort()) say(`known: ${row} ${count}`)
+  for (const [row, signatures] of [...known].sort()) sayKnown(row, signatures)
   say(
-    `seed ${seed}: ${player.compared} requests compared in ${seconds} s, ${seen.size} unknown differences`,
+    `seed ${seed}: ${player.compared} requests compared in ${seconds} s, ${seen.size} unknown differences, ${unrepeated.length} that did not show again`,
   )
-  return seen.size === 0
+  const unrepeatedMax = UNREPEATED_MAX * Math.ceil(player.compared / 100_000)
+  return seen.size === 0 && unrepeated.length <= unrepeatedMax
+}
+
+function count({ row, signature }: KnownFound): void {
+  const signatures = known.get(row) ?? new Map<string, number>()
+  known.set(row, signatures.set(signature, (signatures.get(signature) ?? 0) + 1))
+}
+
+function sayKnown(row: string, signatures: ReadonlyMap<string, number>): void {
+  const total = [...signatures.values()].reduce((sum, times) => sum + times, 0)
+  say(`known: ${row} ${total}`)
+  if (!given.explain) return
+  for (const [signature, times] of signatures) say(`    ${times} x ${signature}`)
 }
 
 async function report(player: Player, difference: Difference, index: number): Promise<void> {

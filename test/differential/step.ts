@@ -1,4 +1,5 @@
 /** One request of a sequence, with places for what only a server knows. */
+import { parse } from 'yaml'
 import { coreGroup, type EventGroup, eventsGroup } from '../../src/api/event-groups.ts'
 import type { StructType } from '../../src/api/schema.ts'
 import { sealed } from '../../src/codec/kube-protobuf.ts'
@@ -6,6 +7,7 @@ import { deleteOptionsType } from '../../src/codec/meta-types.ts'
 import { encodeStruct } from '../../src/codec/protobuf-struct.ts'
 import { isObject, type JsonObject } from '../../src/lib/json.ts'
 import { type Tree, treeText } from '../fuzz/tree.ts'
+import { protobufTree } from '../support/protobuf-tree.ts'
 import type { Answer, Ask } from './client.ts'
 
 export const GROUPS = ['core', 'events'] as const
@@ -87,6 +89,7 @@ export class Memory {
   readonly #versions = new Map<string, string>()
   readonly #olderVersions = new Map<string, string>()
   readonly #uids = new Map<string, string>()
+  readonly #versionsSeen = new Set<string>()
   #listVersion = '0'
   #continueToken = ''
 
@@ -94,23 +97,38 @@ export class Memory {
     this.namespace = namespace
   }
 
-  /** What the other server lists as deleted is no list to go on from. */
-  learn({ headers, body }: Answer, { verb }: Step): void {
-    if (!String(headers['content-type']).startsWith('application/json')) return
-    const tree = parsed(body)
-    const metadata = tree?.['metadata']
-    if (tree === undefined || !isObject(metadata)) return
+  /** Every version that an event had in an answer. */
+  get versionsSeen(): ReadonlySet<string> {
+    return this.#versionsSeen
+  }
+
+  /**
+   * What the other server lists as deleted is no list to go on from. Returns whether the event in the
+   * answer has another version than before; undefined without an event, or without one before.
+   */
+  learn(answer: Answer, { verb }: Step): boolean | undefined {
+    const tree = verb === 'watch' ? undefined : treeOf(answer)
+    const metadata = tree && metadataIn(tree, verb)
+    if (metadata === undefined) return undefined
     const version = String(metadata['resourceVersion'] ?? '')
-    if (tree['kind'] === 'Event') {
-      const name = String(metadata['name'])
-      const before = this.#versions.get(name)
-      if (before !== undefined && before !== version) this.#olderVersions.set(name, before)
-      if (version !== '') this.#versions.set(name, version)
-      this.#uids.set(name, String(metadata['uid']))
-    } else if (version !== '' && verb === 'list') {
+    if (verb !== 'list') return this.#learnEvent(metadata, version)
+    if (version !== '') {
       this.#listVersion = version
       this.#continueToken = String(metadata['continue'] ?? this.#continueToken)
     }
+    return undefined
+  }
+
+  #learnEvent(metadata: JsonObject, version: string): boolean | undefined {
+    const name = String(metadata['name'] ?? '')
+    if (name === '') return undefined
+    this.#versionsSeen.add(version)
+    const before = this.#versions.get(name)
+    const isOther = before !== version
+    if (before !== undefined && isOther) this.#olderVersions.set(name, before)
+    if (version !== '') this.#versions.set(name, version)
+    this.#uids.set(name, String(metadata['uid']))
+    return before === undefined || version === '' ? undefined : isOther
   }
 
   filled(text: string): string {
@@ -131,13 +149,29 @@ export class Memory {
   }
 }
 
-function parsed(body: Buffer): JsonObject | undefined {
+/** The object in an answer, whatever its form. */
+function treeOf({ headers, body }: Answer): JsonObject | undefined {
+  const type = String(headers['content-type'])
   try {
-    const tree = JSON.parse(body.toString())
+    const tree = type.startsWith('application/json')
+      ? JSON.parse(body.toString())
+      : type.startsWith('application/yaml')
+        ? parse(body.toString())
+        : protobufTree(body, false)
     return isObject(tree) ? tree : undefined
   } catch {
     return undefined
   }
+}
+
+/** Of the list, or of the one event that the answer is about. */
+function metadataIn(tree: JsonObject, verb: Verb): JsonObject | undefined {
+  if (tree['kind'] === 'Status') return undefined
+  const rows = tree['kind'] === 'Table' && verb !== 'list' ? tree['rows'] : undefined
+  const row = Array.isArray(rows) ? rows[0] : undefined
+  const object = isObject(row) ? row['object'] : undefined
+  const { metadata } = isObject(object) ? object : tree
+  return isObject(metadata) ? metadata : undefined
 }
 
 /** The request as one server gets it. */
@@ -181,17 +215,21 @@ export function shownStep(step: Step): string {
   const query = step.query.map(([name, value]) => `${name}=${value}`).join('&')
   const path = `${step.isOldWatch ? 'watch/' : ''}${step.group}/${step.at}${query && `?${query}`}`
   const headers = Object.entries(step.headers).map(([name, value]) => `${name}: ${value}`)
-  return [`${METHODS[step.verb]} ${path}`, ...headers, shownBody(step.body)]
+  return [`${METHODS[step.verb]} ${path}`, ...headers, shownBody(step)]
     .filter((part) => part !== '')
     .join(' | ')
 }
 
-function shownBody(body: Body | undefined): string {
+/** The body before its places are filled; of a message, what is in it as JSON. */
+export function sentText({ body }: Step): string {
   if (body === undefined) return ''
-  const text =
-    body.form === 'json'
-      ? treeText(body.tree)
-      : JSON.stringify('text' in body ? body.text : 'event' in body ? body.event : body.options)
+  if (body.form === 'json') return treeText(body.tree)
+  return 'text' in body ? body.text : JSON.stringify('event' in body ? body.event : body.options)
+}
+
+function shownBody(step: Step): string {
+  const sent = sentText(step)
+  const text = step.body?.form === 'text' ? JSON.stringify(sent) : sent
   const short = text.replaceAll(/(.)\1{39,}/g, (run, letter) => `${letter}*${run.length}`)
   return short.length <= SHOWN_LENGTH_MAX ? short : `${short.slice(0, SHOWN_LENGTH_MAX)}…`
 }

@@ -1,0 +1,80 @@
+/**
+ * Which row of docs/compatibility.md explains a difference. What none does fails the run.
+ *
+ * An answer may differ in several ways at once: a warning, the layout of a refusal and whether a patch
+ * was a write have rows of their own, and what is left without them must have one, too.
+ */
+import { isDeepStrictEqual } from 'node:util'
+import { KNOWN, type KnownDifference } from './known.ts'
+import { type Found, isPatch, isRefused, isSameRefusal, warningsOf } from './signs.ts'
+
+/** A part of an answer that has a row of its own, whatever else there is. */
+interface KnownPart extends KnownDifference {
+  readonly places: RegExp
+}
+
+const PARTS: readonly KnownPart[] = [
+  {
+    row: 'refusals-in-the-form-asked-for',
+    places: /^\.(?:isPretty|contentType): |^\.content\.metadata: missing, wanted \{\}/,
+    explains: ({ step, ours, theirs }) =>
+      isRefused(ours) && isRefused(theirs) && 'accept' in step.headers,
+  },
+  {
+    row: 'failed-patches-warn',
+    places: /^\.warning: /,
+    explains: ({ step, ours, theirs }) =>
+      isPatch(step) && isSameRefusal(ours, theirs) && ours.warning !== '' && theirs.warning === '',
+  },
+  {
+    row: 'strategic-directives',
+    places: /^\.warning: /,
+    explains: ({ step, ours, theirs }) =>
+      step.verb === 'strategic-patch' &&
+      isDeepStrictEqual(
+        warningsOf(ours),
+        warningsOf(theirs).filter((warning) => !/^"unknown field .*\$\w+/.test(warning)),
+      ),
+  },
+  {
+    row: 'repeated-names-by-path',
+    places: /^\.warning: /,
+    explains: ({ ours, theirs }) =>
+      /duplicate field/.test(ours.warning) &&
+      (/line \d+: key .* already set in map/.test(theirs.warning) ||
+        warningsOf(ours).every((warning) => warningsOf(theirs).includes(warning))),
+  },
+  {
+    row: 'order-of-warnings',
+    places: /^\.warning: /,
+    explains: ({ ours, theirs }) => isDeepStrictEqual(warningsOf(ours), warningsOf(theirs)),
+  },
+  {
+    // Nothing but who wrote it last has changed, or there is another difference that says why.
+    row: 'managed-fields-begin-with-apply',
+    places: /^\.isWritten: /,
+    explains: ({ step, places }) =>
+      places.length > 1 ||
+      ((isPatch(step) || step.verb === 'update') && places[0] === '.isWritten: false, wanted true'),
+  },
+]
+
+export function explanationOf(found: Found): string | undefined {
+  const whole = KNOWN.find(({ explains }) => explains(found))
+  if (whole !== undefined) return whole.row
+  const part = PARTS.find(
+    (candidate) =>
+      found.places.some((place) => candidate.places.test(place)) && candidate.explains(found),
+  )
+  if (part === undefined) return undefined
+  const places = found.places.filter((place) => !part.places.test(place))
+  return places.length === 0 ? part.row : explanationOf({ ...without(part, found), places })
+}
+
+/** As if the part were the same in both answers. */
+function without({ places }: KnownPart, { theirs, ...found }: Found): Found {
+  const { warning } = places.test('.warning: ') ? found.ours : theirs
+  return { ...found, theirs: { ...theirs, warning } }
+}
+
+export const KNOWN_ROWS: readonly string[] = [...KNOWN, ...PARTS].map(({ row }) => row)

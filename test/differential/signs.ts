@@ -1,0 +1,133 @@
+/** What the rules of known.ts look for in a request and in two answers to it. */
+import { isMap, isPair, isScalar, parseDocument, visit } from 'yaml'
+import { isObject } from '../../src/lib/json.ts'
+import { Members } from '../fuzz/tree.ts'
+import { type Digest, messageOf, reasonOf, statusOf } from './digest.ts'
+import { isChange, type Step, sentText } from './step.ts'
+
+export interface Found {
+  readonly step: Step
+  /** The steps before it. */
+  readonly before: readonly Step[]
+  readonly ours: Digest
+  readonly theirs: Digest
+  /** Where they differ, one line each. */
+  readonly places: readonly string[]
+}
+
+export function isPatch({ verb }: Step): boolean {
+  return verb.endsWith('-patch') || verb === 'apply'
+}
+
+export function isYaml({ headers }: Step): boolean {
+  return headers['content-type'] === 'application/yaml'
+}
+
+/** Or a delete of a collection, which is a list first. */
+export function isRead({ verb }: Step): boolean {
+  return verb === 'list' || verb === 'watch' || verb === 'delete-collection' || verb === 'get'
+}
+
+export function hasQuery({ query }: Step, name: string): boolean {
+  return query.some(([given]) => given === name)
+}
+
+export function isDone({ status }: Digest): boolean {
+  return status === 200 || status === 201
+}
+
+export function isRefused({ status }: Digest): boolean {
+  return status >= 400
+}
+
+export function isClientMistake({ status }: Digest): boolean {
+  return status >= 400 && status < 500
+}
+
+/** The same code and reason; only the words differ. */
+export function isSameRefusal(ours: Digest, theirs: Digest): boolean {
+  return ours.status === theirs.status && isRefused(ours) && reasonOf(ours) === reasonOf(theirs)
+}
+
+export function isAny(looks: readonly RegExp[], text: string): boolean {
+  return looks.some((look) => look.test(text))
+}
+
+/** Of a tree, or of the lines of a YAML document. */
+export function kindOf({ content }: Digest): string {
+  if (isObject(content)) return String(content['kind'] ?? '')
+  const lines = Array.isArray(content) ? content : []
+  return String(lines.find((line) => /^kind: /.test(String(line))) ?? '').replace('kind: ', '')
+}
+
+export function isApplyConflict(digest: Digest): boolean {
+  return digest.status === 409 && messageOf(digest).startsWith('Apply failed with')
+}
+
+/** The fields that an apply conflicts over, without who owns them. */
+export function conflictsOf(digest: Digest): readonly string[] {
+  const fields = messageOf(digest).matchAll(/^- (.*)$|: (\.\S+)$/gm)
+  return [...fields].map(([, listed, single]) => listed ?? single ?? '').sort()
+}
+
+export function causesOf(digest: Digest): readonly string[] {
+  const details = statusOf(digest)?.['details']
+  const causes = isObject(details) ? details['causes'] : undefined
+  return Array.isArray(causes) ? causes.map((cause) => JSON.stringify(cause)).sort() : []
+}
+
+export function warningsOf({ warning }: Digest): readonly string[] {
+  return warning
+    .split(', 299 - ')
+    .map((text) => text.replace(/^299 - /, ''))
+    .filter((text) => text !== '')
+    .sort()
+}
+
+/** Whether an earlier step wrote the same event through the other group. */
+export function isWrittenByOtherGroup({ step, before }: Found): boolean {
+  return before.some(
+    (earlier) =>
+      isChange(earlier) &&
+      earlier.group !== step.group &&
+      (earlier.at === step.at || sentText(earlier).includes(step.at)),
+  )
+}
+
+/** Whether the patch says what apiVersion or kind the event shall have. */
+export function isOfVersionOrKind(step: Step): boolean {
+  const tree = step.body?.form === 'json' ? step.body.tree : undefined
+  if (tree instanceof Members) {
+    return tree.entries.some(([name]) => name === 'apiVersion' || name === 'kind')
+  }
+  return (
+    step.verb === 'json-patch' && /"(?:path|from)":"(?:\/apiVersion|\/kind|)"/.test(sentText(step))
+  )
+}
+
+/** Names that are twice in one object of the body; `isObject`: with an object each time. */
+export function repeatedNames(step: Step): readonly { readonly isObject: boolean }[] {
+  const found: { readonly isObject: boolean }[] = []
+  const document = parseDocument(sentText(step), { uniqueKeys: false, strict: false })
+  visit(document, {
+    Map(_, { items }) {
+      const seen = new Map<unknown, unknown>()
+      for (const pair of items) {
+        if (!isPair(pair) || !isScalar(pair.key)) continue
+        const { value: name } = pair.key
+        if (seen.has(name)) {
+          found.push({ isObject: isMap(pair.value) && isMap(seen.get(name)) })
+        }
+        seen.set(name, pair.value)
+      }
+    },
+  })
+  return found
+}
+
+/** Whether the body has two owners with one uid, which is what they are merged by. */
+export function hasOwnerTwice(step: Step): boolean {
+  const [, list = ''] = /"ownerReferences":(\[[^\]]*\])/.exec(sentText(step)) ?? []
+  const uids = [...list.matchAll(/"uid":"([^"]*)"/g)].map(([, uid]) => uid)
+  return new Set(uids).size < uids.length
+}
