@@ -37,7 +37,7 @@ const terminal = { columns: process.stdout.columns }
 if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
   end(
     EXIT_FAILURE,
-    `Error: tidings needs Node ${NODE_MAJOR_MIN}; this is ${process.version}. "npm ci" installs the right one: start it as node_modules/.bin/node\n`,
+    `Error: tidings needs Node ${NODE_MAJOR_MIN}; this is ${process.version}. "npm ci --include=dev" installs the right one: start it as node_modules/.bin/node\n`,
   )
 }
 if (args[0] === 'dev') await dev(parseFlags(devCommand, args.slice(1), terminal))

@@ -290,6 +290,7 @@ describe('kinds that events are about (events-only)', () => {
         namespaced: true,
         verbs: [],
         kind: 'Deployment',
+        shortNames: ['deploy'],
       },
     ])
     assert.match(await told('/apis/example.com/v2'), /"name":"policies"/)

@@ -46,7 +46,12 @@ export function withRegarded(
     const isServed = group === core.name || groups.some(({ name }) => name === group)
     if (isServed && !ofGroup.has(version)) continue
     versions.set(group, ofGroup.set(version, resources))
-    const resource = regarded({ kind, name: pluralOf(kind.toLowerCase()) })
+    const shortName = SHORT_NAMES[`${group}/${kind}`]
+    const resource = regarded({
+      kind,
+      name: pluralOf(kind.toLowerCase()),
+      ...(shortName !== undefined && { shortNames: [shortName] }),
+    })
     if (!resources.some(({ kind: known, name }) => known === kind || name === resource.name)) {
       resources.push(resource)
     }
@@ -60,6 +65,20 @@ export function withRegarded(
     inCore: all.flat().find(({ name }) => name === core.name) ?? core,
     inGroups: all.filter(([first]) => first?.name !== core.name),
   }
+}
+
+/** What people are used to type for kinds of Kubernetes, by group and kind. */
+const SHORT_NAMES: Readonly<Record<string, string>> = {
+  'apps/DaemonSet': 'ds',
+  'apps/Deployment': 'deploy',
+  'apps/ReplicaSet': 'rs',
+  'apps/StatefulSet': 'sts',
+  'autoscaling/HorizontalPodAutoscaler': 'hpa',
+  'batch/CronJob': 'cj',
+  'certificates.k8s.io/CertificateSigningRequest': 'csr',
+  'networking.k8s.io/Ingress': 'ing',
+  'networking.k8s.io/NetworkPolicy': 'netpol',
+  'policy/PodDisruptionBudget': 'pdb',
 }
 
 /** As kubectl guesses it. */

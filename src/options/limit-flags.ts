@@ -67,7 +67,7 @@ export const limitFlags: FlagTable<LimitOptions> = {
     topic: 'Limits',
     kind: integer({ min: 4096, max: eventBytesMax }),
     default: 128 * 1024,
-    help: 'The largest event that is stored, in bytes of JSON. A write that would make a larger one is answered with 413.',
+    help: 'The largest event that is stored, in bytes of JSON, from 4096 to 1000000. A write that would make a larger one is answered with 413.',
   },
   maxWriteBytesPerSecond: {
     name: 'max-write-bytes-per-second',
@@ -81,7 +81,7 @@ export const limitFlags: FlagTable<LimitOptions> = {
     topic: 'Limits',
     kind: integer({ min: 32, max: clientMemoryMibMax }),
     default: 192,
-    help: 'Memory in MiB held for clients: headers, bodies, selectors, waiting requests and responses that are not sent yet. When it is reached, users that hold much of it are answered with 429. Clients that have not shown who they are get 16 MiB of it at most, which are taken from the connection that holds most.',
+    help: 'Memory in MiB held for clients, at least 32: headers, bodies, selectors, waiting requests and responses that are not sent yet. When it is reached, users that hold much of it are answered with 429. Clients that have not shown who they are get 16 MiB of it at most, which are taken from the connection that holds most.',
   },
   maxClientMemoryPerUserMib: {
     name: 'max-client-memory-per-user',

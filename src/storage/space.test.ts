@@ -15,6 +15,7 @@ function start() {
   const etcd = { isFull: false as boolean | undefined, bytesInUse: 0, questions: 0 }
   const time = { now: 0 }
   const errors: LogFields[] = []
+  const warnings: LogFields[] = []
   const infos: LogFields[] = []
   const hold = { gate: Promise.resolve() }
   const space = new Space({
@@ -27,6 +28,7 @@ function start() {
     log: {
       ...silentLog,
       error: (msg, fields) => errors.push({ msg, ...fields }),
+      warn: (msg, fields) => warnings.push({ msg, ...fields }),
       info: (msg, fields) => infos.push({ msg, ...fields }),
     },
     clock: { now: () => time.now },
@@ -40,7 +42,7 @@ function start() {
       await settle()
     }
   }
-  return { space, etcd, hold, errors, infos, advance, end: () => ending.abort() }
+  return { space, etcd, hold, errors, warnings, infos, advance, end: () => ending.abort() }
 }
 
 test('space: an alarm is noticed without a write, and its end within a second', async () => {
@@ -130,5 +132,32 @@ test('space: writers get less from half of the quota on, and nothing at four fif
   etcd.bytesInUse = 650
   await advance(1)
   assert.equal(space.usedPart, 0.65, 'and counts once')
+  end()
+})
+
+test('space: the log tells when writers are slowed down, stopped, and free again', async () => {
+  const { space, etcd, errors, warnings, infos, advance, end } = start()
+  space.quotaBytes = 1000
+  for (const bytesInUse of [400, 600, 900]) {
+    etcd.bytesInUse = bytesInUse
+    await advance(2)
+  }
+  const slowed = { msg: 'etcd is filling up: writers may write less', usedPercent: 60 }
+  const stopped = {
+    msg: 'etcd is nearly full: no event is written until there is room',
+    usedPercent: 90,
+  }
+  assert.deepEqual([warnings, errors, infos], [[slowed], [stopped], []])
+  // To and fro within a minute is one line.
+  for (const bytesInUse of [790, 810, 790, 810]) {
+    etcd.bytesInUse = bytesInUse
+    await advance(2)
+  }
+  assert.deepEqual([warnings.length, errors.length], [1, 1])
+  etcd.bytesInUse = 100
+  await advance(61)
+  assert.deepEqual(infos, [
+    { msg: 'etcd has room again: writers may write as before', usedPercent: 10 },
+  ])
   end()
 })

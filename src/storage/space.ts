@@ -31,6 +31,10 @@ export const fullReason = 'etcd is full (its space quota is exceeded)'
 const slowFrom = 0.5
 const stopFrom = 0.8
 
+/** How much of what they could write writers may not. */
+const SHORTAGES = ['none', 'some', 'all'] as const
+type Shortage = (typeof SHORTAGES)[number]
+
 /** What members tell. */
 export interface SpaceReport {
   readonly hasAlarm: boolean
@@ -54,6 +58,9 @@ export class Space {
   /** How often etcd was found full: an answer to a question from before that is out of date. */
   #findings = 0
   #isAsking = false
+  /** As last told, and when. */
+  #shortage: Shortage = 'none'
+  #shortAt = Number.NEGATIVE_INFINITY
   /** As last reported, and what this replica has written since that was asked for. */
   #bytesInUse: number | undefined
   #bytesWritten = 0
@@ -125,6 +132,23 @@ export class Space {
     if (this.#isTold) this.#options.log.info('etcd takes writes again', { seconds })
   }
 
+  /** A line for each change to the worse, and no more than one a minute for changes to the better. */
+  #tellOfRoom(): void {
+    const { room, usedPart } = this
+    if (usedPart === undefined || this.isFull) return
+    const shortage = room === 1 ? 'none' : room > 0 ? 'some' : 'all'
+    const isWorse = SHORTAGES.indexOf(shortage) > SHORTAGES.indexOf(this.#shortage)
+    const now = this.#clock.now()
+    if (shortage === this.#shortage || (!isWorse && now < this.#shortAt + tellEveryMs)) return
+    this.#shortage = shortage
+    this.#shortAt = now
+    const fields = { usedPercent: Math.round(usedPart * 100) }
+    const { log } = this.#options
+    if (shortage === 'none') log.info('etcd has room again: writers may write as before', fields)
+    else if (shortage === 'some') log.warn('etcd is filling up: writers may write less', fields)
+    else log.error('etcd is nearly full: no event is written until there is room', fields)
+  }
+
   #look(): void {
     if (!this.#isAsking) void this.#question()
   }
@@ -138,6 +162,7 @@ export class Space {
     if (report === undefined) return
     this.#bytesInUse = report.bytesInUse
     this.#bytesWritten -= bytesWritten
+    this.#tellOfRoom()
     if (report.hasAlarm) this.onFull()
     else if (findings === this.#findings) this.#onRoom()
   }

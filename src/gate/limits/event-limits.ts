@@ -134,13 +134,20 @@ export class EventLimits {
     }: { readonly write: EventWrite; readonly waitMs: number; readonly room: number },
   ): Error {
     this.#onRefused(type, unit, write)
-    const hint = unit === 'bytes' && room < 1 ? ' (less is allowed while etcd fills up)' : ''
+    const seconds = Math.min(RETRY_SECONDS_MAX, Math.ceil(waitMs / 1000))
+    const isShort = unit === 'bytes' && room < 1
+    if (isShort && room === 0) return tooManyRequests(NO_ROOM, seconds)
+    const hint = isShort ? ' (less is allowed, since etcd is filling up)' : ''
     return tooManyRequests(
       `${WRITERS[type].replace('WHAT', `too many ${unit}`)}${hint}, please try again later.`,
-      Math.min(RETRY_SECONDS_MAX, Math.ceil(waitMs / 1000)),
+      seconds,
     )
   }
 }
+
+/** It is nobody's own doing. */
+const NO_ROOM =
+  'etcd is nearly full, so no event is written for now; the operator has to make room, please try again later.'
 
 const WRITERS: Readonly<Record<EventLimitType, string>> = {
   Server: 'WHAT are written to this server',
