@@ -139,6 +139,26 @@ test('cursor: what comes while a crowd is being told is the next batch of all of
   assert.equal(seconds.size, 1, 'shared again')
 })
 
+test('cursor: what its consumer has taken counts once it has left the ring', async () => {
+  const scene = new Scene(4)
+  const consumer = scene.watch()
+  const waiting = consumer.pull()
+  scene.write('a', 'a')
+  await waiting
+  assert.equal(consumer.cursor.heldBytes, 0)
+  for (let n = 0; n < 5; n++) scene.write('a')
+  const taken = consumer.batches[0]?.items.map(({ stored }) => stored.body.length) ?? []
+  assert.equal(
+    consumer.cursor.heldBytes,
+    taken.reduce((sum, bytes) => sum + bytes, 0),
+  )
+  // It goes on behind the ring, and what comes from there is for it alone.
+  assert.deepEqual(await consumer.pull(), ['e-2-0', 'e-3-0'])
+  assert.ok(consumer.cursor.heldBytes > 0)
+  consumer.cursor.stop()
+  assert.equal(consumer.cursor.heldBytes, 0)
+})
+
 test('cursor: a namespace hears of itself only, and nothing is lost in between', async () => {
   const scene = new Scene(4)
   const consumer = scene.watch('a')

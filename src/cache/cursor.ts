@@ -12,7 +12,7 @@
 
 import { Pulled } from '../lib/pull.ts'
 import { StorageError } from '../storage/errors.ts'
-import type { SharedBatch } from '../storage/frames.ts'
+import { bodyBytes, SharedBatch } from '../storage/frames.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventScope, PulledWatch, WatchBatch } from '../storage/storage.ts'
 import type { FanOut, Seen, Waiting } from './fan-out.ts'
@@ -54,6 +54,8 @@ export class Cursor implements PulledWatch, Waiting {
   #progressAskedAt: number | undefined
   /** Of the consumer who waits. */
   #wake: (() => void) | undefined
+  /** Taken by the consumer, which has not asked for more since. */
+  #taken: WatchBatch | undefined
   /** Found for the consumer while it waited. */
   #due: WatchBatch | undefined
   #failure: { readonly error: unknown } | undefined
@@ -82,6 +84,15 @@ export class Cursor implements PulledWatch, Waiting {
     return this.#isEnded && this.#due === undefined && this.#failure === undefined
   }
 
+  /** Of the batch that was taken last: once it has left the ring it is here for this consumer alone. */
+  get heldBytes(): number {
+    const taken = this.#taken
+    const position = this.#position
+    if (taken === undefined) return 0
+    if (position !== undefined && position > this.#options.history.tail) return 0
+    return taken instanceof SharedBatch ? taken.bytes : bodyBytes(taken.items)
+  }
+
   requestProgress(): void {
     const { history, fanOut, askForProgress } = this.#options
     this.#progressAskedAt ??= history.beats
@@ -96,6 +107,11 @@ export class Cursor implements PulledWatch, Waiting {
   }
 
   take(wake: () => void): WatchBatch | undefined {
+    this.#taken = this.#next(wake)
+    return this.#taken
+  }
+
+  #next(wake: () => void): WatchBatch | undefined {
     if (!this.#isStarted) this.#start()
     const due = this.#due
     if (due !== undefined) {
@@ -110,13 +126,14 @@ export class Cursor implements PulledWatch, Waiting {
     }
     const batch = this.#fromRing()
     if (batch !== undefined) return batch
-    if (this.#failure !== undefined) return this.take(wake)
+    if (this.#failure !== undefined) return this.#next(wake)
     this.#wake = wake
     this.#wait()
     return undefined
   }
 
   stop(): void {
+    this.#taken = undefined
     this.#due = undefined
     this.#end()
   }

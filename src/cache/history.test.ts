@@ -4,7 +4,7 @@ import { type FrameEncoder, frameOf, framesOf, joined, SharedBatch } from '../st
 import { beginning, versionOfChange, versionOfState } from '../storage/resource-version.ts'
 import type { WatchItem } from '../storage/storage.ts'
 import { History } from './history.ts'
-import { madePut } from './made-events.test.ts'
+import { madeEvent, madePut } from './made-events.test.ts'
 
 const roomy = { changesMax: 100, bytesMax: 10_000_000 }
 const names = (items: readonly WatchItem[]) => items.map(({ stored }) => stored.key.name)
@@ -45,6 +45,24 @@ test('history: what is read at once ends with a transaction', () => {
   const read = history.read(0, { namespace: undefined, enough: 3, until: until(history) })
   assert.deepEqual(names(read.items), ['e-1-0', 'e-1-1', 'e-2-0', 'e-2-1'])
   assert.deepEqual([read.end, read.version], [4, versionOfState(2)])
+})
+
+test('history: what is read at once ends with a transaction when its bodies are large', () => {
+  const history = new History(roomy, beginning)
+  const note = 'n'.repeat(100_000)
+  for (let revision = 1; revision <= 5; revision++) {
+    const items = ['a', 'b'].map((namespace, index): WatchItem => {
+      const version = versionOfChange(revision, index)
+      const stored = madeEvent({ namespace, name: `e-${revision}-${index}` }, version, { note })
+      return { type: 'put', stored, previous: undefined }
+    })
+    history.append(items, versionOfState(revision))
+  }
+  const options = { namespace: undefined, enough: 50, until: until(history) }
+  const first = history.read(0, options)
+  assert.deepEqual(names(first.items), ['e-1-0', 'e-1-1', 'e-2-0', 'e-2-1'])
+  assert.equal(first.version, versionOfState(2))
+  assert.deepEqual(names(history.read(first.end, options).items).slice(0, 1), ['e-3-0'])
 })
 
 test('history: bounded in number; the start is the last change that has left', () => {

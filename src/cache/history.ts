@@ -32,6 +32,12 @@ const markEveryMs = 1_000
 /** What a change takes besides its bodies: its objects and the fields read out of it. */
 const changeOverheadBytes = 1_024
 
+/**
+ * A stretch ends with the transaction in which its bodies take this much: whoever is slow to take a
+ * stretch keeps all of it in memory, also when it has left the ring.
+ */
+const stretchBytes = 256 * 1024
+
 /** Changes from one position to another; `version` is that of the state after them. */
 export interface Stretch {
   readonly items: readonly WatchItem[]
@@ -138,7 +144,7 @@ export class History {
 
   /**
    * What is between two positions, of which the first must be here and the second must be the end
-   * of a transaction, at `until.version`: whole transactions, until there are `enough` items.
+   * of a transaction, at `until.version`: whole transactions, until there are `enough` items or bytes.
    */
   read(
     position: number,
@@ -151,14 +157,19 @@ export class History {
     const { namespace, enough, until } = options
     const items: WatchItem[] = []
     let revision = 0
+    let bytes = 0
     for (let end = position; end < until.position; end++) {
       const item = this.#at(end)
       const { stored } = item
-      if (items.length >= enough && revisionOf(stored.version) !== revision) {
+      const isEnough = items.length >= enough || bytes >= stretchBytes
+      if (isEnough && revisionOf(stored.version) !== revision) {
         return { items, end, version: versionOfState(revision) }
       }
       revision = revisionOf(stored.version)
-      if (namespace === undefined || stored.key.namespace === namespace) items.push(item)
+      if (namespace === undefined || stored.key.namespace === namespace) {
+        items.push(item)
+        bytes += bytesOf(item)
+      }
     }
     return { items, end: Math.max(position, until.position), version: until.version }
   }

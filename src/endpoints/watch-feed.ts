@@ -57,6 +57,10 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
     return this.#isOver
   }
 
+  get heldBytes(): number {
+    return this.#watch?.heldBytes ?? 0
+  }
+
   [Symbol.asyncIterator](): AsyncIterator<Buffer> {
     return new Pulled(this)
   }

@@ -216,25 +216,29 @@ export class Conversation implements Request, Revocable {
   /**
    * To be called about once a second. Ends a response of which the client has taken nothing for too
    * long, although there is something to send; true when it does so. A watch is charged here for what
-   * is unsent, and ends when that is too much and nothing of it was taken since the last time.
+   * is unsent and what is kept for it alone. It ends when its user holds too much and it has taken
+   * nothing since the last time, or takes so little that old changes are kept for it.
    */
   cutIfStalled(now: number): boolean {
     if (!this.#isAnswered || this.#isClosed) return false
     const { unsentBytes, sentPieces } = this.#wire
     const progress = sentPieces + (this.#outflow?.bytes ?? 0) - unsentBytes
-    if (this.memory.isWatch) this.memory.set('response', unsentBytes)
-    if (unsentBytes === 0) this.#stalledSince = undefined
-    else if (this.#stalledSince === undefined || progress !== this.#progress) {
-      this.#stalledSince = now
-    } else if (
-      now - this.#stalledSince >= this.#context.limits.stalledTimeoutMs ||
-      (this.memory.isWatch && this.memory.passed() !== undefined)
-    ) {
-      this.#wire.cut()
-      return true
-    }
+    const keptBytes = this.#outflow?.heldBytes ?? 0
+    if (this.memory.isWatch) this.memory.set('response', unsentBytes + keptBytes)
+    const hasStopped = this.#stalledSince !== undefined && progress === this.#progress
     this.#progress = progress
-    return false
+    if (unsentBytes === 0) this.#stalledSince = undefined
+    else if (!hasStopped) this.#stalledSince = now
+    const stalledMs = now - (this.#stalledSince ?? now)
+    const isSlow = this.memory.isWatch && ((hasStopped && unsentBytes > 0) || keptBytes > 0)
+    if (
+      stalledMs < this.#context.limits.stalledTimeoutMs &&
+      !(isSlow && this.memory.passed() !== undefined)
+    ) {
+      return false
+    }
+    this.#wire.cut()
+    return true
   }
 
   #answer(wanted: Response): void {

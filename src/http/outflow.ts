@@ -11,6 +11,7 @@ export class Outflow {
   readonly #ended: (failure?: { readonly thrown: unknown }) => void
   #onRoom: (() => void) | undefined
   #bytes = 0
+  #pull: Pull<Chunk> | undefined
 
   /** `ended` is told when there are no more pieces, and what their source threw if that is why. */
   constructor(wire: Wire, ended: (failure?: { readonly thrown: unknown }) => void) {
@@ -21,6 +22,11 @@ export class Outflow {
   /** Sent so far. */
   get bytes(): number {
     return this.#bytes
+  }
+
+  /** Kept by what makes the pieces, to be sent to this client alone. */
+  get heldBytes(): number {
+    return this.#pull?.heldBytes ?? 0
   }
 
   send(pieces: AsyncIterable<Chunk>, isLent: boolean): void {
@@ -50,6 +56,7 @@ export class Outflow {
 
   /** As much as there is and has room, then again when called. */
   #pump(pull: Pull<Chunk>): void {
+    this.#pull = pull
     const more = (): void => {
       try {
         for (let piece = pull.take(more); piece !== undefined; piece = pull.take(more)) {

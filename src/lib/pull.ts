@@ -13,6 +13,8 @@ export interface Pull<T> {
   readonly isOver: boolean
   /** No more is wanted. */
   stop(): void
+  /** What is kept for whoever takes the pieces, and for nobody else; without it, nothing. */
+  readonly heldBytes?: number
 }
 
 /** The same for `for await`. */

@@ -48,15 +48,31 @@ export class Frames {
 /** A change in the ring. */
 export type FramedItem = WatchItem & { readonly frames: Frames }
 
+/** What the bodies of changes take in memory. */
+export function bodyBytes(items: readonly WatchItem[]): number {
+  let bytes = 0
+  for (const item of items) {
+    bytes += item.stored.body.length
+    if (item.type === 'put') bytes += item.previous?.body.length ?? 0
+  }
+  return bytes
+}
+
 /** What several watchers are due at once: the same object for all of them. */
 export class SharedBatch implements WatchBatch {
   readonly items: readonly WatchItem[]
   readonly version: WatchBatch['version']
+  #bytes: number | undefined
   #pieces: Map<FrameEncoder, readonly Buffer[]> | undefined
 
   constructor(items: readonly WatchItem[], version: WatchBatch['version']) {
     this.items = items
     this.version = version
+  }
+
+  get bytes(): number {
+    this.#bytes ??= bodyBytes(this.items)
+    return this.#bytes
   }
 
   pieces(encoder: FrameEncoder): readonly Buffer[] {

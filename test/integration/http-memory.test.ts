@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Request, Response } from '../../src/http/exchange.ts'
 import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from '../../src/lib/ledger.ts'
+import type { Pull } from '../../src/lib/pull.ts'
 import { eventually } from '../support/eventually.ts'
 import { openClient, PROTOCOLS } from '../support/http-client.ts'
 import { startListener, text } from '../support/listener.ts'
@@ -406,6 +407,44 @@ test('a watch is charged for what is unsent, as long as it is', async () => {
   await eventually('what is unsent is charged', () => ledger.heldBy('ann') === 3000)
   client.send(frame(FRAME.windowUpdate, 0, 1, Buffer.from([0, 0, 16, 0])))
   await eventually('it is sent', () => ledger.totalBytes === 0)
+  client.close()
+})
+
+test('watches for which old changes are kept end when their user holds too much', async () => {
+  const ledger = new MemoryLedger({ ...DEFAULT_LEDGER_LIMITS, userBytes: 1_000_000 })
+  const kept = { bytes: 200_000 }
+  await using server = await startListener(
+    async (request): Promise<Response> => {
+      request.memory?.own('ann')
+      let isStopped = false
+      const body: AsyncIterable<string> & Pull<string> = {
+        take: (wake) => {
+          setTimeout(wake, 20).unref()
+          return undefined
+        },
+        get isOver() {
+          return isStopped
+        },
+        stop: () => {
+          isStopped = true
+        },
+        get heldBytes() {
+          return kept.bytes
+        },
+        [Symbol.asyncIterator]: () => assert.fail('it is pulled'),
+      }
+      return { status: 200, headers: {}, longRunning: true, body }
+    },
+    { ledger },
+  )
+  const client = await RawHttp2.open(server.port)
+  await client.settled()
+  client.send(...Array.from({ length: 8 }, (_, n) => getFrame(1 + 2 * n)))
+  // 1.6 MB would be held for them: those past 1 MB are cut, and no more than those.
+  const resets = (): number => client.frames.filter(({ type }) => type === FRAME.rstStream).length
+  await eventually('three are cut', () => resets() === 3)
+  await sleep(2500)
+  assert.deepEqual([resets(), ledger.heldBy('ann')], [3, 1_000_000])
   client.close()
 })
 
