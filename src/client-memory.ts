@@ -19,6 +19,7 @@ export function openClientMemory(options: Options, registry: Registry): ClientMe
     ...DEFAULT_LEDGER_LIMITS,
     totalBytes: options.maxClientMemoryMib * MIB,
     userBytes: options.maxClientMemoryPerUserMib * MIB,
+    userConnections: options.maxConnectionsPerUser,
   })
   showMemory(ledger, registry)
   return { ledger, onStalled: stalledCounter(registry) }

@@ -113,7 +113,9 @@ async function answer(
     arrived: (sender, isOpen) => {
       if (sender !== ANONYMOUS) {
         stay.identified(sender)
-        if (request.memory?.own(sender.name) !== undefined) throw HOLDS_ALL
+        const limit = request.memory?.own(sender.name)
+        if (limit !== undefined)
+          throw limit === 'user-connections' ? TOO_MANY_CONNECTIONS : HOLDS_ALL
       }
       const auditBytes = record?.trail.heldBytes ?? 0
       if (auditBytes > 0 && request.memory?.hold('audit', auditBytes) !== undefined) throw HOLDS_ALL
@@ -153,6 +155,11 @@ const HOLDS_ALL = tooManyRequests(
   RETRY_MEMORY_SECONDS,
 )
 
+const TOO_MANY_CONNECTIONS = tooManyRequests(
+  'this user has all the connections to this replica that it may have, so this one is closed: send requests over those that are open',
+  RETRY_MEMORY_SECONDS,
+)
+
 /** The answer to a request whose handler took too long; the handler's own comes too late. */
 export function lateResponse(request: Request, audit?: Auditor): Response {
   const response = statusResponse(request, lateError(request))
@@ -184,7 +191,8 @@ function errorResponse(
       path: request.path,
     })
   }
-  return statusResponse(request, status)
+  const response = statusResponse(request, status)
+  return status === TOO_MANY_CONNECTIONS ? { ...response, closeConnection: true } : response
 }
 
 function statusErrorFor(request: Request, error: unknown): StatusError {

@@ -7,6 +7,7 @@ export const HELD_LIMITS = [
   'unauthenticated',
   'unauthenticated-connections',
   'user',
+  'user-connections',
   'total',
 ] as const
 /** Which limit a client has run into. */
@@ -21,6 +22,8 @@ export interface User {
   readonly name: string
   bytes: number
   holdings: number
+  /** Connections on which it was the first to show who it is. */
+  connections: number
 }
 
 /** The sums over all holdings, which each holding keeps up to date. */
@@ -40,6 +43,8 @@ export interface Books {
   readonly sums: Sums
   userOf(name: string): User
   forget(user: User): void
+  /** The limit that is passed with one more connection of this user, if any; it counts in any case. */
+  connected(user: User): HeldLimit | undefined
   /** A client has shown on this connection who it is, or the connection is closed. */
   known(account: ConnectionAccount): void
   /** The limit that has been passed, if any. */
@@ -63,6 +68,7 @@ export class ConnectionAccount {
   readonly #options: AccountOptions
   #isIdentified = false
   #isCut = false
+  #owner: User | undefined
   /** Held for requests of which it is not known who sent them. */
   bytes = 0
   bytesMax: number
@@ -89,11 +95,14 @@ export class ConnectionAccount {
     return new Holding(this.#books, this, headerBytes)
   }
 
-  identified(): void {
-    if (this.#isIdentified) return
+  /** The first to show who it is answers for the connection; a limit is returned if that is one too many. */
+  identified(user: User): HeldLimit | undefined {
+    if (this.#isIdentified) return undefined
     this.#isIdentified = true
+    this.#owner = user
     this.bytesMax = this.#options.identifiedBytesMax
     this.#books.known(this)
+    return this.#books.connected(user)
   }
 
   /**
@@ -114,6 +123,12 @@ export class ConnectionAccount {
   }
 
   close(): void {
+    const owner = this.#owner
+    this.#owner = undefined
+    if (owner !== undefined) {
+      owner.connections -= 1
+      this.#books.forget(owner)
+    }
     this.#books.known(this)
   }
 }
@@ -193,14 +208,14 @@ export class Holding implements Disposable {
   /** The request is this user's; a limit is returned when that is more than the user may hold. */
   own(name: string): HeldLimit | undefined {
     if (this.#isReleased) return undefined
-    this.account.identified()
+    const user = this.#books.userOf(name)
+    const surplus = this.account.identified(user)
     const bytes = this.#bytes
     this.#count(-bytes)
-    const user = this.#books.userOf(name)
     user.holdings += 1
     this.#user = user
     this.#count(bytes)
-    return this.#books.judge(this.account, user)
+    return surplus ?? this.#books.judge(this.account, user)
   }
 
   /** The request has become a watch, and waits: nothing is being made or sent. */
@@ -234,7 +249,7 @@ export class Holding implements Disposable {
     this.#isReleased = true
     if (this.#user === undefined) return
     this.#user.holdings -= 1
-    if (this.#user.holdings === 0) this.#books.forget(this.#user)
+    this.#books.forget(this.#user)
   }
 
   /** Gives all back; the request is told, unless its whole connection ends anyhow. */

@@ -18,6 +18,7 @@ const limits: LedgerLimits = {
   unauthenticatedBytes: 250 * KIB,
   unauthenticatedConnections: 3,
   userBytes: 300 * KIB,
+  userConnections: 2,
   totalBytes: 1000 * KIB,
 }
 
@@ -40,6 +41,26 @@ describe('the memory ledger', () => {
     assert.equal(holding.own('ann'), undefined)
     assert.equal(holding.hold('body', 300 * KIB), 'user')
     assert.deepEqual(refused, ['ann: user'])
+  })
+
+  test('counts a connection for its first user, until it is closed', () => {
+    const ledger = new MemoryLedger(limits)
+    const accounts = [1, 2, 3].map(() => opened(ledger).account)
+    const ownAll = (): readonly unknown[] =>
+      accounts.map((account) => {
+        using holding = account.open(10)
+        return holding.own('ann')
+      })
+    assert.deepEqual(ownAll(), [undefined, undefined, 'user-connections'])
+    // Others may share it, and whoever came first on it stays.
+    assert.deepEqual(ownAll(), [undefined, undefined, undefined])
+    using others = accounts[0]?.open(10)
+    assert.equal(others?.own('bob'), undefined)
+    assert.equal(ledger.refused['user-connections'], 1)
+    for (const account of accounts) account.close()
+    others?.[Symbol.dispose]()
+    ledger.sweep()
+    assert.equal(ledger.users, 0)
   })
 
   test('counts by kind what is held, and nothing after it is given back', () => {

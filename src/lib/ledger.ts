@@ -20,6 +20,8 @@ export interface LedgerLimits {
   /** Connections on which no client has shown who it is. */
   readonly unauthenticatedConnections: number
   readonly userBytes: number
+  /** Connections of one user. Each takes some 80 KiB, which are not charged. */
+  readonly userConnections: number
   readonly totalBytes: number
 }
 
@@ -29,6 +31,7 @@ export const DEFAULT_LEDGER_LIMITS: LedgerLimits = {
   unauthenticatedBytes: 16 * 1024 * 1024,
   unauthenticatedConnections: 1000,
   userBytes: 64 * 1024 * 1024,
+  userConnections: 2500,
   totalBytes: 192 * 1024 * 1024,
 }
 
@@ -39,6 +42,7 @@ export const NO_LEDGER_LIMITS: LedgerLimits = {
   unauthenticatedBytes: Number.POSITIVE_INFINITY,
   unauthenticatedConnections: Number.POSITIVE_INFINITY,
   userBytes: Number.POSITIVE_INFINITY,
+  userConnections: Number.POSITIVE_INFINITY,
   totalBytes: Number.POSITIVE_INFINITY,
 }
 
@@ -126,7 +130,7 @@ export class MemoryLedger {
   sweep(now: number = performance.now()): void {
     this.#cutOldest(now)
     for (const user of this.#users.values()) {
-      if (user.holdings === 0) this.#users.delete(user.name)
+      if (isIdle(user)) this.#users.delete(user.name)
     }
   }
 
@@ -149,7 +153,7 @@ export class MemoryLedger {
   userOf(name: string): User {
     let user = this.#users.get(name)
     if (user === undefined) {
-      user = { name, bytes: 0, holdings: 0 }
+      user = { name, bytes: 0, holdings: 0, connections: 0 }
       this.#users.set(name, user)
     }
     return user
@@ -157,7 +161,16 @@ export class MemoryLedger {
 
   /** @internal Most come back at once, and to delete and add them takes longer than all the rest. */
   forget(user: User): void {
-    if (this.#users.size > IDLE_USERS_MAX) this.#users.delete(user.name)
+    if (isIdle(user) && this.#users.size > IDLE_USERS_MAX) this.#users.delete(user.name)
+  }
+
+  /** @internal */
+  connected(user: User): HeldLimit | undefined {
+    user.connections += 1
+    if (user.connections <= this.limits.userConnections) return undefined
+    this.#refused['user-connections'] += 1
+    this.onRefused(user.name, 'user-connections')
+    return 'user-connections'
   }
 
   /** @internal The limit that has been passed, if any. */
@@ -200,4 +213,8 @@ export class MemoryLedger {
     heaviest.cut()
     return true
   }
+}
+
+function isIdle({ holdings, connections }: User): boolean {
+  return holdings === 0 && connections === 0
 }

@@ -12,6 +12,7 @@ export interface LimitOptions {
   readonly maxWriteBytesPerSecond: number
   readonly maxClientMemoryMib: number
   readonly maxClientMemoryPerUserMib: number
+  readonly maxConnectionsPerUser: number
   readonly stalledResponseTimeoutMs: number
   readonly eventRateLimitConfigFile: string | undefined
 }
@@ -89,6 +90,13 @@ export const limitFlags: FlagTable<LimitOptions> = {
     kind: integer({ min: 8, max: clientMemoryMibMax }),
     default: 64,
     help: 'Memory in MiB held in the same way for any one user, who is answered with 429 beyond it.',
+  },
+  maxConnectionsPerUser: {
+    name: 'max-connections-per-user',
+    topic: 'Limits',
+    kind: integer({ min: 1, max: 20_000 }),
+    default: 2500,
+    help: 'Connections of one user, at least 1; a connection counts for the first user who sends a request on it. On one too many, that request is answered with 429 and the connection is closed.',
   },
   stalledResponseTimeoutMs: {
     name: 'stalled-response-timeout',

@@ -32,6 +32,7 @@ const defaults: Options = {
   maxWatchesPerUser: 5000,
   maxClientMemoryMib: 192,
   maxClientMemoryPerUserMib: 64,
+  maxConnectionsPerUser: 2500,
   stalledResponseTimeoutMs: 10_000,
   eventRateLimitConfigFile: undefined,
   authorizationModes: ['RBAC'],

@@ -99,6 +99,32 @@ limits: [{type: ${type}, qps: 1, burst: ${burst}}]
     await eventually('its place is free', async () => (await watch('ada')).statusCode === 200)
     await eventually('it is not counted any more', async () => (await running()) === '2')
   })
+
+  test('connections are counted for each user, and one too many is closed', async () => {
+    const flags = ['--max-connections-per-user=2']
+    await using limited = await LimitedServer.start(['ada', 'bob'], flags)
+    const get = { method: 'GET', path: EVENTS }
+    const agents = Array.from({ length: 4 }, () => new https.Agent({ keepAlive: true }))
+    const answers: IncomingMessage[] = []
+    for (const agent of agents.slice(0, 3)) answers.push(await send(limited, 'ada', get, agent))
+    assert.deepEqual(
+      answers.map(({ statusCode, headers }) => [statusCode, headers.connection]),
+      [
+        [200, 'keep-alive'],
+        [200, 'keep-alive'],
+        [429, 'close'],
+      ],
+    )
+    assert.equal(answers[2]?.headers['retry-after'], '10')
+    assert.equal((await send(limited, 'bob', get, agents[3])).statusCode, 200)
+    assert.equal((await send(limited, 'ada', get, agents[0])).statusCode, 200)
+    agents[1]?.destroy()
+    await eventually('there is room for another', async () => {
+      const { statusCode } = await send(limited, 'ada', get)
+      return statusCode === 200
+    })
+    for (const agent of agents) agent.destroy()
+  })
 })
 
 /** The head of the answer; the rest is not waited for. */
@@ -106,12 +132,13 @@ async function send(
   { server }: LimitedServer,
   user: string,
   call: { readonly method: string; readonly path: string; readonly body?: string },
+  agent: https.Agent | false = false,
 ): Promise<IncomingMessage> {
   const request = https.request({
     host: '127.0.0.1',
     port: server.port,
     ca: server.ca,
-    agent: false,
+    agent,
     method: call.method,
     path: call.path,
     headers: { authorization: `Bearer ${user}`, 'content-type': 'application/json' },

@@ -27,10 +27,10 @@ const columns = [
 print(columns.map(([name]) => name))
 for (let index = 0; index < runs; index++) {
   const scenario: Scenario = {
+    // All 18 of them in turn.
     activity: activities[index % activities.length] ?? 'idle',
-    // Two without for each one with.
-    isBumped: Math.floor(index / activities.length) % 3 === 2,
     ahead: aheads[Math.floor(index / activities.length) % aheads.length] ?? 0,
+    isBumped: Math.floor(index / (activities.length * aheads.length)) % 2 === 1,
   }
   const report = await restore(scenario)
   const { consistentAfterMs: afterMs } = report
