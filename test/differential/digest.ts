@@ -22,16 +22,16 @@ export interface Digest {
 
 /** What is known about the server by now. */
 export interface Circumstances extends Place {
-  readonly versionsSeen?: ReadonlySet<string>
+  readonly ownValues?: ReadonlySet<string>
   readonly isWritten?: boolean | undefined
 }
 
 /** An answer in normal form: nothing in it depends on when and where it was given. */
 export function digestOf(step: Step, answer: Answer, place: Circumstances): Digest {
   const contentType = String(answer.headers['content-type'] ?? '')
-  const content = withoutVersions(
+  const content = withoutOwn(
     contentOf(step, { ...answer, contentType }, place),
-    place.versionsSeen ?? new Set(),
+    place.ownValues ?? new Set(),
   )
   const text = answer.body.subarray(0, 8).toString('latin1')
   return {
@@ -97,7 +97,8 @@ function contentOf(
   } catch (error) {
     return `unreadable: ${error}: ${body.toString('latin1').slice(0, 200)}`
   }
-  if (status >= 400 && contentType.startsWith('application/yaml')) {
+  // The lines themselves are compared where events are read.
+  if ((status >= 400 || isChange(step)) && contentType.startsWith('application/yaml')) {
     return normalTree(parse(body.toString()), place)
   }
   return normalLines(body.toString(), place)
@@ -118,21 +119,21 @@ function inOrder(content: Json): Json {
   return { ...status, message, details: { ...details, causes: sorted } }
 }
 
-const QUOTED_NUMBER = /(?<=")\d+(?=")/g
+const QUOTED_NUMBER_OR_TIME = /(?<=")\d[\d:TZ-]*(?=")/g
 
-/** A patch can copy the version to anywhere, and each server has its own. */
-function withoutVersions(tree: Json, versions: ReadonlySet<string>): Json {
-  if (Array.isArray(tree)) return tree.map((entry) => withoutVersions(entry, versions))
+/** A patch can copy the version or a time to anywhere, and each server has its own. */
+function withoutOwn(tree: Json, own: ReadonlySet<string>): Json {
+  if (Array.isArray(tree)) return tree.map((entry) => withoutOwn(entry, own))
   if (isObject(tree)) {
     const result: JsonObject = {}
     for (const [name, value] of Object.entries(tree)) {
-      setMember(result, name, withoutVersions(value, versions))
+      setMember(result, name, withoutOwn(value, own))
     }
     return result
   }
   if (typeof tree !== 'string') return tree
-  if (versions.has(tree) && tree !== '') return '<rv>'
-  return tree.replaceAll(QUOTED_NUMBER, (number) => (versions.has(number) ? '<rv>' : number))
+  if (own.has(tree)) return '<own>'
+  return tree.replaceAll(QUOTED_NUMBER_OR_TIME, (text) => (own.has(text) ? '<own>' : text))
 }
 
 /** When bookmarks come is up to the server, but for the one after the initial events. */

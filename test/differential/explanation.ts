@@ -6,7 +6,7 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { KNOWN, type KnownDifference } from './known.ts'
-import { type Found, isPatch, isRefused, isSameRefusal, warningsOf } from './signs.ts'
+import { type Found, isPatch, isRead, isRefused, isSameRefusal, warningsOf } from './signs.ts'
 
 /** A part of an answer that has a row of its own, whatever else there is. */
 interface KnownPart extends KnownDifference {
@@ -59,7 +59,15 @@ const PARTS: readonly KnownPart[] = [
   },
 ]
 
+/** Of one event it does not matter whether it came as it is or in the row of a table. */
 export function explanationOf(found: Found): string | undefined {
+  const places = found.places.map((place) =>
+    place.replace(/^\.content\.rows\[0\]\.object\./, '.content.'),
+  )
+  return rowOf(isRead(found.step) ? found : { ...found, places })
+}
+
+function rowOf(found: Found): string | undefined {
   const whole = KNOWN.find(({ explains }) => explains(found))
   if (whole !== undefined) return whole.row
   const part = PARTS.find(
@@ -68,7 +76,7 @@ export function explanationOf(found: Found): string | undefined {
   )
   if (part === undefined) return undefined
   const places = found.places.filter((place) => !part.places.test(place))
-  return places.length === 0 ? part.row : explanationOf({ ...without(part, found), places })
+  return places.length === 0 ? part.row : rowOf({ ...without(part, found), places })
 }
 
 /** As if the part were the same in both answers. */

@@ -219,8 +219,10 @@ export const KNOWN: readonly KnownDifference[] = [
   },
   {
     row: 'managed-fields-begin-with-apply',
-    explains: ({ step }) =>
-      step.verb === 'json-patch' && sentText(step).includes('/metadata/managedFields'),
+    explains: ({ step, ours, theirs }) =>
+      step.verb === 'json-patch' &&
+      [ours, theirs].every(({ status }) => [200, 400, 422].includes(status)) &&
+      sentText(step).includes('/metadata/managedFields'),
   },
   {
     row: 'owners-have-a-time',
@@ -237,9 +239,7 @@ export const KNOWN: readonly KnownDifference[] = [
       isDone(ours) &&
       isDone(theirs) &&
       places.every((place) =>
-        ours.contentType === 'application/yaml'
-          ? /^\.content: \d+ items instead of /.test(place)
-          : /metadata\.(?:resourceVersion|selfLink|managedFields): missing/.test(place),
+        /metadata\.(?:resourceVersion|selfLink|managedFields): missing/.test(place),
       ),
   },
   {
@@ -313,7 +313,7 @@ export const KNOWN: readonly KnownDifference[] = [
       step.verb === 'strategic-patch' &&
       isDone(ours) &&
       theirs.status === 500 &&
-      /^unknown patch type: |^no elements in any of the given slices/.test(messageOf(theirs)),
+      isAny(MISTAKES_AS_500, messageOf(theirs)),
   },
   {
     row: 'strategic-directives',
@@ -323,6 +323,16 @@ export const KNOWN: readonly KnownDifference[] = [
       isDone(theirs) &&
       /"\$patch":"(?:replace|merge)"/.test(sentText(step)) &&
       places.every((place) => /^\.content\.metadata\.\w+: unexpected/.test(place)),
+  },
+  {
+    // An order that does not name what the patch adds.
+    row: 'strategic-directives',
+    explains: ({ step, places }) =>
+      step.verb === 'strategic-patch' &&
+      places.every((place) => {
+        const [, list] = /^\.content\.metadata\.(finalizers|ownerReferences)\[/.exec(place) ?? []
+        return list !== undefined && sentText(step).includes(`"$setElementOrder/${list}":[]`)
+      }),
   },
   {
     row: 'strategic-lists-are-sets',
@@ -337,14 +347,14 @@ export const KNOWN: readonly KnownDifference[] = [
       hasOwnerTwice(step) &&
       (isDone(theirs)
         ? places.every((place) => place.startsWith('.content.metadata.ownerReferences'))
-        : /metadata\.ownerReferences\.\w+: Invalid value/.test(messageOf(theirs))),
+        : /metadata\.ownerReferences(?:\.\w+)?: Invalid value/.test(messageOf(theirs))),
   },
   {
     row: 'collection-delete-keeps-newer',
     explains: ({ step, ours, theirs }) =>
       step.verb === 'delete-collection' &&
-      ours.status === 409 &&
-      theirs.status === 200 &&
+      [200, 409].includes(ours.status) &&
+      [200, 410].includes(theirs.status) &&
       hasQuery(step, 'resourceVersion'),
   },
   {

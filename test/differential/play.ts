@@ -157,8 +157,8 @@ export function compared(
 
 function digestAfter(step: Step, answer: Answer, memory: Memory): Digest {
   const isWritten = memory.learn(answer, step)
-  const { namespace, versionsSeen } = memory
-  return digestOf(step, answer, { namespace, versionsSeen, isWritten })
+  const { namespace, ownValues } = memory
+  return digestOf(step, answer, { namespace, ownValues, isWritten })
 }
 
 /**

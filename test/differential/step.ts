@@ -83,13 +83,16 @@ export function isChange({ verb }: Step): boolean {
   return METHODS[verb] !== 'GET'
 }
 
+/** Of metadata: what each server chooses by itself, and a patch can copy. */
+const OWN_MEMBERS = ['resourceVersion', 'creationTimestamp', 'deletionTimestamp'] as const
+
 /** What one server has answered so far in a sequence. */
 export class Memory {
   readonly namespace: string
   readonly #versions = new Map<string, string>()
   readonly #olderVersions = new Map<string, string>()
   readonly #uids = new Map<string, string>()
-  readonly #versionsSeen = new Set<string>()
+  readonly #ownValues = new Set<string>()
   #listVersion = '0'
   #continueToken = ''
 
@@ -97,9 +100,9 @@ export class Memory {
     this.namespace = namespace
   }
 
-  /** Every version that an event had in an answer. */
-  get versionsSeen(): ReadonlySet<string> {
-    return this.#versionsSeen
+  /** Every version, and every time by the server's clock, that an event had in an answer. */
+  get ownValues(): ReadonlySet<string> {
+    return this.#ownValues
   }
 
   /**
@@ -122,7 +125,9 @@ export class Memory {
   #learnEvent(metadata: JsonObject, version: string): boolean | undefined {
     const name = String(metadata['name'] ?? '')
     if (name === '') return undefined
-    this.#versionsSeen.add(version)
+    for (const member of OWN_MEMBERS) {
+      if (typeof metadata[member] === 'string') this.#ownValues.add(metadata[member])
+    }
     const before = this.#versions.get(name)
     const isOther = before !== version
     if (before !== undefined && isOther) this.#olderVersions.set(name, before)
