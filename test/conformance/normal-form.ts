@@ -35,7 +35,7 @@ const AGE = /\b\d+[smhdy](?:\d+[smhd])?\b/g
 
 /** The uids of the recorded requests begin with zeros, and come back as they were sent. */
 const UID = /\b(?!00000000-)[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}\b/g
-const GENERATED_NAME = /\b(gen-|Bad_|g-|x{58})[bcdfghjklmnpqrstvwxz2456789]{5}\b/g
+const GENERATED_NAME = /\b(gen-|Gen_|Bad_|g-|x{58})[bcdfghjklmnpqrstvwxz2456789]{5}\b/g
 const VERSION_IN_TEXT = /(?<=in record \()\d+(?=\))|(?<=current: )\d+/g
 
 /** A tree in normal form. */

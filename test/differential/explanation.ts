@@ -6,7 +6,15 @@
  */
 import { isDeepStrictEqual } from 'node:util'
 import { KNOWN, type KnownDifference } from './known.ts'
-import { type Found, isPatch, isRead, isRefused, isSameRefusal, warningsOf } from './signs.ts'
+import {
+  type Found,
+  isDone,
+  isPatch,
+  isRead,
+  isRefused,
+  isSameRefusal,
+  warningsOf,
+} from './signs.ts'
 
 /** A part of an answer that has a row of its own, whatever else there is. */
 interface KnownPart extends KnownDifference {
@@ -48,6 +56,15 @@ const PARTS: readonly KnownPart[] = [
     row: 'order-of-warnings',
     places: /^\.warning: /,
     explains: ({ ours, theirs }) => isDeepStrictEqual(warningsOf(ours), warningsOf(theirs)),
+  },
+  {
+    // Who owns a field that only one of them has.
+    row: 'managed-fields-begin-with-apply',
+    places: /^\.content\.metadata\.managedFields/,
+    explains: ({ ours, theirs, places }) =>
+      isDone(ours) &&
+      isDone(theirs) &&
+      places.some((place) => /^\.content(?!\.metadata\.managedFields)/.test(place)),
   },
   {
     // Nothing but who wrote it last has changed, or there is another difference that says why.

@@ -288,7 +288,9 @@ export const KNOWN: readonly KnownDifference[] = [
     row: 'zero-time-is-no-time',
     explains: ({ step, ours, theirs }) =>
       (ours.status === 422 || theirs.status === 422) &&
-      /(?:eventTime|lastObservedTime)['"]?\s*:\s*['"]?0001-01-01T00:00:00/.test(sentText(step)),
+      /(?:eventTime|lastObservedTime)['"]?\s*:\s*(?:[|>]-?\s*)?['"]?0001-01-01T00:00:00/.test(
+        sentText(step),
+      ),
   },
   {
     row: 'numbers-that-do-not-fit',
@@ -362,7 +364,7 @@ export const KNOWN: readonly KnownDifference[] = [
     explains: ({ step, places }) =>
       step.comparesOwners === true &&
       places.every((place) =>
-        /^\.content\.metadata\.managedFields.*f:(?:reporting(?:Component|Instance|Controller)|eventTime|source|\w*[tT]imestamp)(?:: missing|: unexpected|\.)/.test(
+        /^\.content\.metadata\.managedFields.*f:(?:reporting(?:Component|Instance|Controller)|eventTime|source|related|\w*[tT]imestamp)(?:: missing|: unexpected|\.)/.test(
           place,
         ),
       ),
