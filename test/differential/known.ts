@@ -112,7 +112,7 @@ export const KNOWN: readonly KnownDifference[] = [
     row: 'handmade-continue-tokens',
     explains: ({ step, ours, theirs }) =>
       step.query.some(([name, value]) => name === 'continue' && value.startsWith('eyJ')) &&
-      theirs.status === 200 &&
+      [200, 410].includes(theirs.status) &&
       (ours.status === 410 || /^invalid continue token: /.test(messageOf(ours))),
   },
   {
