@@ -26,7 +26,7 @@ import {
   repeatedNames,
   warningsOf,
 } from './signs.ts'
-import { sentText } from './step.ts'
+import { isChange, sentText } from './step.ts'
 
 export interface KnownDifference {
   /** In docs/compatibility.md. */
@@ -36,6 +36,9 @@ export interface KnownDifference {
 
 const RFC3339 =
   /parsing time \\?"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:\d\d)\\?"/
+
+/** Next line, line and paragraph separator, byte order mark. */
+const UNUSUAL_SPACE = /[\u0085\u2028\u2029\ufeff]/
 
 const PRINTED_WHEN_EMPTY =
   /^\.(?:eventTime|reporting(?:Component|Instance|Controller)|source|\w*[tT]imestamp|deprecatedSource)$/
@@ -69,13 +72,16 @@ export const KNOWN: readonly KnownDifference[] = [
   },
   {
     row: 'yaml-says-any-text',
-    explains: ({ ours, theirs, places }) =>
+    explains: ({ step, ours, theirs, places }) =>
       ours.contentType === 'application/yaml' &&
       isDone(ours) &&
       (/control characters are not allowed/.test(messageOf(theirs)) ||
         places.every((place) =>
           /^\.content\[\d+\]: .*(?:<<|uFEFF|\\\\N|\u0085|\u2028)/.test(place),
-        )),
+        ) ||
+        (isChange(step) &&
+          UNUSUAL_SPACE.test(sentText(step)) &&
+          places.every((place) => /^\.content\.\S+: "/.test(place)))),
   },
   {
     row: 'json-escapes-in-apply',
@@ -85,7 +91,7 @@ export const KNOWN: readonly KnownDifference[] = [
         ? /unknown escape character|control characters|invalid Unicode|expected hexdecimal/.test(
             messageOf(theirs),
           )
-        : /[\u0085\u2028\u2029\ufeff]/.test(sentText(step)) &&
+        : UNUSUAL_SPACE.test(sentText(step)) &&
           [ours, theirs].every((digest) => isDone(digest) || digest.status === 422)),
   },
   {
@@ -329,12 +335,11 @@ export const KNOWN: readonly KnownDifference[] = [
   {
     // An order that does not name what the patch adds.
     row: 'strategic-directives',
-    explains: ({ step, places }) =>
+    explains: ({ step, ours, places }) =>
       step.verb === 'strategic-patch' &&
-      places.every((place) => {
-        const [, list] = /^\.content\.metadata\.(finalizers|ownerReferences)\[/.exec(place) ?? []
-        return list !== undefined && sentText(step).includes(`"$setElementOrder/${list}":[]`)
-      }),
+      (isDone(ours) || ours.status === 422) &&
+      /"\$setElementOrder\/\w+":\[\]/.test(sentText(step)) &&
+      places.every((place) => /^\.content\..*\b(?:finalizers|ownerReferences)\b.*\[/.test(place)),
   },
   {
     row: 'strategic-lists-are-sets',

@@ -75,34 +75,27 @@ export class Player {
     const known: KnownFound[] = []
     for (const [index, step] of steps.entries()) {
       const before = steps.slice(0, index)
-      let found = await this.#ask(step, { ours, theirs, before })
-      if (found?.row === undefined && found !== undefined && step.verb === 'watch') {
-        found = await this.#ask(longer(step), { ours, theirs, before })
+      let asked = await this.#ask(step, { ours, theirs, before })
+      if (step.verb === 'watch' && asked.found !== undefined && asked.found.row === undefined) {
+        asked = await this.#ask(longer(step), { ours, theirs, before })
       }
-      if (found === undefined) continue
-      if (found.row === undefined) differences.push({ ...found, steps: [...before, step] })
-      else known.push({ row: found.row, signature: found.signature })
-      if (isChange(step) && isDone(found.ours) !== isDone(found.theirs)) break
-      // `unacceptable-changes-nothing`: the other server may have done it all the same.
-      if (isChange(step) && found.ours.status === 406) break
-      // What was stored differs, so everything after it would.
-      if (isChange(step) && isDone(found.ours) && found.row !== 'collection-delete-status') break
+      const { found } = asked
+      if (found?.row !== undefined) known.push({ row: found.row, signature: found.signature })
+      else if (found !== undefined) differences.push({ ...found, steps: [...before, step] })
+      if (isChange(step) && isApart(step, asked)) break
     }
     return { differences, known }
   }
 
-  async #ask(step: Step, { ours, theirs, before }: Sequence): Promise<Compared | undefined> {
+  async #ask(step: Step, { ours, theirs, before }: Sequence): Promise<Asked> {
     const [our, their] = await Promise.all([
       this.#ours.ask(askOf(step, ours)),
       this.#theirs.ask(askOf(step, theirs)),
     ])
     this.#compared += 1
-    return compared(
-      step,
-      digestAfter(step, our, ours),
-      inOurWords(step, digestAfter(step, their, theirs)),
-      before,
-    )
+    const digest = digestAfter(step, our, ours)
+    const other = inOurWords(step, digestAfter(step, their, theirs))
+    return { ours: digest, theirs: other, found: compared(step, digest, other, before) }
   }
 
   /** The same difference with fewer steps, parameters and members, as far as some tries go. */
@@ -126,6 +119,12 @@ export class Player {
     }
     return best
   }
+}
+
+interface Asked {
+  readonly ours: Digest
+  readonly theirs: Digest
+  readonly found: Compared | undefined
 }
 
 interface Compared {
@@ -153,6 +152,16 @@ export function compared(
     signature: signatureOf(step, ours, theirs, places),
     row: explanationOf({ step, before, ours, theirs, places }),
   }
+}
+
+/** Whether the two servers may have different things stored after a change. */
+function isApart({ verb }: Step, { ours, theirs, found }: Asked): boolean {
+  // `collection-delete-stops`: what else is deleted when one event cannot be.
+  if (verb === 'delete-collection' && ours.status === 409) return true
+  if (found === undefined) return false
+  // `unacceptable-changes-nothing`: the other server may have done it all the same.
+  if (isDone(ours) !== isDone(theirs) || ours.status === 406) return true
+  return isDone(ours) && found.row !== 'collection-delete-status'
 }
 
 function digestAfter(step: Step, answer: Answer, memory: Memory): Digest {
