@@ -5,7 +5,7 @@
  * was a write have rows of their own, and what is left without them must have one, too.
  */
 import { isDeepStrictEqual } from 'node:util'
-import { KNOWN, type KnownDifference } from './known.ts'
+import { KNOWN } from './known.ts'
 import {
   type Found,
   isDone,
@@ -13,6 +13,7 @@ import {
   isRead,
   isRefused,
   isSameRefusal,
+  type KnownDifference,
   warningsOf,
 } from './signs.ts'
 

@@ -1,47 +1,33 @@
 /**
  * Every difference that is known, each by its row of docs/compatibility.md. The first that fits
- * counts, so those that say the most come first. Parts of an answer with rows of their own are in
- * explanation.ts.
+ * counts, so those that say the most come first. Those of patches and owners are in
+ * known-patches.ts, parts of an answer with rows of their own in explanation.ts.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { messageOf } from './digest.ts'
+import { PATCHES } from './known-patches.ts'
 import { INTERNALS, isAnotherMistake, MISTAKES_AS_500 } from './mistakes.ts'
 import {
   causesOf,
-  conflictsOf,
-  type Found,
-  hasOwnerTwice,
   hasQuery,
   isAny,
-  isApplyConflict,
   isClientMistake,
   isDone,
-  isOfVersionOrKind,
-  isPatch,
   isRefused,
   isSameRefusal,
-  isWrittenByOtherGroup,
   isYaml,
+  type KnownDifference,
   kindOf,
   repeatedNames,
   warningsOf,
 } from './signs.ts'
 import { isChange, sentText } from './step.ts'
 
-export interface KnownDifference {
-  /** In docs/compatibility.md. */
-  readonly row: string
-  readonly explains: (found: Found) => boolean
-}
-
 const RFC3339 =
   /parsing time \\?"\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:[Zz]|[+-]\d\d:\d\d)\\?"/
 
 /** Next line, line and paragraph separator, byte order mark. */
 const UNUSUAL_SPACE = /[\u0085\u2028\u2029\ufeff]/
-
-const PRINTED_WHEN_EMPTY =
-  /^\.(?:eventTime|reporting(?:Component|Instance|Controller)|source|\w*[tT]imestamp|deprecatedSource)$/
 
 export const KNOWN: readonly KnownDifference[] = [
   {
@@ -122,14 +108,6 @@ export const KNOWN: readonly KnownDifference[] = [
       (ours.status === 410 || /^invalid continue token: /.test(messageOf(ours))),
   },
   {
-    row: 'patch-of-another-type',
-    explains: ({ step, ours, theirs }) =>
-      isPatch(step) &&
-      ours.status === 400 &&
-      [200, 400, 422].includes(theirs.status) &&
-      /^error decoding patch: a .* must be/.test(messageOf(ours)),
-  },
-  {
     row: 'repeated-objects',
     explains: ({ step, ours, theirs }) =>
       theirs.status < 500 &&
@@ -143,24 +121,6 @@ export const KNOWN: readonly KnownDifference[] = [
       [400, 422].includes(theirs.status) &&
       /cannot unmarshal/.test(messageOf(theirs)) &&
       repeatedNames(step).length > 0,
-  },
-  {
-    row: 'failed-patch-says-why',
-    explains: ({ step, ours, theirs }) =>
-      step.verb === 'json-patch' &&
-      isSameRefusal(ours, theirs) &&
-      /^operation \d+ \(/.test(messageOf(ours)) &&
-      /^the server rejected our request due to an error in our request$/.test(messageOf(theirs)),
-  },
-  {
-    row: 'patched-version-and-kind',
-    explains: ({ step, ours, theirs }) =>
-      isPatch(step) &&
-      isOfVersionOrKind(step) &&
-      (isRefused(ours) || isRefused(theirs)) &&
-      /name must be provided|apiVersion|API version|cannot be handled as|undeterminable|Object 'Kind' is missing/.test(
-        `${messageOf(ours)} ${messageOf(theirs)}`,
-      ),
   },
   {
     row: 'wrong-version-is-refused-unread',
@@ -180,63 +140,6 @@ export const KNOWN: readonly KnownDifference[] = [
       theirs.status === 422 &&
       /Timestamp: Invalid value/.test(messageOf(theirs)) &&
       /imestamp['"]?: ?['"]?[^'",\n]*\.\d+/.test(sentText(step)),
-  },
-  {
-    row: 'owners-in-both-groups',
-    explains: (found) =>
-      found.step.verb === 'apply' &&
-      isApplyConflict(found.ours) &&
-      [200, 409, 422].includes(found.theirs.status) &&
-      isWrittenByOtherGroup(found) &&
-      !isDeepStrictEqual(conflictsOf(found.ours), conflictsOf(found.theirs)),
-  },
-  {
-    // What its manager applied through the other group, and does not apply any more.
-    row: 'owners-in-both-groups',
-    explains: (found) =>
-      found.step.verb === 'apply' &&
-      [found.ours, found.theirs].every((digest) => isDone(digest) || digest.status === 422) &&
-      found.before.some(({ verb }) => verb === 'apply') &&
-      isWrittenByOtherGroup(found) &&
-      found.places.every((place) => /^\.(?:content|status)/.test(place)),
-  },
-  {
-    row: 'managed-fields-begin-with-apply',
-    explains: ({ step, ours, theirs }) =>
-      step.verb === 'apply' &&
-      isApplyConflict(ours) &&
-      isApplyConflict(theirs) &&
-      isDeepStrictEqual(conflictsOf(ours), conflictsOf(theirs)),
-  },
-  {
-    row: 'managed-fields-begin-with-apply',
-    explains: ({ step, places }) =>
-      step.comparesOwners === true &&
-      places.some((place) => /managedFields: missing/.test(place)) &&
-      places.every((place) =>
-        /(?:managedFields|resourceVersion|selfLink|deletion\w+): missing/.test(place),
-      ),
-  },
-  {
-    row: 'managed-fields-begin-with-apply',
-    explains: ({ step, places }) =>
-      step.comparesOwners === true &&
-      places.every((place) => /\.manager: "before-first-apply", wanted "/.test(place)),
-  },
-  {
-    row: 'managed-fields-begin-with-apply',
-    explains: ({ step, ours, theirs }) =>
-      step.verb === 'json-patch' &&
-      [ours, theirs].every(({ status }) => [200, 400, 422].includes(status)) &&
-      sentText(step).includes('/metadata/managedFields'),
-  },
-  {
-    row: 'owners-have-a-time',
-    explains: ({ step, places }) =>
-      step.comparesOwners === true &&
-      places.every((place) =>
-        /^\.content\.metadata\.managedFields\[\d+\]\.time: unexpected/.test(place),
-      ),
   },
   {
     row: 'dry-run-shows-no-version',
@@ -259,15 +162,6 @@ export const KNOWN: readonly KnownDifference[] = [
               place,
             ),
           ))),
-  },
-  {
-    row: 'last-finalizer-removed',
-    explains: ({ step, before, places }) =>
-      (isPatch(step) || step.verb === 'update') &&
-      before.some(({ verb }) => verb.startsWith('delete')) &&
-      places.every((place) =>
-        /^\.isWritten: true, wanted false$|metadata\.selfLink: missing/.test(place),
-      ),
   },
   {
     row: 'order-of-problems',
@@ -299,64 +193,6 @@ export const KNOWN: readonly KnownDifference[] = [
       ),
   },
   {
-    row: 'numbers-that-do-not-fit',
-    explains: ({ step, ours }) =>
-      (step.verb === 'strategic-patch' || step.verb === 'apply') &&
-      [400, 422].includes(ours.status) &&
-      /cannot unmarshal number -?\d{10,} into/.test(messageOf(ours)),
-  },
-  {
-    row: 'strategic-directives',
-    explains: ({ step, ours, theirs }) =>
-      step.verb === 'strategic-patch' &&
-      ours.status === 400 &&
-      theirs.status < 500 &&
-      /^\$(?:patch|retainKeys|setElementOrder|deleteFrom)|^entries of this list must be /.test(
-        messageOf(ours),
-      ),
-  },
-  {
-    row: 'strategic-directives',
-    explains: ({ step, ours, theirs }) =>
-      step.verb === 'strategic-patch' &&
-      isDone(ours) &&
-      theirs.status === 500 &&
-      isAny(MISTAKES_AS_500, messageOf(theirs)),
-  },
-  {
-    row: 'strategic-directives',
-    explains: ({ step, ours, theirs, places }) =>
-      step.verb === 'strategic-patch' &&
-      isDone(ours) &&
-      isDone(theirs) &&
-      /"\$patch":"(?:replace|merge)"/.test(sentText(step)) &&
-      places.every((place) => /^\.content\.metadata\.\w+: unexpected/.test(place)),
-  },
-  {
-    // An order that does not name what the patch adds.
-    row: 'strategic-directives',
-    explains: ({ step, ours, places }) =>
-      step.verb === 'strategic-patch' &&
-      (isDone(ours) || ours.status === 422) &&
-      /"\$setElementOrder\/\w+":\[\]/.test(sentText(step)) &&
-      places.every((place) => /^\.content\..*\b(?:finalizers|ownerReferences)\b.*\[/.test(place)),
-  },
-  {
-    row: 'strategic-lists-are-sets',
-    explains: ({ step, places }) =>
-      step.verb === 'strategic-patch' &&
-      places.every((place) => /^\.content\.metadata\.finalizers: \d+ items instead of/.test(place)),
-  },
-  {
-    row: 'strategic-lists-are-sets',
-    explains: ({ step, theirs, places }) =>
-      step.verb === 'strategic-patch' &&
-      hasOwnerTwice(step) &&
-      (isDone(theirs)
-        ? places.every((place) => place.startsWith('.content.metadata.ownerReferences'))
-        : /metadata\.ownerReferences(?:\.\w+)?: Invalid value/.test(messageOf(theirs))),
-  },
-  {
     row: 'collection-delete-keeps-newer',
     explains: ({ step, ours, theirs }) =>
       step.verb === 'delete-collection' &&
@@ -364,27 +200,7 @@ export const KNOWN: readonly KnownDifference[] = [
       [200, 410].includes(theirs.status) &&
       hasQuery(step, 'resourceVersion'),
   },
-  {
-    row: 'empty-fields-have-no-owner',
-    explains: ({ step, places }) =>
-      step.comparesOwners === true &&
-      places.every((place) =>
-        /^\.content\.metadata\.managedFields.*f:(?:reporting(?:Component|Instance|Controller)|eventTime|source|related|\w*[tT]imestamp)(?:: missing|: unexpected|\.)/.test(
-          place,
-        ),
-      ),
-  },
-  {
-    row: 'empty-fields-have-no-owner',
-    explains: ({ step, ours, theirs }) =>
-      step.verb === 'apply' &&
-      (isApplyConflict(ours) || isDone(ours) || ours.status === 422) &&
-      isApplyConflict(theirs) &&
-      isDeepStrictEqual(
-        isApplyConflict(ours) ? conflictsOf(ours) : [],
-        conflictsOf(theirs).filter((field) => !PRINTED_WHEN_EMPTY.test(field)),
-      ),
-  },
+  ...PATCHES,
   {
     row: 'own-words',
     explains: ({ ours, theirs }) =>

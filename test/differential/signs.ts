@@ -15,6 +15,12 @@ export interface Found {
   readonly places: readonly string[]
 }
 
+export interface KnownDifference {
+  /** In docs/compatibility.md. */
+  readonly row: string
+  readonly explains: (found: Found) => boolean
+}
+
 export function isPatch({ verb }: Step): boolean {
   return verb.endsWith('-patch') || verb === 'apply'
 }
