@@ -5,8 +5,10 @@ import { bearerTokens } from '../gate/authentication/bearer-token.ts'
 import { alwaysAllow } from '../gate/authorization/always-allow.ts'
 import { type Caller, Gate } from '../gate/gate.ts'
 import { type Limits, RequestLimits } from '../gate/limits/limits.ts'
+import { AUTHENTICATED } from '../gate/user.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
+import { MemoryLedger } from '../lib/ledger.ts'
 import { silentLog } from '../lib/log.ts'
 import type { RequestObserver } from './request-tallies.ts'
 import { lateResponse, serve } from './serve.ts'
@@ -280,3 +282,47 @@ describe('serve', () => {
 function status(response: Response) {
   return JSON.parse(String(response.body))
 }
+
+describe('what is charged for a watch', () => {
+  const GROUP = 'g'.repeat(1000)
+  const ada = { name: 'ada', groups: ['dev', AUTHENTICATED], extra: { scopes: ['s'.repeat(500)] } }
+  const handler = serve({
+    services: new Services([]),
+    gate: new Gate({
+      authenticators: [bearerTokens([{ userOf: () => ada }])],
+      authorizers: [alwaysAllow],
+      allowsAnonymous: false,
+    }),
+    limits: unlimited,
+    observer: { begun: () => {}, ended: () => {} },
+    log: silentLog,
+    isTurningAway: () => false,
+  })
+
+  async function charged(sent: readonly (readonly [string, string])[], namespace = 'a') {
+    const ledger = new MemoryLedger()
+    const all = [['authorization', `Bearer ${'t'.repeat(300)}`] as const, ...sent]
+    await handler(
+      request(`/apis/events.k8s.io/v1/namespaces/${namespace}/events`, {
+        query: new URLSearchParams('watch=1'),
+        headers: Object.fromEntries(all),
+        rawHeaders: all.flat(),
+        memory: ledger.connection(() => {}).open(0),
+      }),
+    )
+    return ledger.held.credentials
+  }
+
+  test('includes the token and the identity that are kept to check it again', async () => {
+    const bytes = await charged([])
+    assert.ok(bytes >= 300 + 500 && bytes < 4096, `${bytes}`)
+  })
+
+  test('includes whom it impersonates and what that takes', async () => {
+    const plain = await charged([])
+    const groups = Array.from({ length: 100 }, (_, n) => ['impersonate-group', GROUP + n] as const)
+    const impersonated = await charged([['impersonate-user', 'bob'], ...groups])
+    assert.ok(impersonated - plain >= 100_000, `${impersonated - plain}`)
+    assert.ok((await charged([], 'n'.repeat(2001))) - plain >= 2000, 'the path is kept')
+  })
+})

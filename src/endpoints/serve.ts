@@ -110,7 +110,7 @@ async function answer(
   const access = found?.service ?? { isOpenToHost: true }
   const caller = await gate.admit(request, attributes, access, {
     trail,
-    arrived: (sender, isOpen) => {
+    arrived: (sender, { isOpen, recheckBytes }) => {
       if (sender !== ANONYMOUS) {
         stay.identified(sender)
         const limit = request.memory?.own(sender.name)
@@ -119,7 +119,7 @@ async function answer(
       }
       const auditBytes = record?.trail.heldBytes ?? 0
       if (auditBytes > 0 && request.memory?.hold('audit', auditBytes) !== undefined) throw HOLDS_ALL
-      if (attributes.verb === 'watch') chargeWatch(request)
+      if (attributes.verb === 'watch') chargeWatch(request, recheckBytes)
       request.narrow?.()
       return stay.begin({ user: sender, attributes, request, isOpen })
     },
@@ -129,14 +129,15 @@ async function answer(
 }
 
 /**
- * What is kept for as long as a watch: credentials, to find out whether they still hold, and selectors.
+ * What is kept for as long as a watch: credentials and who was let in with them, to find out whether
+ * that still holds, and selectors.
  * Equal selectors are shared, so this is the most that they take.
  */
-function chargeWatch({ memory, headers, query }: Request): void {
+function chargeWatch({ memory, headers, query }: Request, recheckBytes: number): void {
   const { authorization = '' } = headers
   const selectors = ['labelSelector', 'fieldSelector'].map((name) => query.get(name)?.length ?? 0)
   const limit =
-    memory?.hold('credentials', authorization.length) ??
+    memory?.hold('credentials', authorization.length + recheckBytes) ??
     memory?.hold('selector', SELECTOR_COPIES * selectors.reduce((sum, bytes) => sum + bytes, 0))
   if (limit !== undefined) throw HOLDS_ALL
 }

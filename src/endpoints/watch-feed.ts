@@ -18,8 +18,9 @@ export interface FeedOptions {
   readonly teller: Teller
   /** Ends with it. */
   readonly request: AbortSignal
-  /** Asked from time to time whether it may go on. */
+  /** Asked from time to time whether it may go on, on behalf of that user. */
   readonly access?: AccessCheck | undefined
+  readonly user: string
   /** Called when the beginning is made, and only changes are waited for. */
   readonly settle: () => void
 }
@@ -112,9 +113,9 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
 
   #start(): WatchEnd {
     if (this.#end !== undefined) return this.#end
-    const { plan, request, access } = this.#options
+    const { plan, request, access, user } = this.#options
     this.#end = new WatchEnd(request, plan.lifetimeMs)
-    if (access !== undefined) this.#access = this.#api.accessChecks?.add(access, this.#refuse)
+    if (access !== undefined) this.#access = this.#api.accessChecks?.add(access, this.#refuse, user)
     return this.#end
   }
 

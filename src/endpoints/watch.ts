@@ -25,6 +25,7 @@ export function watchEvents(api: EventApi): Endpoint {
         teller,
         request: request.signal,
         access: caller.recheck,
+        user: (caller.sender ?? caller.user).name,
         settle,
       }),
       longRunning: true,

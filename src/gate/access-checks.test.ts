@@ -20,14 +20,22 @@ function start(graceMs?: number) {
     onEnded: (reason) => reasons.push(reason),
     graceMs,
   })
+  let late: { readonly at: number; readonly resolve: () => void }[] = []
   const advance = async (seconds: number): Promise<void> => {
     for (let step = 0; step < seconds * 2; step++) {
       time.now += 500
+      for (const { at, resolve } of late) if (at <= time.now) resolve()
+      late = late.filter(({ at }) => at > time.now)
       mock.timers.tick(500)
       await settle()
     }
   }
-  return { checks, reasons, advance }
+  /** A check that takes so long, as when a webhook is slow. */
+  const slow = (seconds: number) => (): Promise<void> =>
+    new Promise((resolve) => {
+      late.push({ at: time.now + seconds * 1000, resolve })
+    })
+  return { checks, reasons, advance, slow }
 }
 
 const forbiddenNow = (): StatusError =>
@@ -105,7 +113,73 @@ describe('AccessChecks', () => {
         answer()
       }
     }
-    assert.ok(most <= 8, `${most} at once`)
+    assert.ok(most <= 16, `${most} at once`)
+  })
+
+  test('a user whose checks are slow does not delay those of others', async () => {
+    const { checks, advance, slow } = start()
+    for (let n = 0; n < 500; n++) checks.add(slow(10), () => {}, 'slow')
+    await advance(5)
+    let asked = 0
+    checks.add(
+      async () => void asked++,
+      () => {},
+      'quick',
+    )
+    await advance(60)
+    assert.ok(asked >= 1, 'never asked')
+  })
+
+  test('checks that never end do not keep those of others from being made', async () => {
+    const { checks, advance } = start()
+    for (let user = 0; user < 40; user++) {
+      for (let n = 0; n < 10; n++)
+        checks.add(
+          () => new Promise(() => {}),
+          () => {},
+          `slow ${user}`,
+        )
+    }
+    let asked = 0
+    checks.add(
+      async () => void asked++,
+      () => {},
+      'quick',
+    )
+    await advance(60)
+    const first = asked
+    await advance(60)
+    assert.ok(first >= 1 && asked > first, `asked ${first} times, then ${asked - first}`)
+  })
+
+  test('a watch whose turn does not come ends as one of which nobody can say', async () => {
+    const { checks, advance } = start(100_000)
+    const ended: number[] = []
+    for (let n = 0; n < 50; n++)
+      checks.add(
+        () => new Promise(() => {}),
+        ({ code }) => ended.push(code),
+        'slow',
+      )
+    await advance(125)
+    assert.deepEqual(ended, [])
+    await advance(10)
+    assert.deepEqual([ended.length, new Set(ended)], [50, new Set([503])])
+    assert.equal(checks.size, 0)
+  })
+
+  test('users who have none any more are forgotten', async () => {
+    const { checks, advance } = start()
+    for (let n = 0; n < 100; n++)
+      checks
+        .add(
+          async () => {},
+          () => {},
+          `${n}`,
+        )
+        [Symbol.dispose]()
+    await advance(60)
+    assert.deepEqual([checks.size, checks.users], [0, 0])
   })
 
   test('where nobody can say, a watch goes on for a while only', async () => {

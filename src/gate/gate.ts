@@ -3,9 +3,9 @@ import type { Request } from '../http/exchange.ts'
 import type { AccessCheck } from './access-checks.ts'
 import type { Attributes } from './attributes.ts'
 import { isFromHost } from './host.ts'
-import { type Impersonation, impersonationOf } from './impersonation.ts'
+import { type Impersonation, impersonationMemory, impersonationOf } from './impersonation.ts'
 import { notIdentified } from './refusal.ts'
-import { ANONYMOUS, HOST, type User } from './user.ts'
+import { ANONYMOUS, HOST, type User, userMemory } from './user.ts'
 
 /** Knows one kind of credentials. */
 export interface Authenticator {
@@ -63,10 +63,17 @@ export interface Admitting {
   readonly trail?: Trail | undefined
   /**
    * Called when it is known who asks, and before anybody is asked whether they may: what it rejects
-   * with is the answer. The headers of the request are not looked at after this. `isOpen`: to
-   * everybody, without credentials too.
+   * with is the answer. The headers of the request are not looked at after this.
    */
-  readonly arrived?: (sender: User, isOpen: boolean) => Promise<void> | undefined
+  readonly arrived?: (sender: User, arrival: Arrival) => Promise<void> | undefined
+}
+
+/** What is known of a request when it is known who sent it. */
+export interface Arrival {
+  /** To everybody, without credentials too. */
+  readonly isOpen: boolean
+  /** Of a watch: the memory that is held to check again whether it may go on, but for its token. */
+  readonly recheckBytes: number
 }
 
 /** What a service's handler knows of whoever asks. */
@@ -125,7 +132,9 @@ export class Gate {
     const credentials = attributes.verb === 'watch' ? this.#credentialsOf(request) : undefined
     const impersonation = impersonationOf(request)
     const isTrustedHost = access.isOpenToHostUsers === true && this.#isTrustedHost(request)
-    const arriving = arrived?.(shown, isOpen)
+    const recheckBytes =
+      credentials === undefined ? 0 : recheckMemory({ shown, impersonation, attributes })
+    const arriving = arrived?.(shown, { isOpen, recheckBytes })
     if (arriving !== undefined) await arriving
     const user =
       impersonation === undefined ? shown : await this.#actingAs(shown, impersonation, trail)
@@ -243,6 +252,12 @@ interface Admitted {
   readonly shown: User
   readonly impersonation: Impersonation | undefined
   readonly attributes: Attributes
+}
+
+/** The user is kept twice: as it was let in, and with its credentials. */
+function recheckMemory({ shown, impersonation, attributes }: Admitted): number {
+  const impersonated = impersonation === undefined ? 0 : impersonationMemory(impersonation)
+  return 2 * userMemory(shown) + impersonated + attributes.path.length
 }
 
 type Again = () => Found

@@ -9,6 +9,7 @@ import {
   serviceAccountOf,
   UNAUTHENTICATED,
   type User,
+  userMemory,
 } from './user.ts'
 
 const PREFIX = 'impersonate-'
@@ -26,6 +27,14 @@ export interface Impersonation {
   readonly user: User
   /** Each of them must be permitted to whoever asks. */
   readonly needs: readonly ResourceAttributes[]
+}
+
+/** Of the objects of one permission; its texts are those of the user. */
+const NEED_BYTES = 160
+
+/** What it takes in memory, about. */
+export function impersonationMemory({ user, needs }: Impersonation): number {
+  return userMemory(user) + needs.length * NEED_BYTES
 }
 
 /** Undefined when there are no such headers. Throws a 400 for some that mean nothing. */

@@ -18,6 +18,20 @@ export const ANONYMOUS: User = { name: 'system:anonymous', groups: [UNAUTHENTICA
 /** A process on this host that showed no credentials. */
 export const HOST: User = { name: 'system:host', groups: [UNAUTHENTICATED] }
 
+/** What each text and each list takes besides its characters. */
+const TEXT_BYTES = 32
+
+/** What a user takes in memory, about. */
+export function userMemory({ name, uid = '', groups, extra = {} }: User): number {
+  let bytes = 4 * TEXT_BYTES + name.length + uid.length
+  for (const group of groups) bytes += TEXT_BYTES + group.length
+  for (const [key, values] of Object.entries(extra)) {
+    bytes += 2 * TEXT_BYTES + key.length
+    for (const value of values) bytes += TEXT_BYTES + value.length
+  }
+  return bytes
+}
+
 export function isMaster(user: User): boolean {
   return user.groups.includes(MASTERS)
 }
