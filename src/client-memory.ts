@@ -14,7 +14,12 @@ export interface ClientMemory {
   readonly onStalled: () => void
 }
 
-export function openClientMemory(options: Options, registry: Registry): ClientMemory {
+/** `waiting` tells how many connections wait for room. */
+export function openClientMemory(
+  options: Options,
+  registry: Registry,
+  waiting: () => number,
+): ClientMemory {
   const ledger = new MemoryLedger({
     ...DEFAULT_LEDGER_LIMITS,
     totalBytes: options.maxClientMemoryMib * MIB,
@@ -22,6 +27,14 @@ export function openClientMemory(options: Options, registry: Registry): ClientMe
     userConnections: options.maxConnectionsPerUser,
   })
   showMemory(ledger, registry)
+  new Gauge({
+    name: 'tidings_connections_waiting',
+    help: 'Connections of which nothing is read yet, since too many others have not shown who they are.',
+    registers: [registry],
+    collect() {
+      this.set(waiting())
+    },
+  })
   return { ledger, onStalled: stalledCounter(registry) }
 }
 
@@ -57,7 +70,7 @@ function showMemory(ledger: MemoryLedger, registry: Registry): void {
   })
   new Gauge({
     name: 'tidings_unauthenticated_connections',
-    help: 'Connections on which no client has shown who it is.',
+    help: 'Connections on which no client has shown who it is, from the start of their TLS handshake.',
     registers,
     collect() {
       this.set(ledger.unauthenticatedConnections)

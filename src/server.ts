@@ -111,7 +111,9 @@ export class Server {
       onEnded: endedWatchCounter(this.#metrics),
     })
     this.#followers.push(this.#accessChecks)
-    this.#clientMemory = openClientMemory(options, this.#metrics)
+    this.#clientMemory = openClientMemory(options, this.#metrics, () =>
+      this.#listeners.reduce((sum, { waitingCount }) => sum + waitingCount, 0),
+    )
     this.#startup = new Startup(
       [
         {

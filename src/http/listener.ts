@@ -15,26 +15,25 @@ import { within } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ConnectionAccount } from '../lib/holding.ts'
 import { MemoryLedger, NO_LEDGER_LIMITS } from '../lib/ledger.ts'
+import { Arrivals } from './arrivals.ts'
 import type { ConversationContext } from './conversation.ts'
 import { Conversation } from './conversation.ts'
 import type { Handler, Peer, Request, Response } from './exchange.ts'
 import { headerValues } from './exchange.ts'
 import { AUTHORITY_BYTES_MAX, type HttpLimits } from './limits.ts'
-import { peerOf } from './peer.ts'
+import { belowTls, peerOf } from './peer.ts'
 import { answerPlainHttp } from './plain-on-tls.ts'
 import { ProxiedConnections, type ProxySettings } from './proxied-connections.ts'
 import { refuse } from './refuse.ts'
 import { type ServingCertificate, secureContext, type TlsSettings } from './secure-context.ts'
+import { connectionOptions, SWEEP_INTERVAL_MS, secureOptions } from './server-options.ts'
 import { Sessions } from './sessions.ts'
 import { refuseConnection, unreadableBody } from './unreadable.ts'
 import type { SentHeaders } from './wire.ts'
 import { Http1Wire, Http2Wire } from './wire.ts'
 
-const SWEEP_INTERVAL_MS = 1000
 /** What a client may cost that has not acknowledged our settings: as much as fits in between. */
 const UNSETTLED_INTERVAL_MS = 100
-/** Dead peers behind a vanished route are found by TCP keepalive, also under a silent watch. */
-const TCP_KEEPALIVE_DELAY_MS = 30_000
 /** How many long requests are ended in one go at shutdown, so that clients do not return as one. */
 const END_SLICE = 100
 const END_SLICE_INTERVAL_MS = 50
@@ -81,6 +80,7 @@ export class Listener {
   readonly #chunked = new WeakMap<Socket, Http1Wire>()
   readonly #context: ConversationContext
   readonly #proxied: ProxiedConnections | undefined
+  readonly #arrivals: Arrivals | undefined
   #tls: TlsSettings | undefined
   #sweepers: readonly NodeJS.Timeout[] = []
   #sweptAt: number
@@ -108,6 +108,15 @@ export class Listener {
       this.#proxied = new ProxiedConnections(options.proxies, options.limits.handshakeTimeoutMs)
       this.#proxied.attach(this.#server)
     }
+    if (options.tls !== undefined) {
+      this.#arrivals = new Arrivals({
+        ledger: this.#ledger,
+        clock: options.clock,
+        waitMsMax: options.limits.handshakeTimeoutMs,
+        onBegin: (socket) => this.#openAccount(socket),
+      })
+      this.#arrivals.attach(this.#server)
+    }
     this.#server.on('connection', (socket: Socket) => {
       this.#sockets.add(socket)
       socket.once('close', () => this.#sockets.delete(socket))
@@ -125,7 +134,7 @@ export class Listener {
     })
     this.#sweepers = [
       setInterval(() => this.#sweep(), SWEEP_INTERVAL_MS).unref(),
-      setInterval(() => this.#sessions.sweepUnsettled(), UNSETTLED_INTERVAL_MS).unref(),
+      setInterval(() => this.#sweepOften(), UNSETTLED_INTERVAL_MS).unref(),
     ]
     return this.#server.address() as AddressInfo
   }
@@ -145,8 +154,19 @@ export class Listener {
     this.#ledger.sweep()
   }
 
+  #sweepOften(): void {
+    this.#sessions.sweepUnsettled()
+    this.#arrivals?.sweep()
+    this.#arrivals?.beginNext()
+  }
+
   get connectionCount(): number {
     return this.#sockets.size
+  }
+
+  /** Connections of which nothing is read yet, since too many others have not shown who they are. */
+  get waitingCount(): number {
+    return this.#arrivals?.waiting ?? 0
   }
 
   /** Handshakes from now on use this certificate; connections that exist are not touched. */
@@ -211,27 +231,7 @@ export class Listener {
   }
 
   #tlsServer(tls: TlsSettings): Http2SecureServer {
-    const { limits } = this.#options
-    const server = http2.createSecureServer({
-      ...secureContext(tls),
-      ...connectionOptions(limits),
-      allowHTTP1: true,
-      handshakeTimeout: limits.handshakeTimeoutMs,
-      requestCert: tls.clientCa !== undefined,
-      rejectUnauthorized: false,
-      settings: {
-        enablePush: false,
-        initialWindowSize: limits.streamWindowBytes,
-        maxConcurrentStreams: limits.streamsMax,
-        maxHeaderListSize: limits.headerBytesMax,
-      },
-      maxHeaderListPairs: limits.headerCountMax,
-      maxSessionInvalidFrames: limits.invalidFramesMax,
-      maxSessionRejectedStreams: limits.refusedStreamsMax,
-      maxSessionMemory: limits.sessionMemoryMb,
-      streamResetBurst: limits.resetBurst,
-      streamResetRate: limits.resetsPerSecond,
-    })
+    const server = http2.createSecureServer(secureOptions(tls, this.#options.limits))
     // Ahead of Node's own listener, which makes the session and reports it before it returns.
     let arriving: TLSSocket | undefined
     server.prependListener('secureConnection', (socket) => {
@@ -262,8 +262,7 @@ export class Listener {
   }
 
   #plainServer(): http.Server {
-    const { limits } = this.#options
-    const server = http.createServer(connectionOptions(limits))
+    const server = http.createServer(connectionOptions(this.#options.limits))
     this.#acceptHttp1(server)
     return server
   }
@@ -352,11 +351,13 @@ export class Listener {
     else Conversation.start(wire, this.#context, account)
   }
 
-  /** Of a connection, made with the first call. */
+  /** Of a connection, made with the first call; TLS runs on a socket of its own. */
   #openAccount(socket: Socket): ConnectionAccount {
-    let account = this.#accounts.get(socket)
+    let account = this.#accounts.get(socket) ?? this.#accounts.get(belowTls(socket))
     if (account === undefined) {
-      const opened = this.#ledger.connection(() => socket.destroy())
+      const onKnown = (): void => this.#arrivals?.beginNext()
+      const address = socket.remoteAddress ?? ''
+      const opened = this.#ledger.connection(() => socket.destroy(), { address, onKnown })
       this.#accounts.set(socket, opened)
       socket.once('close', () => opened.close())
       account = opened
@@ -378,19 +379,6 @@ function lengthOf(texts: readonly string[]): number {
   let length = 0
   for (const text of texts) length += text.length
   return length
-}
-
-function connectionOptions(limits: HttpLimits): http.ServerOptions {
-  return {
-    headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
-    requestTimeout: limits.requestTimeoutMs,
-    keepAliveTimeout: limits.idleTimeoutMs,
-    connectionsCheckingInterval: SWEEP_INTERVAL_MS,
-    maxHeaderSize: limits.headerBytesMax,
-    noDelay: true,
-    keepAlive: true,
-    keepAliveInitialDelay: TCP_KEEPALIVE_DELAY_MS,
-  }
 }
 
 /** As it is written in URLs. */

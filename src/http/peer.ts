@@ -1,4 +1,4 @@
-import type { Socket } from 'node:net'
+import { Socket } from 'node:net'
 import { TLSSocket } from 'node:tls'
 import type { Peer, PresentedCertificate } from './exchange.ts'
 import type { ProxiedCaller } from './proxy-protocol.ts'
@@ -45,4 +45,10 @@ function presentedCertificate(socket: Socket): PresentedCertificate | undefined 
     next = next.issuerCertificate
   }
   return { leaf, intermediates, isVerified: socket.authorized }
+}
+
+/** The socket below that of TLS, which is known to Node alone; others are their own. */
+export function belowTls(socket: Socket): Socket {
+  const { _parent: below } = socket as { readonly _parent?: unknown }
+  return socket instanceof TLSSocket && below instanceof Socket ? below : socket
 }

@@ -1,5 +1,5 @@
-import { Socket } from 'node:net'
 import type { TLSSocket } from 'node:tls'
+import { belowTls } from './peer.ts'
 
 /** How TLS calls the first bytes of an HTTP request where a handshake should begin. */
 const IS_HTTP = 'ERR_SSL_HTTP_REQUEST'
@@ -12,9 +12,9 @@ const ANSWER = 'HTTP/1.0 400 Bad Request\r\n\r\nClient sent an HTTP request to a
  */
 export function answerPlainHttp(error: NodeJS.ErrnoException, failed: TLSSocket): void {
   if (error.code !== IS_HTTP) return
-  // TLS is over and done with; what is below it is known to Node alone.
-  const { _parent: below } = failed as { readonly _parent?: unknown }
-  if (!(below instanceof Socket) || !below.writable) return
+  // TLS is over and done with.
+  const below = belowTls(failed)
+  if (below === failed || !below.writable) return
   // Whoever has gone in the meantime does not hear it.
   below.on('error', () => {})
   below.end(ANSWER)

@@ -1,5 +1,5 @@
 import { BlockList, isIP, type Server, type Socket } from 'node:net'
-import { TLSSocket } from 'node:tls'
+import { belowTls } from './peer.ts'
 import { type ProxiedCaller, readProxyHeader } from './proxy-protocol.ts'
 
 /** Why a connection from a proxy was closed before its first byte was looked at. */
@@ -51,11 +51,7 @@ export class ProxiedConnections {
    * when it cannot be found out whose: it must not be taken for a process on this host.
    */
   callerOf(socket: Socket): ProxiedCaller | undefined {
-    // TLS runs on a socket of its own; the one below is known to Node alone.
-    const { _parent: below } = socket as { readonly _parent?: Socket }
-    const named = this.#callers.get(
-      socket instanceof TLSSocket && below !== undefined ? below : socket,
-    )
+    const named = this.#callers.get(belowTls(socket))
     return named ?? (this.#isProxy(socket.remoteAddress ?? '') ? { kind: 'unknown' } : undefined)
   }
 

@@ -54,7 +54,11 @@ export interface Books {
 export interface AccountOptions {
   /** Ends the connection at once. */
   readonly cut: () => void
+  /** A client has shown on it who it is, or it is closed. */
+  readonly onKnown?: (() => void) | undefined
   readonly since: number
+  /** From where it was opened. */
+  readonly address: string
   /** What may be held for requests of which it is not known who sent them. */
   readonly bytesMax: number
   /** The same once a client has shown on the connection who it is. */
@@ -64,6 +68,7 @@ export interface AccountOptions {
 /** One connection. What is held for its requests counts here until it is known who sent them. */
 export class ConnectionAccount {
   readonly since: number
+  readonly address: string
   readonly #books: Books
   readonly #options: AccountOptions
   #isIdentified = false
@@ -77,6 +82,7 @@ export class ConnectionAccount {
     this.#books = books
     this.#options = options
     this.since = options.since
+    this.address = options.address
     this.bytesMax = options.bytesMax
   }
 
@@ -101,7 +107,7 @@ export class ConnectionAccount {
     this.#isIdentified = true
     this.#owner = user
     this.bytesMax = this.#options.identifiedBytesMax
-    this.#books.known(this)
+    this.#known()
     return this.#books.connected(user)
   }
 
@@ -112,7 +118,7 @@ export class ConnectionAccount {
   cut(): void {
     if (this.#isCut) return
     this.#isCut = !this.#isIdentified
-    if (this.#isCut) this.#books.known(this)
+    if (this.#isCut) this.#known()
     let holding = this.#books.sums.unidentified
     while (holding !== undefined) {
       const next = holding.next
@@ -129,7 +135,12 @@ export class ConnectionAccount {
       owner.connections -= 1
       this.#books.forget(owner)
     }
+    this.#known()
+  }
+
+  #known(): void {
     this.#books.known(this)
+    this.#options.onKnown?.()
   }
 }
 

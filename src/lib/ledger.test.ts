@@ -24,9 +24,12 @@ const limits: LedgerLimits = {
 
 function opened(ledger: MemoryLedger, now = 0): { account: ConnectionAccount; isCut(): boolean } {
   let isCut = false
-  const account = ledger.connection(() => {
-    isCut = true
-  }, now)
+  const account = ledger.connection(
+    () => {
+      isCut = true
+    },
+    { now },
+  )
   return { account, isCut: () => isCut }
 }
 
@@ -207,9 +210,9 @@ describe('the memory ledger', () => {
     const ledger = new MemoryLedger(limits)
     const all = Array.from({ length: 50 }, (_, now) => opened(ledger, now))
     assert.equal(ledger.unauthenticatedConnections, 50)
-    ledger.sweep(4999)
+    ledger.sweep(1999)
     assert.equal(ledger.unauthenticatedConnections, 50)
-    ledger.sweep(6000)
+    ledger.sweep(3000)
     assert.equal(ledger.unauthenticatedConnections, 3)
     assert.equal(all.filter(({ isCut }) => isCut()).length, 47)
   })
@@ -221,17 +224,30 @@ describe('the memory ledger', () => {
       all.map(({ isCut }) => isCut()),
       [false, false, false, false],
     )
-    opened(ledger, 5001)
+    opened(ledger, 2001)
     assert.deepEqual(
       all.map(({ isCut }) => isCut()),
       [true, true, false, false],
     )
     const known = all[2]?.account
     assert.equal(known?.open(0).own('ann'), undefined)
-    opened(ledger, 6000)
-    opened(ledger, 6001)
+    opened(ledger, 3000)
+    opened(ledger, 3001)
     assert.equal(all[2]?.isCut(), false)
     assert.equal(all[3]?.isCut(), true)
+  })
+
+  test('counts connections that gave way to new ones', () => {
+    const ledger = new MemoryLedger(limits)
+    const all = [0, 1, 2].map((now) => opened(ledger, now))
+    assert.equal(ledger.hasRoom('', 1999), false)
+    assert.equal(ledger.hasRoom('', 2000), true)
+    assert.equal(all[0]?.isCut(), true)
+    assert.equal(ledger.refused['unauthenticated-connections'], 1)
+    opened(ledger, 2000)
+    assert.equal(all[1]?.account.open(0).own('ann'), undefined)
+    assert.equal(ledger.hasRoom('', 2000), true)
+    assert.equal(all[1]?.isCut(), false)
   })
 
   test('when the total is reached, users that hold little are served and others are not', () => {

@@ -9,6 +9,7 @@
 
 import { type HeldBytes, NOTHING_HELD } from './held-kinds.ts'
 import { ConnectionAccount, HELD_LIMITS, type HeldLimit, type Sums, type User } from './holding.ts'
+import { UnidentifiedConnections } from './unidentified.ts'
 
 export interface LedgerLimits {
   /** Of one connection on which a client has shown who it is, for requests of unknown senders. */
@@ -17,7 +18,7 @@ export interface LedgerLimits {
   readonly unauthenticatedConnectionBytes: number
   /** Of all clients together that have not shown who they are. */
   readonly unauthenticatedBytes: number
-  /** Connections on which no client has shown who it is. */
+  /** Connections on which no client has shown who it is, from the start of their TLS handshake. */
   readonly unauthenticatedConnections: number
   readonly userBytes: number
   /** Connections of one user. Each takes some 80 KiB, which are not charged. */
@@ -29,10 +30,16 @@ export const DEFAULT_LEDGER_LIMITS: LedgerLimits = {
   connectionBytes: 16 * 1024 * 1024,
   unauthenticatedConnectionBytes: 1024 * 1024,
   unauthenticatedBytes: 16 * 1024 * 1024,
-  unauthenticatedConnections: 1000,
+  unauthenticatedConnections: 300,
   userBytes: 64 * 1024 * 1024,
   userConnections: 2500,
   totalBytes: 192 * 1024 * 1024,
+}
+
+export interface NewConnection {
+  readonly now?: number
+  readonly address?: string
+  readonly onKnown?: () => void
 }
 
 /** Only counts. */
@@ -52,8 +59,6 @@ const SMALL_USER_PART = 1 / 16
 const TOTAL_OVERRUN = 1.25
 /** With more users than this, those that hold nothing are forgotten at once. */
 const IDLE_USERS_MAX = 1000
-/** A new connection is not cut for being unauthenticated before its client could send a request. */
-const UNAUTHENTICATED_MS_MIN = 5000
 
 /** The accounts of one replica. */
 export class MemoryLedger {
@@ -71,13 +76,14 @@ export class MemoryLedger {
   >
   /** Users that hold anything, and some that did since the last sweep. */
   readonly #users = new Map<string, User>()
-  /** Connections on which no client has shown who it is, oldest first. */
-  readonly #strangers = new Set<ConnectionAccount>()
+  readonly #unidentified: UnidentifiedConnections
   /** A request of this user is refused, or cut, for what is held. */
   onRefused: (user: string, limit: HeldLimit) => void = () => {}
 
   constructor(limits: LedgerLimits = DEFAULT_LEDGER_LIMITS) {
     this.limits = limits
+    const onCut = (): void => this.refusedConnection()
+    this.#unidentified = new UnidentifiedConnections(limits.unauthenticatedConnections, onCut)
   }
 
   get held(): Readonly<HeldBytes> {
@@ -90,7 +96,7 @@ export class MemoryLedger {
   }
 
   get unauthenticatedConnections(): number {
-    return this.#strangers.size
+    return this.#unidentified.size
   }
 
   /** Of all that is limited here. */
@@ -110,16 +116,34 @@ export class MemoryLedger {
     return this.#users.get(user)?.bytes ?? 0
   }
 
-  /** For a new connection; `cut` ends it at once. */
-  connection(cut: () => void, now: number = performance.now()): ConnectionAccount {
+  /** Whether one more connection from there may begin; another may be cut in its favour. */
+  hasRoom(address: string, now: number = performance.now()): boolean {
+    return this.#unidentified.hasRoom(address, now)
+  }
+
+  /** A connection was closed that waited for room until it was too late. */
+  refusedConnection(): void {
+    this.#refused['unauthenticated-connections'] += 1
+  }
+
+  /**
+   * For a new connection; `cut` ends it at once. `onKnown` is told when a client has shown on it who it
+   * is, or when it is closed.
+   */
+  connection(
+    cut: () => void,
+    { now = performance.now(), address = '', onKnown }: NewConnection = {},
+  ): ConnectionAccount {
     const account = new ConnectionAccount(this, {
       cut,
+      onKnown,
+      address,
       since: now,
       bytesMax: this.limits.unauthenticatedConnectionBytes,
       identifiedBytesMax: this.limits.connectionBytes,
     })
-    this.#strangers.add(account)
-    this.#cutOldest(now)
+    this.#unidentified.add(account)
+    this.#unidentified.cutOld(now)
     return account
   }
 
@@ -128,25 +152,15 @@ export class MemoryLedger {
    * any more, and forgets users that hold nothing.
    */
   sweep(now: number = performance.now()): void {
-    this.#cutOldest(now)
+    this.#unidentified.cutOld(now)
     for (const user of this.#users.values()) {
       if (isIdle(user)) this.#users.delete(user.name)
     }
   }
 
-  #cutOldest(now: number): void {
-    if (this.#strangers.size <= this.limits.unauthenticatedConnections) return
-    for (const oldest of this.#strangers) {
-      if (now - oldest.since < UNAUTHENTICATED_MS_MIN) return
-      this.#refused['unauthenticated-connections'] += 1
-      oldest.cut()
-      if (this.#strangers.size <= this.limits.unauthenticatedConnections) return
-    }
-  }
-
   /** @internal */
   known(account: ConnectionAccount): void {
-    this.#strangers.delete(account)
+    this.#unidentified.delete(account)
   }
 
   /** @internal */

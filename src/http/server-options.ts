@@ -1,0 +1,53 @@
+/** How Node's servers are set up, with the limits that they keep by themselves. */
+import type { ServerOptions } from 'node:http'
+import type { SecureServerOptions } from 'node:http2'
+import type { HttpLimits } from './limits.ts'
+import { secureContext, type TlsSettings } from './secure-context.ts'
+
+/** How often timeouts are looked at. */
+export const SWEEP_INTERVAL_MS = 1000
+/** Dead peers behind a vanished route are found by TCP keepalive, also under a silent watch. */
+const TCP_KEEPALIVE_DELAY_MS = 30_000
+
+/** HTTP/2 and HTTP/1.1 over TLS. */
+export function secureOptions(
+  tls: TlsSettings,
+  limits: HttpLimits,
+): SecureServerOptions & ServerOptions {
+  return {
+    ...secureContext(tls),
+    ...connectionOptions(limits),
+    // Of one that has to wait nothing is read.
+    pauseOnConnect: true,
+    allowHTTP1: true,
+    handshakeTimeout: limits.handshakeTimeoutMs,
+    requestCert: tls.clientCa !== undefined,
+    rejectUnauthorized: false,
+    settings: {
+      enablePush: false,
+      initialWindowSize: limits.streamWindowBytes,
+      maxConcurrentStreams: limits.streamsMax,
+      maxHeaderListSize: limits.headerBytesMax,
+    },
+    maxHeaderListPairs: limits.headerCountMax,
+    maxSessionInvalidFrames: limits.invalidFramesMax,
+    maxSessionRejectedStreams: limits.refusedStreamsMax,
+    maxSessionMemory: limits.sessionMemoryMb,
+    streamResetBurst: limits.resetBurst,
+    streamResetRate: limits.resetsPerSecond,
+  }
+}
+
+/** HTTP/1.1. */
+export function connectionOptions(limits: HttpLimits): ServerOptions {
+  return {
+    headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),
+    requestTimeout: limits.requestTimeoutMs,
+    keepAliveTimeout: limits.idleTimeoutMs,
+    connectionsCheckingInterval: SWEEP_INTERVAL_MS,
+    maxHeaderSize: limits.headerBytesMax,
+    noDelay: true,
+    keepAlive: true,
+    keepAliveInitialDelay: TCP_KEEPALIVE_DELAY_MS,
+  }
+}
