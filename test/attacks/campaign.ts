@@ -1,38 +1,50 @@
 /**
- * Runs every attack against a server with a small heap, by turns with a quiet time before each, and
- * measures its memory and how long others wait.
+ * Runs attacks, each against a server of its own with a small heap, by turns with quiet times, and
+ * measures the memory of the server and how long others wait.
  */
-import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startEtcd } from '../support/etcd.ts'
-import { openClient } from '../support/http-client.ts'
 import { Tidings } from '../support/tidings.ts'
-import { ATTACKS, type Attack, NO_RIGHTS, READER, type Size } from './attacks.ts'
+import { type Attack, LIST, SENDERS } from './attack.ts'
+import { Bystanders, type Figures, type Waits } from './bystanders.ts'
+import { event } from './connections.ts'
+import { mount } from './mount.ts'
 
-const MIB = 1024
 const HEAP_MIB = 512
-/** What memory may grow by under attack, in MiB. */
-export const GROWTH_MAX = { unauthenticated: 64, authenticated: 256 } as const
-const OTHER = 'tok-other'
-const PROBE_PAUSE_MS = 10
+const MASTER = 'tok-master'
+export const OTHER = 'tok-other'
+/** Time for the server to notice that the attacker is gone. */
+const SETTLE_MS = 2000
+const SEEDED_EVENTS = 64
+const SEEDED_BYTES = 16 * 1024
 
 export interface Outcome {
   readonly attack: Attack
+  /** Of resident memory: the most under attack over the most in the quiet time before. */
   readonly grownMib: number
-  /** How many times as long as in the quiet time the slowest hundredth takes. */
+  /** How many times as long as in quiet times the slowest hundredth takes. */
   readonly probeRatio: number
   readonly userRatio: number
+  readonly quiet: Waits
+  readonly attacked: Waits
   readonly failures: number
+  /** The longest turn of the event loop, in ms. */
+  readonly turnMs: number
 }
 
 export interface CampaignOptions {
-  readonly size: Omit<Size, 'longPath'>
+  readonly attacks: readonly Attack[]
+  /** 1 is full size. */
+  readonly scale: number
+  /** Of quiet and attacked times by turns. */
+  readonly turns: number
   /** Of each quiet time, and of each attack after it has been mounted. */
   readonly ms: number
-  readonly attacks?: readonly Attack[]
+  readonly warmUpMs: number
+  readonly flags?: readonly string[]
   readonly onOutcome?: (outcome: Outcome) => void
 }
 
@@ -41,109 +53,126 @@ export async function campaign(options: CampaignOptions): Promise<readonly Outco
   const folder = await mkdtemp(join(tmpdir(), 'tidings-attacks-'))
   cleanup.defer(() => rm(folder, { recursive: true, force: true }))
   const [tokens, policy] = [join(folder, 'tokens.csv'), join(folder, 'policy.yaml')]
-  const users = [`${NO_RIGHTS},none,1`, `${READER},reader,2,readers`, `${OTHER},other,3,readers`]
+  const users = [
+    `${SENDERS['no rights']},none,1`,
+    `${SENDERS.reader},reader,2,readers`,
+    `${SENDERS.editor},editor,3,editors`,
+    `${OTHER},other,4,editors`,
+    `${MASTER},master,5,system:masters`,
+  ]
   await writeFile(tokens, `${users.join('\n')}\n`)
   await writeFile(policy, POLICY)
-  await using etcd = await startEtcd()
-  const flags = [
-    `--etcd-servers=${etcd.endpoints[0]}`,
-    `--token-auth-file=${tokens}`,
-    `--rbac-policy-path=${policy}`,
-  ]
-  const env = { NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}` }
-  await using server = await Tidings.start(flags, env)
-  await server.until('/readyz', ({ status }) => status === 200, 20_000)
-  const size: Size = { ...options.size, longPath: '/openapi/v2' }
-  // What is allocated once is no growth: the code that answers, and room for new objects.
-  for (let turn = 0; turn < 3; turn++) await quiet(server, options.ms)
+  const files = [`--token-auth-file=${tokens}`, `--rbac-policy-path=${policy}`]
   const outcomes: Outcome[] = []
-  for (const attack of options.attacks ?? ATTACKS) {
-    const before = await quiet(server, options.ms)
-    const during = await under(attack, { server, size, ms: options.ms })
-    const outcome: Outcome = {
-      attack,
-      grownMib: (during.peakKib - before.peakKib) / MIB,
-      probeRatio: during.probe / before.probe,
-      userRatio: during.user / before.user,
-      failures: during.failures,
-    }
+  for (const attack of options.attacks) {
+    const outcome = await endure(attack, options, files)
     outcomes.push(outcome)
     options.onOutcome?.(outcome)
   }
   return outcomes
 }
 
-export function rowOf({ attack, grownMib, probeRatio, userRatio, failures }: Outcome): string {
-  const who = attack.token === undefined ? 'unauthenticated' : attack.token
-  return [
-    attack.name.padEnd(36),
-    who.padEnd(16),
-    `${grownMib.toFixed(0)} MiB`.padStart(8),
-    `probes ${probeRatio.toFixed(1)}`,
-    `users ${userRatio.toFixed(1)}`,
-    `failed ${failures}`,
-  ].join('  ')
-}
-
-interface Seen {
-  readonly peakKib: number
-  /** The slowest hundredth, in ms. */
-  readonly probe: number
-  readonly user: number
-  readonly failures: number
-}
-
-async function under(
+/** One attack, on a new server: memory that has been taken once is not given back. */
+async function endure(
   attack: Attack,
-  { server, size, ms }: { readonly server: Tidings; readonly size: Size; readonly ms: number },
-): Promise<Seen> {
-  const watching = watch(server)
-  using _held = await attack.run(server.port, size)
-  await sleep(ms)
-  return watching.stop()
-}
-
-async function quiet(server: Tidings, ms: number): Promise<Seen> {
-  const watching = watch(server)
-  await sleep(ms)
-  return watching.stop()
-}
-
-function watch(server: Tidings): { stop(): Promise<Seen> } {
-  let isOver = false
-  let peakKib = 0
-  let failures = 0
-  const ask = async (path: string, headers: Record<string, string>): Promise<number> => {
-    const times: number[] = []
-    using client = await openClient('h2', server.port)
-    // Once at least: without a figure of before, all memory would count as grown.
-    do {
-      const startedAt = performance.now()
-      const { status } = await client.request({ path, headers })
-      if (status !== 200) failures += 1
-      times.push(performance.now() - startedAt)
-      peakKib = Math.max(peakKib, residentKib(server))
-      await sleep(PROBE_PAUSE_MS)
-    } while (!isOver)
-    times.sort((a, b) => a - b)
-    return times[Math.floor(times.length * 0.99)] ?? 0
+  options: CampaignOptions,
+  files: readonly string[],
+): Promise<Outcome> {
+  await using etcd = await startEtcd({ args: attack.etcdArgs })
+  const flags = [`--etcd-servers=${etcd.endpoints[0]}`, ...files]
+  await using server = await Tidings.start(
+    [...flags, ...(attack.flags ?? []), ...(options.flags ?? [])],
+    { NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}` },
+  )
+  await server.until('/readyz', ({ status }) => status === 200, 20_000)
+  await seed(server)
+  await using bystanders = await Bystanders.start(server, OTHER)
+  // What is allocated once is no growth: the code that answers, and room for new objects.
+  await bystanders.warmUp(options.warmUpMs)
+  const quiet: Figures[] = []
+  const attacked: Figures[] = []
+  await longestTurn(server)
+  for (let turn = 0; turn < options.turns; turn++) {
+    quiet.push(await bystanders.during(() => sleep(options.ms)))
+    attacked.push(
+      await bystanders.during(async () => {
+        await using _attacker = await mount(attack, server.port, options.scale)
+        await sleep(options.ms)
+      }),
+    )
+    await sleep(SETTLE_MS)
   }
-  const probe = ask('/readyz', {})
-  const user = ask('/apis/events.k8s.io/v1/namespaces/a/events?limit=1', {
-    authorization: `Bearer ${OTHER}`,
-  })
+  const turnMs = await longestTurn(server)
+  const before = Bystanders.waits(quiet)
+  const during = Bystanders.waits(attacked)
   return {
-    stop: async () => {
-      isOver = true
-      return { probe: await probe, user: await user, peakKib, failures }
-    },
+    attack,
+    grownMib: Math.max(...attacked.map(({ peakMib }) => peakMib)) - (quiet[0]?.peakMib ?? 0),
+    probeRatio: during.probeMs / before.probeMs,
+    userRatio: during.userMs / before.userMs,
+    quiet: before,
+    attacked: during,
+    failures: attacked.reduce((sum, { failures }) => sum + failures, 0),
+    turnMs,
   }
 }
 
-function residentKib(server: Tidings): number {
-  const status = readFileSync(`/proc/${server.process.pid}/status`, 'utf8')
-  return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1])
+/** Since it was asked for last, in ms. */
+async function longestTurn(server: Tidings): Promise<number> {
+  const { body } = await server.ask('/metrics')
+  return 1000 * Number(/^nodejs_eventloop_lag_max_seconds (\S+)$/m.exec(body)?.[1])
 }
+
+async function seed(server: Tidings): Promise<void> {
+  const create = async (namespace: string, name: string, bytes: number): Promise<void> => {
+    const metadata = { name, namespace, annotations: { filler: 'x'.repeat(bytes) } }
+    const { status } = await server.ask(LIST.replace('/a/', `/${namespace}/`), {
+      method: 'POST',
+      headers: { authorization: `Bearer ${MASTER}`, 'content-type': 'application/json' },
+      body: JSON.stringify(event(metadata)),
+    })
+    if (status !== 201) throw new Error(`an event to begin with: ${status}`)
+  }
+  for (let n = 0; n < SEEDED_EVENTS; n++) await create('a', `seeded-${n}`, SEEDED_BYTES)
+  await create('b', 'seeded', 100)
+}
+
+/** What memory may grow by under attack, in MiB. */
+const GROWTH_MAX_MIB = { unauthenticated: 64, authenticated: 256 } as const
+/** How many times as long as in quiet times others may wait. */
+const RATIO_MAX = 3
+
+/** Which bounds were not held. */
+export function missed(outcome: Outcome): readonly string[] {
+  const { attack, grownMib, probeRatio, userRatio, failures, turnMs } = outcome
+  const isKnown = attack.sender !== 'unauthenticated'
+  return [
+    ...(grownMib > GROWTH_MAX_MIB[isKnown ? 'authenticated' : 'unauthenticated'] ? ['memory'] : []),
+    ...(probeRatio > RATIO_MAX ? ['probes'] : []),
+    ...(userRatio > RATIO_MAX ? ['requests'] : []),
+    ...(turnMs > (attack.turnMsMax ?? Number.POSITIVE_INFINITY) ? ['longest turn'] : []),
+    ...(failures > 0 ? ['failures'] : []),
+  ]
+}
+
+export function rowOf(outcome: Outcome): string {
+  const { attack, grownMib, probeRatio, userRatio, quiet, attacked, failures, turnMs } = outcome
+  const wait = (before: number, during: number, ratio: number): string =>
+    `${before.toFixed(1)} to ${during.toFixed(1)} ms, ${ratio.toFixed(1)}`
+  return [
+    attack.name,
+    attack.sender,
+    `${grownMib.toFixed(0)} MiB`,
+    wait(quiet.userMs, attacked.userMs, userRatio),
+    wait(quiet.probeMs, attacked.probeMs, probeRatio),
+    `${turnMs.toFixed(0)} ms`,
+    `${failures}`,
+    `${quiet.samples}, ${attacked.samples}`,
+  ].join(' | ')
+}
+
+export const HEADINGS =
+  'attack | sender | memory | p99 of requests | p99 of probes | longest turn | failed | samples'
 
 const POLICY = `
 apiVersion: rbac.authorization.k8s.io/v1
@@ -151,6 +180,12 @@ kind: ClusterRoleBinding
 metadata: {name: readers}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 subjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: readers}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: editors}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: edit}
+subjects: [{kind: Group, apiGroup: rbac.authorization.k8s.io, name: editors}]
 ---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ClusterRoleBinding
