@@ -101,6 +101,16 @@ export const KNOWN: readonly KnownDifference[] = [
       /^resourceVersion should not be set/.test(messageOf(ours)),
   },
   {
+    row: 'last-page-is-told',
+    explains: ({ step, ours, theirs, places }) =>
+      step.verb === 'list' &&
+      isDone(ours) &&
+      isDone(theirs) &&
+      (hasQuery(step, 'fieldSelector') || hasQuery(step, 'labelSelector')) &&
+      hasQuery(step, 'limit') &&
+      places.every((place) => /^\.content\.metadata\.continue: missing/.test(place)),
+  },
+  {
     row: 'handmade-continue-tokens',
     explains: ({ step, ours, theirs }) =>
       step.query.some(([name, value]) => name === 'continue' && value.startsWith('eyJ')) &&

@@ -82,7 +82,7 @@ export class Player {
       const { found } = asked
       if (found?.row !== undefined) known.push({ row: found.row, signature: found.signature })
       else if (found !== undefined) differences.push({ ...found, steps: [...before, step] })
-      if (isChange(step) && isApart(step, asked)) break
+      if (isApart(step, asked)) break
     }
     return { differences, known }
   }
@@ -154,10 +154,11 @@ export function compared(
   }
 }
 
-/** Whether the two servers may have different things stored after a change. */
-function isApart({ verb }: Step, { ours, theirs, found }: Asked): boolean {
+/** Whether the two servers may have different things stored from here on, or tokens to go on with. */
+function isApart(step: Step, { ours, theirs, found }: Asked): boolean {
+  if (!isChange(step)) return found?.row === 'last-page-is-told'
   // `collection-delete-stops`: what else is deleted when one event cannot be.
-  if (verb === 'delete-collection' && ours.status === 409) return true
+  if (step.verb === 'delete-collection' && ours.status === 409) return true
   if (found === undefined) return false
   // `unacceptable-changes-nothing`: the other server may have done it all the same.
   if (isDone(ours) !== isDone(theirs) || ours.status === 406) return true
