@@ -15,10 +15,16 @@ import {
   isWrittenByOtherGroup,
   type KnownDifference,
 } from './signs.ts'
-import { sentText } from './step.ts'
+import { type Step, sentText } from './step.ts'
 
 const PRINTED_WHEN_EMPTY =
   /^\.(?:eventTime|reporting(?:Component|Instance|Controller)|source|\w*[tT]imestamp|deprecatedSource)$/
+
+/** Whether the body has the field, with nothing in it. */
+function isEmptied(step: Step, field: string): boolean {
+  const name = field.split('.').at(-1)
+  return new RegExp(`\\b${name}['"]?: ?(?:null|\\[\\]|\\{\\})`).test(sentText(step))
+}
 
 export const PATCHES: readonly KnownDifference[] = [
   {
@@ -176,7 +182,7 @@ export const PATCHES: readonly KnownDifference[] = [
     explains: ({ step, places }) =>
       step.comparesOwners === true &&
       places.every((place) =>
-        /^\.content\.metadata\.managedFields.*f:(?:reporting(?:Component|Instance|Controller)|eventTime|source|related|\w*[tT]imestamp)(?:: missing|: unexpected|\.)/.test(
+        /^\.content\.metadata\.managedFields.*f:(?:reporting(?:Component|Instance|Controller)|eventTime|source|related|lastObservedTime|\w*[tT]imestamp)(?:: missing|: unexpected|\.)/.test(
           place,
         ),
       ),
@@ -189,7 +195,9 @@ export const PATCHES: readonly KnownDifference[] = [
       isApplyConflict(theirs) &&
       isDeepStrictEqual(
         isApplyConflict(ours) ? conflictsOf(ours) : [],
-        conflictsOf(theirs).filter((field) => !PRINTED_WHEN_EMPTY.test(field)),
+        conflictsOf(theirs).filter(
+          (field) => !PRINTED_WHEN_EMPTY.test(field) && !isEmptied(step, field),
+        ),
       ),
   },
 ]
