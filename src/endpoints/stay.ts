@@ -1,6 +1,7 @@
 import type { Entrant, Entry, Limits } from '../gate/limits/limits.ts'
 import type { User } from '../gate/user.ts'
 import type { Peer, Response } from '../http/exchange.ts'
+import { networkOf } from '../lib/network.ts'
 import { workBehind } from './timeout.ts'
 
 /**
@@ -47,7 +48,7 @@ export class Stay {
    */
   answers(response: Response, peer: Peer): Response {
     if (this.#entry === undefined) {
-      this.#refusal = this.#limits.enterRefused(this.#user ?? peer.address)
+      this.#refusal = this.#limits.enterRefused(this.#user ?? networkOf(peer.address))
       if (this.#refusal !== undefined) return response
       return this.#user === undefined ? CUT : BARE_REFUSAL
     }

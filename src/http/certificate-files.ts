@@ -2,7 +2,7 @@ import { createPrivateKey, randomUUID, X509Certificate } from 'node:crypto'
 import { mkdir, rename, writeFile } from 'node:fs/promises'
 import { hostname, networkInterfaces } from 'node:os'
 import { join } from 'node:path'
-import { readPem } from '../lib/bounded-file.ts'
+import { areFiles, readPem } from '../lib/bounded-file.ts'
 import { type Followed, follow } from '../lib/follow.ts'
 import type { ServingCertificate } from './listener.ts'
 import { makeSelfSigned } from './self-signed.ts'
@@ -69,6 +69,7 @@ export function followCertificate(
   return follow({
     inUse,
     load: async (current) => {
+      if (!(await areFiles([paths.certFile, paths.keyFile]))) return current
       const found = await loadCertificate(paths)
       return found.cert === current.cert && found.key === current.key ? current : found
     },

@@ -4,7 +4,7 @@ import { chmod, mkdtemp, rm, stat, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { modeText, pemBytesMax, readBounded, readPem } from './bounded-file.ts'
+import { areFiles, modeText, pemBytesMax, readBounded, readPem } from './bounded-file.ts'
 
 describe('readBounded', () => {
   let folder: string
@@ -71,6 +71,15 @@ describe('readPem', () => {
       await written
     }
   }
+
+  test('a pipe is none of the files that are looked at again', async () => {
+    const [file, pipe] = [join(folder, 'file'), join(folder, 'pipe')]
+    await writeFile(file, 'pem')
+    execFileSync('mkfifo', ['-m', '600', pipe])
+    assert.equal(await areFiles([file]), true)
+    assert.equal(await areFiles([file, pipe]), false)
+    await assert.rejects(areFiles([join(folder, 'nowhere')]), { code: 'ENOENT' })
+  })
 
   test('a pipe is read to its end, in as many pieces as it takes', async () => {
     assert.equal(String(await throughPipe('pem')), 'pem')

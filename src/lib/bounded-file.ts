@@ -1,5 +1,5 @@
 import { constants } from 'node:fs'
-import { type FileHandle, open } from 'node:fs/promises'
+import { type FileHandle, open, stat } from 'node:fs/promises'
 
 const WRITABLE_BY_ALL = 0o002
 const PIECE_BYTES = 64 * 1024
@@ -28,6 +28,15 @@ export async function readPem(path: string): Promise<Buffer> {
   await using file = await open(path)
   refuseWritable(path, (await file.stat()).mode)
   return await readAtMost(file, path, pemBytesMax)
+}
+
+/**
+ * Whether all of these can be read again. What came out of a pipe is there once, and to open the pipe
+ * again would take one of the few threads for good.
+ */
+export async function areFiles(paths: readonly string[]): Promise<boolean> {
+  const found = await Promise.all(paths.map((path) => stat(path)))
+  return found.every((one) => one.isFile())
 }
 
 /** Whatever its size is said to be: it may grow, and a pipe has none. */

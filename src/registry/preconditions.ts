@@ -31,3 +31,11 @@ export function checkPreconditions(
     )
   }
 }
+
+/** The same for an event that cannot be read, whose UID nobody knows. */
+export function unknownUid({ name }: EventKey): Error {
+  return preconditionFailed(
+    name,
+    'the UID in the precondition cannot be compared: what is stored cannot be read as an event',
+  )
+}

@@ -13,7 +13,7 @@ import type { Applied } from './apply.ts'
 import { CreationNeeded, checkUid, checkVersion, noSuchUid } from './change-refusals.ts'
 import { readVersion } from './list-position.ts'
 import { type ServedVersions, type Writing, withManagedFields } from './managed-fields.ts'
-import { checkPreconditions } from './preconditions.ts'
+import { checkPreconditions, unknownUid } from './preconditions.ts'
 import {
   type Attempt,
   alreadyExists,
@@ -171,8 +171,11 @@ export class EventRegistry {
 
   /** What cannot be read has a name and a version; a precondition on anything else fails. */
   async #deleteDamaged(key: EventKey, options: DeleteOptions): Promise<Deleted> {
-    const guard = (stored: StoredEvent): void =>
-      checkPreconditions(key, { stored, old: readEvent(stored) }, options.preconditions)
+    const { preconditions } = options
+    const guard = (stored: StoredEvent): void => {
+      checkPreconditions(key, { stored, old: readEvent(stored) }, preconditions)
+      if (preconditions.uid !== undefined) throw unknownUid(key)
+    }
     const event = await this.#run(this.#storage.delete(key, guard))
     return { event, uid: '', isGone: true }
   }

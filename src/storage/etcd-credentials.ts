@@ -1,4 +1,4 @@
-import { readPem } from '../lib/bounded-file.ts'
+import { areFiles, readPem } from '../lib/bounded-file.ts'
 import { type Followed, follow } from '../lib/follow.ts'
 
 /** The files of --etcd-cafile, --etcd-certfile and --etcd-keyfile; any may be left out. */
@@ -50,6 +50,8 @@ export function followEtcdCredentials(
   return follow({
     inUse,
     load: async (current) => {
+      const named = [files.caFile, files.certFile, files.keyFile]
+      if (!(await areFiles(named.filter((path) => path !== undefined)))) return current
       const found = await readEtcdCredentials(files)
       return isSame(found, current) ? current : found
     },

@@ -138,8 +138,9 @@ describe('values of ours in etcd that are damaged', { concurrency: 2 }, () => {
         await ask(first, 'PUT', path, { body: eventText(name) }),
         await ask(second, 'POST', NEW, { body: eventText(name) }),
         await ask(first, 'DELETE', path, { body: '{"preconditions":{"uid":"x"}}' }),
+        await ask(first, 'DELETE', path, { body: '{"preconditions":{"uid":""}}' }),
       ]
-      assert.deepEqual(statusesOf(refused), [500, 500, 500, 409, 409], refused[4]?.body)
+      assert.deepEqual(statusesOf(refused), [500, 500, 500, 409, 409, 409], refused[4]?.body)
       for (const { body } of refused.slice(0, 4)) assert.match(body, /delete it to free the name/)
       assert.deepEqual(await stranger.read(`${KEYS}/${name}`), before)
     }

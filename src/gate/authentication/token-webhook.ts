@@ -1,8 +1,8 @@
-import { isIPv6 } from 'node:net'
 import { unavailable } from '../../api/status.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
 import type { Log } from '../../lib/log.ts'
+import { networkOf } from '../../lib/network.ts'
 import { NotIdentified } from '../refusal.ts'
 import type { User } from '../user.ts'
 import type { TokenUsers } from './bearer-token.ts'
@@ -101,14 +101,6 @@ export class TokenWebhook implements TokenUsers {
     if (!isFailing && this.#isFailing) log.info('Token webhook answers again')
     this.#isFailing = isFailing
   }
-}
-
-/** Whoever has an address of IPv6 has all that share its first half. */
-function networkOf(address: string): string {
-  if (!isIPv6(address) || address.startsWith('::ffff:')) return address
-  const [head = '', tail] = address.split('::')
-  const groups = head.split(':')
-  return (tail === undefined ? groups : [...groups, '0', '0', '0', '0']).slice(0, 4).join(':')
 }
 
 function question(token: string, audiences: readonly string[]): object {

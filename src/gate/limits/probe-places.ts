@@ -4,7 +4,9 @@
  * whom the life of a replica depends have places that others cannot take: a probe that is refused gets
  * the replica restarted.
  */
+
 import type { Peer } from '../../http/exchange.ts'
+import { networkOf } from '../../lib/network.ts'
 import { ANONYMOUS, HOST, isMaster, type User } from '../user.ts'
 import { FairPlaces, type Place } from './fair-places.ts'
 
@@ -39,7 +41,7 @@ export class ProbePlaces {
   /** Undefined when the caller holds as many as it may, or all are taken. */
   tryEnter({ user, peer, isOpen }: Prober): Place | undefined {
     // Callers without credentials share a name, and are told apart by their address.
-    const key = user === ANONYMOUS ? (peer?.address ?? '') : user.name
+    const key = user === ANONYMOUS ? networkOf(peer?.address ?? '') : user.name
     const entering = { user: key, width: 1 }
     const isTrusted = user === HOST || isMaster(user)
     const isProbe = isTrusted || peer?.isLoopback === true || (isOpen && user === ANONYMOUS)
