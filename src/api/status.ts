@@ -230,8 +230,7 @@ export function tooManyRequests(
   return new StatusError('TooManyRequests', message, { details: { retryAfterSeconds }, cause })
 }
 
-/** A bug: what happened goes to the log, and the client learns where to point us. */
-/** `reason`: what clients may know of it. */
+/** A bug: what happened goes to the log. `reason` is what clients may know of it. */
 export function internalError(cause: unknown, reason?: string): StatusError {
   const message =
     reason ??

@@ -51,6 +51,7 @@ test('what is not a record of ages is not believed', () => {
     ...[
       { replica: 1 },
       { lease: 'x' },
+      { lease: '9999999999999999999' },
       { lease: 5 },
       { renewedMsAgo: -1 },
       { renewedMsAgo: '4' },

@@ -79,7 +79,7 @@ export function decodeAges(
     memberOf(record, 'created') !== createRevision ||
     typeof replica !== 'string' ||
     typeof lease !== 'string' ||
-    !/^-?\d{1,19}$/.test(lease) ||
+    !isLease(lease) ||
     !isCount(renewedMsAgo) ||
     typeof wallTimeMs !== 'number'
   ) {
@@ -88,6 +88,11 @@ export function decodeAges(
   const notes = decodeNotes(memberOf(record, 'notes'), kv.modRevision)
   if (notes === undefined) return undefined
   return { replica, createRevision, lease: BigInt(lease), renewedMsAgo, wallTimeMs, notes }
+}
+
+/** As etcd can have it: a signed number of 64 bits. */
+function isLease(text: string): boolean {
+  return /^-?\d{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text)
 }
 
 function decodeNotes(pairs: Json | undefined, modRevision: number): AgeNote[] | undefined {

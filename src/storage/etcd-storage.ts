@@ -249,10 +249,6 @@ export class EtcdStorage implements EventStorage {
     return { version: versionOfState(answer.revision), connection: connectionOf(answer) }
   }
 
-  get newestConnection(): ConnectionNumber {
-    return this.#options.client.newestConnection
-  }
-
   connected(signal: AbortSignal): Promise<ConnectionNumber> {
     return this.#options.client.connected(signal)
   }
