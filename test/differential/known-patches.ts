@@ -4,6 +4,7 @@ import { messageOf } from './digest.ts'
 import { MISTAKES_AS_500 } from './mistakes.ts'
 import {
   conflictsOf,
+  hasFinalizerTwice,
   hasOwnerTwice,
   isAny,
   isApplyConflict,
@@ -101,6 +102,13 @@ export const PATCHES: readonly KnownDifference[] = [
       step.verb === 'json-patch' &&
       [ours, theirs].every(({ status }) => [200, 400, 422].includes(status)) &&
       sentText(step).includes('/metadata/managedFields'),
+  },
+  {
+    row: 'owners-of-repeated-entries',
+    explains: ({ step, ours, places }) =>
+      step.comparesOwners === true &&
+      hasFinalizerTwice(ours) &&
+      places.every((place) => place.startsWith('.content.metadata.managedFields')),
   },
   {
     row: 'owners-have-a-time',

@@ -10,6 +10,7 @@ export const MISTAKES_AS_500: readonly RegExp[] = [
   /^no elements in any of the given slices/,
   /^The order in patch list:/,
   / does not contain declared merge key: uid$/,
+  /^list element types are not identical: /,
   /^expected a \[\]interface \{\}, but received a /,
 ]
 

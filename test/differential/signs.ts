@@ -137,3 +137,10 @@ export function hasOwnerTwice(step: Step): boolean {
   const uids = [...list.matchAll(/"uid":"([^"]*)"/g)].map(([, uid]) => uid)
   return new Set(uids).size < uids.length
 }
+
+/** Whether the event in the answer has a finalizer twice. */
+export function hasFinalizerTwice({ content }: Digest): boolean {
+  const metadata = isObject(content) ? content['metadata'] : undefined
+  const list = isObject(metadata) ? metadata['finalizers'] : undefined
+  return Array.isArray(list) && new Set(list).size < list.length
+}
