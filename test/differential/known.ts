@@ -78,7 +78,7 @@ export const KNOWN: readonly KnownDifference[] = [
             messageOf(theirs),
           )
         : UNUSUAL_SPACE.test(sentText(step)) &&
-          [ours, theirs].every((digest) => isDone(digest) || digest.status === 422)),
+          [ours, theirs].every((digest) => isDone(digest) || [409, 422].includes(digest.status))),
   },
   {
     row: 'one-document-in-a-body',
