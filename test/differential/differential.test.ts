@@ -155,6 +155,16 @@ describe('the comparison', () => {
     assert.equal(rowOf(get, ours, status(500, { message: 'etcd is away' })), undefined)
   })
 
+  test('explains the places of an event one by one', () => {
+    const tree = Members.of({ metadata: Members.of({ labels: Members.of({ $patch: 'replace' }) }) })
+    const step: Step = { ...get, verb: 'strategic-patch', body: { form: 'json', tree } }
+    const ours = event('5', {}, { labels: { app: 'r' }, finalizers: ['a/b'] })
+    const theirs = (more: object): Answer =>
+      json(200, event('5', more, { finalizers: ['a/b', 'a/b'] }))
+    assert.equal(rowOf(step, json(200, ours), theirs({})), 'strategic-lists-are-sets')
+    assert.equal(rowOf(step, json(200, ours), theirs({ note: 'x' })), undefined)
+  })
+
   test('explains the parts of an answer one by one', () => {
     const step: Step = { ...get, headers: { accept: 'application/json;as=Table' } }
     const refused = (message: string): object => ({

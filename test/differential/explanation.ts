@@ -92,9 +92,16 @@ function rowOf(found: Found): string | undefined {
     (candidate) =>
       found.places.some((place) => candidate.places.test(place)) && candidate.explains(found),
   )
-  if (part === undefined) return undefined
+  if (part === undefined) return rowOfEach(found)
   const places = found.places.filter((place) => !part.places.test(place))
   return places.length === 0 ? part.row : rowOf({ ...without(part, found), places })
+}
+
+/** Of an event that differs in several places, each for a reason of its own. */
+function rowOfEach(found: Found): string | undefined {
+  if (!isDone(found.ours) || !isDone(found.theirs) || found.places.length < 2) return undefined
+  const rows = found.places.map((place) => rowOf({ ...found, places: [place] }))
+  return rows.includes(undefined) ? undefined : rows[0]
 }
 
 /** As if the part were the same in both answers. */
