@@ -154,9 +154,12 @@ export function compared(
   }
 }
 
+/** Rows by which one server lists from another state, or has another page to go on with. */
+const OTHER_TOKENS: ReadonlySet<string> = new Set(['last-page-is-told', 'handmade-continue-tokens'])
+
 /** Whether the two servers may have different things stored from here on, or tokens to go on with. */
 function isApart(step: Step, { ours, theirs, found }: Asked): boolean {
-  if (!isChange(step)) return found?.row === 'last-page-is-told'
+  if (!isChange(step)) return OTHER_TOKENS.has(found?.row ?? '')
   // `collection-delete-stops`: what else is deleted when one event cannot be.
   if (step.verb === 'delete-collection' && ours.status === 409) return true
   if (found === undefined) return false
