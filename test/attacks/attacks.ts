@@ -1,9 +1,10 @@
 /** What clients with bad intentions do to a server, each by itself, against a running one. */
 import type { Attack } from './attack.ts'
 import { CONNECTION_ATTACKS } from './connections.ts'
+import { SLOW_WATCHES } from './slow-watches.ts'
 import { STREAM_ATTACKS } from './streams.ts'
 
-export const ATTACKS: readonly Attack[] = [...STREAM_ATTACKS, ...CONNECTION_ATTACKS]
+export const ATTACKS: readonly Attack[] = [...STREAM_ATTACKS, ...CONNECTION_ATTACKS, SLOW_WATCHES]
 
 /** How an attack is named on the command line. */
 export function keyOf({ name, sender }: Attack): string {
