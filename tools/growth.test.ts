@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import * as httpLimits from '../src/http/limits.ts'
@@ -15,6 +15,7 @@ const HEADING = '## What a client can make grow'
 
 interface Row {
   readonly what: string
+  readonly figure: string
   readonly limits: readonly string[]
   readonly flags: readonly string[]
   readonly metrics: readonly string[]
@@ -32,6 +33,7 @@ const rows: readonly Row[] =
         .map((cell) => cell.trim())
       return {
         what,
+        figure: limits ?? '',
         limits: quoted(limits),
         flags: quoted(named),
         metrics: quoted(metrics),
@@ -67,12 +69,107 @@ test('growth: every flag and every metric of a row exists', () => {
   }
 })
 
+/** Where anything is kept for clients, or because of them. */
+const ROOMS = [
+  'src/api/label-selector.ts',
+  'src/http/*.ts',
+  'src/gate/*.ts',
+  'src/endpoints/*.ts',
+  'src/cache/*.ts',
+  'src/codec/kept-entries.ts',
+  'src/lib/ledger.ts',
+  'src/lib/unidentified.ts',
+  'src/registry/event-selector.ts',
+]
+/** By their names, constants that limit something. */
+const LIMIT =
+  /^(?:export )?const ([A-Z][A-Z0-9_]*(?:_MAX|_PLACES|_PER_USER|_PER_CALLER)|[a-z]\w*Max(?:Usual)?)\b/gm
+/** Fields that hold more and more; what is weak goes with its key. */
+const COLLECTION = /^ {2}(?:readonly )?(#\w+)(?:: [^=\n]+)? = new (?:Map|Set)\b/gm
+
+/** What is found there and needs no row, as `file.name` or the file for all of it, with the reason. */
+const EXCLUDED: Readonly<Record<string, string>> = {
+  'access-checks.#waiting': 'one for each check under way',
+  'arrivals.ADDRESSES_ASKED_MAX': 'how long is looked for room',
+  'audit-policy': 'from a file of the operator',
+  'audit-policy-file': 'from a file of the operator',
+  'authorities.AUTHORITIES_MAX': 'from a file of the operator',
+  'authorities.FILE_BYTES_MAX': 'from a file of the operator',
+  'bearer-token.REMARKS_LOGGED_MAX': 'about a file of the operator',
+  'cached-storage.freshnessWaitMsMax': 'a time within that of a request',
+  'der.LENGTH_BYTES_MAX': 'of the encoding',
+  'event-limits-file.FILE_BYTES_MAX': 'from a file of the operator',
+  'event-limits-file.LIMITS_MAX': 'from a file of the operator',
+  'event-limits-file.RATE_MAX': 'from a file of the operator',
+  'event-limits.RETRY_SECONDS_MAX': 'what a client is told',
+  'fan-out.restMsMax': 'a time',
+  'issuer-keys': 'from the issuer',
+  kubeconfig: 'from a file of the operator',
+  'label-selector.errorsMax': 'what a client is told',
+  'limits.FIRST_WAIT_MS_MAX': 'a time',
+  'limits.WIDTH_MAX': 'what a list counts as',
+  'oidc-token': 'from the issuer and a file of the operator',
+  'query-values.timerMsMax': 'of timers',
+  'rbac-files': 'from files of the operator',
+  'rbac-objects': 'from files of the operator',
+  'rbac-policy': 'from files of the operator',
+  rbac: 'about files of the operator',
+  'reflector.#unreadable': 'values in etcd that this server did not write',
+  'refusal-pace.OVERDUE_PER_TICK_MAX': 'a rate',
+  'refusal.#reasons': 'as many as there are words for it',
+  'request-tallies.#series': 'of words of this server: verbs, resources and codes',
+  'rule-set': 'from files of the operator',
+  'service-account-token': 'from files of the operator',
+  'slot-tree': 'of the shape of a tree',
+  'token-file': 'from a file of the operator',
+  'watch-feed.timerMsMax': 'of timers',
+  'webhook-authorizer.REASON_LENGTH_MAX': 'from a webhook',
+  'webhook-client.IDLE_SOCKETS_MAX': 'below the number of those under way',
+}
+
+/** As `file.name`. */
+const found = execFileSync('git', ['ls-files', '--cached', '--others', ...ROOMS], {
+  cwd: root,
+  encoding: 'utf8',
+})
+  .split('\n')
+  .filter((file) => file !== '' && !file.endsWith('.test.ts') && file !== 'src/http/limits.ts')
+  .flatMap((file) => {
+    const source = readFileSync(join(root, file), 'utf8')
+    const names = [...source.matchAll(LIMIT), ...source.matchAll(COLLECTION)]
+    return names.map(([, name]) => `${basename(file, '.ts')}.${name}`)
+  })
+
+const isExcluded = (name: string): boolean =>
+  name in EXCLUDED || (name.split('.')[0] ?? '') in EXCLUDED
+
 test('growth: every limit of HTTP, of memory and of the flags about limits has a row', () => {
   const { DEFAULT_LIMITS, ...constants } = httpLimits
-  const known = new Set(rows.flatMap(({ limits }) => limits))
+  const known = rows.flatMap(({ limits }) => limits).filter((name) => !name.includes('.'))
   const wanted = [DEFAULT_LIMITS, constants, DEFAULT_LEDGER_LIMITS].flatMap(Object.keys)
-  assert.deepEqual([...known].toSorted(), wanted.toSorted())
+  assert.deepEqual([...new Set(known)].toSorted(), wanted.toSorted())
   const shown = new Set(rows.flatMap((row) => row.flags))
   const missing = Object.values(limitFlags).filter(({ name }) => !shown.has(`--${name}`))
   assert.deepEqual(missing, [])
+})
+
+test('growth: every constant that limits and every collection has a row, or a reason for none', () => {
+  const known = rows.flatMap(({ limits }) => limits).filter((name) => name.includes('.'))
+  const wanted = new Set(found.filter((name) => !isExcluded(name)))
+  assert.ok(wanted.size > 50, 'the expressions find what there is')
+  assert.deepEqual([...new Set(known)].toSorted(), [...wanted].toSorted())
+})
+
+test('growth: what is excluded exists, and has no row', () => {
+  const files = new Set(found.map((name) => name.split('.')[0]))
+  const known = new Set(rows.flatMap(({ limits }) => limits))
+  for (const name of Object.keys(EXCLUDED)) {
+    assert.ok(found.includes(name) || files.has(name), `${name} does not exist`)
+    assert.ok(!known.has(name), `${name} has a row`)
+  }
+})
+
+test('growth: a row without a limit of its own has a flag or says its figure', () => {
+  for (const { what, limits, flags, figure } of rows)
+    assert.ok(limits.length + flags.length > 0 || /\d/.test(figure), what)
 })

@@ -56,10 +56,11 @@ export class Bystanders implements AsyncDisposable {
     this.#headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
   }
 
-  async warmUp(ms: number): Promise<void> {
-    const endsAt = performance.now() + ms
+  async warmUp(requests: number): Promise<void> {
+    let left = requests
     const loop = async (): Promise<void> => {
-      while (performance.now() < endsAt) {
+      while (left > 0) {
+        left -= 3
         await this.#ask()
         await this.#client.request({ path: LIST, headers: this.#headers })
         await this.#probe()

@@ -13,7 +13,8 @@ import { Bystanders, type Figures, type Waits } from './bystanders.ts'
 import { event } from './connections.ts'
 import { mount } from './mount.ts'
 
-const HEAP_MIB = 512
+/** The heap of the unit file's settings, and a small one at that. */
+const NODE_OPTIONS = '--max-old-space-size=512 --max-semi-space-size=16'
 const MASTER = 'tok-master'
 export const OTHER = 'tok-other'
 /** Time for the server to notice that the attacker is gone. */
@@ -43,7 +44,8 @@ export interface CampaignOptions {
   readonly turns: number
   /** Of each quiet time, and of each attack after it has been mounted. */
   readonly ms: number
-  readonly warmUpMs: number
+  /** Requests before anything is measured, so that the heap has the size that it has in use. */
+  readonly warmUpRequests: number
   readonly flags?: readonly string[]
   readonly onOutcome?: (outcome: Outcome) => void
 }
@@ -82,13 +84,13 @@ async function endure(
   const flags = [`--etcd-servers=${etcd.endpoints[0]}`, ...files]
   await using server = await Tidings.start(
     [...flags, ...(attack.flags ?? []), ...(options.flags ?? [])],
-    { NODE_OPTIONS: `--max-old-space-size=${HEAP_MIB}` },
+    { NODE_OPTIONS },
   )
   await server.until('/readyz', ({ status }) => status === 200, 20_000)
   await seed(server)
   await using bystanders = await Bystanders.start(server, OTHER)
   // What is allocated once is no growth: the code that answers, and room for new objects.
-  await bystanders.warmUp(options.warmUpMs)
+  await bystanders.warmUp(options.warmUpRequests)
   const quiet: Figures[] = []
   const attacked: Figures[] = []
   await longestTurn(server)

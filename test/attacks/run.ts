@@ -13,8 +13,8 @@ const outcomes = await campaign({
   attacks: ATTACKS.filter((attack) => words.every((word) => keyOf(attack).includes(word))),
   scale: 1,
   turns: 2,
-  ms: 6000,
-  warmUpMs: 6000,
+  ms: 5000,
+  warmUpRequests: 1200,
   onOutcome: (outcome) => process.stdout.write(`${rowOf(outcome)}\n`),
 })
 for (const outcome of outcomes) {

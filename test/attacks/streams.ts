@@ -47,7 +47,8 @@ export const STREAM_ATTACKS: readonly Attack[] = [
   unread('unread metrics', 'reader', '/metrics', undefined),
   watches('watches, expanded Accept', { ...ACCEPT, references: 30 }),
   watches('watches, other header', OTHER),
-  { name: 'watches, selectors of 60 KB', sender: 'reader', run: selectors },
+  { name: 'watches, selectors of 60 KB', sender: 'reader', run: selectors(60_000) },
+  { name: 'watches, longest selectors', sender: 'reader', run: selectors(7500) },
   { name: 'slow bodies, HTTP/2', sender: 'editor', run: slowBodies('editor') },
   { name: 'slow bodies, HTTP/2', sender: 'unauthenticated', run: slowBodies('unauthenticated') },
 ]
@@ -140,30 +141,35 @@ function sequence(sender: Sender): Attack['run'] {
 }
 
 /** Each watch has a long selector of its own, so that no two can share one. */
-async function selectors({ port, scaled }: Parameters<Attack['run']>[0]) {
-  return fleet(
-    { size: scaled(CONNECTIONS), group: 1, pauseMs: PAUSE_MS },
-    async (connection: number) => {
-      const client = await settledClient(port, false)
-      for (let n = 0; n < STREAMS && !client.isClosed; n++) {
-        const block = headerBlock({
-          ...requestFields('GET', `${WATCH}&labelSelector=${selector(`${connection}-${n}`)}`),
-          ...authorization('reader'),
-        })
-        client.send(...inFrames(1 + 2 * n, block))
-        await sleep(8)
-      }
-      return client
-    },
-  )
+function selectors(bytes: number): Attack['run'] {
+  return ({ port, scaled }) =>
+    fleet(
+      { size: scaled(CONNECTIONS), group: 1, pauseMs: PAUSE_MS },
+      async (connection: number) => {
+        const client = await settledClient(port, false)
+        for (let n = 0; n < STREAMS && !client.isClosed; n++) {
+          const block = headerBlock({
+            ...requestFields(
+              'GET',
+              `${WATCH}&labelSelector=${selector(`${connection}-${n}`, bytes)}`,
+            ),
+            ...authorization('reader'),
+          })
+          client.send(...inFrames(1 + 2 * n, block))
+          await sleep(8)
+        }
+        return client
+      },
+    )
 }
 
-function selector(own: string): string {
+/** Of no more values than are allowed, so that its length is what counts. */
+function selector(own: string, bytes: number): string {
   const values = [own]
-  for (let n = 0, bytes = 0; bytes < 60_000; n++) {
-    const value = n.toString(36)
+  for (let n = 0, length = 0; length < bytes; n++) {
+    const value = n.toString(36).padStart(bytes > 10_000 ? 1 : 8, 'v')
     values.push(value)
-    bytes += value.length + 1
+    length += value.length + 1
   }
   return `k+notin+(${values.join(',')})`
 }

@@ -7,7 +7,7 @@ import { describe, test } from 'node:test'
 import { ATTACKS, keyOf } from '../attacks/attacks.ts'
 import { campaign, rowOf } from '../attacks/campaign.ts'
 
-const SHORT = { scale: 0.2, turns: 1, ms: 1500, warmUpMs: 1500 }
+const SHORT = { scale: 0.2, turns: 1, ms: 1500, warmUpRequests: 150 }
 /** What memory may grow by, in MiB: a part of what it does when there are no limits. */
 const GROWN_MAX_MIB = 64
 /** Without limits they take 100 MiB and more at this size. */
