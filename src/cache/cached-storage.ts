@@ -227,7 +227,7 @@ export class CachedStorage implements WatchedStorage {
       eventsReceived: this.#reflector.received,
       eventsDispatched: this.#fanOut.dispatched,
       initializations: this.#reflector.initializations,
-      revisionQuestions: this.#question.asked,
+      revisionQuestions: this.#question.begun,
       stepsBehind: this.#behind.steps,
     }
   }

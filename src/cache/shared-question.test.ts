@@ -32,7 +32,7 @@ test('shared question: all who come while one is under way share the next', asyn
   assert.equal(oracle.open.length, 2)
   await oracle.answer(1, 9)
   assert.deepEqual(new Set(await Promise.all(others)), new Set([versionOfState(9)]))
-  assert.equal(question.asked, 2)
+  assert.equal(question.begun, 2)
 })
 
 test('shared question: nobody joins one that was put before they came', async () => {

@@ -1,4 +1,6 @@
+import { setImmediate } from 'node:timers/promises'
 import type { Handler } from '../http/exchange.ts'
+import { SharedWork } from '../lib/shared-work.ts'
 import type { Service } from './services.ts'
 
 /** What `/version` says of this build, under the names that clients of Kubernetes look for. */
@@ -29,15 +31,22 @@ export function versionService(build: BuildInfo): Service {
   }
 }
 
-/** A page of metrics in the Prometheus text format. */
+/**
+ * A page of metrics in the Prometheus text format. To make it takes milliseconds, so it is made once in
+ * a turn of the event loop, for all who ask meanwhile: one user may ask for it hundreds of times at once.
+ */
 export function metricsService(
   path: string,
   registry: { readonly contentType: string; metrics(): Promise<string> },
 ): Service {
+  const page = new SharedWork(async () => {
+    await setImmediate()
+    return Buffer.from(await registry.metrics())
+  })
   const handler: Handler = async () => ({
     status: 200,
     headers: { 'content-type': registry.contentType },
-    body: await registry.metrics(),
+    body: await page.join(),
   })
   return { name: path, isOpenToHost: true, find: (asked) => (asked === path ? handler : undefined) }
 }
