@@ -197,6 +197,15 @@ export const PATCHES: readonly KnownDifference[] = [
   },
   {
     row: 'empty-fields-have-no-owner',
+    explains: ({ step, places }) =>
+      step.comparesOwners === true &&
+      places.every((place) => {
+        const [, name = ''] = /^\.content\.metadata\.managedFields.*f:(\w+): \w+/.exec(place) ?? []
+        return name !== '' && isEmptied(step, name)
+      }),
+  },
+  {
+    row: 'empty-fields-have-no-owner',
     explains: ({ step, ours, theirs }) =>
       step.verb === 'apply' &&
       (isApplyConflict(ours) || isDone(ours) || ours.status === 422) &&
