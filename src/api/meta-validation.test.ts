@@ -177,6 +177,12 @@ const updates: readonly (readonly [string, ObjectMeta, ObjectMeta, ...string[]])
   ],
   ['uid', { ...old, uid: 'v' }, old, 'metadata.uid: Invalid value: "v": field is immutable'],
   [
+    'uid, shown as JSON',
+    { ...old, uid: '\x7f' },
+    old,
+    'metadata.uid: Invalid value: "\x7f": field is immutable',
+  ],
+  [
     'creationTimestamp',
     { ...old, creationTimestamp: '2027-01-02T03:04:05Z' },
     old,

@@ -81,7 +81,12 @@ export function checkMetaUpdate(
   for (const member of ['name', 'namespace', 'uid'] as const) {
     const value = meta[member] ?? ''
     if (value === (old[member] ?? '')) continue
-    problems.add(invalidText(`metadata.${member}`, value, IMMUTABLE))
+    const field = `metadata.${member}`
+    problems.add(
+      member === 'uid'
+        ? invalidField(field, shownJson(value), IMMUTABLE)
+        : invalidText(field, value, IMMUTABLE),
+    )
   }
   for (const member of IMMUTABLE_OR_NULL) {
     if (meta[member] === old[member]) continue

@@ -183,7 +183,9 @@ export const PATCHES: readonly KnownDifference[] = [
       hasOwnerTwice(step) &&
       (isDone(theirs)
         ? places.every((place) => place.startsWith('.content.metadata.ownerReferences'))
-        : /metadata\.ownerReferences(?:\.\w+)?: Invalid value/.test(messageOf(theirs))),
+        : /metadata\.ownerReferences(?:\.\w+)?: Invalid value|^ "" is invalid: patch: Invalid value/.test(
+            messageOf(theirs),
+          )),
   },
   {
     row: 'empty-fields-have-no-owner',

@@ -198,7 +198,7 @@ export const KNOWN: readonly KnownDifference[] = [
     row: 'zero-time-is-no-time',
     explains: ({ step, ours, theirs }) =>
       (ours.status === 422 || theirs.status === 422) &&
-      /(?:eventTime|lastObservedTime)['"]?\s*:\s*(?:[|>]-?\s*)?['"]?0001-01-01T00:00:00/.test(
+      /(?:eventTime|lastObservedTime|(?:f|F)irstTimestamp|(?:l|L)astTimestamp)['"]?\s*:\s*(?:[|>]-?\s*)?['"]?0001-01-01T00:00:00/.test(
         sentText(step),
       ),
   },

@@ -14,8 +14,9 @@ export const MISTAKES_AS_500: readonly RegExp[] = [
   /^expected a \[\]interface \{\}, but received a /,
 ]
 
-/** About the query of a read. */
+/** About the query of a read, or the options of a delete. */
 const QUERY_MISTAKES: readonly RegExp[] = [
+  /^couldn't get version\/kind; /,
   /^field label not supported: /,
   /^invalid (?:field )?selector: /,
   /^unable to parse requirement: /,
