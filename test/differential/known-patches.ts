@@ -199,11 +199,12 @@ export const PATCHES: readonly KnownDifference[] = [
   },
   {
     row: 'empty-fields-have-no-owner',
-    explains: ({ step, places }) =>
+    explains: ({ step, before, places }) =>
       step.comparesOwners === true &&
       places.every((place) => {
-        const [, name = ''] = /^\.content\.metadata\.managedFields.*f:(\w+): \w+/.exec(place) ?? []
-        return name !== '' && isEmptied(step, name)
+        const owned = /^\.content\.metadata\.managedFields\S* (?:missing|unexpected).*/.exec(place)
+        const name = [...(owned?.[0] ?? '').matchAll(/f:(\w+)/g)].at(-1)?.[1]
+        return name !== undefined && [...before, step].some((one) => isEmptied(one, name))
       }),
   },
   {
