@@ -182,7 +182,9 @@ export const PATCHES: readonly KnownDifference[] = [
       step.verb === 'strategic-patch' &&
       hasOwnerTwice(step) &&
       (isDone(theirs)
-        ? places.every((place) => place.startsWith('.content.metadata.ownerReferences'))
+        ? places.every((place) =>
+            /^\.(?:content\.metadata\.|warning: .*)ownerReferences/.test(place),
+          )
         : /metadata\.ownerReferences(?:\.\w+)?: Invalid value|^ "" is invalid: patch: Invalid value/.test(
             messageOf(theirs),
           )),
