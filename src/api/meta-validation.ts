@@ -81,12 +81,9 @@ export function checkMetaUpdate(
   for (const member of ['name', 'namespace', 'uid'] as const) {
     const value = meta[member] ?? ''
     if (value === (old[member] ?? '')) continue
-    const field = `metadata.${member}`
-    problems.add(
-      member === 'uid'
-        ? invalidField(field, shownJson(value), IMMUTABLE)
-        : invalidText(field, value, IMMUTABLE),
-    )
+    // Kubernetes prints a uid, which is no plain string to it, as JSON.
+    const shown = member === 'uid' ? shownJson(value) : goQuote(cutText(value))
+    problems.add(invalidField(`metadata.${member}`, shown, IMMUTABLE))
   }
   for (const member of IMMUTABLE_OR_NULL) {
     if (meta[member] === old[member]) continue
