@@ -78,12 +78,10 @@ export function checkMetaUpdate(
     const shown = String(meta.generation ?? 0)
     problems.add(invalidField('metadata.generation', shown, 'must not be decremented'))
   }
-  for (const member of ['name', 'namespace', 'uid'] as const) {
+  for (const [member, shownAs] of IMMUTABLE_TEXTS) {
     const value = meta[member] ?? ''
     if (value === (old[member] ?? '')) continue
-    // Kubernetes prints a uid, which is no plain string to it, as JSON.
-    const shown = member === 'uid' ? shownJson(value) : goQuote(cutText(value))
-    problems.add(invalidField(`metadata.${member}`, shown, IMMUTABLE))
+    problems.add(invalidField(`metadata.${member}`, shownAs(value), IMMUTABLE))
   }
   for (const member of IMMUTABLE_OR_NULL) {
     if (meta[member] === old[member]) continue
@@ -103,6 +101,14 @@ export function checkFinalizersQualified(problems: Problems, meta: ObjectMeta): 
     problems.add(invalidText(`metadata.finalizers[${at}]`, finalizer, detail))
   }
 }
+
+const quoted = (text: string): string => goQuote(cutText(text))
+/** Kubernetes shows a uid, which is no plain string to it, as JSON. */
+const IMMUTABLE_TEXTS = [
+  ['name', quoted],
+  ['namespace', quoted],
+  ['uid', shownJson],
+] as const
 
 /** Shown as null when they are not set, unlike texts. */
 const IMMUTABLE_OR_NULL = [
