@@ -25,6 +25,7 @@ interface Row {
 const rows: readonly Row[] =
   readFileSync(join(root, 'docs/security.md'), 'utf8')
     .split(HEADING)[1]
+    ?.split('\n## ')[0]
     ?.split('\n')
     .filter((line) => line.startsWith('| ') && !/^\| (what {2}|---)/.test(line))
     .map((line) => {
