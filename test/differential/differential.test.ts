@@ -155,6 +155,23 @@ describe('the comparison', () => {
     assert.equal(rowOf(get, ours, status(500, { message: 'etcd is away' })), undefined)
   })
 
+  test('takes a frame without a change for a patch without one, and no other frame', () => {
+    const watch: Step = { ...get, verb: 'watch', at: '' }
+    const frames = (...list: object[]): Answer => ({
+      ...json(200, {}),
+      body: Buffer.from(list.map((frame) => `${JSON.stringify(frame)}\n`).join('')),
+    })
+    const added = { type: 'ADDED', object: event('5') }
+    const [same, other] = ['', 'x'].map((note) => ({
+      type: 'MODIFIED',
+      object: event('6', note === '' ? {} : { note }),
+    }))
+    assert.ok(same && other)
+    const row = 'managed-fields-begin-with-apply'
+    assert.equal(rowOf(watch, frames(added), frames(added, same)), row)
+    assert.equal(rowOf(watch, frames(added), frames(added, other)), undefined)
+  })
+
   test('explains the places of an event one by one', () => {
     const tree = Members.of({ metadata: Members.of({ labels: Members.of({ $patch: 'replace' }) }) })
     const step: Step = { ...get, verb: 'strategic-patch', body: { form: 'json', tree } }

@@ -3,6 +3,7 @@ import { isDeepStrictEqual } from 'node:util'
 import { messageOf } from './digest.ts'
 import { MISTAKES_AS_500 } from './mistakes.ts'
 import {
+  changingFrames,
   conflictsOf,
   hasFinalizerTwice,
   hasOwnerTwice,
@@ -102,6 +103,14 @@ export const PATCHES: readonly KnownDifference[] = [
       step.verb === 'json-patch' &&
       [ours, theirs].every(({ status }) => [200, 400, 422].includes(status)) &&
       sentText(step).includes('/metadata/managedFields'),
+  },
+  {
+    // After a patch that changes nothing.
+    row: 'managed-fields-begin-with-apply',
+    explains: ({ step, ours, theirs, places }) =>
+      step.verb === 'watch' &&
+      places.every((place) => place.startsWith('.content: ')) &&
+      isDeepStrictEqual(ours.content, changingFrames(theirs)),
   },
   {
     row: 'owners-of-repeated-entries',

@@ -1,6 +1,6 @@
 /** What the rules of known.ts look for in a request and in two answers to it. */
 import { isMap, isPair, isScalar, parseDocument, visit } from 'yaml'
-import { isObject } from '../../src/lib/json.ts'
+import { isObject, type Json } from '../../src/lib/json.ts'
 import { Members } from '../fuzz/tree.ts'
 import { type Digest, messageOf, reasonOf, statusOf } from './digest.ts'
 import { isChange, type Step, sentText } from './step.ts'
@@ -143,4 +143,18 @@ export function hasFinalizerTwice({ content }: Digest): boolean {
   const metadata = isObject(content) ? content['metadata'] : undefined
   const list = isObject(metadata) ? metadata['finalizers'] : undefined
   return Array.isArray(list) && new Set(list).size < list.length
+}
+
+/** The frames of a watch without those that show an event as the frame before it did. */
+export function changingFrames({ content }: Digest): readonly Json[] {
+  const shown = new Map<string, string>()
+  return (Array.isArray(content) ? content : []).filter((frame) => {
+    const object = isObject(frame) ? frame['object'] : undefined
+    const metadata = isObject(object) ? object['metadata'] : undefined
+    const name = isObject(metadata) ? String(metadata['name']) : ''
+    const text = JSON.stringify(object)
+    const isSame = shown.get(name) === text && isObject(frame) && frame['type'] === 'MODIFIED'
+    shown.set(name, text)
+    return !isSame
+  })
 }
