@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { type Labels, parseLabelSelector } from './label-selector.ts'
+import type { Labels } from './compact-labels.ts'
+import { parseLabelSelector } from './label-selector.ts'
 import { StatusError } from './status.ts'
 
 const odd = { parity: 'odd', n: '1' }

@@ -6,12 +6,11 @@
 import { type Int64, parseInt64 } from '../lib/go-integer.ts'
 import { ownText } from '../lib/own-text.ts'
 import { shown } from '../lib/shown.ts'
+import { type Labels, labelOf } from './compact-labels.ts'
 import { type FieldError, fieldErrorsText, invalidText } from './field-error.ts'
 import { labelValueProblems, qualifiedNameProblems } from './names.ts'
 import { badRequest, type StatusError } from './status.ts'
 import { ValueList } from './value-list.ts'
-
-export type Labels = Readonly<Record<string, string>>
 
 /** A choice among objects by their labels. */
 export interface LabelSelector {
@@ -225,12 +224,6 @@ function orderTest(key: string, value: string, operator: '>' | '<'): Test {
     const number = text === undefined ? undefined : parseInt64(text)
     return number !== undefined && isOrdered(number)
   }
-}
-
-/** Keys come from strangers, but nothing that an object inherits is a string. */
-function labelOf(labels: Labels, key: string): string | undefined {
-  const value: unknown = labels[key]
-  return typeof value === 'string' ? value : undefined
 }
 
 function checkValues(key: string, values: readonly string[]): void {

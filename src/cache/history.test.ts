@@ -49,7 +49,7 @@ test('history: what is read at once ends with a transaction', () => {
 
 test('history: what is read at once ends with a transaction when its bodies are large', () => {
   const history = new History(roomy, beginning)
-  const note = 'n'.repeat(100_000)
+  const note = 'n'.repeat(50_000)
   for (let revision = 1; revision <= 5; revision++) {
     const items = ['a', 'b'].map((namespace, index): WatchItem => {
       const version = versionOfChange(revision, index)

@@ -26,6 +26,9 @@ export const defaultHistoryBounds: HistoryBounds = {
   ageMsMax: 10 * 60_000,
 }
 
+/** What is read out of a body for selectors may take as much again: of small ones that is in the overhead. */
+const largeBytes = 8 * 1024
+
 /** Ages are known to this precision, for all changes in between together. */
 const markEveryMs = 1_000
 
@@ -219,5 +222,6 @@ export class History {
 
 function bytesOf(item: WatchItem): number {
   const previous = item.type === 'put' ? (item.previous?.body.length ?? 0) : 0
-  return changeOverheadBytes + item.stored.body.length + previous
+  const { length } = item.stored.body
+  return changeOverheadBytes + length + (length > largeBytes ? length : 0) + previous
 }

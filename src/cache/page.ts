@@ -12,6 +12,9 @@ interface Candidates {
   readonly to: number
 }
 
+/** Bodies that selectors look at before the clock is looked at. */
+const lookBytes = 64 * 1024
+
 /**
  * A page out of a state of `memory`, which may be the present. A long search lets others take their
  * turn, and keeps the state for as long as it takes. A state with more pages in it is kept for the
@@ -27,20 +30,15 @@ export async function readPage(
   const range = narrowed(orderRange(query.scope, query.after), query)
   const candidates = chooseCandidates(memory, state, { range, requirements })
   const items: StoredEvent[] = []
-  const takes = (slot: number) => {
-    if (!hasAll(memory, slot, requirements)) return
-    const stored = memory.table.read(slot)
-    if (selector === undefined || selector.matches(stored)) items.push(stored)
-  }
   using turns = new Turns(() => memory.pin(state))
+  const search = new Search({ memory, query, requirements, items, turns })
   const { view, to } = candidates
   let index = candidates.from
   while (index < to && items.length < limit) {
     const { run, offset } = view.runAt(index)
     const { slots } = run
     const end = Math.min(slots.length, offset + to - index)
-    let at = offset
-    while (at < end && items.length < limit) takes(slots[at++] ?? 0)
+    const at = search.run(slots, offset, end)
     index += at - offset
     if (!turns.isOver()) continue
     await turns.yield()
@@ -54,6 +52,51 @@ export async function readPage(
     version: state.version,
     more: remaining > 0,
     remaining: selector === undefined ? remaining : undefined,
+  }
+}
+
+interface SearchOptions {
+  readonly memory: EventMemory
+  readonly query: ListOptions
+  readonly requirements: readonly Requirement[]
+  readonly items: StoredEvent[]
+  readonly turns: Turns
+}
+
+/** Takes what is selected of one run after another. */
+class Search {
+  readonly #options: SearchOptions
+  /** Bodies that the selector has looked at since the clock was looked at. */
+  #readBytes = 0
+
+  constructor(options: SearchOptions) {
+    this.#options = options
+  }
+
+  /** Answers where it stopped: at the end, at the limit, or when its turn was over. */
+  run(slots: ArrayLike<number>, from: number, end: number): number {
+    const { items, query, turns } = this.#options
+    for (let at = from; at < end; at++) {
+      if (items.length >= query.limit) return at
+      // Of large events, a few take as long as a whole run of others.
+      if (this.#readBytes >= lookBytes) {
+        this.#readBytes = 0
+        if (turns.isOver()) return at
+      }
+      this.#take(slots[at] ?? 0)
+    }
+    return end
+  }
+
+  #take(slot: number): void {
+    const { memory, query, requirements, items } = this.#options
+    if (!hasAll(memory, slot, requirements)) return
+    const stored = memory.table.read(slot)
+    if (query.selector !== undefined) {
+      this.#readBytes += stored.body.length
+      if (!query.selector.matches(stored)) return
+    }
+    items.push(stored)
   }
 }
 

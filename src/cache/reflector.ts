@@ -39,6 +39,8 @@ import { Turns } from './turns.ts'
 
 /** Two megabytes: etcd walks over all keys for each page, so small ones cost it dearly. */
 const pageSize = 2_000
+/** Large events come in smaller pages: two of them are in memory at a time. */
+const pageBytes = 4 * 1024 * 1024
 const retryFirstMs = 100
 const retryMostMs = 5_000
 
@@ -165,7 +167,7 @@ export class Reflector {
     const connectionMax = await source.connected(signal)
     memory.forgetStates()
     const scope = { namespace: undefined }
-    const common = { limit: pageSize, signal, isPatient: true }
+    const common = { limit: pageSize, bytesEnough: pageBytes, signal, isPatient: true }
     let next = source.list(scope, common)
     const isFirst = memory.count === 0
     let after: Buffer = Buffer.alloc(0)

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
+import { labelOf } from '../api/compact-labels.ts'
 import { eventsGroup } from '../api/event-groups.ts'
 import type { StatusError } from '../api/status.ts'
 import { missing, StorageError, type StorageErrorKind } from '../storage/errors.ts'
@@ -129,7 +130,9 @@ describe('removing many', () => {
       storedAs('changed', { labels, note: 'changed', revision: 8 }),
       storedAs('same', { labels }),
     ])
-    const selector = { matches: ({ fields }: StoredEvent) => fields.labels['of'] === 'one' }
+    const selector = {
+      matches: ({ fields }: StoredEvent) => labelOf(fields.labels, 'of') === 'one',
+    }
     await storage.remover().remove(inPieces(listed), { ...plain, selector })
     assert.deepEqual(storage.removed, ['changed', 'same'])
   })

@@ -1,3 +1,4 @@
+import { setImmediate } from 'node:timers/promises'
 import type {
   EtcdClient,
   KeyValue,
@@ -48,8 +49,13 @@ import {
   unreadable,
 } from './stored-form.ts'
 
-/** Keys asked for at once: some 2 MB, decoded in a few milliseconds. */
+/** Asked for at once: as many keys as take some 4 MB, judged by those that came last. */
 const rangeKeysMax = 2_000
+const rangeKeysMin = 16
+const rangeKeysFirst = 256
+const rangeBytes = 4 * 1024 * 1024
+/** Values are decoded for so long before others have their turn. */
+const decodeMs = 10
 /** What a read that was not answered ends with. */
 const silences: ReadonlySet<StorageErrorKind> = new Set(['unavailable', 'timeout'])
 
@@ -92,6 +98,7 @@ export class EtcdStorage implements EventStorage {
   readonly #keys: EventKeys
   readonly #writes: GroupCommit
   readonly #rewriter: Rewriter
+  #keysAtOnce = rangeKeysFirst
 
   constructor(options: EtcdStorageOptions) {
     const { client, now, onCommit, presence, space, check } = options
@@ -144,18 +151,22 @@ export class EtcdStorage implements EventStorage {
     let key = range.key
     let revision = options.at === undefined ? undefined : askableRevision(options.at)
     let connection = 0
+    let bytes = 0
     for (;;) {
-      const pageMax = selector === undefined ? limit - items.length : rangeKeysMax
+      const wanted = selector === undefined ? limit - items.length : rangeKeysMax
       const answer = await this.#range(
-        { key, rangeEnd: range.rangeEnd, revision, limit: Math.min(pageMax, rangeKeysMax) },
+        { key, rangeEnd: range.rangeEnd, revision, limit: Math.min(wanted, this.#keysAtOnce) },
         { signal, isPatient, notOlderThan: options.notOlderThan },
       )
+      bytes += this.#judgeKeys(answer.kvs)
       revision ??= answer.revision
       connection = Math.max(connection, connectionOf(answer))
-      const taken = this.#fill({ items, unreadable }, answer.kvs, options)
+      const taken = await this.#fill({ items, unreadable }, answer.kvs, options)
       const remaining = answer.count - taken
       const last = answer.kvs[taken - 1]
-      if (items.length === limit || remaining <= 0 || last === undefined) {
+      const isEnough =
+        items.length > 0 && bytes >= (options.bytesEnough ?? Number.POSITIVE_INFINITY)
+      if (items.length === limit || remaining <= 0 || last === undefined || isEnough) {
         return {
           items,
           version: versionOfState(revision),
@@ -291,12 +302,30 @@ export class EtcdStorage implements EventStorage {
   }
 
   /** Takes from `kvs` until there are enough items; says how many it looked at. */
-  #fill(page: PageSoFar, kvs: readonly KeyValue[], options: ListOptions): number {
+  /** How much came; what is asked for next depends on it. */
+  #judgeKeys(kvs: readonly KeyValue[]): number {
+    const bytes = kvs.reduce((sum, { value }) => sum + value.length, 0)
+    if (bytes > 0) {
+      const keys = Math.floor((rangeBytes * kvs.length) / bytes)
+      this.#keysAtOnce = Math.min(rangeKeysMax, Math.max(rangeKeysMin, keys))
+    }
+    return bytes
+  }
+
+  async #fill(
+    page: PageSoFar,
+    kvs: readonly KeyValue[],
+    { selector, limit }: ListOptions,
+  ): Promise<number> {
     const { items } = page
-    const { selector, limit } = options
     let taken = 0
+    let since = performance.now()
     for (const kv of kvs) {
       if (items.length === limit) break
+      if (performance.now() - since > decodeMs) {
+        await setImmediate()
+        since = performance.now()
+      }
       taken++
       if (this.#keys.isMark(kv.key)) continue
       const stored = decodeEvent(kv, this.#keys)

@@ -1,3 +1,4 @@
+import type { Labels } from '../api/compact-labels.ts'
 import type { Pull } from '../lib/pull.ts'
 import type { Version } from './resource-version.ts'
 
@@ -44,7 +45,7 @@ export interface Unreadable {
 /** What selectors and indexes look at. Absent strings are empty, as selectors see them. */
 export interface EventFields {
   readonly uid: string
-  readonly labels: Readonly<Record<string, string>>
+  readonly labels: Labels
   readonly reason: string
   readonly type: string
   readonly reportingController: string
@@ -113,11 +114,13 @@ export interface ListOptions extends ReadOptions {
   readonly after?: EventKey | undefined
   /** At least 1. Whoever wants everything reads page after page at the version of the first. */
   readonly limit: number
+  /** A page may end before the limit once its bodies take this much. */
+  readonly bytesEnough?: number | undefined
   readonly selector?: EventSelector | undefined
 }
 
 export interface EventPage {
-  /** In the order of the bytes of `namespace/name`. Fewer than the limit only at the end. */
+  /** In the order of the bytes of `namespace/name`. Fewer than the limit only at the end, or when bytes were enough. */
   readonly items: readonly StoredEvent[]
   /** Of the state this page was read from; the next page must be read `at` it. */
   readonly version: Version

@@ -4,6 +4,7 @@
  * Serving is copying, with the version spliced in.
  */
 import { isUtf8 } from 'node:buffer'
+import { compactLabels } from '../api/compact-labels.ts'
 import { eventType } from '../api/schema.ts'
 import { misfit } from '../api/type-check.ts'
 import { StorageError } from './errors.ts'
@@ -230,7 +231,7 @@ function fieldsIn(event: unknown): EventFields {
   const regarding = member(event, 'regarding')
   return {
     uid: text(metadata, 'uid'),
-    labels: (member(metadata, 'labels') ?? {}) as Readonly<Record<string, string>>,
+    labels: compactLabels((member(metadata, 'labels') ?? {}) as Readonly<Record<string, string>>),
     reason: text(event, 'reason'),
     type: text(event, 'type'),
     reportingController: text(event, 'reportingController'),

@@ -1,5 +1,6 @@
 /** Roles and bindings as Kubernetes writes them: read, and checked as strictly as its API does. */
-import { type LabelSelector, type Labels, parseLabelSelector } from '../../api/label-selector.ts'
+import type { Labels } from '../../api/compact-labels.ts'
+import { type LabelSelector, parseLabelSelector } from '../../api/label-selector.ts'
 import { labelValueProblems, qualifiedNameProblems } from '../../api/names.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
 import { serviceAccountUser } from '../user.ts'

@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { test } from 'node:test'
+import { startEtcd } from '../support/etcd.ts'
+import { EventClient, makeEvent } from '../support/event-client.ts'
+import { Tidings } from '../support/tidings.ts'
+
+const EVENTS = 120
+/** As many as an event of 128 KiB has room for: objects for all of them would take 80 MB of heap. */
+const LABELS = 9000
+const HEAP = { NODE_OPTIONS: '--max-old-space-size=72' }
+const TOKEN = 'labels-token'
+
+test('events of thousands of labels end no replica, neither one with a watch nor one that starts', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tidings-labels-'))
+  await using cleanup = new AsyncDisposableStack()
+  cleanup.defer(() => rm(folder, { recursive: true, force: true }))
+  const tokens = join(folder, 'tokens.csv')
+  await writeFile(tokens, `${TOKEN},ada,1,system:masters\n`)
+  await using etcd = await startEtcd()
+  const flags = [`--etcd-servers=${etcd.endpoints[0]}`, `--token-auth-file=${tokens}`]
+  const labels = Object.fromEntries(Array.from({ length: LABELS }, (_, n) => [`l${n}`, 'v']))
+  {
+    await using server = await Tidings.start(flags, HEAP)
+    await server.until('/readyz', ({ status }) => status === 200, 20_000)
+    using client = await EventClient.open({ port: server.port, ca: server.ca, token: TOKEN })
+    await client.watch('many', { labelSelector: 'none' })
+    for (let n = 0; n < EVENTS; n++) {
+      const made = makeEvent('many', `e-${n}`)
+      await client.create({ ...made, metadata: { ...made.metadata, labels } })
+    }
+    const { items } = await client.list('many', { labelSelector: 'none', limit: 1000 })
+    assert.deepEqual(items, [])
+    assert.equal(server.process.exitCode, null)
+  }
+  await using again = await Tidings.start(flags, HEAP)
+  await again.until('/readyz', ({ status }) => status === 200, 30_000)
+  using client = await EventClient.open({ port: again.port, ca: again.ca, token: TOKEN })
+  const { items } = await client.list('many', { labelSelector: 'l8999=v', limit: 1 })
+  assert.equal(items.length, 1)
+})
