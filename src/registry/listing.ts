@@ -24,6 +24,11 @@ import { pageExpired, type ResourceNames, statusOfStorageError } from './storage
 const pieceItemsUsual = 500
 /** What is printed at once; in the slowest form that takes some ten milliseconds. */
 const pieceBytesMax = 256 * 1024
+/**
+ * Of what is not in memory any more and is read from the store for this list alone. With a limit that
+ * goes further, its end is looked for first, and then everything is read page by page.
+ */
+const bytesEnough = 1024 * 1024
 /** A limit up to this many is read at once: the last key is needed before the first is sent. */
 const wholePageItems = 10_000
 
@@ -200,7 +205,7 @@ export class EventLister {
     { scope, selector, signal }: ListQuery,
     options: Pick<ListOptions, 'at' | 'notOlderThan' | 'after' | 'limit'>,
   ): Promise<EventPage> {
-    return this.#storage.list(scope, { ...options, selector, signal })
+    return this.#storage.list(scope, { ...options, bytesEnough, selector, signal })
   }
 
   #token({ tokenScope }: ListQuery, after: EventKey, version: Version | undefined): string {

@@ -51,7 +51,7 @@ import {
 
 /** Asked for at once: as many keys as take some 4 MB, judged by those that came last. */
 const rangeKeysMax = 2_000
-const rangeKeysMin = 16
+const rangeKeysMin = 8
 const rangeKeysFirst = 256
 const rangeBytes = 4 * 1024 * 1024
 /** Values are decoded for so long before others have their turn. */
@@ -143,7 +143,7 @@ export class EtcdStorage implements EventStorage {
     scope: EventScope,
     options: ListOptions,
   ): Promise<EventPage & { readonly connection: ConnectionNumber }> {
-    const { selector, limit, signal, isPatient } = options
+    const { selector, limit, signal, isPatient, bytesEnough = Number.POSITIVE_INFINITY } = options
     if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`not a limit: ${limit}`)
     const items: StoredEvent[] = []
     const unreadable: Unreadable[] = []
@@ -155,17 +155,23 @@ export class EtcdStorage implements EventStorage {
     for (;;) {
       const wanted = selector === undefined ? limit - items.length : rangeKeysMax
       const answer = await this.#range(
-        { key, rangeEnd: range.rangeEnd, revision, limit: Math.min(wanted, this.#keysAtOnce) },
+        {
+          key,
+          rangeEnd: range.rangeEnd,
+          revision,
+          limit: Math.min(wanted, this.#keysFor(options)),
+        },
         { signal, isPatient, notOlderThan: options.notOlderThan },
       )
-      bytes += this.#judgeKeys(answer.kvs)
+      this.#judgeKeys(answer.kvs)
+      const before = items.length
       revision ??= answer.revision
       connection = Math.max(connection, connectionOf(answer))
       const taken = await this.#fill({ items, unreadable }, answer.kvs, options)
       const remaining = answer.count - taken
       const last = answer.kvs[taken - 1]
-      const isEnough =
-        items.length > 0 && bytes >= (options.bytesEnough ?? Number.POSITIVE_INFINITY)
+      bytes += bodyBytes(items, before)
+      const isEnough = items.length > 0 && bytes >= bytesEnough
       if (items.length === limit || remaining <= 0 || last === undefined || isEnough) {
         return {
           items,
@@ -302,14 +308,19 @@ export class EtcdStorage implements EventStorage {
   }
 
   /** Takes from `kvs` until there are enough items; says how many it looked at. */
-  /** How much came; what is asked for next depends on it. */
-  #judgeKeys(kvs: readonly KeyValue[]): number {
+  /** What is asked for next depends on what came. */
+  #judgeKeys(kvs: readonly KeyValue[]): void {
     const bytes = kvs.reduce((sum, { value }) => sum + value.length, 0)
     if (bytes > 0) {
       const keys = Math.floor((rangeBytes * kvs.length) / bytes)
       this.#keysAtOnce = Math.min(rangeKeysMax, Math.max(rangeKeysMin, keys))
     }
-    return bytes
+  }
+
+  /** For a page that need not be longer, no more than it takes. */
+  #keysFor({ bytesEnough = rangeBytes }: ListOptions): number {
+    const part = Math.min(1, bytesEnough / rangeBytes)
+    return Math.max(rangeKeysMin, Math.floor(this.#keysAtOnce * part))
   }
 
   async #fill(
@@ -384,4 +395,11 @@ function connectionOf({ connection }: RangeResult): ConnectionNumber {
 /** etcd takes 0 for "now". Nothing can have been there before its first revision, nor at it. */
 function askableRevision(at: Version): number {
   return Math.max(1, revisionOf(at))
+}
+
+/** Of those from an index on. */
+function bodyBytes(items: readonly StoredEvent[], from: number): number {
+  let bytes = 0
+  for (let at = from; at < items.length; at++) bytes += items[at]?.body.length ?? 0
+  return bytes
 }

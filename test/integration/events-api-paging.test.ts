@@ -183,3 +183,43 @@ function namesOf({ metadata }: WireEvent): string {
 function isIn(namespace: string, { metadata }: WireEvent): boolean {
   return metadata.namespace === namespace
 }
+
+describe('lists of large events at a version that is not in memory', () => {
+  const LARGE = 40
+  let api: EventApiUnderTest
+  let version: string
+
+  withEventApi({
+    begin: async (started) => {
+      api = started
+      const annotations = { filler: 'x'.repeat(100_000) }
+      for (let n = 0; n < LARGE; n++) {
+        const made = makeEvent('large', `e-${String(n).padStart(2, '0')}`)
+        const body = { ...made, metadata: { ...made.metadata, annotations } }
+        const { status, json } = await api.call({ method: 'POST', at: 'large', body })
+        assert.equal(status, 201)
+        version = json.metadata.resourceVersion
+      }
+      assert.equal((await api.call({ method: 'DELETE', at: 'large' })).status, 200)
+    },
+  })
+
+  for (const limit of [undefined, 1, 7, 25, LARGE - 1, LARGE, LARGE + 1]) {
+    test(`has all of them up to a limit of ${limit}, and goes on after it`, async () => {
+      const exact = { resourceVersion: version, resourceVersionMatch: 'Exact' }
+      const query = { ...exact, ...(limit !== undefined && { limit }) }
+      const { status, json } = await api.call({ at: 'large', query })
+      assert.equal(status, 200)
+      const names = (items: readonly WireEvent[]) => items.map(({ metadata }) => metadata.name)
+      const expected = Array.from({ length: LARGE }, (_, n) => `e-${String(n).padStart(2, '0')}`)
+      const cut = Math.min(limit ?? LARGE, LARGE)
+      assert.deepEqual(names(json.items), expected.slice(0, cut))
+      const token = json.metadata.continue
+      assert.equal(token !== undefined, cut < LARGE)
+      assert.equal(json.metadata.remainingItemCount, cut < LARGE ? LARGE - cut : undefined)
+      if (token === undefined) return
+      const rest = await api.call({ at: 'large', query: { continue: token } })
+      assert.deepEqual(names(rest.json.items), expected.slice(cut))
+    })
+  }
+})
