@@ -7,10 +7,10 @@ import { startEtcd } from '../support/etcd.ts'
 import { EventClient, makeEvent } from '../support/event-client.ts'
 import { Tidings } from '../support/tidings.ts'
 
-const EVENTS = 120
-/** As many as an event of 128 KiB has room for: objects for all of them would take 80 MB of heap. */
+const EVENTS = 80
+/** As many as an event of 128 KiB has room for: objects for all of them would take 50 MB of heap. */
 const LABELS = 9000
-const HEAP = { NODE_OPTIONS: '--max-old-space-size=72' }
+const HEAP = { NODE_OPTIONS: '--max-old-space-size=60' }
 const TOKEN = 'labels-token'
 
 test('events of thousands of labels end no replica, neither one with a watch nor one that starts', async () => {
