@@ -15,10 +15,17 @@ export function labelOf(labels: Labels, name: string): string | undefined {
 export function compactLabels(labels: Readonly<Record<string, string>>): Labels {
   const names = Object.keys(labels)
   if (names.length < FEW) return labels
-  const entries = names.sort().map((name) => `${name}\0${labels[name]}`)
+  const text = `\n${names
+    .sort()
+    .map((name) => `${name}\0${labels[name]}`)
+    .join('\n')}\n`
   // None of ours has these characters; in what others wrote they would make two of one.
-  const isPlain = entries.every((entry) => !entry.includes('\n') && entry.split('\0').length === 2)
-  return isPlain ? new CompactLabels(entries) : labels
+  const isPlain = count(text, '\n') === names.length + 1 && count(text, '\0') === names.length
+  return isPlain ? new CompactLabels(text) : labels
+}
+
+function count(text: string, character: string): number {
+  return text.split(character).length - 1
 }
 
 /** Labels in one text, sorted by name. Finding one takes some ten comparisons. */
@@ -26,8 +33,8 @@ export class CompactLabels {
   /** A line feed before each, and one after the last. */
   readonly #text: string
 
-  constructor(entries: readonly string[]) {
-    this.#text = ownText(`\n${entries.join('\n')}\n`)
+  constructor(text: string) {
+    this.#text = ownText(text)
   }
 
   get(name: string): string | undefined {
