@@ -170,7 +170,7 @@ export class EtcdStorage implements EventStorage {
       const taken = await this.#fill({ items, unreadable }, answer.kvs, options)
       const remaining = answer.count - taken
       const last = answer.kvs[taken - 1]
-      bytes += bodyBytes(items, before)
+      for (const { body } of items.slice(before)) bytes += body.length
       const isEnough = items.length > 0 && bytes >= bytesEnough
       if (items.length === limit || remaining <= 0 || last === undefined || isEnough) {
         return {
@@ -395,11 +395,4 @@ function connectionOf({ connection }: RangeResult): ConnectionNumber {
 /** etcd takes 0 for "now". Nothing can have been there before its first revision, nor at it. */
 function askableRevision(at: Version): number {
   return Math.max(1, revisionOf(at))
-}
-
-/** Of those from an index on. */
-function bodyBytes(items: readonly StoredEvent[], from: number): number {
-  let bytes = 0
-  for (let at = from; at < items.length; at++) bytes += items[at]?.body.length ?? 0
-  return bytes
 }
