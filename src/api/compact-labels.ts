@@ -1,14 +1,17 @@
 import { ownText } from '../lib/own-text.ts'
+import { keyEndIn } from '../lib/sorted-text.ts'
 
-/** With fewer than this, an object is small enough. */
+/** With fewer labels than this, the object itself is kept. */
 const FEW = 64
 
-/** As selectors ask for them. */
+/** The labels of an object, as selectors read them. */
 export type Labels = Readonly<Record<string, string>> | CompactLabels
 
+/** Names come from clients, but nothing that an object inherits is a string. */
 export function labelOf(labels: Labels, name: string): string | undefined {
   if (labels instanceof CompactLabels) return labels.get(name)
-  return Object.hasOwn(labels, name) ? labels[name] : undefined
+  const value: unknown = labels[name]
+  return typeof value === 'string' ? value : undefined
 }
 
 /** To be kept: many labels take as much memory as their text, where an object takes six times that. */
@@ -19,7 +22,7 @@ export function compactLabels(labels: Readonly<Record<string, string>>): Labels 
     .sort()
     .map((name) => `${name}\0${labels[name]}`)
     .join('\n')}\n`
-  // None of ours has these characters; in what others wrote they would make two of one.
+  // No valid label has these characters. A value that another program wrote may: it stays an object.
   const isPlain = count(text, '\n') === names.length + 1 && count(text, '\0') === names.length
   return isPlain ? new CompactLabels(text) : labels
 }
@@ -28,7 +31,7 @@ function count(text: string, character: string): number {
   return text.split(character).length - 1
 }
 
-/** Labels in one text, sorted by name. Finding one takes some ten comparisons. */
+/** Labels in one text, sorted by name. */
 export class CompactLabels {
   /** A line feed before each, and one after the last. */
   readonly #text: string
@@ -39,18 +42,9 @@ export class CompactLabels {
 
   get(name: string): string | undefined {
     const text = this.#text
-    // Line feeds between which it must be.
-    let low = 0
-    let high = text.length - 1
-    while (low < high) {
-      const start = text.lastIndexOf('\n', (low + high) >>> 1)
-      const middle = text.indexOf('\0', start + 1)
-      const end = text.indexOf('\n', middle)
-      const found = text.slice(start + 1, middle)
-      if (found === name) return text.slice(middle + 1, end)
-      if (name < found) high = start
-      else low = end
-    }
-    return undefined
+    const end = keyEndIn(text, name, PLACES)
+    return end === undefined ? undefined : text.slice(end + 1, text.indexOf('\n', end))
   }
 }
+
+const PLACES = { separator: '\n', keyEnd: '\0' }

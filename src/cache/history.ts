@@ -5,7 +5,7 @@
  */
 
 import { type Clock, monotonicClock } from '../lib/clock.ts'
-import { type FramedItem, Frames } from '../storage/frames.ts'
+import { bodyBytesOf, type FramedItem, Frames } from '../storage/frames.ts'
 import { isAfter, revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
 import type { WatchItem } from '../storage/storage.ts'
 
@@ -221,7 +221,6 @@ export class History {
 }
 
 function bytesOf(item: WatchItem): number {
-  const previous = item.type === 'put' ? (item.previous?.body.length ?? 0) : 0
   const { length } = item.stored.body
-  return changeOverheadBytes + length + (length > largeBytes ? length : 0) + previous
+  return changeOverheadBytes + bodyBytesOf(item) + (length > largeBytes ? length : 0)
 }

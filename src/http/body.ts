@@ -1,5 +1,6 @@
 import type { Holding } from '../lib/holding.ts'
 import { ExchangeError, type RequestHeaders } from './exchange.ts'
+import { HOLDS_TOO_MUCH } from './refuse.ts'
 import { BROKEN, type Wire } from './wire.ts'
 
 /**
@@ -77,8 +78,5 @@ function tooLarge(bytesMax: number): ExchangeError {
 }
 
 function tooMuch(): ExchangeError {
-  return new ExchangeError(
-    'too-much',
-    'this replica holds too many bytes for this client: read open responses or close watches, then retry',
-  )
+  return new ExchangeError('too-much', HOLDS_TOO_MUCH)
 }

@@ -121,7 +121,7 @@ export class Conversation implements Request, Revocable {
   }
 
   narrow(): void {
-    // Few are kept as they are, and stay charged: to choose among them takes longer than to send them.
+    // Short headers stay as they are, and stay charged: copying some of them costs more than it frees.
     if (this.memory.headerBytes <= FEW_HEADER_BYTES) return
     const kept: Record<string, string> = {}
     for (const name of HANDLER_HEADERS) {
@@ -383,7 +383,7 @@ interface Waiters {
 }
 
 const NO_HEADERS: readonly string[] = []
-/** As clients send them: a token, a name and what they accept. */
+/** Usual headers of a client: a token, its name and what it accepts. */
 const FEW_HEADER_BYTES = 2048
 
 /** Statuses that end with their headers, and must not even announce a length. */

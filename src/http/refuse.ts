@@ -5,11 +5,14 @@ const REFUSED_MS_MAX = 5000
 
 const TEXT = { 'content-type': 'text/plain; charset=utf-8', 'x-content-type-options': 'nosniff' }
 
-/** What is said when there is no memory to answer. Ten seconds cut those who do not read. */
+/** Told when there is no memory for more of a client's requests. */
+export const HOLDS_TOO_MUCH =
+  'this replica holds too many bytes for this client: read open responses or close watches, then retry'
+
+/** Ten seconds cut those who do not read. */
 export const MEMORY_REFUSAL: Pick<Told, 'headers' | 'message'> = {
   headers: { ...TEXT, 'retry-after': '10' },
-  message:
-    'this replica holds too many bytes for this client: read open responses or close watches, then retry\n',
+  message: `${HOLDS_TOO_MUCH}\n`,
 }
 
 /** Answers a request without asking anybody, and is done with its client. */

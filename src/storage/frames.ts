@@ -51,11 +51,14 @@ export type FramedItem = WatchItem & { readonly frames: Frames }
 /** What the bodies of changes take in memory. */
 export function bodyBytes(items: readonly WatchItem[]): number {
   let bytes = 0
-  for (const item of items) {
-    bytes += item.stored.body.length
-    if (item.type === 'put') bytes += item.previous?.body.length ?? 0
-  }
+  for (const item of items) bytes += bodyBytesOf(item)
   return bytes
+}
+
+/** The same of one, with the state before it. */
+export function bodyBytesOf(item: WatchItem): number {
+  const previous = item.type === 'put' ? (item.previous?.body.length ?? 0) : 0
+  return item.stored.body.length + previous
 }
 
 /** What several watchers are due at once: the same object for all of them. */
