@@ -145,7 +145,7 @@ export class EventLimits {
   }
 }
 
-/** It is nobody's own doing. */
+/** Told in place of the limit: the writer is not the cause. */
 const NO_ROOM =
   'etcd is nearly full, so no event is written for now; the operator has to make room, please try again later.'
 

@@ -223,3 +223,13 @@ interface Waiter {
   readonly since: number
   readonly admit: (place: Place) => void
 }
+
+/** Places that nobody waits for. */
+export function immediatePlaces(limit: number, userMax?: number): FairPlaces {
+  return new FairPlaces({
+    limit,
+    waitingMax: 0,
+    waitMs: () => 0,
+    ...(userMax !== undefined && { userMax }),
+  })
+}

@@ -8,7 +8,13 @@ import type { Peer, Request } from '../../http/exchange.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import type { Attributes } from '../attributes.ts'
 import { isMaster, type User } from '../user.ts'
-import { type Entering, FairPlaces, type Place, type RefusalReason } from './fair-places.ts'
+import {
+  type Entering,
+  FairPlaces,
+  immediatePlaces,
+  type Place,
+  type RefusalReason,
+} from './fair-places.ts'
 import { isProbePath, ProbePlaces } from './probe-places.ts'
 import { RefusalPace } from './refusal-pace.ts'
 import { WatchPlaces, type WatchRefusal } from './watch-places.ts'
@@ -103,12 +109,7 @@ export interface Limits {
 export class RequestLimits implements Limits {
   readonly #rooms: Readonly<Record<RequestKind, Room>>
   readonly #probes = new ProbePlaces()
-  readonly #refused = new FairPlaces({
-    limit: REFUSED_PLACES,
-    userMax: REFUSED_PLACES_PER_USER,
-    waitingMax: 0,
-    waitMs: () => 0,
-  })
+  readonly #refused = immediatePlaces(REFUSED_PLACES, REFUSED_PLACES_PER_USER)
   readonly #watches: WatchPlaces
   readonly #observer: LimitsObserver | undefined
   readonly #random: () => number
@@ -263,11 +264,7 @@ export class RequestLimits implements Limits {
         clock: this.#clock,
         onWaited: (waitedMs, hasPlace) => this.#observer?.waited(kind, waitedMs, hasPlace),
       }),
-      forMasters: new FairPlaces({
-        limit: Math.ceil(limit * MASTERS_PART),
-        waitingMax: 0,
-        waitMs,
-      }),
+      forMasters: immediatePlaces(Math.ceil(limit * MASTERS_PART)),
     }
   }
 }

@@ -8,7 +8,7 @@
 import type { Peer } from '../../http/exchange.ts'
 import { networkOf } from '../../lib/network.ts'
 import { ANONYMOUS, HOST, isMaster, type User } from '../user.ts'
-import { FairPlaces, type Place } from './fair-places.ts'
+import { immediatePlaces, type Place } from './fair-places.ts'
 
 const EXEMPT = /^\/(?:healthz|livez|readyz|version|metrics)(?:\/|$)/
 const SHARED_PLACES = 100
@@ -34,9 +34,9 @@ export function isProbePath(path: string): boolean {
 }
 
 export class ProbePlaces {
-  readonly #shared = placesOf(SHARED_PLACES, PLACES_PER_CALLER)
-  readonly #probes = placesOf(PROBE_PLACES, PLACES_PER_CALLER)
-  readonly #trusted = placesOf(TRUSTED_PLACES, TRUSTED_PLACES_PER_CALLER)
+  readonly #shared = immediatePlaces(SHARED_PLACES, PLACES_PER_CALLER)
+  readonly #probes = immediatePlaces(PROBE_PLACES, PLACES_PER_CALLER)
+  readonly #trusted = immediatePlaces(TRUSTED_PLACES, TRUSTED_PLACES_PER_CALLER)
 
   /** Undefined when the caller holds as many as it may, or all are taken. */
   tryEnter({ user, peer, isOpen }: Prober): Place | undefined {
@@ -51,8 +51,4 @@ export class ProbePlaces {
       (isTrusted ? this.#trusted.tryEnter(entering) : undefined)
     )
   }
-}
-
-function placesOf(limit: number, userMax: number): FairPlaces {
-  return new FairPlaces({ limit, userMax, waitingMax: 0, waitMs: () => 0 })
 }
