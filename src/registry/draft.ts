@@ -48,8 +48,8 @@ export class Draft {
   /** A member that an object does not have reads as null; a position that a list lacks fails. */
   get(place: Place): Json {
     let value = this.#root
-    for (const [depth, name] of place.entries()) {
-      value = valueIn(containerAt(value, place, depth), name)
+    for (let depth = 0; depth < place.length; depth += 1) {
+      value = valueIn(containerAt(value, place, depth), place[depth] ?? '')
     }
     return value
   }

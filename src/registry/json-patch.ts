@@ -37,7 +37,7 @@ export function readJsonPatch(patch: Json): JsonPatch {
     )
   }
   const unknownFields: string[] = []
-  const room: Room = { names: NAMES_MAX }
+  const pointers = new Pointers()
   const operations = patch.map((operation, index) => {
     if (operation !== null && !isObject(operation)) {
       throw malformed(`operation ${index} must be an object`)
@@ -49,8 +49,8 @@ export function readJsonPatch(patch: Json): JsonPatch {
     }
     return {
       op: textOf(memberOf(fields, 'op'), index, 'op'),
-      path: readPointer('path', textOf(memberOf(fields, 'path'), index, 'path'), room),
-      from: readPointer('from', textOf(memberOf(fields, 'from'), index, 'from'), room),
+      path: pointers.read('path', textOf(memberOf(fields, 'path'), index, 'path')),
+      from: pointers.read('from', textOf(memberOf(fields, 'from'), index, 'from')),
       value: memberOf(fields, 'value') ?? null,
     }
   })
@@ -147,26 +147,36 @@ interface Pointer {
   readonly to: Place | string
 }
 
-/** What is left for pointers that are still to be read. */
-interface Room {
-  names: number
-}
+/** Reads the pointers of one patch. Equal texts share their names: a long patch repeats few paths. */
+class Pointers {
+  readonly #namesOf = new Map<string, readonly string[]>()
+  #namesLeft = NAMES_MAX
 
-function readPointer(field: 'path' | 'from', text: string | undefined, room: Room): Pointer {
-  if (text === undefined) return { text, to: `${field} is missing` }
-  if (text === '') return { text, to: `${field} cannot be the whole document` }
-  if (!text.startsWith('/')) return { text, to: `${field} must start with a slash` }
-  // Nothing is deeper than the limit, so what is beyond need not be read.
-  const [, ...names] = text.split('/', JSON_DEPTH_MAX + 2)
-  room.names -= names.length
-  if (room.names < 0) {
-    const most = `The allowed maximum of names in the paths of a JSON patch is ${NAMES_MAX}`
-    throw new PatchError('too-large', most)
+  read(field: 'path' | 'from', text: string | undefined): Pointer {
+    if (text === undefined) return { text, to: `${field} is missing` }
+    if (text === '') return { text, to: `${field} cannot be the whole document` }
+    if (!text.startsWith('/')) return { text, to: `${field} must start with a slash` }
+    const names = this.#names(text)
+    this.#namesLeft -= names.length
+    if (this.#namesLeft < 0) {
+      const most = `The allowed maximum of names in the paths of a JSON patch is ${NAMES_MAX}`
+      throw new PatchError('too-large', most)
+    }
+    if (names.length > JSON_DEPTH_MAX) {
+      return { text, to: `${field} has more than ${JSON_DEPTH_MAX} names` }
+    }
+    return { text, to: names }
   }
-  if (names.length > JSON_DEPTH_MAX) {
-    return { text, to: `${field} has more than ${JSON_DEPTH_MAX} names` }
+
+  #names(text: string): readonly string[] {
+    const known = this.#namesOf.get(text)
+    if (known !== undefined) return known
+    // Nothing is deeper than the limit, so what is beyond need not be read.
+    const [, ...escaped] = text.split('/', JSON_DEPTH_MAX + 2)
+    const names = text.includes('~') ? escaped.map(unescaped) : escaped
+    this.#namesOf.set(text, names)
+    return names
   }
-  return { text, to: text.includes('~') ? names.map(unescaped) : names }
 }
 
 function placeOf({ to }: Pointer): Place {

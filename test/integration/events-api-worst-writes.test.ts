@@ -1,6 +1,7 @@
 /**
- * A patch to the largest event must not hold up everybody else. What is measured is the processor
- * time of its longest turn of the event loop, as the least of several runs: others use this machine.
+ * A small patch to the largest event must not block the event loop for more than 50 ms, and a patch of
+ * thousands of operations not for more than twice that. What is measured is the processor time of the
+ * longest turn of the event loop, as the least of several runs: others use this machine.
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
@@ -9,7 +10,9 @@ import { type EventApiUnderTest, withEventApi } from '../support/event-api.ts'
 import { makeEvent } from '../support/event-client.ts'
 
 const EVENT_BYTES = 128 * 1024
-const CPU_MS_MAX = 50
+const SMALL_PATCH_MS_MAX = 50
+const LARGE_PATCH_MS_MAX = 100
+const LARGE_PATCH_BYTES = 100_000
 const RUNS = 5
 
 const merge = 'application/merge-patch+json'
@@ -163,14 +166,15 @@ describe('what writes to the largest events cost', () => {
     },
   })
 
-  test(`every kind of patch takes less than ${CPU_MS_MAX} ms at a time`, async (context) => {
+  test(`every kind of small patch blocks for less than ${SMALL_PATCH_MS_MAX} ms`, async (context) => {
     const late: string[] = []
     for (const one of cases) {
       let leastMs = Number.POSITIVE_INFINITY
       for (let run = 0; run < RUNS; run++) leastMs = Math.min(leastMs, await longestTurn(api, one))
       const line = `${leastMs.toFixed(1)} ms: ${one.title}, ${one.of}`
       context.diagnostic(line)
-      if (leastMs > CPU_MS_MAX) late.push(line)
+      const isLarge = JSON.stringify(one.patch).length > LARGE_PATCH_BYTES
+      if (leastMs > (isLarge ? LARGE_PATCH_MS_MAX : SMALL_PATCH_MS_MAX)) late.push(line)
     }
     assert.deepEqual(late, [])
   })
