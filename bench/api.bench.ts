@@ -1,20 +1,20 @@
 /**
- * The Event API over TLS, by one replica as operators run it, against the etcd behind it:
+ * The Event API over TLS, with one replica as operators run it, against the etcd behind it:
  *   npm run bench:api
  *   node bench/api.bench.ts [seconds per measurement, default 2] [rounds, default 3]
  *
- * Everything runs on this machine, one after another, in rounds, because the machine has its moods:
- * each figure is the median of its rounds. Needs h2load (of nghttp2) and a build in dist/. Ends with
- * code 1 when a target is missed.
+ * Everything runs on this machine, one after another, in rounds, because the speed of the machine
+ * varies: each figure is the median of its rounds. Needs h2load (of nghttp2) and a build in dist/.
+ * Exits with 1 when a target is missed.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { DevAccess } from '../src/dev/access.ts'
+import { DevCredentials } from '../src/dev/credentials.ts'
 import { EtcdClient } from '../src/etcd/client.ts'
-import { EventKeys } from '../src/storage/keys.ts'
+import { EventKeys } from '../src/storage/etcd/keys.ts'
 import { startEtcd } from '../test/support/etcd.ts'
 import { EventClient } from '../test/support/event-client.ts'
 import { inParallel } from '../test/support/load.ts'
@@ -28,16 +28,16 @@ const rounds = Number(process.argv[3] ?? 3)
 const prefix = '/bench'
 const listed = 10_000
 const namespace = 'listed'
-/** 256 requests under way at once. */
+/** 256 requests in flight. */
 const many = { amount: { seconds }, connections: 8, streams: 32 }
-/** One after another. */
+/** One request at a time. */
 const alone = { connections: 1, streams: 1 }
 
 await using cleanup = new AsyncDisposableStack()
 const folder = await mkdtemp(join(tmpdir(), 'tidings-bench-'))
 cleanup.defer(() => rm(folder, { recursive: true, force: true }))
-const access = await DevAccess.create(folder)
-// With fsync, as operators run it, and room for what is written.
+const access = await DevCredentials.create(folder)
+// With fsync, as operators run it, and a sufficient quota.
 await using etcd = await startEtcd({
   args: ['--unsafe-no-fsync=false', '--quota-backend-bytes=8589934592'],
 })
@@ -83,7 +83,7 @@ const rates = await measure({
 })
 report()
 
-/** What each round found, by name. */
+/** The results of each round, by name. */
 async function measure<Name extends string>(
   measurements: Readonly<Record<Name, () => Promise<number>>>,
 ): Promise<Readonly<Record<Name, readonly number[]>>> {
@@ -105,7 +105,7 @@ function bareNode(path: string, load: Omit<Load, 'url'>): Promise<number> {
   return loadRate({ url: `https://127.0.0.1:${barePort}${path}`, ...load })
 }
 
-/** That the lists to be measured are what they are said to be. */
+/** Checks that the lists to be measured have the expected content. */
 async function checkLists(): Promise<void> {
   const whole = await client.list(namespace)
   const some = await client.list(namespace, { fieldSelector: `regarding.uid=${objectOf(0).uid}` })
@@ -114,7 +114,7 @@ async function checkLists(): Promise<void> {
   }
 }
 
-/** About an object that has ten of them; without the fields that new events may not have. */
+/** Events about an object that has ten of them; without the fields that new events may not have. */
 function event(n: number, namespace: string): Parameters<EventClient['create']>[0] {
   const { deprecatedSource, deprecatedLastTimestamp, deprecatedCount, ...made } = JSON.parse(
     benchEvent(n).body.toString(),
@@ -149,7 +149,7 @@ function verdict(value: number, wanted: number, digits = 2): string {
   return `${text(value, digits)}, wanted ${text(wanted, digits)}: ${outcome}`
 }
 
-/** Of what was measured in the same round, next to each other. */
+/** Ratio of two measurements of the same round, next to each other. */
 function ratio(ours: readonly number[], theirs: readonly number[]): number {
   return median(ours.map((one, round) => one / (theirs[round] ?? Number.NaN)))
 }

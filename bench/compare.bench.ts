@@ -1,17 +1,17 @@
 /**
- * This build against another, over TLS, by the time of the processor that each request takes:
+ * This build against another, over TLS, by the CPU time of each request:
  *   npm run bench:compare -- /path/to/another/dist/main.js [rounds, default 7]
  *
- * Both run side by side on one etcd and are loaded by turns, the order changing with each round, so
- * that the moods of the machine reach both. Needs h2load (of nghttp2). Ends with code 1 when this
- * build needs more than 1.05 times as much for one of the loads.
+ * Both run side by side on one etcd and are loaded alternately, in an order that changes with each
+ * round, so that variations of the machine affect both. Needs h2load (of nghttp2). Exits with 1
+ * when this build needs more than 1.05 times as much CPU time for one of the loads.
  */
 import { readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { argv } from 'node:process'
-import { DevAccess } from '../src/dev/access.ts'
+import { DevCredentials } from '../src/dev/credentials.ts'
 import { startEtcd } from '../test/support/etcd.ts'
 import { EventClient } from '../test/support/event-client.ts'
 import { inParallel } from '../test/support/load.ts'
@@ -22,9 +22,9 @@ import { loadRate } from './support/h2load.ts'
 const RATIO_MAX = 1.05
 const LISTED = 2000
 const NAMESPACE = 'listed'
-/** A hundred of these are counted in a second, on every Linux there is. */
+/** CPU time is counted in hundredths of a second, on every Linux. */
 const TICKS_PER_SECOND = 100
-/** Requests under way: 64. */
+/** 64 requests in flight. */
 const MANY = { connections: 4, streams: 16 }
 
 const [, , otherProgram, roundsText = '7'] = argv
@@ -33,7 +33,7 @@ if (otherProgram === undefined) throw new Error('give the dist/main.js of anothe
 await using cleanup = new AsyncDisposableStack()
 const folder = await mkdtemp(join(tmpdir(), 'tidings-bench-'))
 cleanup.defer(() => rm(folder, { recursive: true, force: true }))
-const access = await DevAccess.create(folder)
+const access = await DevCredentials.create(folder)
 await using etcd = await startEtcd({ args: ['--quota-backend-bytes=8589934592'] })
 
 interface Build {
@@ -104,7 +104,7 @@ async function compare(name: string): Promise<void> {
   )
 }
 
-/** Of the whole process, threads that collect garbage and encrypt included. */
+/** CPU time of the whole process, including its threads for garbage collection and encryption. */
 async function costOf(build: Build | undefined, name: string): Promise<number> {
   const load = build?.loads.get(name)
   if (build === undefined || load === undefined) throw new Error(`no load ${name}`)
@@ -118,7 +118,7 @@ function secondsOf({ process: { pid } }: Tidings): number {
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }
 
-/** About an object that has ten of them; without the fields that new events may not have. */
+/** Events about an object that has ten of them; without the fields that new events may not have. */
 function event(n: number, namespace: string): Parameters<EventClient['create']>[0] {
   const { deprecatedSource, deprecatedLastTimestamp, deprecatedCount, ...made } = JSON.parse(
     benchEvent(n).body.toString(),

@@ -1,14 +1,14 @@
 /**
- * What the hand-written messages of src/etcd save against the generated code, and what it costs to
- * check the types of each event that is read:
- *   node bench/etcd-decode.bench.ts
+ * Time that the hand-written codec of src/etcd saves against the generated code, and the cost of
+ * checking the types of each event that is read:
+ *   npm run bench:decode
  */
 import { create, fromBinary, toBinary } from '@bufbuild/protobuf'
 import { eventType } from '../src/api/schema.ts'
-import { misfit } from '../src/api/type-check.ts'
-import { decodeRangeResult, encodeTxn } from '../src/etcd/hot-messages.ts'
-import type { Txn } from '../src/etcd/protocol.ts'
-import { RangeResponseSchema, TxnRequestSchema } from '../src/etcd/rpc_pb.ts'
+import { findTypeMismatch } from '../src/api/validation/type-check.ts'
+import { decodeRangeResult, encodeTxn } from '../src/etcd/protocol/hot-messages.ts'
+import type { Txn } from '../src/etcd/protocol/protocol.ts'
+import { RangeResponseSchema, TxnRequestSchema } from '../src/etcd/protocol/rpc_pb.ts'
 import { openValue } from '../src/storage/stored-form.ts'
 import { benchEvent } from './memory/events.ts'
 
@@ -98,7 +98,7 @@ const events = keys.map((_, index) => {
   return { key, value, parsed: JSON.parse(body.toString()) }
 })
 const openMs = measure(30, () => events.map(({ key, value }) => openValue(value, key)))
-const checkMs = measure(30, () => events.map(({ parsed }) => misfit(eventType, parsed)))
+const checkMs = measure(30, () => events.map(({ parsed }) => findTypeMismatch(eventType, parsed)))
 process.stdout.write(
   `read 10,000 events out of etcd's values: ${openMs.toFixed(2)} ms, of which ${checkMs.toFixed(2)} ms for types\n`,
 )

@@ -1,6 +1,6 @@
 /**
- * What events cost etcd: memory of a member, for several settings of its raft log, and disk. Loads events
- * of 900 bytes through group commit, as a busy replica does.
+ * The cost of events in etcd: memory of a member, for several settings of its raft log, and disk.
+ * Writes events of 900 bytes through group commit, as a busy replica does.
  *
  *   npm run bench:etcd                    123,000 events
  *   node bench/etcd-sizing.bench.ts 20000
@@ -10,16 +10,19 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { EtcdProcess } from '../src/dev/etcd-process.ts'
 import { EtcdClient } from '../src/etcd/client.ts'
-import { EtcdStorage } from '../src/storage/etcd-storage.ts'
+import { EtcdStorage } from '../src/storage/etcd/etcd-storage.ts'
 import { etcdBinary } from '../test/support/etcd.ts'
 import { benchEvent } from './memory/events.ts'
 
 const count = Number(process.argv[2] ?? 123_000)
-/** Transactions are as large as half of them, 50 kB: those of a busy replica. */
+/** Half of them make a transaction of 50 kB, like those of a busy replica. */
 const writersAtOnce = 50
 const MiB = 1024 ** 2
 
-/** Of --snapshot-count and --experimental-snapshot-catchup-entries. The first is the default of 3.5. */
+/**
+ * Values of --snapshot-count and --experimental-snapshot-catchup-entries. The first is the default
+ * of 3.5.
+ */
 const settings = [
   [100_000, 5_000],
   [1_000, 1_000],
@@ -49,7 +52,7 @@ async function measure(snapshots: number, catchup: number): Promise<void> {
       Number(new RegExp(`^${series} (\\S+)$`, 'm').exec(metrics)?.[1])
     const status = await readFile(`/proc/${etcd.pid}/status`, 'utf8')
     const rss = Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) / 1024
-    // Go collects when the heap is twice as large as what the last collection left.
+    // Go collects garbage when the heap is twice as large as after the last collection.
     const live = metric('go_memstats_next_gc_bytes') / 2 / MiB
     const db = metric('etcd_mvcc_db_total_size_in_bytes')
     const used = metric('etcd_mvcc_db_total_size_in_use_in_bytes')
@@ -65,7 +68,7 @@ async function measure(snapshots: number, catchup: number): Promise<void> {
   }
 }
 
-/** Answers how many transactions it took. */
+/** Returns the number of transactions. */
 async function load(endpoint: string): Promise<number> {
   const client = new EtcdClient({ endpoints: [endpoint], defaultTimeoutMs: 30_000 })
   let transactions = 0

@@ -1,7 +1,7 @@
 /**
- * A million events in one replica's memory: what they take, how long until they are there, how fast
- * they are read, and ten thousand watchers beside them. Loads them into a real etcd first, then
- * measures in a process of its own.
+ * A million events in the cache of one replica: their memory, the time until they are loaded, the
+ * speed of reads, and ten thousand watchers beside them. Writes them into a real etcd first, then
+ * measures in a separate process.
  *
  *   npm run bench:memory            1,000,000 events
  *   node bench/memory.bench.ts 100000
@@ -10,10 +10,10 @@ import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { EtcdClient } from '../src/etcd/client.ts'
-import { EtcdStorage } from '../src/storage/etcd-storage.ts'
+import { EtcdStorage } from '../src/storage/etcd/etcd-storage.ts'
 import { startEtcd } from '../test/support/etcd.ts'
 import { benchEvent } from './memory/events.ts'
-import type { Order, Told } from './memory/orders.ts'
+import type { Done, Order } from './memory/orders.ts'
 
 const count = Number(process.argv[2] ?? 1_000_000)
 const writersAtOnce = 1_000
@@ -54,7 +54,7 @@ async function load(): Promise<void> {
   )
 }
 
-/** What the measured process asks for: changes, made by somebody else. */
+/** Orders of the measured process: changes that another client makes. */
 async function carryOut(order: Order): Promise<void> {
   if (order.type === 'update') {
     const paceMs = 1000 / order.perSecond
@@ -72,8 +72,8 @@ async function carryOut(order: Order): Promise<void> {
     }
   }
   const version = await storage.currentVersion({ signal: new AbortController().signal })
-  const told: Told = { type: 'done', version }
-  measuring.send(told)
+  const done: Done = { type: 'done', version }
+  measuring.send(done)
 }
 
 function closing<T extends { close(): void }>(value: T): Disposable & { readonly value: T } {

@@ -1,6 +1,6 @@
 /**
- * How many probes a second one server answers, over TLS, beside what Node's own HTTP/2 server
- * gets through on the same machine in the same run. Needs h2load (Debian: nghttp2-client).
+ * How many probes a second one server serves over TLS, beside the rate of Node's own HTTP/2 server
+ * on the same machine in the same run. Needs h2load (Debian: nghttp2-client).
  *
  *   npm run bench
  */
@@ -9,7 +9,7 @@ import { once } from 'node:events'
 import http2 from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { isMainThread, Worker } from 'node:worker_threads'
-import { makeSelfSigned } from '../src/http/self-signed.ts'
+import { makeSelfSigned } from '../src/http/tls/self-signed.ts'
 import { startEtcd } from '../test/support/etcd.ts'
 import { Tidings } from '../test/support/tidings.ts'
 
@@ -26,7 +26,7 @@ async function measure(): Promise<void> {
   const [barePort] = await once(bare, 'message')
 
   const rates = {
-    'bare node:http2, no limits, answers "ok"': load(barePort, '/', []),
+    'bare node:http2, no limits, responds "ok"': load(barePort, '/', []),
     'tidings /livez, HTTP/2': load(server.port, '/livez', []),
     'tidings /readyz, HTTP/2': load(server.port, '/readyz', []),
     'tidings /livez, HTTP/1.1': load(server.port, '/livez', ['--h1']),
@@ -53,7 +53,7 @@ async function serveBare(): Promise<void> {
   parentPort?.postMessage((server.address() as AddressInfo).port)
 }
 
-/** Requests a second, all of which must have been answered with 2xx. */
+/** Requests a second, all of which must have a 2xx response. */
 function load(port: number, path: string, flags: readonly string[]): number {
   const report = execFileSync(
     'h2load',

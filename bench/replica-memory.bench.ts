@@ -1,6 +1,6 @@
 /**
- * What a replica takes while it serves: loads events of 900 bytes through its API, lists them in two
- * forms, then leaves it alone, and prints its memory at each step.
+ * Memory of a replica while it serves: writes events of 900 bytes through its API, lists them in
+ * two formats, then leaves it idle, and prints its memory at each step.
  *
  *   npm run bench:replica                       123,000 events, 12 minutes of rest
  *   node bench/replica-memory.bench.ts 20000 1  as many, and one minute
@@ -17,9 +17,9 @@ const count = Number(countText)
 const restMinutes = Number(restText)
 const writersAtOnce = 80
 const listRounds = 5
-/** A busy machine makes a server answer so. */
+/** Statuses of a server on a busy machine. */
 const LATER = new Set([429, 503, 504])
-/** What the kernel counts processor time in. */
+/** The unit of CPU time of the kernel. */
 const TICKS_PER_SECOND = 100
 
 await using replicas = await Replicas.start(1, [
@@ -30,18 +30,18 @@ await using replicas = await Replicas.start(1, [
 const pid = replicas.server(0).process.pid ?? 0
 const client = await replicas.client(0)
 say(`${count} events of ${benchEvent(0).body.length} bytes`)
-await tell('started')
+await printMemory('started')
 await load()
-await tell('loaded')
+await printMemory('loaded')
 for (let round = 0; round < listRounds; round++) {
   for (const accept of ['application/json', 'application/vnd.kubernetes.protobuf']) {
     await client.request({ path: '/apis/events.k8s.io/v1/events', headers: { accept } })
   }
 }
-await tell('listed')
+await printMemory('listed')
 for (let minute = 1; minute <= restMinutes; minute++) {
   await sleep(60_000)
-  await tell(`after ${minute} min of rest`)
+  await printMemory(`after ${minute} min of rest`)
 }
 
 async function load(): Promise<void> {
@@ -54,9 +54,9 @@ async function load(): Promise<void> {
       const headers = { 'content-type': 'application/json' }
       for (;;) {
         const { status } = await client.request({ method: 'POST', path, headers, body })
-        // Taken: an earlier attempt was answered in doubt, and did happen.
+        // The name exists: an earlier attempt with an unknown result was applied.
         if (status === 201 || status === 409) break
-        if (!LATER.has(status)) throw new Error(`a create was answered with ${status}`)
+        if (!LATER.has(status)) throw new Error(`a create got status ${status}`)
         await sleep(100)
       }
     }
@@ -64,14 +64,16 @@ async function load(): Promise<void> {
   await Promise.all(Array.from({ length: writersAtOnce }, writer))
 }
 
-/** Without the fields of older events, which a create may not set; the note makes up for their size. */
+/**
+ * Without the fields of older events, which a create may not set; the note makes up for their size.
+ */
 function creatable(stored: Buffer): string {
   const event: Record<string, unknown> = JSON.parse(stored.toString())
   for (const name of Object.keys(event)) if (name.startsWith('deprecated')) delete event[name]
   return JSON.stringify({ ...event, note: `${event['note']} ${'.'.repeat(100)}` })
 }
 
-async function tell(when: string): Promise<void> {
+async function printMemory(when: string): Promise<void> {
   const [status, stat, metrics] = await Promise.all([
     readFile(`/proc/${pid}/status`, 'utf8'),
     readFile(`/proc/${pid}/stat`, 'utf8'),

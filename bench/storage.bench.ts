@@ -1,18 +1,18 @@
 /**
- * How many events a second one replica can create, against what etcd itself can take:
+ * How many events a second one replica can create, against the throughput of etcd itself:
  *   node bench/storage.bench.ts [seconds per row, default 5] [callers, default 512]
  *
- * Everything runs on this machine and against one etcd, one after another: creates with group commit,
- * creates without it, and h2load sending bare Put calls of the same size straight to etcd. Needs
- * h2load (of nghttp2).
+ * Everything runs on this machine and against one etcd, one after another: creates with group
+ * commit, creates without it, and h2load sending bare Put calls of the same size straight to etcd.
+ * Needs h2load (of nghttp2).
  */
 import { EtcdClient } from '../src/etcd/client.ts'
-import { EtcdStorage } from '../src/storage/etcd-storage.ts'
+import { EtcdStorage } from '../src/storage/etcd/etcd-storage.ts'
 import { startEtcd } from '../test/support/etcd.ts'
 import { eventBody, eventKey } from '../test/support/stored-events.ts'
 import { barePutRate } from './support/bare-etcd.ts'
 
-/** What was measured of one way to create events, over all rounds. */
+/** Measurements of one way to create events, over all rounds. */
 class Row {
   readonly latencies: number[] = []
   seconds = 0
@@ -27,7 +27,7 @@ class Row {
     return (this.operations / this.txns).toFixed(0)
   }
 
-  tell(): string {
+  describe(): string {
     const sorted = this.latencies.sort((a, b) => a - b)
     const share = (part: number) => (sorted[Math.floor(sorted.length * part)] ?? 0).toFixed(1)
     return `${rate(this.perSecond())}  p50 ${share(0.5)} ms  p99 ${share(0.99)} ms`
@@ -38,17 +38,17 @@ const seconds = Number(process.argv[2] ?? 5)
 const callers = Number(process.argv[3] ?? 512)
 const warmUpSeconds = 2
 const note = 'x'.repeat(350)
-/** Of the line in front of a stored body. */
+/** The length of the header line of a stored value. */
 const headerBytes = 27
 const bodyBytes = eventBody(eventKey('bench', 'size'), note).length
 
-// With fsync, as operators run it, and room for what the rows write.
+// With fsync, as operators run it, and a sufficient quota.
 await using etcd = await startEtcd({
   args: ['--unsafe-no-fsync=false', '--quota-backend-bytes=8589934592'],
 })
 const client = new EtcdClient({ ...etcd, defaultTimeoutMs: 10_000 })
 
-// In turns, because etcd gets slower as it fills and the machine has its moods.
+// In rounds, because etcd gets slower as it fills and the speed of the machine varies.
 const rounds = 2
 const grouped = new Row()
 const single = new Row()
@@ -61,8 +61,8 @@ for (let round = 0; round < rounds; round++) {
 client.close()
 
 print(`events of ${bodyBytes} bytes, ${callers} callers, one etcd with fsync`)
-print(`create, group commit    ${grouped.tell()}  ${grouped.operationsPerTxn()} a transaction`)
-print(`create, one by one      ${single.tell()}`)
+print(`create, group commit    ${grouped.describe()}  ${grouped.operationsPerTxn()} a transaction`)
+print(`create, one by one      ${single.describe()}`)
 print(`bare Put (h2load)       ${rate(bare)}`)
 print(`group commit is ${(grouped.perSecond() / single.perSecond()).toFixed(1)} times one by one`)
 print(`group commit is ${(grouped.perSecond() / bare).toFixed(2)} of the bare engine`)

@@ -1,32 +1,32 @@
 #!/usr/bin/env node
-import { versionLine } from './build-info.ts'
-import { DevAccess } from './dev/access.ts'
+import { DevCredentials } from './dev/credentials.ts'
 import { DevEtcd, devBanner } from './dev/dev.ts'
-import { createLog, type Log } from './lib/log.ts'
-import { LogWriter } from './lib/log-writer.ts'
+import { createLog, type Log } from './lib/log/log.ts'
+import { LogWriter } from './lib/log/log-writer.ts'
 import { type DevOptions, devCommand, serverCommand } from './options/commands.ts'
 import type { Options } from './options/options.ts'
 import { type ParseResult, parseFlags } from './options/parse.ts'
-import { Server } from './server.ts'
-import { ForeignValueError } from './storage/prefix-check.ts'
+import { versionLine } from './server/build-info.ts'
+import { Server } from './server/server.ts'
+import { ForeignValueError } from './storage/etcd/prefix-check.ts'
 
-/** What the process ends with; docs/operations.md explains each. */
+/** Exit codes; docs/operations.md explains each. */
 const EXIT_OK = 0
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2
 const EXIT_BUG = 70
-/** What is in etcd is somebody else's: starting again does not help. */
+/** etcd holds values of another program under our prefix: a restart does not help. */
 const EXIT_FOREIGN_ETCD = 78
 
 const NODE_MAJOR_MIN = 24
-/** Supervisors signal a process and then its group: both together are one wish, not two. */
+/** Supervisors signal a process and then its group: signals within this time count as one. */
 const SAME_SIGNAL_MS = 500
-/** What the end leaves to files that are being written; more than any disk needs for a piece. */
+/** How long the exit waits for file writes in progress; a disk needs less for one write. */
 const FILES_MS = 100
 
 /**
- * Node cuts small buffers out of pages this large, and a page stays for as long as any of them does.
- * Each TLS connection keeps such a buffer, a few bytes long, for as long as it lives.
+ * Node allocates small buffers from pools of this size, and a pool stays in memory as long as any
+ * of its buffers. Each TLS connection keeps such a buffer, a few bytes long, as long as it lives.
  */
 Buffer.poolSize = 8 * 1024
 
@@ -43,7 +43,7 @@ if (Number.parseInt(process.versions.node, 10) < NODE_MAJOR_MIN) {
 if (args[0] === 'dev') await dev(parseFlags(devCommand, args.slice(1), terminal))
 else await serve(parseFlags(serverCommand, args, terminal))
 
-/** `tidings`: serves until told to stop. */
+/** `tidings`: serves until a signal stops it. */
 async function serve(parsed: ParseResult<Options>): Promise<void> {
   const options = optionsOrEnd(parsed, 'tidings')
   const log = startLog(options)
@@ -51,21 +51,21 @@ async function serve(parsed: ParseResult<Options>): Promise<void> {
   end(EXIT_OK)
 }
 
-/** `tidings dev`: the same with an etcd of its own, which goes when the server goes. */
+/** `tidings dev`: the same with a private etcd, which is stopped after the server. */
 async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
-  const asked = optionsOrEnd(parsed, 'tidings dev')
-  const log = startLog(asked)
-  // Until the server is there, a signal simply ends us, and what `exit` cleans up is cleaned up.
+  const devOptions = optionsOrEnd(parsed, 'tidings dev')
+  const log = startLog(devOptions)
+  // Until the server is started, a signal exits at once; the `exit` listeners still clean up.
   for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => end(EXIT_FAILURE))
   try {
-    // biome-ignore lint/style/noProcessEnv: PATH is how programs are found, not a setting of ours.
-    const etcd = await DevEtcd.start(asked.etcdBinary, process.env['PATH'] ?? '')
-    const access = await DevAccess.create(etcd.folder)
+    // biome-ignore lint/style/noProcessEnv: PATH finds programs and is not a setting of ours.
+    const etcd = await DevEtcd.start(devOptions.etcdBinary, process.env['PATH'] ?? '')
+    const credentials = await DevCredentials.create(etcd.folder)
     const options: Options = {
-      ...asked,
+      ...devOptions,
       etcdServers: [etcd.endpoint],
       certDir: etcd.certDir,
-      tokenAuthFile: access.tokenFile,
+      tokenAuthFile: credentials.tokenFile,
     }
     await run(new Server(options, log, writer), log, async (addresses) => {
       const { secure, certFile } = addresses
@@ -74,10 +74,10 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
         certFile,
         group: options.eventsGroup,
       }
-      await access.writeKubeconfig(server.url, certFile)
-      process.stdout.write(devBanner({ server, etcd, access }))
+      await credentials.writeKubeconfig(server.url, certFile)
+      process.stdout.write(devBanner({ server, etcd, credentials }))
       etcd.onUnexpectedEnd(() => {
-        endWithError(log, new Error('the private etcd has ended'))
+        endWithError(log, new Error('the private etcd exited unexpectedly'))
       })
     })
     await etcd.stop()
@@ -87,7 +87,7 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
   }
 }
 
-/** Starts the server and stops it at the first signal; a second one does not wait. */
+/** Starts the server and stops it at the first signal; a second signal exits at once. */
 async function run(
   server: Server,
   log: Log,
@@ -100,7 +100,7 @@ async function run(
   const onSignal = (signal: NodeJS.Signals): void => {
     if (signalledAt !== undefined) {
       if (performance.now() - signalledAt < SAME_SIGNAL_MS) return
-      log.warn('Second signal, ending at once', { signal })
+      log.warn('Second signal received, exiting at once', { signal })
       end(EXIT_FAILURE)
     }
     signalledAt = performance.now()
@@ -111,7 +111,7 @@ async function run(
   process.on('SIGINT', onSignal)
   try {
     const started = server.start((error) => endWithError(log, error)).then(onStarted)
-    // A start that waits for a file which never comes does not hold up the end either.
+    // A start that waits for a file forever must not delay the stop.
     await Promise.race([started, stopped])
     await stopped
   } catch (error) {
@@ -122,9 +122,11 @@ async function run(
 function startLog(options: Options): Log {
   const { loggingFormat: format, verbosity } = options
   const log = createLog({ format, verbosity, sink: writer, pid: process.pid })
-  writer.onDropped((count) => log.warn('Log lines were lost, nobody read them', { count }))
-  // Nothing in the server leaves an error uncaught on purpose: what arrives here has left the
-  // process in a state nobody planned for, and a fresh start is the honest way out.
+  writer.onDropped((count) => {
+    log.warn('Log lines were dropped because standard error was blocked', { count })
+  })
+  // The server leaves no error uncaught on purpose: after one that arrives here, the state of the
+  // process is undefined, so only a restart is safe.
   process.on('uncaughtException', (err) => {
     log.error('Bug: uncaught error', { err, stack: err.stack })
     end(EXIT_BUG)
@@ -150,34 +152,35 @@ function optionsOrEnd<O>(parsed: ParseResult<O>, name: string): O {
 }
 
 function endWithError(log: Log, err: unknown): never {
-  log.error('Cannot go on', { err })
+  log.error('Server failed, exiting', { err })
   end(err instanceof ForeignValueError ? EXIT_FOREIGN_ETCD : EXIT_FAILURE)
 }
 
 function end(code: number, message = ''): never {
   writer.write(message)
   writer.flushSync()
-  // Nothing of ours may come between a signal and the end from here on.
+  // From here on a signal must end the process, without our handlers.
   process.removeAllListeners('SIGTERM')
   process.removeAllListeners('SIGINT')
-  // After all other listeners, who clean up.
-  if (hasFilesUnderWay()) process.once('exit', endPastFiles)
+  // Added last, so that it runs after the `exit` listeners that clean up.
+  if (hasFileOperations()) process.once('exit', exitDespiteFiles)
   process.exit(code)
 }
 
-/** Names are looked up by the same threads as files are read and written. */
-function hasFilesUnderWay(): boolean {
+/** Name lookups count too: they use the same thread pool as file operations. */
+function hasFileOperations(): boolean {
   const kinds = process.getActiveResourcesInfo()
   return kinds.some((kind) => /^(FSReq|FileHandleCloseReq|GetAddrInfoReq)/.test(kind))
 }
 
 /**
- * Ends the process whatever its files do. Exiting would wait for them, and a read on a dead mount may
- * never return. A signal would not do: the first process of a container cannot kill itself. Another
- * program in our place always ends us, or fails to start and aborts; so this one does no more than
- * exit, and nothing from outside, such as NODE_EXTRA_CA_CERTS on that mount, makes it do more.
+ * Exits without waiting for file operations. A normal exit would wait for them, and a read on a
+ * dead mount may never return. A signal does not work: the first process of a container cannot kill
+ * itself. execve always works: it replaces the process, or fails and aborts it. The new program
+ * only exits, and its environment is empty, so that no setting, such as NODE_EXTRA_CA_CERTS on that
+ * same mount, makes it block.
  */
-function endPastFiles(code: number): void {
+function exitDespiteFiles(code: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, FILES_MS)
   process.execve?.(process.execPath, ['node', '--eval', `process.exit(${code})`], {})
 }

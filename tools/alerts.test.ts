@@ -1,6 +1,6 @@
 /**
- * What every alert of docs/alerts.yaml has, so that nobody is woken up without being told why. That
- * the rules fire when they should is shown by test/e2e/alerts.test.ts.
+ * Checks that every alert of docs/alerts.yaml has the texts that an operator needs. That the rules
+ * fire when they should is tested by test/ci/e2e/alerts.test.ts.
  */
 import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
@@ -22,7 +22,7 @@ interface Case {
 }
 
 const docs = join(import.meta.dirname, '../docs')
-const cases = join(import.meta.dirname, '../test/e2e/alerts.cases.yaml')
+const cases = join(import.meta.dirname, '../test/ci/e2e/alerts.cases.yaml')
 const rules: readonly Rule[] = parse(
   readFileSync(join(docs, 'alerts.yaml'), 'utf8'),
 ).groups.flatMap((group: { readonly rules: readonly Rule[] }) => group.rules)

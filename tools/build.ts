@@ -1,10 +1,11 @@
-/** Builds `dist/`: compiles the sources and notes which commit they are. */
+/** Builds `dist/`: compiles the sources and records their commit. */
 import { execFileSync } from 'node:child_process'
 import { chmodSync, rmSync, writeFileSync } from 'node:fs'
 
 const root = new URL('..', import.meta.url)
 const dist = new URL('dist/', root)
-// An archive that was unpacked inside another project's checkout is not that project's commit.
+// An archive that was unpacked inside another project's checkout does not have that project's
+// commit.
 const isCheckout = git('rev-parse', '--show-prefix') === '' && git('rev-parse', 'HEAD') !== ''
 
 rmSync(dist, { recursive: true, force: true })

@@ -1,13 +1,14 @@
 /**
- * Runs every stage in order, stops at the first that fails, and sums up what the tests said.
+ * Runs every stage in order, stops at the first that fails, and prints a summary of the tests.
  *
- * Stages that hold real processes to real time are given a second chance, since machines that run
- * this are shared: a failure that happens twice is ours. What is run again is the files that failed,
- * and they alone, or a long stage would hardly ever pass on a bad day. The first failure is printed in
- * full and its files are named again at the end, so that it is not overlooked.
+ * Failed test files of stages with real processes and real time run once more, since these machines
+ * are shared. They use the same seed, so a failure of fuzz or chaos must pass with the very seed
+ * that it failed with. The first failure is printed in full, and every retry is named in the
+ * summary.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
+import process from 'node:process'
 
 interface Stage {
   readonly script: string
@@ -17,7 +18,7 @@ interface Stage {
 interface Result {
   readonly hasPassed: boolean
   readonly counts: Counts
-  /** Test files in which something failed. */
+  /** Test files with a failure. */
   readonly failed: readonly string[]
 }
 
@@ -40,14 +41,21 @@ const STAGES: readonly Stage[] = [
 ]
 /** Nothing takes this long unless it hangs. */
 const STAGE_MS_MAX = 20 * 60 * 1000
-/** As the scripts have it, and as long as the slowest of them. */
+/** The timeout of the slowest npm script. */
 const ONCE_MORE = ['--test', '--test-timeout=240000', '--test-concurrency=1']
+
+// biome-ignore lint/style/noProcessEnv: the tests of all stages read the seed from it.
+const inherited = process.env
+/** The seed of fuzz, chaos and generated targets in this run and in its retries. */
+const SEED = inherited['TIDINGS_TEST_SEED'] ?? String(Math.floor(Math.random() * 2 ** 31))
+const env = { ...inherited, TIDINGS_TEST_SEED: SEED }
 
 const totals: Counts = { pass: 0, fail: 0, skipped: 0 }
 const times: string[] = []
 const repeated: string[] = []
 let hasPassed = true
 
+print(`seed ${SEED}; TIDINGS_TEST_SEED=${SEED} repeats it`)
 for (const stage of STAGES) {
   let result = await run(stage.script, 'npm', ['run', '--silent', stage.script])
   if (!result.hasPassed && stage.isTimed && result.failed.length > 0) {
@@ -64,12 +72,13 @@ for (const stage of STAGES) {
   if (!hasPassed) break
 }
 print(`\n${times.join(', ')}`)
-for (const what of repeated) print(`failed at first, see above: ${what}`)
+if (repeated.length === 0) print('no retries')
+for (const what of repeated) print(`retried with seed ${SEED}, see above: ${what}`)
 print(hasPassed ? 'all stages passed' : 'a stage failed')
 print(`${totals.pass} passed, ${totals.fail} failed, ${totals.skipped} skipped`)
 process.exitCode = hasPassed ? 0 : 1
 
-/** What failed at first and then did not has passed. */
+/** A file that failed first and passed the retry has passed. */
 function together({ counts: { pass, fail, skipped } }: Result, second: Result): Result {
   const left = second.counts.fail
   return { ...second, counts: { pass: pass + fail - left, fail: left, skipped } }
@@ -80,7 +89,7 @@ async function run(name: string, program: string, args: readonly string[]): Prom
   const startedAt = performance.now()
   const counts: Counts = { pass: 0, fail: 0, skipped: 0 }
   const failed = new Set<string>()
-  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'] })
+  const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], env })
   child.stdout.setEncoding('utf8')
   let rest = ''
   child.stdout.on('data', (chunk: string) => {
@@ -89,7 +98,7 @@ async function run(name: string, program: string, args: readonly string[]): Prom
     rest = lines.pop() ?? ''
     for (const line of lines) {
       count(line, counts)
-      // As in `test at test/e2e/startup.test.ts:12:3`, behind all tests.
+      // As in `test at test/ci/e2e/startup.test.ts:12:3`, after all tests.
       const [, file] = /^test at (\S+\.test\.ts):\d+:\d+$/.exec(line) ?? []
       if (file !== undefined) failed.add(file)
     }

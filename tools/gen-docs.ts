@@ -1,5 +1,5 @@
 /**
- * Writes the documents that are made from source: `node tools/gen-docs.ts`. With `--check` it
+ * Writes the documents that are generated from source: `node tools/gen-docs.ts`. With `--check` it
  * writes nothing and fails when one of them is stale.
  */
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { devCommand, serverCommand } from '../src/options/commands.ts'
 import type { Command } from '../src/options/flag.ts'
 import { flagsByTopic, type ShownFlag } from '../src/options/help.ts'
 
-/** A document made from source, by its path in the repository. */
+/** A document generated from source, by its path in the repository. */
 export interface GeneratedDoc {
   readonly path: string
   render(): string
@@ -16,12 +16,12 @@ export interface GeneratedDoc {
 
 export const generatedDocs: readonly GeneratedDoc[] = [{ path: 'docs/flags.md', render: flagsPage }]
 
-/** Whether the document on disk says what the source says. */
+/** Whether the document on disk is up to date. */
 export function isStale(doc: GeneratedDoc): boolean {
   try {
     return readFileSync(onDisk(doc), 'utf8') !== doc.render()
   } catch {
-    // One that cannot be read must be written, whatever the reason.
+    // A file that cannot be read must be written, whatever the reason.
     return true
   }
 }
@@ -63,7 +63,9 @@ function all<O>(command: Command<O>): readonly ShownFlag[] {
   return [...flagsByTopic(command).values()].flat()
 }
 
-/** Columns are padded the way the formatter pads them, or it would call the page unformatted. */
+/**
+ * Columns are padded the way the formatter pads them, or it would report the page as unformatted.
+ */
 function table(flags: readonly ShownFlag[]): string[] {
   const rows = [['flag', 'value', 'default', 'meaning'], ...flags.map(cells)]
   const widths = [0, 1, 2, 3].map((column) =>

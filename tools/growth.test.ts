@@ -1,4 +1,4 @@
-/** Holds the table of what a client can make grow, in docs/security.md, to the sources. */
+/** Compares the table of what a client can make grow, in docs/security.md, with the sources. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -6,7 +6,7 @@ import { basename, join } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 import * as httpLimits from '../src/http/limits.ts'
-import { DEFAULT_LEDGER_LIMITS } from '../src/lib/ledger.ts'
+import { DEFAULT_LEDGER_LIMITS } from '../src/lib/client-memory/ledger.ts'
 import { limitFlags } from '../src/options/limit-flags.ts'
 import { serverFlags } from '../src/options/options.ts'
 
@@ -52,7 +52,7 @@ const sources = execFileSync('git', ['ls-files', 'src/*.ts'], { cwd: root, encod
   .map((file) => readFileSync(join(root, file), 'utf8'))
   .join('\n')
 
-test('growth: every row has a test that exists', () => {
+test('growth: the test of every row exists', () => {
   assert.ok(rows.length > 20)
   for (const { what, tests } of rows) {
     assert.ok(tests.length > 0, what)
@@ -70,62 +70,63 @@ test('growth: every flag and every metric of a row exists', () => {
   }
 })
 
-/** Where anything is kept for clients, or because of them. */
+/** Folders in which memory is kept for clients, or because of them. */
 const ROOMS = [
-  'src/api/label-selector.ts',
+  'src/api/selectors/label-selector.ts',
   'src/http/*.ts',
   'src/gate/*.ts',
   'src/endpoints/*.ts',
   'src/cache/*.ts',
-  'src/codec/kept-entries.ts',
-  'src/lib/ledger.ts',
-  'src/lib/unidentified.ts',
-  'src/registry/event-selector.ts',
+  'src/codec/encoders/encoded-run-cache.ts',
+  'src/lib/client-memory/ledger.ts',
+  'src/lib/client-memory/unidentified.ts',
+  'src/registry/read/event-selector.ts',
 ]
-/** By their names, constants that limit something. */
+/** Constants that limit something, by their names. */
 const LIMIT =
-  /^(?:export )?const ([A-Z][A-Z0-9_]*(?:_MAX|_PLACES|_PER_USER|_PER_CALLER)|[a-z]\w*Max(?:Usual)?)\b/gm
-/** Fields that hold more and more; what is weak goes with its key. */
+  /^(?:export )?const ([A-Z][A-Z0-9_]*(?:_MAX|_SLOTS|_PER_USER|_PER_CALLER)|[a-z]\w*Max(?:Usual)?)\b/gm
+/** Fields that hold collections; weak ones are collected with their keys. */
 const COLLECTION = /^ {2}(?:readonly )?(#\w+)(?:: [^=\n]+)? = new (?:Map|Set)\b/gm
 
-/** What is found there and needs no row, as `file.name` or the file for all of it, with the reason. */
+/** Findings that need no row, as `file.name` or the file for all of it, with the reason. */
 const EXCLUDED: Readonly<Record<string, string>> = {
-  'access-checks.#waiting': 'one for each check under way',
-  'arrivals.ADDRESSES_ASKED_MAX': 'how long is looked for room',
+  'access-checks.#waiting': 'one for each check in progress',
+  'arrivals.ADDRESSES_ASKED_MAX': 'the number of addresses searched for room',
   'audit-policy': 'from a file of the operator',
   'audit-policy-file': 'from a file of the operator',
   'authorities.AUTHORITIES_MAX': 'from a file of the operator',
   'authorities.FILE_BYTES_MAX': 'from a file of the operator',
   'bearer-token.REMARKS_LOGGED_MAX': 'about a file of the operator',
-  'cached-storage.freshnessWaitMsMax': 'a time within that of a request',
   'der.LENGTH_BYTES_MAX': 'of the encoding',
   'event-limits-file.FILE_BYTES_MAX': 'from a file of the operator',
   'event-limits-file.LIMITS_MAX': 'from a file of the operator',
   'event-limits-file.RATE_MAX': 'from a file of the operator',
-  'event-limits.RETRY_SECONDS_MAX': 'what a client is told',
+  'event-limits.RETRY_SECONDS_MAX': 'the Retry-After of a response',
   'fan-out.restMsMax': 'a time',
+  'freshness.freshnessWaitMsMax': 'shorter than the request timeout',
   'issuer-keys': 'from the issuer',
   kubeconfig: 'from a file of the operator',
-  'label-selector.errorsMax': 'what a client is told',
+  'label-selector.errorsMax': 'the errors in a response',
   'limits.FIRST_WAIT_MS_MAX': 'a time',
-  'limits.WIDTH_MAX': 'what a list counts as',
   'oidc-token': 'from the issuer and a file of the operator',
+  'policy-fields': 'from files of the operator',
   'query-values.timerMsMax': 'of timers',
   'rbac-files': 'from files of the operator',
-  'rbac-objects': 'from files of the operator',
   'rbac-policy': 'from files of the operator',
   rbac: 'about files of the operator',
   'reflector.#unreadable': 'values in etcd that this server did not write',
   'refusal-pace.OVERDUE_PER_TICK_MAX': 'a rate',
-  'refusal.#reasons': 'as many as there are words for it',
+  'refusal.#reasons': 'one for each reason',
   'request-tallies.#series': 'of words of this server: verbs, resources and codes',
+  'request-width.WIDTH_MAX': 'the cost of a list',
   'rule-set': 'from files of the operator',
   'service-account-token': 'from files of the operator',
+  'services.#roots': 'of the paths that this server has',
   'slot-tree': 'of the shape of a tree',
   'token-file': 'from a file of the operator',
   'watch-feed.timerMsMax': 'of timers',
   'webhook-authorizer.REASON_LENGTH_MAX': 'from a webhook',
-  'webhook-client.IDLE_SOCKETS_MAX': 'below the number of those under way',
+  'webhook-client.IDLE_SOCKETS_MAX': 'less than the number of requests in flight',
 }
 
 /** As `file.name`. */
@@ -157,11 +158,11 @@ test('growth: every limit of HTTP, of memory and of the flags about limits has a
 test('growth: every constant that limits and every collection has a row, or a reason for none', () => {
   const known = rows.flatMap(({ limits }) => limits).filter((name) => name.includes('.'))
   const wanted = new Set(found.filter((name) => !isExcluded(name)))
-  assert.ok(wanted.size > 50, 'the expressions find what there is')
+  assert.ok(wanted.size > 50, 'the expressions find something')
   assert.deepEqual([...new Set(known)].toSorted(), [...wanted].toSorted())
 })
 
-test('growth: what is excluded exists, and has no row', () => {
+test('growth: every exclusion exists, and has no row', () => {
   const files = new Set(found.map((name) => name.split('.')[0]))
   const known = new Set(rows.flatMap(({ limits }) => limits))
   for (const name of Object.keys(EXCLUDED)) {
@@ -170,7 +171,7 @@ test('growth: what is excluded exists, and has no row', () => {
   }
 })
 
-test('growth: a row without a limit of its own has a flag or says its figure', () => {
+test('growth: a row without its own limit has a flag or a figure', () => {
   for (const { what, limits, flags, figure } of rows)
     assert.ok(limits.length + flags.length > 0 || /\d/.test(figure), what)
 })

@@ -1,13 +1,14 @@
 /**
- * Runs what is too long for every change, one script after the other, and sums up at the end. A script
- * that fails does not keep the others from running; nothing is tried again.
+ * Runs the tests that take too long for every change, one script after the other, and prints a
+ * summary. A script that fails does not stop the others; nothing is retried.
  */
 import { spawnSync } from 'node:child_process'
 
-/** In the order of what hurts most when it is broken: data first, then denial of service, then size. */
+/** By severity of a failure: data first, then denial of service, then size. */
 const SCRIPTS = [
   'test:chaos',
   'test:cut-replies',
+  'test:targets',
   'test:clocks',
   'test:restore',
   'test:attacks',
@@ -24,6 +25,8 @@ const SCRIPTS = [
   'bench',
   'bench:api',
   'bench:storage',
+  'bench:decode',
+  'bench:yaml',
   'bench:memory',
   'bench:replica',
   'bench:etcd',

@@ -1,11 +1,11 @@
 import type { EventKey } from '../../src/storage/storage.ts'
 
 const namespaces = 500
-/** Each object has this many events. */
+/** The number of events of each object. */
 export const eventsPerObject = 10
 const reasons = ['Pulled', 'Created', 'Started', 'Scheduled', 'Killing', 'BackOff', 'Unhealthy']
 const controllers = ['kubelet', 'default-scheduler', 'replicaset-controller', 'job-controller']
-/** As many events have it as an object has events. */
+/** A reason that is as rare as the events of one object. */
 export const rareReason = 'NodeHasDiskPressure'
 
 /** The object that event `n` is about. */
@@ -26,7 +26,7 @@ export function objectOf(n: number): {
   }
 }
 
-/** An event as clusters are full of them, about 900 bytes. */
+/** A typical event of a cluster, about 900 bytes. */
 export function benchEvent(n: number): { readonly key: EventKey; readonly body: Buffer } {
   const object = objectOf(n)
   const { kind, namespace } = object

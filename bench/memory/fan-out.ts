@@ -12,10 +12,10 @@ const cursorsTotal = 10_000
 const stalledTotal = 1_000
 /** 200,000 frames a second. */
 const steady = { changes: 100, perSecond: 20 }
-/** Ten times that: what it can do when the consumers cost next to nothing. */
+/** Ten times that: the throughput when consumers cost next to nothing. */
 const stress = { changes: 1_000, perSecond: 200 }
 
-/** One frame for each change, as a watch in JSON has it. */
+/** One frame for each change, as in a JSON watch. */
 const encoder: FrameEncoder = {
   encode: ({ stored }) =>
     Buffer.concat([
@@ -33,8 +33,8 @@ interface Options {
 }
 
 /**
- * Ten thousand watchers of everything, with and without a tenth of them stalled. Turn by turn, as
- * others use the same machine, and by the best turn of each.
+ * Ten thousand watchers of everything, with and without a tenth of them stalled. The two alternate,
+ * since other programs use the same machine, and the best round of each counts.
  */
 export async function measureFanOut(options: Options): Promise<void> {
   const { figures } = options
@@ -43,7 +43,7 @@ export async function measureFanOut(options: Options): Promise<void> {
   const mixed: Outcome[] = []
   const everybody = { ...steady, everywhere: cursorsTotal, stalled: 0 }
   await round(options, everybody)
-  for (let turn = 0; turn < 3; turn++) {
+  for (let run = 0; run < 3; run++) {
     free.push(await round(options, everybody))
     mixed.push(await round(options, { ...everybody, stalled: stalledTotal }))
   }
@@ -77,7 +77,7 @@ async function round(
     readonly perSecond: number
   },
 ): Promise<Outcome> {
-  // A request has a signal of its own; listeners of one signal would be searched one by one.
+  // One signal for each watch, as for requests; removing a listener from a shared one is linear.
   const ends = Array.from({ length: cursorsTotal }, () => new AbortController())
   const { version } = storage.stats()
   const delays = createHistogram()
@@ -89,13 +89,13 @@ async function round(
     const namespace =
       n < crowd.everywhere ? undefined : objectOf(Math.floor(Math.random() * count)).namespace
     const watch = storage.watch({ namespace }, { from: version, signal })
-    const told = (batch: WatchBatch) => {
+    const onBatch = (batch: WatchBatch) => {
       for (const piece of framesOf(batch, encoder)) bytes += piece.length
       frames += batch.items.length
       const oldest = batch.items[0]
       if (oldest !== undefined) delays.record(Math.max(1, Date.now() - oldest.stored.writtenAtMs))
     }
-    consumers.push(consumed(watch, { told, isStalled }))
+    consumers.push(consumed(watch, { onBatch, isStalled }))
     if (n % 100 === 0) await new Promise(setImmediate)
   }
   const began = performance.now()
@@ -115,15 +115,15 @@ async function round(
   }
 }
 
-/** Takes as the server does. One that is stalled never asks for a second batch. */
+/** Takes batches as the server does. A stalled watcher never takes a second batch. */
 function consumed(
   watch: PulledWatch,
-  how: { readonly told: (batch: WatchBatch) => void; readonly isStalled: boolean },
+  how: { readonly onBatch: (batch: WatchBatch) => void; readonly isStalled: boolean },
 ): Promise<void> {
   return new Promise((resolve) => {
     const more = (): void => {
       for (let batch = watch.take(more); batch !== undefined; batch = watch.take(more)) {
-        how.told(batch)
+        how.onBatch(batch)
         if (how.isStalled) break
       }
       if (how.isStalled || watch.isOver) resolve()

@@ -1,4 +1,4 @@
-/** Prints what was measured, beside what it may be at most. */
+/** Prints measurements next to their upper bounds. */
 export class Figures {
   areMet = true
 

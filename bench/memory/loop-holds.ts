@@ -2,7 +2,9 @@ import { monitorEventLoopDelay } from 'node:perf_hooks'
 
 const tickMs = 5
 
-/** For how long the event loop was held at a time: by the clock, and by the CPU time of its thread. */
+/**
+ * How long the event loop was blocked at a time: by the clock, and by the CPU time of its thread.
+ */
 export class LoopHolds {
   readonly #delay = monitorEventLoopDelay({ resolution: tickMs })
   #ownMs = 0
@@ -17,7 +19,7 @@ export class LoopHolds {
     }, tickMs).unref()
   }
 
-  /** Since the last time. */
+  /** The maximum since the last call. */
   take(): { readonly longestMs: number; readonly ownMs: number } {
     const taken = { longestMs: this.#delay.max / 1e6, ownMs: this.#ownMs }
     this.#delay.reset()

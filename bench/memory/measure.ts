@@ -2,15 +2,15 @@
 import { once } from 'node:events'
 import { CachedStorage } from '../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../src/etcd/client.ts'
-import { silentLog } from '../../src/lib/log.ts'
-import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
+import { silentLog } from '../../src/lib/log/log.ts'
+import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import { beginning } from '../../src/storage/resource-version.ts'
 import type { EventSelector, ListOptions } from '../../src/storage/storage.ts'
 import { eventsPerObject, objectOf, rareReason } from './events.ts'
 import { measureFanOut } from './fan-out.ts'
 import { Figures } from './figures.ts'
 import { LoopHolds } from './loop-holds.ts'
-import type { Order, Told } from './orders.ts'
+import type { Done, Order } from './orders.ts'
 
 const MiB = 1024 ** 2
 const [endpoint = '', countText = ''] = process.argv.slice(2)
@@ -41,7 +41,7 @@ await pages()
 await indexed()
 report('event loop while listing')
 await carriedOut({ type: 'delete', changes: Math.floor(count / 10) })
-report('event loop while a tenth is deleted by somebody else')
+report('event loop while another client deletes a tenth')
 memory('memory then')
 await measureFanOut({ storage, figures, count, carriedOut })
 report('event loop while fanning out')
@@ -56,7 +56,7 @@ client.close()
 process.disconnect()
 process.exitCode = figures.areMet ? 0 : 1
 
-/** Everything, page after page; then pages from anywhere. */
+/** Reads all pages in order; then random pages. */
 async function pages(): Promise<void> {
   const times: number[] = []
   const page = async (options: Partial<ListOptions>) => {
@@ -138,11 +138,11 @@ function selectorOf(requires: EventSelector['requires'] & object): EventSelector
   }
 }
 
-/** Has somebody else do it, and waits until it can be seen here. */
+/** Lets another client do it, and waits until the cache has the change. */
 async function carriedOut(order: Order): Promise<void> {
   process.send?.(order)
-  const [told] = (await once(process, 'message')) as [Told]
-  await storage.list(all, { limit: 1, signal, notOlderThan: told.version })
+  const [done] = (await once(process, 'message')) as [Done]
+  await storage.list(all, { limit: 1, signal, notOlderThan: done.version })
 }
 
 function memory(name: string): void {
@@ -155,7 +155,7 @@ function memory(name: string): void {
   })
 }
 
-/** What others on the same cores take from us is not ours to answer for, but is shown. */
+/** Time that other programs on the same cores take is not checked, but printed. */
 function report(name: string): void {
   const { longestMs, ownMs } = loop.take()
   figures.note(`${name}, longest hold by the clock`, longestMs, 'ms')

@@ -1,11 +1,11 @@
 import type { Version } from '../../src/storage/resource-version.ts'
 
-/** What the measured process wants done to the store. */
+/** A change of the store that the measured process requests. */
 export type Order =
   | { readonly type: 'update'; readonly changes: number; readonly perSecond: number }
   | { readonly type: 'delete'; readonly changes: number }
 
-export interface Told {
+export interface Done {
   readonly type: 'done'
   readonly version: Version
 }

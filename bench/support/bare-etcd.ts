@@ -1,8 +1,8 @@
 import { create, toBinary } from '@bufbuild/protobuf'
-import { PutRequestSchema, RangeRequestSchema } from '../../src/etcd/rpc_pb.ts'
+import { PutRequestSchema, RangeRequestSchema } from '../../src/etcd/protocol/rpc_pb.ts'
 import { loadRate } from './h2load.ts'
 
-/** Puts a second that etcd answers to somebody who does nothing but ask. */
+/** Puts a second that etcd can serve to a client without any other work. */
 export function barePutRate(
   endpoint: string,
   seconds: number,
@@ -14,7 +14,7 @@ export function barePutRate(
   return callRate(`${endpoint}/etcdserverpb.KV/Put`, seconds, message)
 }
 
-/** The same for reads of one key, each as of now: not the kind that any member answers by itself. */
+/** The same for linearizable reads of one key. */
 export function bareRangeRate(endpoint: string, seconds: number, key: Buffer): Promise<number> {
   const message = toBinary(RangeRequestSchema, create(RangeRequestSchema, { key }))
   return callRate(`${endpoint}/etcdserverpb.KV/Range`, seconds, message)

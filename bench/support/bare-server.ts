@@ -1,7 +1,7 @@
 /**
- * What to hold a server on Node against, in a process of its own, which tells its parent the port:
- * `/` is the least it can do (TLS and HTTP/2, the body read, 900 bytes for an answer); `/list` lists
- * the events of a namespace as a server does that keeps nothing: read from etcd, decoded, encoded.
+ * A baseline for a server on Node, in its own process, which sends its port to the parent: `/` is
+ * the minimum (TLS and HTTP/2, the body read, a response of 900 bytes); `/list` lists the events of
+ * a namespace without a cache: read from etcd, decoded, encoded.
  *
  *   node bench/support/bare-server.ts <etcd endpoint> <prefix> <namespace>
  */
@@ -9,8 +9,8 @@ import { once } from 'node:events'
 import http2, { type ServerHttp2Stream } from 'node:http2'
 import type { AddressInfo } from 'node:net'
 import { EtcdClient } from '../../src/etcd/client.ts'
-import { makeSelfSigned } from '../../src/http/self-signed.ts'
-import { EventKeys } from '../../src/storage/keys.ts'
+import { makeSelfSigned } from '../../src/http/tls/self-signed.ts'
+import { EventKeys } from '../../src/storage/etcd/keys.ts'
 
 const [endpoint = '', prefix = '', namespace = ''] = process.argv.slice(2)
 const client = new EtcdClient({ endpoints: [endpoint], defaultTimeoutMs: 10_000 })
@@ -31,14 +31,14 @@ process.send?.((server.address() as AddressInfo).port)
 process.once('disconnect', () => process.exit())
 
 function answer(stream: ServerHttp2Stream, body: Buffer): void {
-  // Whoever measures has left.
+  // The measuring process has ended.
   if (stream.destroyed) return
   const length = String(body.length)
   stream.respond({ ':status': 200, 'content-type': 'application/json', 'content-length': length })
   stream.end(body)
 }
 
-/** All in one read, each event behind the first line of its value. */
+/** All in one read; each event follows the header line of its value. */
 async function decodedList(): Promise<Buffer> {
   const { kvs, revision } = await client.range(range)
   if (kvs.length === 0) throw new Error('there is nothing to list')

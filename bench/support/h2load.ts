@@ -4,20 +4,23 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
-/** What h2load (of nghttp2) is to send, over and over. */
+/** The requests that h2load (of nghttp2) repeats. */
 export interface Load {
   readonly url: string
-  /** How long, or how many: few slow ones make a poor rate when the time cuts off the last. */
+  /**
+   * A duration, or a number of requests: with few slow requests a rate over a fixed time is
+   * inexact.
+   */
   readonly amount: { readonly seconds: number } | { readonly requests: number }
   readonly connections: number
-  /** Requests under way at once on each connection. */
+  /** Requests in flight on each connection. */
   readonly streams: number
   readonly headers?: Readonly<Record<string, string>>
-  /** Sent by POST; without one it is GET. */
+  /** Sent by POST; without one the method is GET. */
   readonly body?: Buffer
 }
 
-/** Requests a second. Each must have been answered with 2xx. */
+/** Requests a second. Each must have a 2xx response. */
 export async function loadRate(load: Load): Promise<number> {
   const folder = await mkdtemp(join(tmpdir(), 'tidings-bench-'))
   try {

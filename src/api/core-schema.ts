@@ -1,19 +1,20 @@
-/** The table of schema.ts once more, for the older group: other names, other numbers, the same event. */
+/**
+ * The schema of the same event in core/v1, which has other field names and numbers than schema.ts.
+ */
 import { eventSourceType, objectMetaType, objectReferenceType, StructType } from './schema.ts'
 
-/** Of the older group a series prints its count only when there is one. */
+/** In core/v1, a series has a count only when it is set. */
 const coreEventSeriesType: StructType = new StructType('EventSeries', [
-  { name: 'count', number: 1, type: 'int32', doc: 'Times seen up to the last one.' },
+  { name: 'count', number: 1, type: 'int32', doc: 'Number of occurrences up to lastObservedTime.' },
   {
     name: 'lastObservedTime',
     number: 2,
     type: 'microTime',
     whenUnset: 'null',
-    doc: 'When it was last seen.',
+    doc: 'Time of the last observation.',
   },
 ])
 
-/** The same event as core/v1 has it. */
 export const coreEventType: StructType = new StructType('Event', [
   {
     name: 'metadata',
@@ -21,7 +22,7 @@ export const coreEventType: StructType = new StructType('Event', [
     type: { struct: objectMetaType },
     whenUnset: '{}',
     isRequired: true,
-    doc: 'Its name, labels and so on.',
+    doc: 'Standard object metadata.',
   },
   {
     name: 'involvedObject',
@@ -29,65 +30,65 @@ export const coreEventType: StructType = new StructType('Event', [
     type: { struct: objectReferenceType },
     whenUnset: '{}',
     isRequired: true,
-    doc: 'The object it is about.',
+    doc: 'The object that the event is about.',
   },
-  { name: 'reason', number: 3, type: 'string', doc: 'Why, for machines to read.' },
-  { name: 'message', number: 4, type: 'string', doc: 'What happened, for people to read.' },
+  { name: 'reason', number: 3, type: 'string', doc: 'Machine-readable reason for the action.' },
+  { name: 'message', number: 4, type: 'string', doc: 'Human-readable description.' },
   {
     name: 'source',
     number: 5,
     type: { struct: eventSourceType },
     whenUnset: '{}',
-    doc: 'Component that reported it.',
+    doc: 'Component that reported the event.',
   },
   {
     name: 'firstTimestamp',
     number: 6,
     type: 'time',
     whenUnset: 'null',
-    doc: 'When it was first seen.',
+    doc: 'Time of the first observation.',
   },
   {
     name: 'lastTimestamp',
     number: 7,
     type: 'time',
     whenUnset: 'null',
-    doc: 'When it was last seen.',
+    doc: 'Time of the last observation.',
   },
-  { name: 'count', number: 8, type: 'int32', doc: 'Times it was seen.' },
+  { name: 'count', number: 8, type: 'int32', doc: 'Number of occurrences.' },
   { name: 'type', number: 9, type: 'string', doc: '`Normal` or `Warning`.' },
   {
     name: 'eventTime',
     number: 10,
     type: 'microTime',
     whenUnset: 'null',
-    doc: 'When it was first seen, to the microsecond.',
+    doc: 'Time of the first observation, with microseconds.',
   },
   {
     name: 'series',
     number: 11,
     type: { struct: coreEventSeriesType },
-    doc: 'Set once it was seen more than once; nothing for a single occurrence.',
+    doc: 'Set when the event was observed more than once; unset for a single occurrence.',
   },
-  { name: 'action', number: 12, type: 'string', doc: 'What was done, or failed, to the object.' },
+  { name: 'action', number: 12, type: 'string', doc: 'Action that was taken or failed.' },
   {
     name: 'related',
     number: 13,
     type: { struct: objectReferenceType },
-    doc: 'A second object, for actions that have one.',
+    doc: 'A second object, for actions that involve two.',
   },
   {
     name: 'reportingComponent',
     number: 14,
     type: 'string',
     whenUnset: '""',
-    doc: 'Controller that reported it, such as `kubernetes.io/kubelet`.',
+    doc: 'Controller that reported the event, such as `kubernetes.io/kubelet`.',
   },
   {
     name: 'reportingInstance',
     number: 15,
     type: 'string',
     whenUnset: '""',
-    doc: 'Which instance of that controller.',
+    doc: 'Instance of that controller.',
   },
 ])

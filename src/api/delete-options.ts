@@ -1,15 +1,15 @@
-/** What the body of a delete says. Each member is undefined when it is not there. */
+/** The body of a delete. Each member is undefined when it was not sent. */
 export interface DecodedDeleteOptions {
   readonly gracePeriodSeconds?: number | undefined
   readonly preconditions?: DeletePreconditions | undefined
   readonly orphanDependents?: boolean | undefined
   readonly propagationPolicy?: string | undefined
   readonly dryRun?: readonly string[] | undefined
-  /** Means something only where a feature is on that is off by default. */
+  /** Has an effect in Kubernetes only with a feature that is off by default. */
   readonly ignoreStoreReadErrorWithClusterBreakingPotential?: boolean | undefined
 }
 
-/** What the event must be for it to go. */
+/** Conditions that the event must meet to be deleted. */
 export interface DeletePreconditions {
   readonly uid?: string | undefined
   readonly resourceVersion?: string | undefined

@@ -1,31 +1,30 @@
 /**
- * The groups in which events are served: the same events under two names, events.k8s.io/v1 (or the
- * group that was configured) and the older core/v1. Inside they have one shape; what differs is how
- * callers name the fields and how much new events are held to.
+ * The API groups that serve events: the same events in events.k8s.io/v1 (or the configured group)
+ * and in the older core/v1. Internally all events have one shape; the groups differ in their field
+ * names and in their validation of new events.
  */
 
 import { coreEventType } from './core-schema.ts'
 import type { Event } from './event.ts'
+import { eventType, type StructType } from './schema.ts'
 import {
   coreCreateProblems,
   coreUpdateProblems,
   createProblems,
   updateProblems,
-} from './event-validation.ts'
-import type { FieldError } from './field-error.ts'
-import { coreFieldNames, eventFieldNames, type FieldNames } from './field-selector.ts'
-import { eventType, type StructType } from './schema.ts'
+} from './validation/event-validation.ts'
+import type { FieldError } from './validation/field-error.ts'
 
 export interface EventGroup {
-  /** Empty for the group without a name. */
+  /** Empty for the core group. */
   readonly name: string
   readonly apiVersion: string
   readonly type: StructType
-  /** What selectors may name. */
-  readonly fieldNames: FieldNames
-  /** An event read by `type`, in the one shape; it shares its parts. */
+  /** Internal names of texts that this group shows when they are empty, and the stored form omits. */
+  readonly shownWhenEmpty: readonly string[]
+  /** Converts an event decoded by `type` to the internal shape; the result shares its parts. */
   toEvent(read: Readonly<Record<string, unknown>>): Event
-  /** An event as `type` has it. */
+  /** Converts an event to the shape of `type`. */
   fromEvent(event: Event): Readonly<Record<string, unknown>>
   createProblems(event: Event): readonly FieldError[]
   updateProblems(event: Event, old: Event): readonly FieldError[]
@@ -36,7 +35,7 @@ export function eventsGroup(name: string): EventGroup {
     name,
     apiVersion: `${name}/v1`,
     type: eventType,
-    fieldNames: eventFieldNames,
+    shownWhenEmpty: [],
     toEvent: (read) => read as unknown as Event,
     fromEvent: (event) => event as unknown as Readonly<Record<string, unknown>>,
     createProblems,
@@ -48,14 +47,15 @@ export const coreGroup: EventGroup = {
   name: '',
   apiVersion: 'v1',
   type: coreEventType,
-  fieldNames: coreFieldNames,
-  toEvent: (read) => renamed(read, FROM_CORE) as unknown as Event,
-  fromEvent: (event) => renamed(event as unknown as Readonly<Record<string, unknown>>, TO_CORE),
-  createProblems: (event) => coreCreateProblems(event).map(inCoreNames),
-  updateProblems: (event, old) => coreUpdateProblems(event, old).map(inCoreNames),
+  shownWhenEmpty: ['reportingController', 'reportingInstance'],
+  toEvent: (read) => renameFields(read, FROM_CORE) as unknown as Event,
+  fromEvent: (event) =>
+    renameFields(event as unknown as Readonly<Record<string, unknown>>, TO_CORE),
+  createProblems: (event) => coreCreateProblems(event).map(withCoreName),
+  updateProblems: (event, old) => coreUpdateProblems(event, old).map(withCoreName),
 }
 
-/** What core/v1 calls the fields that have other names inside. */
+/** Pairs of internal and core/v1 field names, where they differ. */
 const CORE_NAMES: readonly (readonly [string, string])[] = [
   ['regarding', 'involvedObject'],
   ['note', 'message'],
@@ -70,17 +70,17 @@ const FROM_CORE: ReadonlyMap<string, string> = new Map(
   CORE_NAMES.map(([name, core]) => [core, name]),
 )
 
-/** What core/v1 calls a field at the top of an event. */
+/** The core/v1 name of a top-level field. */
 export function toCoreName(name: string): string {
   return TO_CORE.get(name) ?? name
 }
 
-/** What we call it inside. */
+/** The internal name of a top-level field of core/v1. */
 export function fromCoreName(name: string): string {
   return FROM_CORE.get(name) ?? name
 }
 
-function renamed(
+function renameFields(
   object: Readonly<Record<string, unknown>>,
   names: ReadonlyMap<string, string>,
 ): Record<string, unknown> {
@@ -89,8 +89,8 @@ function renamed(
   return result
 }
 
-/** Errors name the field that the caller sent. */
-function inCoreNames(error: FieldError): FieldError {
+/** Errors must contain the field name that the client sent. */
+function withCoreName(error: FieldError): FieldError {
   const [first = '', ...rest] = error.field.split('.')
   const core = TO_CORE.get(first)
   return core === undefined ? error : { ...error, field: [core, ...rest].join('.') }

@@ -1,7 +1,7 @@
 /**
- * An event inside this server. Members that are not set are absent: an empty string, a zero, an
- * empty structure where the table in schema.ts prints one anyway. Times are texts in the one form in
- * which we print them, so equal times are equal texts.
+ * The internal form of an event. Empty members are absent: an empty string, a zero, or an empty
+ * structure where schema.ts always encodes the field. Times are strings in canonical form, so equal
+ * times are equal strings.
  */
 export interface Event {
   readonly metadata: ObjectMeta
@@ -39,7 +39,7 @@ export interface ObjectMeta {
   readonly managedFields?: readonly ManagedFieldsEntry[]
 }
 
-/** Names come from clients: look them up with Object.hasOwn, or go through Object.entries. */
+/** Names come from clients, so use Object.hasOwn or Object.entries: a name may be inherited. */
 export type StringMap = Readonly<Record<string, string>>
 
 export interface EventSeries {

@@ -2,22 +2,22 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { generatedName, RandomSuffixes } from './random-suffix.ts'
 
-test('generatedName: appends the suffix', () => {
+test('generatedName appends the suffix', () => {
   assert.equal(generatedName('gen-', '4xb4h'), 'gen-4xb4h')
 })
 
-test('generatedName: cuts a long beginning so that 63 characters are enough', () => {
+test('generatedName truncates a long base to fit into 63 characters', () => {
   assert.equal(generatedName('x'.repeat(100), 'dft4h'), `${'x'.repeat(58)}dft4h`)
 })
 
-test('RandomSuffixes: five characters that spell no words', () => {
+test('RandomSuffixes returns five characters without vowels', () => {
   const suffixes = new RandomSuffixes()
   for (let at = 0; at < 2000; at++)
     assert.match(suffixes.next(), /^[bcdfghjklmnpqrstvwxz2456789]{5}$/)
 })
 
-test('RandomSuffixes: every character is as likely as another', () => {
-  // Each byte there is, once per 256: those that would favour some characters are passed over.
+test('RandomSuffixes returns every character with equal probability', () => {
+  // Every byte value once per 256: bytes that would favour some characters are discarded.
   const suffixes = new RandomSuffixes((pool) => {
     for (let at = 0; at < pool.length; at++) pool[at] = at % 256
   })
@@ -31,7 +31,7 @@ test('RandomSuffixes: every character is as likely as another', () => {
   assert.deepEqual(new Set(counts.values()), new Set([45]))
 })
 
-test('RandomSuffixes: fetches new randomness once the old is used up', () => {
+test('RandomSuffixes fetches new random bytes when the pool is used up', () => {
   let filled = 0
   const suffixes = new RandomSuffixes((pool) => pool.fill(filled++))
   const seen = new Set<string>()

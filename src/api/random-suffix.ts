@@ -1,22 +1,22 @@
 import { randomFillSync } from 'node:crypto'
 
-/** No vowels, and nothing that looks like one: suffixes do not spell words. */
+/** Without vowels and digits that look like vowels, so that suffixes do not spell words. */
 const ALPHABET = 'bcdfghjklmnpqrstvwxz2456789'
 const SUFFIX_LENGTH = 5
-/** With the suffix, a generated name still fits where 63 characters do. */
+/** With the suffix, a generated name has at most 63 characters. */
 const BASE_LENGTH_MAX = 58
-/** Bytes from here on would make some characters likelier than others. */
+/** Bytes from here on are discarded: they would make some characters more likely than others. */
 const FAIR_END = 256 - (256 % ALPHABET.length)
 const POOL_BYTES = 4096
 
-/** What `generateName` becomes: its beginning, as far as it fits, and the suffix. */
+/** The name for a `generateName`: the base, truncated if necessary, and the suffix. */
 export function generatedName(base: string, suffix: string): string {
   return base.slice(0, BASE_LENGTH_MAX) + suffix
 }
 
 /**
- * Makes the suffixes of generated names: each equally likely, and nobody can foretell the next.
- * Randomness is fetched for hundreds of them at a time, as asking costs more than the bytes.
+ * Generates the suffixes of generated names: uniformly distributed and unpredictable. Random bytes
+ * are fetched for hundreds of suffixes at a time, since the call costs more than the bytes.
  */
 export class RandomSuffixes {
   readonly #pool = new Uint8Array(POOL_BYTES)

@@ -1,9 +1,9 @@
 /**
- * What an Event looks like, said once. Decoding, encoding, the published schema and the keys of
- * strategic merge all read this table; fields are in the order in which they are printed.
+ * The schema of an Event. Decoding, encoding, type checks, the published OpenAPI schema and the
+ * keys of strategic merge are derived from it. Fields are declared in the order of encoding.
  */
 
-/** `microTime` has six digits after the second, `time` none; `raw` is JSON that nobody looks into. */
+/** `microTime` has six fractional digits, `time` none; `raw` is JSON that is not interpreted. */
 export type ScalarKind = 'string' | 'int32' | 'int64' | 'bool' | 'time' | 'microTime' | 'raw'
 
 export type FieldType =
@@ -13,18 +13,18 @@ export type FieldType =
   | { readonly listOf: 'string' | StructType }
 
 export interface Field {
-  /** In JSON. */
+  /** The name in JSON. */
   readonly name: string
-  /** In protobuf. */
+  /** The field number in protobuf. */
   readonly number: number
   readonly type: FieldType
-  /** What is printed when the field is not set; nothing unless told. */
+  /** The encoded value of an unset field; by default an unset field is left out. */
   readonly whenUnset?: 'null' | '{}' | '""' | '0'
-  /** A zero, false, empty text, empty list or zero time that was sent is kept: it is not the same as unset. */
+  /** A zero, false, empty string, empty list or zero time that was sent differs from unset. */
   readonly keepsZero?: true
-  /** Lists whose entries a strategic merge matches: by this member, or as a set of texts. */
+  /** How a strategic merge matches entries of a list: by this member, or as a set of strings. */
   readonly mergeBy?: string
-  /** The published schema asks for it. What else a new event must have is a matter of validation. */
+  /** Required in the published schema. Validation requires more fields of a new event. */
   readonly isRequired?: true
   readonly doc: string
 }
@@ -32,12 +32,15 @@ export interface Field {
 export class StructType {
   readonly name: string
   readonly fields: readonly Field[]
+  /** By descending protobuf field number: messages are written from the end. */
+  readonly descending: readonly Field[]
   readonly #byName: ReadonlyMap<string, Field>
   readonly #byNumber: ReadonlyMap<number, Field>
 
   constructor(name: string, fields: readonly Field[]) {
     this.name = name
     this.fields = fields
+    this.descending = fields.toSorted((one, other) => other.number - one.number)
     this.#byName = new Map(fields.map((field) => [field.name, field]))
     this.#byNumber = new Map(fields.map((field) => [field.number, field]))
   }
@@ -46,13 +49,13 @@ export class StructType {
     return this.#byName.get(name)
   }
 
-  /** By its number in protobuf. */
+  /** The field with this protobuf field number. */
   byNumber(number: number): Field | undefined {
     return this.#byNumber.get(number)
   }
 }
 
-/** A text that is always there. */
+/** A string that is always encoded. */
 function requiredText(name: string, number: number, doc: string): Field {
   return { name, number, type: 'string', whenUnset: '""', isRequired: true, doc }
 }
@@ -74,18 +77,18 @@ const ownerReferenceType: StructType = new StructType('OwnerReference', [
     number: 7,
     type: 'bool',
     keepsZero: true,
-    doc: 'Whether the owner waits for this object when it is deleted in the foreground.',
+    doc: 'Whether a foreground deletion of the owner waits for the deletion of this object.',
   },
 ])
 
 const managedFieldsEntryType: StructType = new StructType('ManagedFieldsEntry', [
-  { name: 'manager', number: 1, type: 'string', doc: 'Who manages these fields.' },
-  { name: 'operation', number: 2, type: 'string', doc: 'How: `Apply` or `Update`.' },
-  { name: 'apiVersion', number: 3, type: 'string', doc: 'Version in which the fields are named.' },
-  { name: 'time', number: 4, type: 'time', doc: 'When the entry was last changed.' },
+  { name: 'manager', number: 1, type: 'string', doc: 'Client that manages these fields.' },
+  { name: 'operation', number: 2, type: 'string', doc: 'Operation: `Apply` or `Update`.' },
+  { name: 'apiVersion', number: 3, type: 'string', doc: 'API version of the field names.' },
+  { name: 'time', number: 4, type: 'time', doc: 'Time of the last change of this entry.' },
   { name: 'fieldsType', number: 6, type: 'string', doc: 'Format of the fields: `FieldsV1`.' },
   { name: 'fieldsV1', number: 7, type: 'raw', doc: 'The fields, as a tree of names.' },
-  { name: 'subresource', number: 8, type: 'string', doc: 'Subresource through which it came.' },
+  { name: 'subresource', number: 8, type: 'string', doc: 'Subresource of that request.' },
 ])
 
 export const objectMetaType: StructType = new StructType('ObjectMeta', [
@@ -99,75 +102,75 @@ export const objectMetaType: StructType = new StructType('ObjectMeta', [
     name: 'generateName',
     number: 2,
     type: 'string',
-    doc: 'Beginning of a name that the server completes, when no name is given.',
+    doc: 'Prefix of a name that the server generates when no name is set.',
   },
   {
     name: 'namespace',
     number: 3,
     type: 'string',
-    doc: 'Where the object lives; cannot be changed.',
+    doc: 'Namespace of the object; cannot be changed.',
   },
-  { name: 'selfLink', number: 4, type: 'string', doc: 'Not used any more; never stored.' },
+  { name: 'selfLink', number: 4, type: 'string', doc: 'Deprecated. Never stored.' },
   {
     name: 'uid',
     number: 5,
     type: 'string',
-    doc: 'Tells this object from others of the same name.',
+    doc: 'Unique ID, which differs between objects that have the same name at different times.',
   },
   {
     name: 'resourceVersion',
     number: 6,
     type: 'string',
-    doc: 'Changes with every write. Send it back to write only if nobody else has.',
+    doc: 'Version that changes with every write. Send it back to update only an unchanged object.',
   },
-  { name: 'generation', number: 7, type: 'int64', doc: 'Counts changes of the wanted state.' },
-  { name: 'creationTimestamp', number: 8, type: 'time', doc: 'When the server first stored it.' },
+  { name: 'generation', number: 7, type: 'int64', doc: 'Number of changes of the desired state.' },
+  { name: 'creationTimestamp', number: 8, type: 'time', doc: 'Time of creation on the server.' },
   {
     name: 'deletionTimestamp',
     number: 9,
     type: 'time',
-    doc: 'When its deletion was asked for, while finalizers keep it.',
+    doc: 'Time of the delete request, set while finalizers delay the deletion.',
   },
   {
     name: 'deletionGracePeriodSeconds',
     number: 10,
     type: 'int64',
     keepsZero: true,
-    doc: 'Seconds it was given to end by itself.',
+    doc: 'Grace period of the deletion in seconds.',
   },
-  { name: 'labels', number: 11, type: 'stringMap', doc: 'Names and values to select it by.' },
-  { name: 'annotations', number: 12, type: 'stringMap', doc: 'Anything else to keep with it.' },
+  { name: 'labels', number: 11, type: 'stringMap', doc: 'Names and values for selectors.' },
+  { name: 'annotations', number: 12, type: 'stringMap', doc: 'Names and values for other uses.' },
   {
     name: 'ownerReferences',
     number: 13,
     type: { listOf: ownerReferenceType },
     mergeBy: 'uid',
-    doc: 'Objects that this one depends on.',
+    doc: 'Objects that own this one.',
   },
   {
     name: 'finalizers',
     number: 14,
     type: { listOf: 'string' },
     mergeBy: 'value',
-    doc: 'Who has to agree before it is removed.',
+    doc: 'Finalizers that must be removed before the object is deleted.',
   },
   {
     name: 'managedFields',
     number: 17,
     type: { listOf: managedFieldsEntryType },
     keepsZero: true,
-    doc: 'Which client manages which field.',
+    doc: 'The fields that each client manages.',
   },
 ])
 
 export const objectReferenceType: StructType = new StructType('ObjectReference', [
   { name: 'kind', number: 1, type: 'string', doc: 'Kind of the object.' },
-  { name: 'namespace', number: 2, type: 'string', doc: 'Its namespace.' },
-  { name: 'name', number: 3, type: 'string', doc: 'Its name.' },
-  { name: 'uid', number: 4, type: 'string', doc: 'Its UID.' },
-  { name: 'apiVersion', number: 5, type: 'string', doc: 'Its API version.' },
-  { name: 'resourceVersion', number: 6, type: 'string', doc: 'Which state of it is meant.' },
-  { name: 'fieldPath', number: 7, type: 'string', doc: 'A part of it, such as one container.' },
+  { name: 'namespace', number: 2, type: 'string', doc: 'Namespace of the object.' },
+  { name: 'name', number: 3, type: 'string', doc: 'Name of the object.' },
+  { name: 'uid', number: 4, type: 'string', doc: 'UID of the object.' },
+  { name: 'apiVersion', number: 5, type: 'string', doc: 'API version of the object.' },
+  { name: 'resourceVersion', number: 6, type: 'string', doc: 'Version of the object.' },
+  { name: 'fieldPath', number: 7, type: 'string', doc: 'Part of it, such as one container.' },
 ])
 
 const eventSeriesType: StructType = new StructType('EventSeries', [
@@ -177,7 +180,7 @@ const eventSeriesType: StructType = new StructType('EventSeries', [
     type: 'int32',
     whenUnset: '0',
     isRequired: true,
-    doc: 'Times seen up to the last one.',
+    doc: 'Number of occurrences up to lastObservedTime.',
   },
   {
     name: 'lastObservedTime',
@@ -185,13 +188,13 @@ const eventSeriesType: StructType = new StructType('EventSeries', [
     type: 'microTime',
     whenUnset: 'null',
     isRequired: true,
-    doc: 'When it was last seen.',
+    doc: 'Time of the last observation.',
   },
 ])
 
 export const eventSourceType: StructType = new StructType('EventSource', [
-  { name: 'component', number: 1, type: 'string', doc: 'Component that reported it.' },
-  { name: 'host', number: 2, type: 'string', doc: 'Node on which that ran.' },
+  { name: 'component', number: 1, type: 'string', doc: 'Component that reported the event.' },
+  { name: 'host', number: 2, type: 'string', doc: 'Node of that component.' },
 ])
 
 export const eventType: StructType = new StructType('Event', [
@@ -200,7 +203,7 @@ export const eventType: StructType = new StructType('Event', [
     number: 1,
     type: { struct: objectMetaType },
     whenUnset: '{}',
-    doc: 'Its name, labels and so on.',
+    doc: 'Standard object metadata.',
   },
   {
     name: 'eventTime',
@@ -208,56 +211,56 @@ export const eventType: StructType = new StructType('Event', [
     type: 'microTime',
     whenUnset: 'null',
     isRequired: true,
-    doc: 'When it was first seen. Required.',
+    doc: 'Time of the first observation. Required.',
   },
   {
     name: 'series',
     number: 3,
     type: { struct: eventSeriesType },
-    doc: 'Set once it was seen more than once; nothing for a single occurrence.',
+    doc: 'Set when the event was observed more than once; unset for a single occurrence.',
   },
   {
     name: 'reportingController',
     number: 4,
     type: 'string',
-    doc: 'Controller that reported it, such as `kubernetes.io/kubelet`. Required.',
+    doc: 'Controller that reported the event, such as `kubernetes.io/kubelet`. Required.',
   },
   {
     name: 'reportingInstance',
     number: 5,
     type: 'string',
-    doc: 'Which instance of that controller. Required, at most 128 bytes.',
+    doc: 'Instance of that controller. Required, at most 128 bytes.',
   },
   {
     name: 'action',
     number: 6,
     type: 'string',
-    doc: 'What was done, or failed, to the object. Required, at most 128 bytes.',
+    doc: 'Action that was taken or failed. Required, at most 128 bytes.',
   },
   {
     name: 'reason',
     number: 7,
     type: 'string',
-    doc: 'Why, for machines to read. Required, at most 128 bytes.',
+    doc: 'Machine-readable reason for the action. Required, at most 128 bytes.',
   },
   {
     name: 'regarding',
     number: 8,
     type: { struct: objectReferenceType },
     whenUnset: '{}',
-    doc: 'The object it is about.',
+    doc: 'The object that the event is about.',
   },
   {
     name: 'related',
     number: 9,
     type: { struct: objectReferenceType },
-    doc: 'A second object, for actions that have one.',
+    doc: 'A second object, for actions that involve two.',
   },
   {
     name: 'note',
     number: 10,
     type: 'string',
-    doc: 'What happened, for people to read. At most 1 kB.',
+    doc: 'Human-readable description of what happened. At most 1 kB.',
   },
   { name: 'type', number: 11, type: 'string', doc: '`Normal` or `Warning`. Required.' },
   {
@@ -265,7 +268,7 @@ export const eventType: StructType = new StructType('Event', [
     number: 12,
     type: { struct: eventSourceType },
     whenUnset: '{}',
-    doc: 'For the older form of events.',
+    doc: 'Deprecated: for core/v1 only.',
   },
   {
     name: 'deprecatedFirstTimestamp',
@@ -273,7 +276,7 @@ export const eventType: StructType = new StructType('Event', [
     type: 'time',
     whenUnset: 'null',
     keepsZero: true,
-    doc: 'For the older form of events.',
+    doc: 'Deprecated: for core/v1 only.',
   },
   {
     name: 'deprecatedLastTimestamp',
@@ -281,12 +284,12 @@ export const eventType: StructType = new StructType('Event', [
     type: 'time',
     whenUnset: 'null',
     keepsZero: true,
-    doc: 'For the older form of events.',
+    doc: 'Deprecated: for core/v1 only.',
   },
-  { name: 'deprecatedCount', number: 15, type: 'int32', doc: 'For the older form of events.' },
+  { name: 'deprecatedCount', number: 15, type: 'int32', doc: 'Deprecated: for core/v1 only.' },
 ])
 
-/** Applied and owned as a whole: nobody manages single fields of these. */
+/** Structures that are applied and owned as a whole: their fields have no separate managers. */
 export const atomicTypes: ReadonlySet<StructType> = new Set([
   ownerReferenceType,
   objectReferenceType,

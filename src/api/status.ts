@@ -1,7 +1,7 @@
-import { goQuote } from '../lib/go-quote.ts'
-import { cutText, type FieldError, fieldErrorsText } from './field-error.ts'
+import { goQuote } from '../lib/go/go-quote.ts'
+import { cutText, type FieldError, fieldErrorsText } from './validation/field-error.ts'
 
-/** Why a request failed, in the words Kubernetes clients branch on. */
+/** The machine-readable reason of a failure, by which Kubernetes clients branch. */
 export type StatusReason = keyof typeof CODES
 
 const CODES = {
@@ -23,7 +23,7 @@ const CODES = {
   Timeout: 504,
 } as const
 
-/** Members are declared in the order in which they are printed. */
+/** Members are declared in the order in which they are encoded. */
 export interface StatusDetails {
   readonly name?: string
   readonly group?: string
@@ -39,7 +39,7 @@ export interface StatusCause {
   readonly field?: string
 }
 
-/** The body of every failure. Members are declared in the order in which they are printed. */
+/** The body of every failure. Members are declared in the order in which they are encoded. */
 export interface Status {
   readonly kind: 'Status'
   readonly apiVersion: 'v1'
@@ -53,7 +53,7 @@ export interface Status {
 
 interface StatusExtra {
   readonly details?: StatusDetails | undefined
-  /** With `Expired`: where an interrupted list can go on. */
+  /** With `Expired`: the token to continue an interrupted list. */
   readonly continueToken?: string | undefined
   readonly warnings?: readonly string[]
   readonly user?: string | undefined
@@ -61,14 +61,14 @@ interface StatusExtra {
   readonly cause?: unknown
 }
 
-/** Thrown anywhere above storage to end a request with exactly this answer. */
+/** Thrown anywhere above storage to end a request with this response. */
 export class StatusError extends Error {
   override readonly name = 'StatusError'
   readonly reason: StatusReason
   readonly details: StatusDetails | undefined
-  /** What the caller should know besides, each to be told in a header. */
+  /** Warnings for the client; each is sent in a Warning header. */
   readonly warnings: readonly string[]
-  /** Whom it refuses, by name: for the log. */
+  /** The name of the user who was rejected, for the log. */
   readonly user: string | undefined
   readonly #continueToken: string | undefined
 
@@ -86,7 +86,7 @@ export class StatusError extends Error {
     return CODES[this.reason]
   }
 
-  /** The same answer with other warnings. */
+  /** The same error with other warnings. */
   withWarnings(warnings: readonly string[]): StatusError {
     return new StatusError(this.reason, this.message, {
       details: this.details,
@@ -119,7 +119,7 @@ export function badRequest(message: string, cause?: unknown): StatusError {
   return new StatusError('BadRequest', message, { cause })
 }
 
-/** What the object or the options break, field by field. */
+/** The object or the options have invalid fields. */
 export function invalid(
   subject: { readonly kind: string; readonly group?: string; readonly name: string },
   errors: readonly FieldError[],
@@ -141,7 +141,7 @@ export function invalid(
   )
 }
 
-/** A path that nobody serves, inside a family of paths that is served. */
+/** A path that is not served, below a prefix that is. */
 export function unknownPath(): StatusError {
   return new StatusError('NotFound', 'the server could not find the requested resource', {
     details: {},
@@ -160,7 +160,7 @@ export function unauthorized(): StatusError {
   return new StatusError('Unauthorized', 'Unauthorized')
 }
 
-/** What was refused, in the words of the one who asked for it. */
+/** The attributes of a request that was not authorized. */
 export interface Refused {
   readonly isResource: boolean
   readonly verb: string
@@ -177,30 +177,33 @@ export function forbidden(user: string, refused: Refused, reason?: string): Stat
   const { verb, path, group = '', resource = '', namespace = '', name = '' } = refused
   if (!refused.isResource) {
     const message = `forbidden: User "${user}" cannot ${verb} path "${path}"${why}`
-    return new StatusError('Forbidden', withEntities(message), { details: {}, user })
+    return new StatusError('Forbidden', escapeHtml(message), { details: {}, user })
   }
   const qualified = group === '' ? resource : `${resource}.${group}`
   const named = name === '' ? '' : ` "${name}"`
   const place = namespace === '' ? 'at the cluster scope' : `in the namespace "${namespace}"`
   const part = refused.subresource ? `${resource}/${refused.subresource}` : resource
   const message = `${qualified}${named} is forbidden: User "${user}" cannot ${verb} resource "${part}" in API group "${group}" ${place}${why}`
-  return new StatusError('Forbidden', withEntities(message), {
+  return new StatusError('Forbidden', escapeHtml(message), {
     details: { ...(name === '' ? {} : { name }), group, kind: resource },
     user,
   })
 }
 
-/** It repeats what a stranger sent, and might end up in a browser. */
-function withEntities(message: string): string {
+/**
+ * Escapes HTML: the message quotes input of any client, also an unauthenticated one, and may be
+ * shown in a browser.
+ */
+function escapeHtml(message: string): string {
   return message.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-/** `limit` names the bound that was passed, so that the caller knows what would fit. */
+/** `limit` describes the limit that was exceeded, so that the client knows what would fit. */
 export function entityTooLarge(limit: string, cause: unknown): StatusError {
   return new StatusError('RequestEntityTooLarge', `Request entity too large: ${limit}`, { cause })
 }
 
-/** Time ran out. For a write this says nothing about whether it happened. */
+/** The request timed out. A write may or may not have been applied. */
 export function timedOut(extra: {
   readonly retryAfterSeconds?: number
   readonly cause?: unknown
@@ -221,7 +224,7 @@ export function unavailable(
   return new StatusError('ServiceUnavailable', message, { details: { retryAfterSeconds }, cause })
 }
 
-/** Nothing was done, and the same request may well succeed later. */
+/** Nothing was done, and a retry may succeed. */
 export function tooManyRequests(
   message: string,
   retryAfterSeconds: number,
@@ -230,11 +233,10 @@ export function tooManyRequests(
   return new StatusError('TooManyRequests', message, { details: { retryAfterSeconds }, cause })
 }
 
-/** A bug: what happened goes to the log. `reason` is what clients may know of it. */
+/** A bug: the cause is logged. `reason` is the part that is sent to the client. */
 export function internalError(cause: unknown, reason?: string): StatusError {
   const message =
-    reason ??
-    "the server met a condition it did not expect; its log tells more under this answer's Audit-Id"
+    reason ?? "unexpected error in the server; see the server log for this response's Audit-Id"
   return new StatusError('InternalError', `Internal error occurred: ${message}`, {
     details: { causes: [{ message }] },
     cause,

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import fc from 'fast-check'
 import { canonicalTime, TimeSyntaxError } from './time.ts'
 
-test('canonicalTime prints any RFC 3339 time in one form', () => {
+test('canonicalTime converts any RFC 3339 time to one form', () => {
   const micro: Readonly<Record<string, string>> = {
     '2026-01-02T03:04:05.678901Z': '2026-01-02T03:04:05.678901Z',
     '2026-01-02T03:04:05Z': '2026-01-02T03:04:05.000000Z',
@@ -25,13 +25,13 @@ test('canonicalTime prints any RFC 3339 time in one form', () => {
   }
 })
 
-test('canonicalTime reads the zero time as not set', () => {
+test('canonicalTime returns undefined for the zero time', () => {
   equal(canonicalTime('0001-01-01T00:00:00Z', 'time'), undefined)
   equal(canonicalTime('0001-01-01T00:00:00.000000Z', 'microTime'), undefined)
   equal(canonicalTime('0001-01-01T01:00:00+01:00', 'microTime'), undefined)
 })
 
-test('canonicalTime refuses what is no time, in the words of Go', () => {
+test('canonicalTime rejects an invalid time with the message of Go', () => {
   const as = 'as "2006-01-02T15:04:05Z07:00"'
   const messages: Readonly<Record<string, string>> = {
     yesterday: `parsing time "yesterday" ${as}: cannot parse "yesterday" as "2006"`,
@@ -64,7 +64,7 @@ test('canonicalTime refuses what is no time, in the words of Go', () => {
   }
 })
 
-test('canonicalTime agrees with Date about times with an offset', () => {
+test('canonicalTime returns the same UTC time as Date for any offset', () => {
   const date = fc.date({
     min: new Date('0002-01-01'),
     max: new Date('9998-01-01'),

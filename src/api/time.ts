@@ -1,22 +1,24 @@
-import { goQuote } from '../lib/go-quote.ts'
+import { goQuote } from '../lib/go/go-quote.ts'
 
-/** How a text failed to be a time, as Go's time.Parse says it. */
+/** The text is not a valid time. The message is that of Go's time.Parse. */
 export class TimeSyntaxError extends Error {
   override readonly name = 'TimeSyntaxError'
 }
 
-/** The time that stands for "not set" wherever a time is read. */
+/** The time that means "not set" in any time field. */
 const ZERO_SECOND = '0001-01-01T00:00:00'
-/** The same to the second, for the few fields where it makes a difference that it was sent. */
+/**
+ * The same as a full text, for the few fields where a zero time that was sent differs from unset.
+ */
 export const ZERO_TIME: string = `${ZERO_SECOND}Z`
 
-/** A wrong time is shown up to here; it may be as long as a body. */
-const SHOWN_LENGTH_MAX = 128
+/** An invalid time is truncated to this length in errors; it may be as long as a body. */
+const QUOTED_LENGTH_MAX = 128
 
 /**
- * Any RFC 3339 time, in the one form in which we print it: in UTC, with six digits after the second
- * for `microTime` and none for `time`; what is finer is cut off. Undefined for the zero time. Fails
- * with a TimeSyntaxError.
+ * Converts any RFC 3339 time to canonical form: UTC, with six fractional digits for `microTime` and
+ * none for `time`; further digits are truncated. Undefined for the zero time. Throws a
+ * TimeSyntaxError.
  */
 export function canonicalTime(text: string, kind: 'time' | 'microTime'): string | undefined {
   const canonical = isCanonicalTime(text, kind) ? text : new TimeText(text).canonical(kind)
@@ -24,20 +26,20 @@ export function canonicalTime(text: string, kind: 'time' | 'microTime'): string 
   return kind === 'time' || canonical.endsWith('.000000Z') ? undefined : canonical
 }
 
-/** A time as protobuf has it. */
+/** A time as in protobuf. */
 export interface Instant {
-  /** Since 1970, whole. */
+  /** Whole seconds since 1970. */
   readonly seconds: number
   readonly nanos: number
 }
 
-/** Of a time in one of our forms. */
+/** Converts a canonical time. */
 export function instantOfTime(text: string): Instant {
   const seconds = Date.parse(`${text.slice(0, DATE_LENGTH)}Z`) / 1000
   return { seconds, nanos: text[DATE_LENGTH] === '.' ? Number(text.slice(20, 26)) * 1000 : 0 }
 }
 
-/** In one of our forms; undefined for the zero time. Fails with a TimeSyntaxError past all years. */
+/** A canonical time; undefined for the zero time. Throws a TimeSyntaxError beyond the year 9999. */
 export function timeOfInstant(
   { seconds, nanos }: Instant,
   kind: 'time' | 'microTime',
@@ -52,7 +54,9 @@ export function timeOfInstant(
   return canonicalTime(kind === 'time' ? `${second}Z` : `${second}.${micros}Z`, kind)
 }
 
-/** Whether it is in the one form already. Most times arrive like this, and this look is cheap. */
+/**
+ * Whether the text is canonical already. Most times are when they arrive, and this check is cheap.
+ */
 export function isCanonicalTime(text: string, kind: 'time' | 'microTime'): boolean {
   const shape = kind === 'time' ? 'dddd-dd-ddTdd:dd:ddZ' : 'dddd-dd-ddTdd:dd:dd.ddddddZ'
   if (text.length !== shape.length) return false
@@ -97,7 +101,7 @@ function daysIn(year: number, month: number): number {
   return year % 4 === 0 && (year % 100 !== 0 || year % 400 === 0) ? 29 : 28
 }
 
-/** Parts up to the second, each with its name in Go's layout. */
+/** The parts up to the seconds, each with its name in Go's layout. */
 const PARTS = [
   ['dddd', '2006'],
   ['-', '-'],
@@ -189,7 +193,7 @@ class TimeText {
 }
 
 function quoted(text: string): string {
-  return goQuote(text.length <= SHOWN_LENGTH_MAX ? text : `${text.slice(0, SHOWN_LENGTH_MAX)}...`)
+  return goQuote(text.length <= QUOTED_LENGTH_MAX ? text : `${text.slice(0, QUOTED_LENGTH_MAX)}...`)
 }
 
 function isLowerT(code: number, wanted: number): boolean {

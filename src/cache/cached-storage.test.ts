@@ -1,7 +1,9 @@
-/** Orders of events that a real etcd cannot be made to show, with a store that is moved by hand. */
+/**
+ * Interleavings that a real etcd cannot be made to produce, with a store that tests drive by hand.
+ */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { silentLog as log } from '../lib/log.ts'
+import { silentLog as log } from '../lib/log/log.ts'
 import { StorageError } from '../storage/errors.ts'
 import {
   beginning,
@@ -20,47 +22,47 @@ import type {
   StoredEvent,
   WatchBatch,
 } from '../storage/storage.ts'
-import { Behind } from './behind.ts'
 import { CachedStorage } from './cached-storage.ts'
 import type { FollowedStorage } from './followed-storage.ts'
-import { madeEvent } from './made-events.test.ts'
+import { madeEvent } from './memory/made-events.fixture.ts'
+import { CatchUpReader } from './watch/catch-up-reader.ts'
 
 const { signal } = new AbortController()
 const all = { namespace: undefined }
-const turn = () => new Promise((resolve) => setImmediate(resolve))
+const tick = () => new Promise((resolve) => setImmediate(resolve))
 
 type Outcome = { readonly batch: WatchBatch<FollowItem> } | { readonly error: Error } | 'end'
 
-/** What is followed; says what the test makes it say. */
+/** The watch that the cache follows; it yields what the test emits. */
 class HandMadeWatch implements FollowWatch {
   readonly from: Version
-  progressAsked = 0
+  progressRequests = 0
   verified = 1
-  readonly #said: Outcome[] = []
+  readonly #outcomes: Outcome[] = []
   #wake: (() => void) | undefined
 
   constructor(from: Version) {
     this.from = from
   }
 
-  say(outcome: Outcome): void {
-    this.#said.push(outcome)
+  emit(outcome: Outcome): void {
+    this.#outcomes.push(outcome)
     this.#wake?.()
   }
 
   requestProgress(): void {
-    this.progressAsked++
+    this.progressRequests++
   }
 
-  readonly demanded: number[] = []
+  readonly verifyRequests: number[] = []
 
   verify(connection: number): void {
-    this.demanded.push(connection)
+    this.verifyRequests.push(connection)
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<WatchBatch<FollowItem>, void, undefined> {
     for (;;) {
-      const outcome = this.#said.shift()
+      const outcome = this.#outcomes.shift()
       if (outcome === undefined) {
         await new Promise<void>((resolve) => {
           this.#wake = resolve
@@ -75,10 +77,10 @@ class HandMadeWatch implements FollowWatch {
 class HandMadeStore implements FollowedStorage {
   events: StoredEvent[] = []
   revision = 1
-  readonly questions: PromiseWithResolvers<Version>[] = []
+  readonly revisionReads: PromiseWithResolvers<Version>[] = []
   newestConnection = 1
   readonly watches: HandMadeWatch[] = []
-  /** Of pages that were asked for; they stay open while `holdsPages`. */
+  /** Requested pages; they stay pending while `holdsPages`. */
   readonly pages: { readonly options: ListOptions; release(): void }[] = []
   readonly reads: string[] = []
   holdsPages = false
@@ -94,10 +96,10 @@ class HandMadeStore implements FollowedStorage {
     return stored
   }
 
-  /** Tells the follower of an event that was put. */
-  tell(stored: StoredEvent): void {
+  /** Sends the put to the follower. */
+  notify(stored: StoredEvent): void {
     const items = [{ type: 'put', stored } as const]
-    this.watches.at(-1)?.say({ batch: { items, version: versionOfState(this.revision) } })
+    this.watches.at(-1)?.emit({ batch: { items, version: versionOfState(this.revision) } })
   }
 
   async list(
@@ -127,7 +129,7 @@ class HandMadeStore implements FollowedStorage {
 
   follow(options: { readonly from: Version; readonly signal: AbortSignal }): HandMadeWatch {
     const watch = new HandMadeWatch(options.from)
-    options.signal.addEventListener('abort', () => watch.say('end'))
+    options.signal.addEventListener('abort', () => watch.emit('end'))
     this.watches.push(watch)
     return watch
   }
@@ -143,9 +145,9 @@ class HandMadeStore implements FollowedStorage {
   }
 
   currentVersion(): Promise<Version> {
-    const question = Promise.withResolvers<Version>()
-    this.questions.push(question)
-    return question.promise
+    const request = Promise.withResolvers<Version>()
+    this.revisionReads.push(request)
+    return request.promise
   }
 
   watch(): never {
@@ -153,15 +155,15 @@ class HandMadeStore implements FollowedStorage {
   }
 
   create(): never {
-    throw new Error('not made for it')
+    throw new Error('not implemented')
   }
 
   update(): never {
-    throw new Error('not made for it')
+    throw new Error('not implemented')
   }
 
   delete(): never {
-    throw new Error('not made for it')
+    throw new Error('not implemented')
   }
 }
 
@@ -173,95 +175,95 @@ async function synced(store: HandMadeStore, onReread?: () => void): Promise<Cach
   const cached = new CachedStorage({ inner: store, log, onReread })
   void cached.run(signal)
   await cached.synced
-  await turn()
+  await tick()
   store.reads.length = 0
   return cached
 }
 
-const answer = (store: HandMadeStore, index: number) =>
-  store.questions[index]?.resolve(versionOfState(store.revision))
+const respond = (store: HandMadeStore, index: number) =>
+  store.revisionReads[index]?.resolve(versionOfState(store.revision))
 
-test('reads: wait until memory has what the store had, and ask for progress meanwhile', async () => {
+test('reads: a read waits until memory has the version of the store, and requests progress', async () => {
   const store = new HandMadeStore()
   const cached = await synced(store)
   const stored = store.put('a', 'new')
   const reading = cached.get(keyOf('a'), { signal })
-  answer(store, 0)
-  await turn()
-  assert.equal(store.watches[0]?.progressAsked, 1)
-  store.tell(stored)
+  respond(store, 0)
+  await tick()
+  assert.equal(store.watches[0]?.progressRequests, 1)
+  store.notify(stored)
   const read = await reading
   assert.deepEqual([read.version, read.body.toString()], [stored.version, stored.body.toString()])
-  assert.deepEqual(store.reads, [], 'the store itself was not asked')
+  assert.deepEqual(store.reads, [], 'nothing was read from the store')
 })
 
-test('reads: news that does not reach far enough is followed by another question', async () => {
+test('reads: progress that falls short of the version is followed by another request', async () => {
   const store = new HandMadeStore()
   const cached = await synced(store)
   const first = store.put('a')
   const second = store.put('b')
   const reading = cached.get(keyOf('b'), { signal })
-  answer(store, 0)
-  await turn()
+  respond(store, 0)
+  await tick()
   const [watch] = store.watches
-  watch?.say({ batch: { items: [], version: versionOfState(store.revision - 1) } })
-  await turn()
-  await turn()
-  assert.equal(watch?.progressAsked, 2)
+  watch?.emit({ batch: { items: [], version: versionOfState(store.revision - 1) } })
+  await tick()
+  await tick()
+  assert.equal(watch?.progressRequests, 2)
   const items = [first, second].map((stored) => ({ type: 'put', stored }) as const)
-  watch?.say({ batch: { items, version: versionOfState(store.revision) } })
+  watch?.emit({ batch: { items, version: versionOfState(store.revision) } })
   assert.equal((await reading).version, second.version)
 })
 
-test('reads: one that came after a question was put does not take its answer', async () => {
+test('reads: a read never uses the response to a request that was sent before the read', async () => {
   const store = new HandMadeStore()
   const cached = await synced(store)
   const early = cached.list(all, { limit: 10, signal })
-  await turn()
+  await tick()
   const old = versionOfState(store.revision)
-  // The write is answered; only now does the second reader come, and the first answer is on its way.
+  // A write is acknowledged. Only now comes the second read; the first response is in flight.
   const stored = store.put('a')
   const late = cached.list(all, { limit: 10, signal })
-  store.questions[0]?.resolve(old)
+  store.revisionReads[0]?.resolve(old)
   assert.equal((await early).items.length, 0)
-  await turn()
-  assert.equal(store.questions.length, 2)
-  answer(store, 1)
-  await turn()
-  store.tell(stored)
+  await tick()
+  assert.equal(store.revisionReads.length, 2)
+  respond(store, 1)
+  await tick()
+  store.notify(stored)
   assert.equal((await late).items.length, 1)
 })
 
-test('reads: with a version that memory has nobody is asked', async () => {
+test('reads: a read at a version that memory has sends no request', async () => {
   const store = new HandMadeStore()
   const { version } = store.put('a')
   const cached = await synced(store)
   await cached.get(keyOf('a'), { signal, notOlderThan: version })
   await cached.list(all, { limit: 1, signal, notOlderThan: beginning })
-  assert.deepEqual([store.questions.length, store.reads], [0, []])
+  assert.deepEqual([store.revisionReads.length, store.reads], [0, []])
 })
 
-test('reads: a version that memory has not is waited for once the store has it', async () => {
+test('reads: a read at a newer version waits for memory if the store has that version', async () => {
   const store = new HandMadeStore()
   const cached = await synced(store)
   const stored = store.put('a')
   const reading = cached.get(keyOf('a'), { signal, notOlderThan: stored.version })
-  answer(store, 0)
-  await turn()
-  store.tell(stored)
+  respond(store, 0)
+  await tick()
+  store.notify(stored)
   assert.equal((await reading).version, stored.version)
   const future = cached.get(keyOf('a'), { signal, notOlderThan: versionOfState(99) })
-  answer(store, 1)
+  respond(store, 1)
   await assert.rejects(future, { kind: 'future', version: versionOfState(store.revision) })
 })
 
-test('reads: go through to the store until everything has been read', async () => {
+test('reads: reads go to the store until everything is loaded', async () => {
   const store = new HandMadeStore()
   store.put('a')
   store.holdsPages = true
   const cached = new CachedStorage({ inner: store, log })
   void cached.run(signal)
-  await turn()
+  await tick()
   assert.equal(cached.hasSynced, false)
   await cached.get(keyOf('a'), { signal })
   assert.deepEqual(store.reads, ['list', 'get'])
@@ -270,7 +272,7 @@ test('reads: go through to the store until everything has been read', async () =
   assert.equal(cached.hasSynced, true)
 })
 
-test('reads: while everything is read again they go through, and wait no longer', async () => {
+test('reads: a reload ends waits, and reads go to the store meanwhile', async () => {
   const store = new HandMadeStore()
   for (const name of ['a', 'b', 'c', 'd', 'e']) store.put(name, 'old')
   let rereads = 0
@@ -279,9 +281,9 @@ test('reads: while everything is read again they go through, and wait no longer'
   store.put('c', 'new')
   store.holdsPages = true
   const waiting = cached.get(keyOf('c'), { signal })
-  answer(store, 0)
-  await turn()
-  store.watches[0]?.say({ error: new StorageError({ kind: 'compacted', message: 'gone' }) })
+  respond(store, 0)
+  await tick()
+  store.watches[0]?.emit({ error: new StorageError({ kind: 'compacted', message: 'gone' }) })
   assert.equal(JSON.parse((await waiting).body.toString()).note, 'new')
   assert.equal(cached.hasSynced, false)
   assert.deepEqual(store.reads, ['get'])
@@ -295,33 +297,33 @@ test('reads: while everything is read again they go through, and wait no longer'
   assert.deepEqual([cached.stats().initializations, rereads], [2, 1])
 })
 
-test('following: goes on from the last version after any failure but lost history', async () => {
+test('following: the watch resumes after the last version unless the history is compacted', async () => {
   const store = new HandMadeStore()
   const cached = await synced(store)
   const stored = store.put('a')
-  store.tell(stored)
-  await turn()
-  store.watches[0]?.say({ error: new StorageError({ kind: 'unavailable', message: 'away' }) })
+  store.notify(stored)
+  await tick()
+  store.watches[0]?.emit({ error: new StorageError({ kind: 'unavailable', message: 'away' }) })
   await until(() => store.watches.length === 2)
   assert.equal(store.watches[1]?.from, versionOfState(store.revision))
   assert.deepEqual([cached.hasSynced, cached.stats().initializations], [true, 1])
 })
 
-test('loading: all pages are of the version of the first; lost history starts it over', async () => {
+test('loading: all pages are read at the version of the first; a compaction restarts the load', async () => {
   const store = new HandMadeStore()
   for (const name of ['a', 'b', 'c', 'd', 'e']) store.put(name)
   const version = versionOfState(store.revision)
   const cached = new CachedStorage({ inner: store, log })
   store.holdsPages = true
   void cached.run(signal)
-  await turn()
+  await tick()
   store.put('z')
   store.pages[0]?.release()
   await until(() => store.pages.length === 2)
   store.pageError = new StorageError({ kind: 'compacted', message: 'gone' })
   store.pages[1]?.release()
   assert.equal(store.pages[1]?.options.at, version)
-  await turn()
+  await tick()
   store.pageError = undefined
   store.holdsPages = false
   for (const page of store.pages) page.release()
@@ -330,18 +332,18 @@ test('loading: all pages are of the version of the first; lost history starts it
 })
 
 async function until(holds: () => boolean): Promise<void> {
-  for (let turns = 0; !holds(); turns++) {
-    if (turns > 2_000) assert.fail('it does not come true')
+  for (let attempts = 0; !holds(); attempts++) {
+    if (attempts > 2_000) assert.fail('the condition was not met in time')
     await new Promise((resolve) => setTimeout(resolve, 1))
   }
 }
 
-test('lists: a page is of one state, whatever arrives while it is being asked for', async () => {
-  // A batch may be taken in between any two steps of a list: every step gets its turn.
+test('lists: a page shows one state, whatever arrives during the read', async () => {
+  // A batch may be applied between any two microtasks of a list: tries each of them.
   for (let steps = 0; steps < 60; steps++) {
     const store = new HandMadeStore()
     const cached = await synced(store)
-    for (let n = 0; n < 40; n++) store.tell(store.put('a', `${n}`))
+    for (let n = 0; n < 40; n++) store.notify(store.put('a', `${n}`))
     for (let step = 0; step < steps; step++) await Promise.resolve()
     const page = await cached.list(all, { limit: 10, signal, notOlderThan: beginning })
     for (const { version } of page.items) {
@@ -350,7 +352,7 @@ test('lists: a page is of one state, whatever arrives while it is being asked fo
   }
 })
 
-test('a store that goes back in time ends the following, as nothing remembered holds', async () => {
+test('a store that goes back to an earlier version ends the cache', async () => {
   const store = new HandMadeStore()
   for (let n = 0; n < 10; n++) store.put(`e-${n}`)
   const cached = new CachedStorage({ inner: store, log })
@@ -358,16 +360,16 @@ test('a store that goes back in time ends the following, as nothing remembered h
   const ended = assert.rejects(running, /went back from revision 11 to 3: was it restored/)
   await cached.synced
   const watch = cached.watch(all, { from: versionOfState(11), signal })[Symbol.asyncIterator]()
-  const told = assert.rejects(watch.next(), { kind: 'compacted' })
+  const watchEnded = assert.rejects(watch.next(), { kind: 'compacted' })
   const reading = cached.get(keyOf('e-1'), { signal })
-  store.questions[0]?.resolve(versionOfState(3))
+  store.revisionReads[0]?.resolve(versionOfState(3))
   await reading
-  await told
+  await watchEnded
   assert.equal(cached.hasSynced, false)
   await ended
 })
 
-test('reads: an answer over a connection that is not verified is not answered from memory', async () => {
+test('reads: a read is not served from memory before the connection is verified', async () => {
   const store = new HandMadeStore()
   store.put('a', 'memory')
   const cached = await synced(store)
@@ -377,19 +379,20 @@ test('reads: an answer over a connection that is not verified is not answered fr
   store.revision--
   store.put('a', 'restored')
   const reading = cached.get(keyOf('a'), { signal })
-  answer(store, 0)
-  await turn()
-  assert.deepEqual(watch?.demanded, [2], 'the watch has to be verified over a later connection')
-  watch?.say({ batch: { items: [], version: versionOfState(store.revision) } })
-  await turn()
+  respond(store, 0)
+  await tick()
+  assert.deepEqual(watch?.verifyRequests, [2], 'the new connection has to be verified')
+  watch?.emit({ batch: { items: [], version: versionOfState(store.revision) } })
+  await tick()
   Object.assign(watch ?? {}, { verified: 2 })
-  watch?.say({ batch: { items: [], version: versionOfState(store.revision) } })
-  // The watch says that it is the same history, which in this test it is not: so memory answers.
+  watch?.emit({ batch: { items: [], version: versionOfState(store.revision) } })
+  // The watch claims that the history is the same, which is false in this test: so memory serves
+  // it.
   assert.equal(JSON.parse((await reading).body.toString()).note, 'memory')
   assert.deepEqual(store.reads, [])
 })
 
-test('recall: nothing is believed while it is not known whether it is of this history', async () => {
+test('recall: memory returns nothing while its history is not verified', async () => {
   const store = new HandMadeStore()
   store.put('a')
   const cached = await synced(store)
@@ -399,7 +402,7 @@ test('recall: nothing is believed while it is not known whether it is of this hi
   assert.equal(await cached.isOfHistory(1, { signal, waitMsMax: 1 }), false)
 })
 
-test('loading: a page over a connection that was made meanwhile starts it over', async () => {
+test('loading: a page over a newer connection restarts the load', async () => {
   const store = new HandMadeStore()
   for (const name of ['a', 'b', 'c']) store.put(name)
   store.holdsPages = true
@@ -413,30 +416,30 @@ test('loading: a page over a connection that was made meanwhile starts it over',
   assert.ok(store.pages.filter(({ options }) => options.at === undefined).length > 1)
 })
 
-test('loading: the same version with another body is another event, after a restore', async () => {
+test('loading: an event with the same version and another body is replaced, as after a restore', async () => {
   const store = new HandMadeStore()
   store.put('a', 'first')
   const cached = await synced(store)
   store.revision--
   store.put('a', 'second')
-  store.watches[0]?.say({ error: new StorageError({ kind: 'compacted', message: 'gone' }) })
+  store.watches[0]?.emit({ error: new StorageError({ kind: 'compacted', message: 'gone' }) })
   await until(() => cached.stats().initializations === 2)
   const found = await cached.get(keyOf('a'), { signal, notOlderThan: beginning })
   assert.equal(JSON.parse(found.body.toString()).note, 'second')
 })
 
-test('verifying: a later connection is not of this history until the watch has proven it', async () => {
+test('verifying: a later connection counts only after the watch has verified it', async () => {
   const store = new HandMadeStore()
   const cached = await synced(store)
   const [watch] = store.watches
   assert.equal(cached.isVerifiedFor(1), true)
   assert.equal(cached.isVerifiedFor(2), false)
-  assert.deepEqual(watch?.demanded, [2])
+  assert.deepEqual(watch?.verifyRequests, [2])
   Object.assign(watch ?? {}, { verified: 2 })
   assert.equal(cached.isVerifiedFor(2), true)
 })
 
-test('following: a bug while the history is marked ends it, and is not taken for an outage', async () => {
+test('following: a bug in marking the history ends the cache instead of being retried', async () => {
   const store = new HandMadeStore()
   const bug = new TypeError('a bug')
   store.mark = () => Promise.reject(bug)
@@ -447,10 +450,10 @@ test('following: a bug while the history is marked ends it, and is not taken for
   clearTimeout(timer)
 })
 
-test('behind: what was read is verified for the connection that it came over', async () => {
+test('catch-up: what was read is verified for the connection that it came over', async () => {
   const batch = { items: [], version: versionOfState(9) }
-  const demanded: number[] = []
-  const behind = new Behind({
+  const verified: number[] = []
+  const reader = new CatchUpReader({
     store: {
       watch: () => ({
         connection: 3,
@@ -461,11 +464,11 @@ test('behind: what was read is verified for the connection that it came over', a
       }),
     },
     isSameHistory: async (connection) => {
-      demanded.push(connection)
+      verified.push(connection)
       return true
     },
   })
   const step = { scope: all, from: versionOfState(1), until: versionOfState(9), signal }
-  assert.equal(await behind.read(step), batch)
-  assert.deepEqual(demanded, [3])
+  assert.equal(await reader.read(step), batch)
+  assert.deepEqual(verified, [3])
 })

@@ -1,11 +1,10 @@
 import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import { monotonicClock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
-import { missing, OtherHistoryError, StorageError } from '../storage/errors.ts'
+import type { Log } from '../lib/log/log.ts'
+import { missing, OtherHistoryError } from '../storage/errors.ts'
 import {
   beginning,
-  formatVersion,
   isAfter,
   revisionOf,
   type Version,
@@ -19,7 +18,6 @@ import type {
   EventScope,
   Guard,
   ListOptions,
-  Newest,
   PulledWatch,
   ReadOptions,
   RegardedKind,
@@ -30,25 +28,23 @@ import type {
   WatchedStorage,
 } from '../storage/storage.ts'
 import { unreadable } from '../storage/stored-form.ts'
-import { Behind } from './behind.ts'
-import { Cursor } from './cursor.ts'
-import { FanOut } from './fan-out.ts'
 import type { FollowedStorage } from './followed-storage.ts'
-import { defaultHistoryBounds, History, type HistoryBounds } from './history.ts'
-import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from './memory.ts'
-import { orderKey } from './order-key.ts'
-import { readPage } from './page.ts'
-import { Reflector, wentBack } from './reflector.ts'
-import { readRuns } from './runs.ts'
-import { SharedQuestion } from './shared-question.ts'
-import { throwIfAborted } from './turns.ts'
+import { Freshness } from './freshness.ts'
+import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from './memory/memory.ts'
+import { orderKey } from './memory/order-key.ts'
+import { readPage } from './memory/page.ts'
+import { readRuns } from './memory/runs.ts'
+import { Reflector } from './reflector.ts'
+import { throwIfAborted } from './time-slicer.ts'
+import { CatchUpReader } from './watch/catch-up-reader.ts'
+import { Cursor } from './watch/cursor.ts'
+import { FanOut } from './watch/fan-out.ts'
+import { defaultHistoryBounds, History, type HistoryBounds } from './watch/history.ts'
 
-/** A read that memory cannot serve by then asks the store itself. */
-const freshnessWaitMsMax = 3_000
-/** While it is not known whether memory is of the store's history, the store is asked how far it is. */
-const doubtIntervalMs = 500
-/** For watchers to be told that they have to list again, before whoever runs this ends the process. */
-const farewellMs = 250
+/** How often the store's version is read while memory is not verified to be in its history. */
+const unverifiedCheckEveryMs = 500
+/** Gives watches time to end with `compacted`, so that clients list again, before `run` rejects. */
+const watchersEndMs = 250
 
 export interface CachedStorageOptions {
   readonly inner: FollowedStorage
@@ -56,9 +52,9 @@ export interface CachedStorageOptions {
   readonly clock?: Clock | undefined
   readonly memoryBounds?: MemoryBounds | undefined
   readonly historyBounds?: HistoryBounds | undefined
-  /** Everything was read again, as it may be of another history than what was read before. */
+  /** Called after each reload: the new state may belong to another history than the old one. */
   readonly onReread?: (() => void) | undefined
-  /** Told how long each consistent read waited for memory, and whether memory served it. */
+  /** Called with how long each consistent read waited for memory, and whether memory served it. */
   readonly onConsistentRead?: ((waitedMs: number, isServed: boolean) => void) | undefined
 }
 
@@ -67,7 +63,7 @@ export interface CacheStats {
   readonly objects: number
   readonly bodyBytes: number
   readonly version: Version
-  /** Earlier states that are kept for lists under way. */
+  /** Earlier states that are kept for paged lists. */
   readonly statesKept: number
   readonly historyChanges: number
   readonly historyChangesMax: number
@@ -76,140 +72,134 @@ export interface CacheStats {
   readonly eventsReceived: number
   readonly eventsDispatched: number
   readonly initializations: number
-  readonly revisionQuestions: number
-  /** Steps of watchers that have fallen off the ring. */
-  readonly stepsBehind: number
+  readonly revisionReads: number
+  /** Reads from the store by watchers whose position was evicted from the ring. */
+  readonly catchUpSteps: number
 }
 
 /**
- * The promise kept from memory: reads are answered here, as fresh as the store's own; writes go
- * straight through. Until `run` has read everything, and whenever it has to do so again, reads go
- * through as well, and watches wait.
+ * Implements the storage contract with a cache: reads are served from memory and are as fresh as
+ * the store's own; writes go straight to the store. Until `run` has loaded everything, and during
+ * each reload, reads go to the store as well, and watches wait.
  */
 export class CachedStorage implements WatchedStorage {
   readonly #inner: FollowedStorage
-  readonly #options: CachedStorageOptions
-  readonly #clock: Clock
   readonly #memory: EventMemory
   readonly #history: History
   readonly #historyBounds: HistoryBounds
   readonly #fanOut: FanOut
   readonly #reflector: Reflector
-  readonly #question: SharedQuestion<Newest>
-  readonly #behind: Behind
-  readonly #setBack = Promise.withResolvers<never>()
+  readonly #freshness: Freshness
+  readonly #catchUpReader: CatchUpReader
+  readonly #storeWentBack = Promise.withResolvers<never>()
 
   constructor(options: CachedStorageOptions) {
-    const { inner, log } = options
+    const { inner, log, clock = monotonicClock } = options
     this.#inner = inner
-    this.#options = options
-    this.#clock = options.clock ?? monotonicClock
     this.#historyBounds = options.historyBounds ?? defaultHistoryBounds
-    this.#memory = new EventMemory(options.memoryBounds ?? defaultMemoryBounds, this.#clock)
-    this.#history = new History(this.#historyBounds, beginning, this.#clock)
-    this.#fanOut = new FanOut(this.#history, this.#clock)
+    this.#memory = new EventMemory(options.memoryBounds ?? defaultMemoryBounds, clock)
+    this.#history = new History(this.#historyBounds, beginning, clock)
+    this.#fanOut = new FanOut(this.#history, clock)
     this.#reflector = new Reflector({
       source: inner,
       memory: this.#memory,
       history: this.#history,
       fanOut: this.#fanOut,
-      clock: this.#clock,
+      clock,
       log,
       onReread: options.onReread,
     })
-    this.#question = new SharedQuestion(async () => {
-      const known = this.#memory.version
-      // Shared by many, so that nobody's signal may end it; it ends by the store's own deadline.
-      const { signal } = new AbortController()
-      const newest = await inner.newest({ signal })
-      if (isAfter(known, newest.version)) this.#setBack.reject(wentBack(known, newest.version))
-      return newest
+    this.#freshness = new Freshness({
+      source: inner,
+      memory: this.#memory,
+      reflector: this.#reflector,
+      clock,
+      onConsistentRead: options.onConsistentRead,
+      onWentBack: (error) => this.#storeWentBack.reject(error),
     })
-    this.#behind = new Behind({
+    this.#catchUpReader = new CatchUpReader({
       store: inner,
-      isSameHistory: (connection, signal) => this.#isVerified(connection, signal),
+      isSameHistory: (connection, signal) => this.#freshness.isOfHistory(connection, { signal }),
     })
-    // Heard by whoever runs it; nobody may be there yet.
-    this.#setBack.promise.catch(() => {})
+    // `run` handles the rejection, but may not have been called yet.
+    this.#storeWentBack.promise.catch(() => {})
   }
 
   /**
-   * Keeps memory up until aborted. Rejects on a bug, and when the store has been set back to an
-   * earlier state: versions will then be given out a second time, and nothing that is remembered
-   * here, or by any client, can be trusted any more.
+   * Keeps memory current until aborted. Rejects on a bug, and when the store has been restored to
+   * an earlier state: it will then assign versions a second time, and nothing in memory or in any
+   * client can be trusted any more.
    */
   async run(signal: AbortSignal): Promise<void> {
-    const timer = setInterval(() => this.#doubt(signal), doubtIntervalMs)
+    const check = () => this.#freshness.checkUnverified(signal)
+    const timer = setInterval(check, unverifiedCheckEveryMs)
     timer.unref()
     try {
-      await Promise.race([this.#reflector.run(signal), this.#setBack.promise])
+      await Promise.race([this.#reflector.run(signal), this.#storeWentBack.promise])
     } catch (error) {
       this.#reflector.abandon()
-      if (error instanceof OtherHistoryError) await pause(farewellMs, signal)
+      if (error instanceof OtherHistoryError) await pause(watchersEndMs, signal)
       throw error
     } finally {
       clearInterval(timer)
     }
   }
 
-  /** Everything has been read and is being followed. */
+  /** Everything has been loaded and is being followed. */
   get hasSynced(): boolean {
     return this.#reflector.isCurrent
   }
 
-  /**
-   * What the store answers over connections up to this one is of the history that memory is of. 0 while
-   * that is not known.
-   */
+  /** Connections up to this one lead to the history that memory belongs to. 0 while unknown. */
   get verified(): ConnectionNumber {
     return this.#reflector.verified
   }
 
-  /** Whether memory is of the history that this connection leads to; if not known, finds out. */
+  /**
+   * Whether this connection is known to lead to the history that memory belongs to. If not, starts
+   * to verify it.
+   */
   isVerifiedFor(connection: ConnectionNumber): boolean {
-    if (this.#isOf(connection)) return true
-    this.#reflector.verify(connection)
-    return false
+    return this.#freshness.isVerifiedFor(connection)
   }
 
   /**
-   * Resolves to whether memory is of the history that this connection leads to, as soon as that is
-   * known; false when it is not by then.
+   * Resolves to true as soon as this connection is verified to lead to the history that memory
+   * belongs to, and to false if it is not within `waitMsMax`.
    */
   isOfHistory(
     connection: ConnectionNumber,
     options: { readonly signal: AbortSignal; readonly waitMsMax: number },
   ): Promise<boolean> {
-    if (this.isVerifiedFor(connection)) return Promise.resolve(true)
-    return this.#reflector.progress.waitFor({ version: beginning, connection }, options)
+    return this.#freshness.isOfHistory(connection, options)
   }
 
-  /** Sees to it that `verified` reaches this connection, or that everything is read again. */
+  /** Makes sure that `verified` reaches this connection, or that everything is loaded again. */
   verify(connection: ConnectionNumber): void {
     this.#reflector.verify(connection)
   }
 
-  /** Resolves when that is so for the first time, or never will be. */
+  /** Resolves when `hasSynced` is true for the first time, or when `run` ends. */
   get synced(): Promise<void> {
     return this.#reflector.synced
   }
 
-  /** How long ago the follower last heard of the store. */
+  /** Time since the last message of the store. */
   get lagMs(): number {
     return this.#reflector.silentMs
   }
 
-  /** How many events there are. */
+  /** Number of events in memory. */
   get count(): number {
     return this.#memory.count
   }
 
-  /** Keys that are left out, as their values are not events. */
+  /** Keys that are left out because their values are not events. */
   get unreadable(): Iterable<Unreadable> {
     return this.#reflector.unreadable
   }
 
-  /** Kinds that events have been about. */
+  /** Kinds of the objects that events are about. */
   regardedKinds(): readonly RegardedKind[] {
     return this.#memory.kinds.list()
   }
@@ -227,19 +217,21 @@ export class CachedStorage implements WatchedStorage {
       eventsReceived: this.#reflector.received,
       eventsDispatched: this.#fanOut.dispatched,
       initializations: this.#reflector.initializations,
-      revisionQuestions: this.#question.begun,
-      stepsBehind: this.#behind.steps,
+      revisionReads: this.#freshness.revisionReads,
+      catchUpSteps: this.#catchUpReader.steps,
     }
   }
 
-  /** What is believed to be there, which may be out of date. */
+  /**
+   * The event as memory has it, which may be out of date; undefined while memory is not verified.
+   */
   recall(key: EventKey): StoredEvent | undefined {
     if (this.#reflector.verified === 0) return undefined
     return this.#found(key)
   }
 
   async get(key: EventKey, options: ReadOptions): Promise<StoredEvent> {
-    if (!(await this.#isFresh(options))) return this.#inner.get(key, options)
+    if (!(await this.#freshness.isFresh(options))) return this.#inner.get(key, options)
     const stored = this.#found(key)
     if (stored !== undefined) return stored
     const other = this.#reflector.unreadableAt(key)
@@ -248,8 +240,8 @@ export class CachedStorage implements WatchedStorage {
 
   async list(scope: EventScope, options: ListOptions): Promise<EventPage> {
     throwIfAborted(options.signal)
-    const isPresent = options.at === undefined && (await this.#isFresh(options))
-    // Looked at in the same breath as it is read: the present is good until the next change.
+    const isPresent = options.at === undefined && (await this.#freshness.isFresh(options))
+    // Peek and first read happen in the same tick: a peeked state is valid until the next change.
     const state = isPresent ? this.#memory.peek() : this.#stateAt(options)
     if (state === undefined) return this.#inner.list(scope, options)
     return readPage(this.#memory, state, { ...options, scope })
@@ -280,14 +272,14 @@ export class CachedStorage implements WatchedStorage {
       scope,
       history: this.#history,
       fanOut: this.#fanOut,
-      isOpen: () => this.#reflector.isCurrent,
-      readBehind: (step) => this.#behind.read(step),
-      askForProgress: () => this.#reflector.askForProgress(),
+      isCurrent: () => this.#reflector.isCurrent,
+      catchUp: (step) => this.#catchUpReader.read(step),
+      requestProgress: () => this.#reflector.requestProgress(),
     })
   }
 
-  async currentVersion(options: { readonly signal: AbortSignal }): Promise<Version> {
-    return (await this.#question.ask(options.signal)).version
+  currentVersion(options: { readonly signal: AbortSignal }): Promise<Version> {
+    return this.#freshness.currentVersion(options.signal)
   }
 
   #found(key: EventKey): StoredEvent | undefined {
@@ -295,64 +287,12 @@ export class CachedStorage implements WatchedStorage {
     return slot === undefined ? undefined : this.#memory.table.read(slot)
   }
 
-  /** Undefined when memory has not, or not any more, what was asked for. */
+  /** Undefined when memory does not have the requested state, or no longer has it. */
   #stateAt({ at, notOlderThan }: ListOptions): State | undefined {
     if (at === undefined) return undefined
     if (notOlderThan !== undefined && isAfter(notOlderThan, at)) return undefined
     const isPresent = versionOfState(revisionOf(at)) === this.#memory.version
     if (isPresent && this.#reflector.isCurrent) return this.#memory.peek()
     return this.#memory.keptAt(at)
-  }
-
-  /** Whether the present is fresh enough, now or soon. */
-  async #isFresh(options: ReadOptions): Promise<boolean> {
-    throwIfAborted(options.signal)
-    const beganAtMs = this.#clock.now()
-    const isFresh =
-      this.#reflector.isCurrent && (await this.#becomesFresh(options)) && this.#reflector.isCurrent
-    if (options.notOlderThan === undefined) {
-      this.#options.onConsistentRead?.(this.#clock.now() - beganAtMs, isFresh)
-    }
-    return isFresh
-  }
-
-  async #becomesFresh(options: ReadOptions): Promise<boolean> {
-    const { notOlderThan, signal } = options
-    if (notOlderThan !== undefined && this.#has(notOlderThan)) return true
-    const { version: newest, connection } = await this.#question.ask(signal)
-    if (notOlderThan !== undefined && isAfter(notOlderThan, newest)) {
-      throw new StorageError({
-        kind: 'future',
-        message: `version ${formatVersion(notOlderThan)} has not come to be`,
-        version: newest,
-      })
-    }
-    return this.#reaches({ version: notOlderThan ?? newest, connection }, signal)
-  }
-
-  /** Whether memory gets there, in the history that the connection leads to. */
-  async #reaches(wanted: Newest, signal: AbortSignal): Promise<boolean> {
-    const { version, connection } = wanted
-    if (this.isVerifiedFor(connection) && this.#has(version)) return true
-    return this.#reflector.progress.waitFor(wanted, { signal, waitMsMax: freshnessWaitMsMax })
-  }
-
-  #isVerified(connection: ConnectionNumber, signal: AbortSignal): Promise<boolean> {
-    return this.isOfHistory(connection, { signal, waitMsMax: freshnessWaitMsMax })
-  }
-
-  #isOf(connection: ConnectionNumber): boolean {
-    const { verified } = this.#reflector
-    return verified > 0 && connection <= verified
-  }
-
-  /** A store that is behind what memory knows may never get to where it could be compared. */
-  #doubt(signal: AbortSignal): void {
-    if (!this.#reflector.isCurrent || this.#reflector.verified > 0) return
-    this.#question.ask(signal).catch(() => {})
-  }
-
-  #has(version: Version): boolean {
-    return this.#reflector.isCurrent && !isAfter(version, this.#memory.version)
   }
 }

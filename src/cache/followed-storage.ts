@@ -10,31 +10,32 @@ import type {
   Newest,
 } from '../storage/storage.ts'
 
-/** A storage that memory can be kept of. */
+/** A storage that the cache can load and follow. */
 export interface FollowedStorage extends EventStorage {
-  /** Waits until there is a connection to list and to follow over; the newest one by then. */
+  /** Waits until there is a connection to list and to follow over; returns the newest one. */
   connected(signal: AbortSignal): Promise<ConnectionNumber>
-  /** Says over which connection it came. */
+  /** Also returns the connection that the page was read over. */
   list(
     scope: EventScope,
     options: ListOptions,
   ): Promise<EventPage & { readonly connection: ConnectionNumber }>
-  /** Says up to which connection what it told came over. */
+  /** `connection` is the newest one that any of the watch's batches so far came over. */
   watch(
     scope: EventScope,
     options: { readonly from: Version; readonly signal: AbortSignal },
   ): EventWatch & { readonly connection: ConnectionNumber }
   /**
-   * Like `watch` for all events, without the states before. Goes on in the history that was read over
-   * connections up to `connectionMax`, and fails with `compacted` or an OtherHistoryError otherwise.
+   * Like `watch` for all events, without the previous states. Continues in the history that was
+   * read over connections up to `connectionMax`; otherwise fails with `compacted` or an
+   * OtherHistoryError.
    */
   follow(options: {
     readonly from: Version
     readonly signal: AbortSignal
     readonly connectionMax: ConnectionNumber
   }): FollowWatch
-  /** As `currentVersion`. */
+  /** Like `currentVersion`, with the connection. */
   newest(options: { readonly signal: AbortSignal }): Promise<Newest>
-  /** Puts something there by which the history can be recognised, for when nobody else writes. */
+  /** Writes a mark by which the history can be recognised while no client writes. */
   mark(): Promise<void>
 }

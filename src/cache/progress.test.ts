@@ -9,27 +9,27 @@ const at = (revision: number, connection = 1) => ({
 })
 const patient = { signal: new AbortController().signal, waitMsMax: 10_000 }
 
-test('progress: those whose version is reached go on, the others hurry it on', async () => {
-  let hurried = 0
-  const progress = new Progress(() => hurried++)
+test('progress: a wait ends when its version is reached; the remaining waits request progress again', async () => {
+  let requests = 0
+  const progress = new Progress(() => requests++)
   const early = progress.waitFor(at(5), patient)
   const late = progress.waitFor(at(9), patient)
-  assert.equal(hurried, 2)
+  assert.equal(requests, 2)
   progress.reached(versionOfState(7), 1)
   assert.equal(await early, true)
-  assert.deepEqual([progress.waiting, hurried], [1, 3])
+  assert.deepEqual([progress.waiting, requests], [1, 3])
   progress.reached(versionOfState(9), 1)
   assert.equal(await late, true)
-  assert.deepEqual([progress.waiting, hurried], [0, 3])
+  assert.deepEqual([progress.waiting, requests], [0, 3])
 })
 
-test('progress: who waits too long, or for nothing, is told so', async () => {
+test('progress: a wait that times out or is given up resolves to false', async () => {
   const progress = new Progress(() => {})
   const brief = progress.waitFor(at(5), { ...patient, waitMsMax: 1 })
   assert.equal(await brief, false)
-  const vain = progress.waitFor(at(5), patient)
+  const pending = progress.waitFor(at(5), patient)
   progress.giveUp()
-  assert.equal(await vain, false)
+  assert.equal(await pending, false)
   assert.equal(progress.waiting, 0)
 })
 
@@ -42,7 +42,7 @@ test('progress: an aborted signal ends the wait with timeout', async () => {
   assert.equal(progress.waiting, 0)
 })
 
-test('progress: a version counts in the history that was asked, and in no other', async () => {
+test('progress: a version counts only over a verified connection', async () => {
   const progress = new Progress(() => {})
   const waiting = progress.waitFor(at(5, 2), patient)
   progress.reached(versionOfState(9), 1)

@@ -1,19 +1,19 @@
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { ConnectionNumber, Newest } from '../storage/storage.ts'
-import { throwIfAborted } from './turns.ts'
+import { throwIfAborted } from './time-slicer.ts'
 
 interface Waiter extends Newest {
   end(isReached: boolean): void
 }
 
-/** How far memory has come, in which history, and who waits for it to come further. */
+/** Reads that wait until memory reaches a version, in a verified history. */
 export class Progress {
-  readonly #hurry: () => void
+  readonly #requestProgress: () => void
   #waiters = new Set<Waiter>()
 
-  /** `hurry` asks for news of progress; called while somebody waits. */
-  constructor(hurry: () => void) {
-    this.#hurry = hurry
+  /** `requestProgress` asks the store for a progress notification; called while reads wait. */
+  constructor(requestProgress: () => void) {
+    this.#requestProgress = requestProgress
   }
 
   get waiting(): number {
@@ -21,8 +21,8 @@ export class Progress {
   }
 
   /**
-   * Resolves to whether the version was reached, in the history that the connection leads to, before
-   * the time was over or all was given up.
+   * Resolves to whether memory reached the version, in the history that the connection leads to,
+   * before the timeout and before `giveUp`.
    */
   async waitFor(
     { version, connection }: Newest,
@@ -44,23 +44,23 @@ export class Progress {
       const timer = setTimeout(giveUp, waitMsMax)
       signal.addEventListener('abort', giveUp)
       this.#waiters.add(waiter)
-      this.#hurry()
+      this.#requestProgress()
     })
     throwIfAborted(signal)
     return isReached
   }
 
-  /** What comes over connections up to `verified` is of the history that memory is of. */
+  /** Memory has reached `version`; connections up to `verified` lead to the same history. */
   reached(version: Version, verified: ConnectionNumber): void {
     for (const waiter of this.#waiters) {
       if (isAfter(waiter.version, version) || waiter.connection > verified) continue
       this.#waiters.delete(waiter)
       waiter.end(true)
     }
-    if (this.#waiters.size > 0) this.#hurry()
+    if (this.#waiters.size > 0) this.#requestProgress()
   }
 
-  /** Nothing will be reached for some time. */
+  /** Ends all waits: memory will not advance for some time. */
   giveUp(): void {
     const all = this.#waiters
     this.#waiters = new Set()

@@ -11,10 +11,10 @@ function refusal(body: string, mediaType: 'json' | 'yaml' = 'json'): string {
     equal(error.code, 400)
     return error.message
   }
-  throw new Error('was read')
+  throw new Error('the body was accepted')
 }
 
-test('decodeDeleteOptions reads options of any API version', () => {
+test('decodeDeleteOptions accepts options of any API version', () => {
   const body = {
     kind: 'DeleteOptions',
     apiVersion: 'x/y',
@@ -34,7 +34,7 @@ test('decodeDeleteOptions reads options of any API version', () => {
   })
 })
 
-test('decodeDeleteOptions reads YAML, and nothing as no options', () => {
+test('decodeDeleteOptions decodes YAML, and an empty body as no options', () => {
   deepEqual(
     decodeDeleteOptions(Buffer.from('dryRun: [All]\npreconditions:\n  uid: "5"\n'), 'yaml'),
     {
@@ -46,7 +46,7 @@ test('decodeDeleteOptions reads YAML, and nothing as no options', () => {
   deepEqual(decodeDeleteOptions(Buffer.from('null'), 'json'), {})
 })
 
-test('decodeDeleteOptions refuses what are no options', () => {
+test('decodeDeleteOptions rejects bodies that are not delete options', () => {
   equal(refusal('{'), "couldn't get version/kind; json parse error: unexpected end of JSON input")
   ok(refusal('{"kind":"Pod"}').startsWith('no kind "Pod" is registered'))
   ok(refusal('[]').includes('cannot unmarshal array'))
@@ -61,7 +61,7 @@ test('decodeDeleteOptions refuses what are no options', () => {
   )
 })
 
-test('decodeDeleteOptions knows the option to ignore what cannot be read, for what it is', () => {
+test('decodeDeleteOptions decodes ignoreStoreReadErrorWithClusterBreakingPotential as a boolean', () => {
   const name = 'ignoreStoreReadErrorWithClusterBreakingPotential'
   deepEqual(decodeDeleteOptions(Buffer.from(`{"${name}":true}`), 'json'), { [name]: true })
   equal(
@@ -74,7 +74,7 @@ test('decodeDeleteOptions knows the option to ignore what cannot be read, for wh
   throws(() => decodeDeleteOptions(message((6 << 3) | 2, 1, 1), 'protobuf'), { code: 400 })
 })
 
-test('decodeDeleteOptions keeps texts that were sent empty, since they match no object', () => {
+test('decodeDeleteOptions keeps empty strings, since they match no object', () => {
   const empty = { preconditions: { uid: '', resourceVersion: '' }, propagationPolicy: '' }
   deepEqual(decodeDeleteOptions(Buffer.from(JSON.stringify(empty)), 'json'), empty)
   const yaml = 'preconditions: {uid: "", resourceVersion: ""}\npropagationPolicy: ""\n'
@@ -84,7 +84,7 @@ test('decodeDeleteOptions keeps texts that were sent empty, since they match no 
   deepEqual(decodeDeleteOptions(message, 'protobuf'), empty)
 })
 
-test('decodeDeleteOptions reads null as a precondition that was not sent', () => {
+test('decodeDeleteOptions treats a null precondition as unset', () => {
   const body = '{"preconditions":{"uid":null,"resourceVersion":null},"propagationPolicy":null}'
   deepEqual(decodeDeleteOptions(Buffer.from(body), 'json'), { preconditions: {} })
 })

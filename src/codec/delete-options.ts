@@ -1,19 +1,20 @@
 import type { DecodedDeleteOptions } from '../api/delete-options.ts'
 import { badRequest } from '../api/status.ts'
-import { goQuote } from '../lib/go-quote.ts'
+import { goQuote } from '../lib/go/go-quote.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
-import { shown } from '../lib/shown.ts'
-import { EVENT_VALUES_MAX, JsonSyntaxError, parseJson } from './json-text.ts'
-import { opened } from './kube-protobuf.ts'
-import { deleteOptionsType } from './meta-types.ts'
-import { decodeStruct, ProtobufError } from './protobuf-struct.ts'
-import { jsonKind, StructDecoder, TypeMismatch } from './struct-decoding.ts'
-import { parseYaml } from './yaml.ts'
-import { YamlSyntaxError } from './yaml-nodes.ts'
+import { truncate } from '../lib/text/truncate.ts'
+import { YamlSyntaxError } from '../lib/yaml-documents.ts'
+import { EVENT_VALUES_MAX, JsonSyntaxError, parseJson } from './json/json-text.ts'
+import { unwrapEnvelope } from './struct/kube-protobuf.ts'
+import { deleteOptionsType } from './struct/meta-types.ts'
+import { decodeStruct, ProtobufError } from './struct/protobuf-struct.ts'
+import { jsonKind, StructDecoder, TypeMismatch } from './struct/struct-decoding.ts'
+import { parseYaml } from './yaml/yaml.ts'
 
 /**
- * The body of a delete; fails with a StatusError: 400, or 413 for too much. Of whatever API
- * version it says it is, it is the same thing, and names that nobody knows do not matter.
+ * Decodes the body of a delete; throws a StatusError: 400, or 413 if the body has too many values.
+ * The options are the same in every API version, so any version is accepted; unknown names are
+ * ignored.
  */
 export function decodeDeleteOptions(
   body: Buffer,
@@ -28,7 +29,7 @@ export function decodeDeleteOptions(
 
 function read(body: Buffer, mediaType: 'json' | 'yaml' | 'protobuf'): Json {
   if (mediaType === 'protobuf') {
-    const { kind, raw } = opened(body)
+    const { kind, raw } = unwrapEnvelope(body)
     return { kind, ...decodeStruct(deleteOptionsType, raw, EVENT_VALUES_MAX) }
   }
   const text = body.toString('utf8')
@@ -46,7 +47,7 @@ function decoded(value: Json): DecodedDeleteOptions {
   const kind = textMember(value, 'kind')
   if (kind !== '' && kind !== 'DeleteOptions') {
     throw new TypeMismatch(
-      `no kind ${goQuote(shown(kind))} is registered for the options of a delete`,
+      `no kind ${goQuote(truncate(kind))} is registered for the options of a delete`,
     )
   }
   return new StructDecoder(new Set(), undefined).struct(deleteOptionsType, value, '')
@@ -64,9 +65,9 @@ function asBadRequest(error: unknown): unknown {
   if (error instanceof JsonSyntaxError) {
     return badRequest(`couldn't get version/kind; json parse error: ${error.message}`, error)
   }
-  const isTheirs =
+  const isClientError =
     error instanceof TypeMismatch ||
     error instanceof YamlSyntaxError ||
     error instanceof ProtobufError
-  return isTheirs ? badRequest(error.message, error) : error
+  return isClientError ? badRequest(error.message, error) : error
 }

@@ -9,7 +9,7 @@ describe('documentBody', () => {
     'only the following media types are accepted: application/json;stream=watch, application/vnd.kubernetes.protobuf;stream=watch',
   ).status()
 
-  it('is compact JSON with a newline, or indented JSON without', () => {
+  it('compact JSON ends with a newline, indented JSON does not', () => {
     const mediaType = 'application/json'
     assert.equal(
       documentBody({ mediaType, isPretty: false }, status),
@@ -21,7 +21,7 @@ describe('documentBody', () => {
     )
   })
 
-  it('is YAML, whether it is to be indented or not', () => {
+  it('YAML is the same with and without pretty', () => {
     for (const isPretty of [false, true]) {
       assert.equal(
         documentBody({ mediaType: 'application/yaml', isPretty }, status),
@@ -30,7 +30,7 @@ describe('documentBody', () => {
     }
   })
 
-  it('leaves out what is not set', () => {
+  it('undefined members are left out', () => {
     const document = { metadata: { continue: undefined } }
     assert.equal(
       documentBody({ mediaType: 'application/yaml', isPretty: false }, document),

@@ -1,15 +1,15 @@
-import { indentJson } from './json-form.ts'
-import { sealedDocument } from './kube-protobuf.ts'
+import { indentJson } from './encoders/json-indent.ts'
 import { PROTOBUF, type Representation } from './representation.ts'
-import { yamlOf } from './yaml.ts'
+import { encodeDocument } from './struct/kube-protobuf.ts'
+import { yamlOf } from './yaml/yaml.ts'
 
-/** How a document that is not an event is written: a Status, or one of our own. */
-export type DocumentForm = Pick<Representation, 'mediaType' | 'isPretty'>
+/** The format of a document that is not an event: a Status, discovery, a review and so on. */
+export type DocumentFormat = Pick<Representation, 'mediaType' | 'isPretty'>
 
 /** Compact JSON ends with a newline, indented JSON does not. */
-export function documentBody(form: DocumentForm, document: object): string | Buffer {
-  if (form.mediaType === PROTOBUF) return sealedDocument(document)
+export function documentBody(format: DocumentFormat, document: object): string | Buffer {
+  if (format.mediaType === PROTOBUF) return encodeDocument(document)
   const text = JSON.stringify(document)
-  if (form.mediaType === 'application/yaml') return yamlOf(JSON.parse(text))
-  return form.isPretty ? indentJson(text) : `${text}\n`
+  if (format.mediaType === 'application/yaml') return yamlOf(JSON.parse(text))
+  return format.isPretty ? indentJson(text) : `${text}\n`
 }

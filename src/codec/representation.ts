@@ -1,16 +1,16 @@
-/** Kubernetes' own; see kube-protobuf.ts. */
+/** The media type of Kubernetes protobuf; see kube-protobuf.ts. */
 export const PROTOBUF = 'application/vnd.kubernetes.protobuf'
 
-/** How a client wants to be shown what it asked for. */
+/** The response format that was negotiated with a client. */
 export interface Representation {
   readonly mediaType: 'application/json' | 'application/yaml' | typeof PROTOBUF
-  /** The object itself, a table of its printed columns, or its metadata alone. */
+  /** The object itself, a table of its printed columns, or its metadata only. */
   readonly as: 'object' | 'table' | 'partial'
-  /** Of the table or the partial object; they look the same in both. */
+  /** The version of the table or partial object; both versions have the same content. */
   readonly metaVersion: MetaVersion
-  /** What the rows of a table carry besides their cells. */
+  /** The object that the rows of a table contain besides their cells. */
   readonly includeObject: IncludeObject
-  /** Indented, for people; of JSON only. */
+  /** Indented for people to read; JSON only. */
   readonly isPretty: boolean
 }
 

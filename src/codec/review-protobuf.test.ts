@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { StatusError } from '../api/status.ts'
-import { ProtobufError } from './protobuf-struct.ts'
 import { decodeReview } from './review-protobuf.ts'
+import { ProtobufError } from './struct/protobuf-struct.ts'
 
 function field(number: number, value: string | Buffer): Buffer {
   const bytes = Buffer.from(value)
@@ -18,7 +18,7 @@ function review(kind: string, spec: Buffer): Buffer {
 }
 
 describe('decodeReview', () => {
-  test('a question about an object', () => {
+  test('a review of access to a resource is decoded', () => {
     const attributes = Buffer.concat([
       field(1, 'a'),
       field(2, 'get'),
@@ -32,7 +32,7 @@ describe('decodeReview', () => {
     })
   })
 
-  test('a question about a path, a list of rules, and a kind that asks nothing', () => {
+  test('reviews of a path and of rules are decoded, and one without a spec', () => {
     const path = field(2, Buffer.concat([field(1, '/metrics'), field(2, 'get')]))
     assert.deepEqual(decodeReview(review('SelfSubjectAccessReview', path))['spec'], {
       nonResourceAttributes: { path: '/metrics', verb: 'get' },
@@ -43,7 +43,7 @@ describe('decodeReview', () => {
     assert.equal(decodeReview(review('SelfSubjectReview', path))['spec'], undefined)
   })
 
-  test('whatever the bytes are, they are read or refused', () => {
+  test('any bytes are either decoded or rejected', () => {
     const whole = review('SelfSubjectAccessReview', field(1, field(2, 'get')))
     const broken = fc.oneof(
       fc.uint8Array({ maxLength: 60 }).map((bytes) => Buffer.concat([Buffer.from('k8s\0'), bytes])),

@@ -1,4 +1,4 @@
-/** What callers ask about themselves, and how it is answered, as tables. */
+/** Schemas of the self reviews: requests of callers about their own identity and access. */
 import { type Field, objectMetaType, StructType } from '../api/schema.ts'
 
 const text = (name: string, number: number, doc: string): Field => ({
@@ -20,46 +20,46 @@ const metadata: Field = {
   number: 1,
   type: { struct: objectMetaType },
   whenUnset: '{}',
-  doc: 'Like that of any object; nothing in it matters.',
+  doc: 'Standard object metadata. It is ignored.',
 }
 
 const requirementFields: readonly Field[] = [
-  { ...text('key', 1, 'What it is about.'), isRequired: true },
-  { ...text('operator', 2, 'In, NotIn, Exists or DoesNotExist.'), isRequired: true },
-  texts('values', 3, 'For In and NotIn: which values.'),
+  { ...text('key', 1, 'The label or field that the requirement applies to.'), isRequired: true },
+  { ...text('operator', 2, 'One of In, NotIn, Exists and DoesNotExist.'), isRequired: true },
+  texts('values', 3, 'The values for In and NotIn.'),
 ]
 
 function selectorType(name: string, requirement: string): StructType {
   return new StructType(name, [
-    text('rawSelector', 1, 'The selector as it stands in a query.'),
+    text('rawSelector', 1, 'The selector in the syntax of a query parameter.'),
     {
       name: 'requirements',
       number: 2,
       type: { listOf: new StructType(requirement, requirementFields) },
-      doc: 'The selector in its parts.',
+      doc: 'The selector as a list of requirements.',
     },
   ])
 }
 
 const resourceAttributesType: StructType = new StructType('ResourceAttributes', [
-  text('namespace', 1, 'Where; empty means in all namespaces.'),
-  text('verb', 2, 'What is done: get, list, watch, create, update, patch, delete, or `*` for all.'),
-  text('group', 3, 'API group of the resource; empty is core, `*` is any.'),
-  text('version', 4, 'Version of the group; `*` is any.'),
-  text('resource', 5, 'The resource, plural; `*` is any.'),
-  text('subresource', 6, 'A subresource of it, if that is meant.'),
-  text('name', 7, 'One object; empty means any.'),
+  text('namespace', 1, 'Namespace of the action. Empty means all namespaces.'),
+  text('verb', 2, 'The verb: get, list, watch, create, update, patch, delete, or `*` for all.'),
+  text('group', 3, 'API group of the resource. Empty means core, `*` means any group.'),
+  text('version', 4, 'Version of the API group. `*` means any version.'),
+  text('resource', 5, 'Plural name of the resource. `*` means any resource.'),
+  text('subresource', 6, 'Subresource of the resource, if any.'),
+  text('name', 7, 'Name of the object. Empty means any object.'),
   {
     name: 'fieldSelector',
     number: 8,
     type: { struct: selectorType('FieldSelectorAttributes', 'FieldSelectorRequirement') },
-    doc: 'Only objects with such fields. Makes no difference to the answer.',
+    doc: 'Limits the request to objects with these fields. It does not change the result.',
   },
   {
     name: 'labelSelector',
     number: 9,
     type: { struct: selectorType('LabelSelectorAttributes', 'LabelSelectorRequirement') },
-    doc: 'Only objects with such labels. Makes no difference to the answer.',
+    doc: 'Limits the request to objects with these labels. It does not change the result.',
   },
 ])
 
@@ -74,36 +74,36 @@ const accessReviewType: StructType = new StructType('SelfSubjectAccessReview', [
           name: 'resourceAttributes',
           number: 1,
           type: { struct: resourceAttributesType },
-          doc: 'Something done to a resource.',
+          doc: 'An action on a resource.',
         },
         {
           name: 'nonResourceAttributes',
           number: 2,
           type: {
             struct: new StructType('NonResourceAttributes', [
-              text('path', 1, 'The path.'),
-              text('verb', 2, 'The method, in small letters.'),
+              text('path', 1, 'URL path of the request.'),
+              text('verb', 2, 'HTTP method of the request, in lower case.'),
             ]),
           },
-          doc: 'Or a request to a path that is no resource.',
+          doc: 'A request to a path that is not a resource.',
         },
       ]),
     },
     isRequired: true,
-    doc: 'What is asked: one of the two.',
+    doc: 'The action to check. Exactly one of its members must be set.',
   },
   {
     name: 'status',
     number: 3,
     type: {
       struct: new StructType('SubjectAccessReviewStatus', [
-        { name: 'allowed', number: 1, type: 'bool', isRequired: true, doc: 'Whether you may.' },
-        { name: 'denied', number: 4, type: 'bool', doc: 'Whether somebody forbade it outright.' },
-        text('reason', 2, 'Why, if there is more to say.'),
-        text('evaluationError', 3, 'What went wrong while finding out.'),
+        { name: 'allowed', number: 1, type: 'bool', isRequired: true, doc: 'Whether allowed.' },
+        { name: 'denied', number: 4, type: 'bool', doc: 'Whether an authorizer denied it.' },
+        text('reason', 2, 'Explanation of the decision, if there is one.'),
+        text('evaluationError', 3, 'Error that occurred during evaluation, if any.'),
       ]),
     },
-    doc: 'The answer.',
+    doc: 'The result. Set by the server.',
   },
 ])
 
@@ -114,11 +114,11 @@ const rulesReviewType: StructType = new StructType('SelfSubjectRulesReview', [
     number: 2,
     type: {
       struct: new StructType('SelfSubjectRulesReviewSpec', [
-        text('namespace', 1, 'The namespace; it must be named.'),
+        text('namespace', 1, 'Namespace to check. Required.'),
       ]),
     },
     isRequired: true,
-    doc: 'Where it is asked about.',
+    doc: 'The namespace to check.',
   },
   {
     name: 'status',
@@ -130,42 +130,42 @@ const rulesReviewType: StructType = new StructType('SelfSubjectRulesReview', [
           number: 1,
           type: {
             listOf: new StructType('ResourceRule', [
-              { ...texts('verbs', 1, 'What you may do; `*` is all.'), isRequired: true },
-              texts('apiGroups', 2, 'In which groups; `*` is all.'),
-              texts('resources', 3, 'To which resources; `*` is all.'),
-              texts('resourceNames', 4, 'To which objects; to all when there are none here.'),
+              { ...texts('verbs', 1, 'Allowed verbs. `*` means all.'), isRequired: true },
+              texts('apiGroups', 2, 'API groups that the rule applies to. `*` means all.'),
+              texts('resources', 3, 'Resources that the rule applies to. `*` means all.'),
+              texts('resourceNames', 4, 'Object names that the rule applies to. Empty means all.'),
             ]),
           },
           isRequired: true,
-          doc: 'What you may do to resources.',
+          doc: 'Actions on resources that are allowed.',
         },
         {
           name: 'nonResourceRules',
           number: 2,
           type: {
             listOf: new StructType('NonResourceRule', [
-              { ...texts('verbs', 1, 'What you may do; `*` is all.'), isRequired: true },
-              texts('nonResourceURLs', 2, 'To which paths; a `*` at the end is any ending.'),
+              { ...texts('verbs', 1, 'Allowed verbs. `*` means all.'), isRequired: true },
+              texts('nonResourceURLs', 2, 'Paths of the rule. A final `*` matches any suffix.'),
             ]),
           },
           isRequired: true,
-          doc: 'Which other paths you may ask for.',
+          doc: 'Requests to other paths that are allowed.',
         },
         {
           name: 'incomplete',
           number: 3,
           type: 'bool',
           isRequired: true,
-          doc: 'Whether you may do more than these rules say.',
+          doc: 'Whether the list of rules is incomplete, so that more may be allowed.',
         },
-        text('evaluationError', 4, 'What went wrong while finding out.'),
+        text('evaluationError', 4, 'Error that occurred during evaluation, if any.'),
       ]),
     },
-    doc: 'The answer.',
+    doc: 'The result. Set by the server.',
   },
 ])
 
-/** Texts by name, several each: nothing that is read here, so it has no fields. */
+/** Lists of strings by name. The server never decodes it, so no fields are declared. */
 export const userExtraType: StructType = new StructType('UserExtra', [])
 
 const selfReviewType: StructType = new StructType('SelfSubjectReview', [
@@ -180,33 +180,33 @@ const selfReviewType: StructType = new StructType('SelfSubjectReview', [
           number: 1,
           type: {
             struct: new StructType('UserInfo', [
-              text('username', 1, 'Your name.'),
-              text('uid', 2, 'Tells you from others who had that name before or after.'),
-              texts('groups', 3, 'The groups you are in.'),
+              text('username', 1, 'Name of the user.'),
+              text('uid', 2, 'Unique ID. A later user with the same name has another.'),
+              texts('groups', 3, 'Groups of the user.'),
               {
                 name: 'extra',
                 number: 4,
                 type: { struct: userExtraType },
-                doc: 'What else whoever vouched for you said.',
+                doc: 'Additional information from the authenticator.',
               },
             ]),
           },
-          doc: 'Who you are, as this server sees you.',
+          doc: 'The user as this server authenticated it.',
         },
       ]),
     },
-    doc: 'The answer.',
+    doc: 'The result. Set by the server.',
   },
 ])
 
-/** Reviews of oneself, by the group they are in. */
+/** Self reviews by API group. */
 export const reviewTypes: ReadonlyMap<string, readonly StructType[]> = new Map([
   ['authentication.k8s.io', [selfReviewType]],
   ['authorization.k8s.io', [accessReviewType, rulesReviewType]],
 ])
 
-/** By kind, each reduced to what is asked in it; the rest is nothing that a caller has to say. */
-export const askedTypes: ReadonlyMap<string, StructType> = new Map(
+/** Self reviews by kind, reduced to their spec: callers do not set the other fields. */
+export const reviewSpecTypes: ReadonlyMap<string, StructType> = new Map(
   [...reviewTypes.values()].flat().map((type) => [type.name, onlySpec(type)]),
 )
 

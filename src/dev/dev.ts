@@ -5,20 +5,21 @@ import { delimiter, join } from 'node:path'
 import { EtcdProcess } from './etcd-process.ts'
 
 /**
- * etcd keeps the last entries of its log in memory, 100,000 of them and 5,000 more by default. Group
- * commit makes entries of 50 kB and more, so that would be gigabytes. Alone it has no one to catch up.
+ * By default etcd keeps the last 100,000 entries of its log in memory, and 5,000 more for
+ * followers. Group commit makes entries of 50 kB and more, so that would be gigabytes. A single
+ * member has no followers that could need them.
  */
 const smallLog = ['--snapshot-count=1000', '--experimental-snapshot-catchup-entries=100']
 
-/** An etcd for trying things out: in a folder of its own, which goes with it. */
+/** A private etcd in a temporary folder, which is deleted when the process exits. */
 export class DevEtcd {
   readonly endpoint: string
-  /** Where everything is kept: etcd's data, the server's certificate, what lets clients in. */
+  /** Contains etcd's data, the server's certificate and the credentials. */
   readonly folder: string
   readonly #process: EtcdProcess
   #isStopping = false
 
-  /** `binary` undefined looks in `searchPath`, a list of folders as in PATH. */
+  /** Without `binary`, etcd is searched in `searchPath`, a list of folders as in PATH. */
   static async start(binary: string | undefined, searchPath: string): Promise<DevEtcd> {
     const program = binary ?? (await findEtcd(searchPath))
     const folder = await mkdtemp(join(tmpdir(), 'tidings-dev-'))
@@ -38,7 +39,7 @@ export class DevEtcd {
     return join(this.folder, 'certs')
   }
 
-  /** Calls back when etcd ends before it was stopped. */
+  /** Calls back when etcd exits before it is stopped. */
   onUnexpectedEnd(callback: () => void): void {
     void this.#process.exited.then(() => {
       if (!this.#isStopping) callback()
@@ -51,13 +52,13 @@ export class DevEtcd {
   }
 }
 
-/** What a person needs to go on: where the server is, and lines to paste into another terminal. */
+/** The text for the user: the addresses, and commands to paste into another terminal. */
 export function devBanner(parts: {
   readonly server: { readonly url: string; readonly certFile: string; readonly group: string }
   readonly etcd: { readonly endpoint: string; readonly folder: string }
-  readonly access: { readonly token: string; readonly kubeconfig: string }
+  readonly credentials: { readonly token: string; readonly kubeconfig: string }
 }): string {
-  const { server, etcd, access } = parts
+  const { server, etcd, credentials } = parts
   const curl = `curl --cacert ${server.certFile}`
   const base = server.url
   return `
@@ -68,8 +69,8 @@ tidings is up, in front of a private etcd:
 
 In another terminal:
 
-  kubectl --kubeconfig ${access.kubeconfig} get events
-  ${curl} -H 'Authorization: Bearer ${access.token}' '${base}/apis/${server.group}/v1/events'
+  kubectl --kubeconfig ${credentials.kubeconfig} get events
+  ${curl} -H 'Authorization: Bearer ${credentials.token}' '${base}/apis/${server.group}/v1/events'
 
 Health, version and metrics need no token on this host:
 
@@ -79,7 +80,7 @@ Health, version and metrics need no token on this host:
   ${curl} '${base}/version'
   ${curl} '${base}/metrics'
 
-Everything is kept in ${etcd.folder} and removed at the end.
+All data is in ${etcd.folder} and is deleted when tidings stops.
 Press Ctrl-C to stop.
 
 `
@@ -95,6 +96,6 @@ async function findEtcd(searchPath: string): Promise<string> {
     if (isProgram) return candidate
   }
   throw new Error(
-    'no etcd program in PATH: install etcd 3.5.28 or newer, or name one with --etcd-binary=<path>; in a checkout, "npm run etcd" brings one for "npm run dev"',
+    'no etcd program in PATH: install etcd 3.5.28 or newer, or set --etcd-binary=<path>; in a checkout, "npm run etcd" downloads one for "npm run dev"',
   )
 }

@@ -1,9 +1,9 @@
 /**
  * Runs one etcd member as a child process.
  *
- * The child never outlives us, however we end: a tiny shell waits at the far end of a pipe that only
- * we hold open, and kills etcd when that pipe closes. (An exit handler would miss SIGKILL, and
- * SIGTERM when nobody handles it.)
+ * The child never outlives this process, however it ends: a shell waits at the other end of a pipe
+ * that only this process holds open, and kills etcd when the pipe closes. (An exit handler would
+ * miss SIGKILL, and SIGTERM without a handler.)
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -15,26 +15,26 @@ import { pause } from '../lib/abort.ts'
 export interface EtcdPorts {
   readonly client: number
   readonly peer: number
-  /** Where etcd answers /health and /metrics, never encrypted. */
+  /** Where etcd serves /health and /metrics, always without TLS. */
   readonly metrics: number
 }
 
 export interface EtcdProcessOptions {
   /** The etcd program. */
   readonly binary: string
-  /** Kept between starts; made by etcd when it is not there. */
+  /** Kept between starts; etcd creates it when it is missing. */
   readonly dataDir: string
   readonly name?: string | undefined
-  /** Asked of the kernel when not given. */
+  /** Default: free ports that the kernel chooses. */
   readonly ports?: EtcdPorts | undefined
-  /** All members, this one included; alone when not given. */
+  /** All members, this one included. Default: a cluster of this member alone. */
   readonly cluster?: readonly { readonly name: string; readonly peerPort: number }[] | undefined
-  /** Files in PEM form; clients must then present a certificate that `ca` signed. */
+  /** PEM files; clients must then present a certificate that `ca` signed. */
   readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string } | undefined
   /** Further flags, after ours. */
   readonly args?: readonly string[] | undefined
   readonly startTimeoutMs?: number | undefined
-  /** Default true: started means that the cluster serves. False: that this member answers. */
+  /** Whether `start` waits for a healthy cluster (default) or only for this member. */
   readonly waitForQuorum?: boolean | undefined
 }
 
@@ -43,9 +43,9 @@ const defaultStartTimeoutMs = 20_000
 const defaultStopTimeoutMs = 5_000
 const healthTimeoutMs = 1_000
 const healthIntervalMs = 50
-/** How often a start is repeated because somebody else took the ports the kernel had offered. */
+/** How often a start is attempted when another process takes the ports that were free. */
 const portAttempts = 5
-/** What is kept of etcd's log, to be shown when it does not start. */
+/** The last lines of etcd's log, which are shown when it does not start. */
 const logLinesKept = 30
 
 export class EtcdProcess {
@@ -53,25 +53,25 @@ export class EtcdProcess {
   readonly endpoint: string
   readonly ports: EtcdPorts
   readonly pid: number
-  /** Resolves when the process is gone, for whatever reason. */
+  /** Resolves when the process has exited, for any reason. */
   readonly exited: Promise<void>
   readonly #child: ChildProcess
   readonly #guard: ChildProcess
   readonly #log: string[] = []
-  #isGone = false
+  #hasExited = false
 
-  /** Resolves when etcd serves; rejects, with etcd's own last words, when it does not in time. */
+  /** Resolves when etcd is healthy; rejects, with the last lines of its log, on a timeout. */
   static async start(options: EtcdProcessOptions): Promise<EtcdProcess> {
     for (let attempt = 1; ; attempt++) {
       const ports = options.ports ?? (await reservePorts())
       const etcd = await EtcdProcess.#spawn(options, ports)
       try {
-        await etcd.#untilServing(options)
+        await etcd.#untilHealthy(options)
         return etcd
       } catch (error) {
         await etcd.kill()
-        const isUnlucky = options.ports === undefined && etcd.#isPortTaken()
-        if (!isUnlucky || attempt === portAttempts) throw error
+        const canRetry = options.ports === undefined && etcd.#isPortTaken()
+        if (!canRetry || attempt === portAttempts) throw error
       }
     }
   }
@@ -84,7 +84,7 @@ export class EtcdProcess {
     this.#guard = guard(pid)
     this.exited = new Promise((resolve) => {
       child.once('exit', () => {
-        this.#isGone = true
+        this.#hasExited = true
         this.#guard.kill('SIGKILL')
         resolve()
       })
@@ -92,7 +92,7 @@ export class EtcdProcess {
     if (child.stderr !== null) {
       createInterface({ input: child.stderr }).on('line', (line) => this.#keep(line))
     }
-    // A parent that has nothing else to do may end; the guard ends etcd then.
+    // The child must not keep this process alive; when this process exits, the guard kills etcd.
     child.unref()
     for (const stream of [child.stderr, this.#guard.stdin]) {
       if (stream !== null && 'unref' in stream && typeof stream.unref === 'function') stream.unref()
@@ -102,7 +102,7 @@ export class EtcdProcess {
   static async #spawn(options: EtcdProcessOptions, ports: EtcdPorts): Promise<EtcdProcess> {
     const child = spawn(options.binary, flags(options, ports), {
       stdio: ['ignore', 'ignore', 'pipe'],
-      // In a group of its own: Ctrl-C is for us, and we stop etcd after ourselves.
+      // A process group of its own: Ctrl-C must reach only this process, which stops etcd last.
       detached: true,
     })
     await once(child, 'spawn')
@@ -115,43 +115,43 @@ export class EtcdProcess {
     return this.#log
   }
 
-  /** Asks etcd to end, waits, and ends it after `timeoutMs`. */
+  /** Sends SIGTERM and waits for the exit; sends SIGKILL after `timeoutMs`. */
   async stop(timeoutMs: number = defaultStopTimeoutMs): Promise<void> {
     this.signal('SIGTERM')
-    // One that is paused would not hear it.
+    // A paused process would not handle SIGTERM.
     this.signal('SIGCONT')
     const timer = setTimeout(() => this.signal('SIGKILL'), timeoutMs)
     await this.exited
     clearTimeout(timer)
   }
 
-  /** Ends etcd at once, as a crash would. */
+  /** Kills etcd at once, as in a crash. */
   async kill(): Promise<void> {
     this.signal('SIGKILL')
-    // While somebody waits for the end we stay.
-    if (!this.#isGone) this.#child.ref()
+    // This process must not exit while a caller waits for the child to exit.
+    if (!this.#hasExited) this.#child.ref()
     await this.exited
   }
 
-  /** Does nothing when the process is gone. */
+  /** Does nothing when the process has exited. */
   signal(signal: NodeJS.Signals): void {
-    if (!this.#isGone) this.#child.kill(signal)
+    if (!this.#hasExited) this.#child.kill(signal)
   }
 
-  async #untilServing(options: EtcdProcessOptions): Promise<void> {
+  async #untilHealthy(options: EtcdProcessOptions): Promise<void> {
     const timeoutMs = options.startTimeoutMs ?? defaultStartTimeoutMs
     const deadline = performance.now() + timeoutMs
     const query = options.waitForQuorum === false ? '?serializable=true' : ''
     while (performance.now() < deadline) {
-      if (this.#isGone) throw this.#failure('etcd ended while starting')
+      if (this.#hasExited) throw this.#failure('etcd exited while starting')
       if (await isHealthy(`http://${host}:${this.ports.metrics}/health${query}`)) return
       await pause(healthIntervalMs)
     }
-    throw this.#failure(`etcd does not serve after ${timeoutMs} ms`)
+    throw this.#failure(`etcd is not healthy after ${timeoutMs} ms`)
   }
 
   #failure(what: string): Error {
-    return new Error([`${what}; its last words:`, ...this.#log].join('\n  '))
+    return new Error([`${what}; the last lines of its log:`, ...this.#log].join('\n  '))
   }
 
   #isPortTaken(): boolean {
@@ -164,7 +164,7 @@ export class EtcdProcess {
   }
 }
 
-/** Three ports that were free a moment ago. */
+/** Three ports that are free now; another process may still take them. */
 export async function reservePorts(): Promise<EtcdPorts> {
   const servers = await Promise.all([listen(), listen(), listen()])
   const [client, peer, metrics] = servers.map((server) => (server.address() as AddressInfo).port)
@@ -179,7 +179,7 @@ async function listen(): Promise<Server> {
   return server
 }
 
-/** Kills the process when our end of its pipe closes, which it does when we are gone. */
+/** Kills the process when our end of the pipe closes, which happens when this process exits. */
 function guard(pid: number): ChildProcess {
   const shell = spawn('/bin/sh', ['-c', `read -r _; kill -KILL ${pid} 2>/dev/null`], {
     stdio: ['pipe', 'ignore', 'ignore'],

@@ -6,14 +6,15 @@ import { Auditor } from '../gate/audit/auditor.ts'
 import { bearerTokens } from '../gate/authentication/bearer-token.ts'
 import { Gate } from '../gate/gate.ts'
 import { RequestLimits } from '../gate/limits/limits.ts'
+import type { Target } from '../gate/target.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
-import { silentLog } from '../lib/log.ts'
+import { silentLog } from '../lib/log/log.ts'
 import { lateResponse, serve } from './serve.ts'
 import { Services } from './services.ts'
 
 const PATH = '/apis/events.k8s.io/v1/namespaces/shop/events/e1'
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever a line says.
+// biome-ignore lint/suspicious/noExplicitAny: a parsed line of the audit log.
 type Line = any
 
 function request(change: Partial<Request> = {}): Request {
@@ -44,15 +45,15 @@ function auditing(written: () => Promise<void> = async () => {}): {
   return { auditor, lines }
 }
 
-/** Serves one path to ada, who may only get, and to nobody else. */
+/** Serves one path to ada, who may only get; other users are not authenticated. */
 function serving(
   handler: Handler,
   audit: Auditor | undefined,
   change: { isTurningAway?: boolean; isFull?: boolean } = {},
 ): Handler {
   const services = new Services(['one'])
-  const find = (path: string): Handler | undefined => (path === PATH ? handler : undefined)
-  services.install({ name: 'one', isOpenToHost: false, find })
+  const find = ({ path }: Target): Handler | undefined => (path === PATH ? handler : undefined)
+  services.install({ name: 'one', paths: [PATH], isOpenToHost: false, find })
   const limits = new RequestLimits({
     requestsInFlight: 0,
     mutatingRequestsInFlight: 0,
@@ -95,16 +96,16 @@ const fine: Handler = async () => ({
   body: '{"fine":true}',
 })
 
-/** How a request went, in a word for each line. */
-async function story(
-  asked: Request,
+/** The response to a request, its audit lines, and a summary of each line. */
+async function audited(
+  request: Request,
   handler: Handler = fine,
   change: { isTurningAway?: boolean; isFull?: boolean } = {},
-): Promise<{ answer: Response; told: string[]; lines: Line[] }> {
+): Promise<{ response: Response; summaries: string[]; lines: Line[] }> {
   const { auditor, lines } = auditing()
-  const answer = await serving(handler, auditor, change)(asked)
-  for (const { auditID } of lines) assert.equal(auditID, answer.headers['audit-id'])
-  const told = lines.map(({ stage, user, responseStatus, annotations }) =>
+  const response = await serving(handler, auditor, change)(request)
+  for (const { auditID } of lines) assert.equal(auditID, response.headers['audit-id'])
+  const summaries = lines.map(({ stage, user, responseStatus, annotations }) =>
     [
       stage,
       user.username ?? '-',
@@ -113,97 +114,97 @@ async function story(
       annotations?.['authorization.k8s.io/reason'] ?? '-',
     ].join('|'),
   )
-  return { answer, told, lines }
+  return { response, summaries, lines }
 }
 
 describe('serve with an audit log', () => {
-  test('whoever is let in, refused, or turned away for want of room is told of', async () => {
+  test('admitted, forbidden and rate-limited requests are audited', async () => {
     const received = 'RequestReceived|ada|-|-|-'
-    assert.deepEqual((await story(request())).told, [
+    assert.deepEqual((await audited(request())).summaries, [
       received,
       'ResponseComplete|ada|200|allow|may read',
     ])
-    assert.deepEqual((await story(request({ method: 'DELETE' }))).told, [
+    assert.deepEqual((await audited(request({ method: 'DELETE' }))).summaries, [
       received,
       'ResponseComplete|ada|403|forbid|may only read',
     ])
-    assert.deepEqual((await story(request({ path: '/nowhere' }))).told, [
+    assert.deepEqual((await audited(request({ path: '/nowhere' }))).summaries, [
       received,
       'ResponseComplete|ada|404|allow|may read',
     ])
-    assert.deepEqual((await story(request(), fine, { isFull: true })).told, [
+    assert.deepEqual((await audited(request(), fine, { isFull: true })).summaries, [
       received,
       'ResponseComplete|ada|429|-|-',
     ])
   })
 
-  test('a stranger leaves one line, and its body is not read', async () => {
+  test('an unauthenticated request is one line, and its body is not read', async () => {
     for (const headers of [{}, { authorization: 'Bearer s3cr3t' }]) {
       let reads = 0
       const body = async (): Promise<Buffer> => {
         reads += 1
         return Buffer.from('')
       }
-      const { told, lines } = await story(request({ headers, body }))
-      assert.deepEqual(told, ['ResponseStarted|-|401|-|-'])
+      const { summaries, lines } = await audited(request({ headers, body }))
+      assert.deepEqual(summaries, ['ResponseStarted|-|401|-|-'])
       assert.ok(!JSON.stringify(lines).includes('s3cr3t'))
       assert.equal(reads, 0)
     }
   })
 
-  test('a refusal is no bug, and a bug is a panic that tells no details', async () => {
+  test('a StatusError is not a panic; another error is a panic, without its details', async () => {
     const refusing: Handler = async () => {
-      throw new StatusError('Conflict', 'somebody was quicker')
+      throw new StatusError('Conflict', 'another write came first')
     }
     assert.equal(
-      (await story(request(), refusing)).told[1],
+      (await audited(request(), refusing)).summaries[1],
       'ResponseComplete|ada|409|allow|may read',
     )
-    const { told, lines } = await story(request(), async () => {
+    const { summaries, lines } = await audited(request(), async () => {
       throw new Error('s3cr3t detail')
     })
-    assert.equal(told[1], 'Panic|ada|500|allow|may read')
+    assert.equal(summaries[1], 'Panic|ada|500|allow|may read')
     assert.ok(!JSON.stringify(lines).includes('s3cr3t'))
   })
 
-  test('who is turned away at shutdown is not told of, as nobody has asked who it is', async () => {
-    const { answer, told } = await story(request(), fine, { isTurningAway: true })
-    assert.equal(answer.status, 429)
-    assert.deepEqual(told, [])
-    assert.match(answer.headers['audit-id'] ?? '', /^[0-9a-f-]{36}$/)
+  test('a request refused at shutdown is not audited, since its user is not authenticated', async () => {
+    const { response, summaries } = await audited(request(), fine, { isTurningAway: true })
+    assert.equal(response.status, 429)
+    assert.deepEqual(summaries, [])
+    assert.match(response.headers['audit-id'] ?? '', /^[0-9a-f-]{36}$/)
   })
 
-  test('the body that a handler reads is kept with the answer it gave', async () => {
-    const { lines } = await story(request(), async (asked) => {
-      await asked.body()
-      return fine(asked)
+  test('the body that a handler reads is audited with the response', async () => {
+    const { lines } = await audited(request(), async (received) => {
+      await received.body()
+      return fine(received)
     })
     assert.deepEqual(lines[1].requestObject, {})
     assert.deepEqual(lines[1].responseObject, { fine: true })
   })
 
-  test('an answer waits for its lines', async () => {
+  test('a response waits until its lines are written', async () => {
     const gate = Promise.withResolvers<void>()
     const { auditor, lines } = auditing(() => gate.promise)
-    let isAnswered = false
-    const answer = serving(
+    let isDone = false
+    const responding = serving(
       fine,
       auditor,
     )(request()).then(() => {
-      isAnswered = true
+      isDone = true
     })
     await new Promise((resolve) => setImmediate(resolve))
     assert.equal(lines.length, 2)
-    assert.equal(isAnswered, false)
+    assert.equal(isDone, false)
     gate.resolve()
-    await answer
+    await responding
   })
 
-  test('an answer given for a handler that is late has the id of its lines', async () => {
+  test('the response for a late handler has the audit id of its lines', async () => {
     const { auditor, lines } = auditing()
-    const asked = request()
-    void serving(() => new Promise(() => {}), auditor)(asked)
+    const received = request()
+    void serving(() => new Promise(() => {}), auditor)(received)
     await new Promise((resolve) => setImmediate(resolve))
-    assert.equal(lateResponse(asked, auditor).headers['audit-id'], lines[0].auditID)
+    assert.equal(lateResponse(received, auditor).headers['audit-id'], lines[0].auditID)
   })
 })

@@ -3,19 +3,19 @@ import { describe, test } from 'node:test'
 import { StatusError, tooManyRequests } from '../api/status.ts'
 import { bearerTokens } from '../gate/authentication/bearer-token.ts'
 import { alwaysAllow } from '../gate/authorization/always-allow.ts'
-import { type Caller, Gate } from '../gate/gate.ts'
+import { Gate } from '../gate/gate.ts'
 import { type Limits, RequestLimits } from '../gate/limits/limits.ts'
 import { AUTHENTICATED } from '../gate/user.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
-import { MemoryLedger } from '../lib/ledger.ts'
-import { silentLog } from '../lib/log.ts'
-import type { RequestObserver } from './request-tallies.ts'
+import { MemoryLedger } from '../lib/client-memory/ledger.ts'
+import { silentLog } from '../lib/log/log.ts'
+import type { RequestObserver } from './observe/request-tallies.ts'
+import { inTime } from './request/timeout.ts'
 import { lateResponse, serve } from './serve.ts'
 import { Services } from './services.ts'
-import { inTime } from './timeout.ts'
 
-/** A request as a literal: from this host unless said otherwise. */
+/** From this host, unless `isRemote`. */
 function request(path: string, change: Partial<Request> & { isRemote?: boolean } = {}): Request {
   const { isRemote = false, ...rest } = change
   return {
@@ -34,16 +34,25 @@ function serving(
   handler: Handler,
   options: {
     missing?: boolean
-    turnedAway?: boolean
+    isShuttingDown?: boolean
     limits?: Limits
     observer?: RequestObserver
   } = {},
 ): Handler {
-  const services = new Services(options.missing === true ? ['one', 'two'] : ['one'])
+  const services = new Services(['one', 'probe', ...(options.missing === true ? ['two'] : [])])
   services.install({
     name: 'one',
+    paths: ['/one'],
     isOpenToHost: true,
-    find: (path) => (path.startsWith('/one') || path === '/livez' ? handler : undefined),
+    find: ({ path }) => (path.startsWith('/one') ? handler : undefined),
+  })
+  services.install({
+    name: 'probe',
+    paths: ['/livez'],
+    isOpenToHost: true,
+    isAboutServer: true,
+    isServedAtShutdown: true,
+    find: ({ path }) => (path === '/livez' ? handler : undefined),
   })
   return serve({
     services,
@@ -55,7 +64,7 @@ function serving(
     limits: options.limits ?? unlimited,
     observer: options.observer ?? { begun: () => {}, ended: () => {} },
     log: silentLog,
-    isTurningAway: () => options.turnedAway === true,
+    isTurningAway: () => options.isShuttingDown === true,
   })
 }
 
@@ -65,34 +74,33 @@ const unlimited = new RequestLimits({
   watches: 0,
   watchesPerUser: 0,
 })
-/** Notes what becomes of places, and of answers. */
-function placesOf(): {
+/** Limits and an observer that record what happens to slots and responses. */
+function recordedSlots(): {
   limits: Limits
   observer: RequestObserver
-  told: string[]
+  events: string[]
   ended: [number, number][]
 } {
-  const told: string[] = []
+  const events: string[] = []
   const ended: [number, number][] = []
-  const tell = (what: string) => (): void => void told.push(what)
-  const entry = { settle: tell('settled'), [Symbol.dispose]: tell('left') }
+  const record = (event: string) => (): void => void events.push(event)
+  const entry = { settle: record('settled'), [Symbol.dispose]: record('released') }
   const limits: Limits = {
     enter: () => {
-      told.push('entered')
+      events.push('acquired')
       return entry
     },
     enterRefused: () => {
-      told.push('refused')
-      return { [Symbol.dispose]: tell('told') }
+      events.push('refused')
+      return { [Symbol.dispose]: record('refusal sent') }
     },
   }
   const observer: RequestObserver = {
     begun: () => {},
-    ended: (_asked, { status: code, bytes }) => ended.push([code, bytes]),
+    ended: (_attributes, { status: code, bytes }) => ended.push([code, bytes]),
   }
-  return { limits, observer, told, ended }
+  return { limits, observer, events, ended }
 }
-const stranger: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
 const fine: Handler = async () => ({ status: 200, headers: {}, body: 'fine' })
 const throwing = (error: unknown): Handler =>
   serving(async () => {
@@ -100,29 +108,44 @@ const throwing = (error: unknown): Handler =>
   })
 
 describe('serve', () => {
-  test('an answer carries Audit-Id and Cache-Control', async () => {
+  test('a request about the server itself asks for a slot of its own', async () => {
+    const asked: unknown[] = []
+    const { limits, observer } = recordedSlots()
+    const enter: Limits['enter'] = (entrant) => {
+      asked.push([entrant.target.path, entrant.isAboutServer])
+      return limits.enter(entrant)
+    }
+    const handler = serving(fine, { limits: { ...limits, enter }, observer })
+    for (const path of ['/one', '/livez']) await handler(request(path))
+    assert.deepEqual(asked, [
+      ['/one', false],
+      ['/livez', true],
+    ])
+  })
+
+  test('a response has Audit-Id and Cache-Control', async () => {
     const { headers } = await serving(fine)(request('/one'))
     assert.match(headers['audit-id'] ?? '', /^[0-9a-f-]{36}$/)
     assert.equal(headers['cache-control'], 'no-cache, private')
   })
 
-  test("the caller's Audit-Id comes back when it is a sensible one", async () => {
-    const ask = async (id: string): Promise<string | undefined> =>
+  test("the response repeats the caller's Audit-Id if it is valid", async () => {
+    const sentBack = async (id: string): Promise<string | undefined> =>
       (await serving(fine)(request('/one', { headers: { 'audit-id': id } }))).headers['audit-id']
-    assert.equal(await ask('abc-123'), 'abc-123')
-    assert.notEqual(await ask('a b'), 'a b')
-    assert.notEqual(await ask('x'.repeat(129)), 'x'.repeat(129))
+    assert.equal(await sentBack('abc-123'), 'abc-123')
+    assert.notEqual(await sentBack('a b'), 'a b')
+    assert.notEqual(await sentBack('x'.repeat(129)), 'x'.repeat(129))
   })
 
-  test('a stranger gets 401 for known and unknown paths alike, and the connection is closed', async () => {
+  test('an unauthenticated client gets 401 for known and unknown paths, and its connection is closed', async () => {
     for (const path of ['/one', '/nowhere']) {
-      const answer = await serving(fine)(request(path, { isRemote: true }))
-      assert.equal(answer.status, 401)
-      assert.equal(answer.closeConnection, true)
+      const response = await serving(fine)(request(path, { isRemote: true }))
+      assert.equal(response.status, 401)
+      assert.equal(response.closeConnection, true)
     }
   })
 
-  test('an unknown path is 404, and 503 as long as services are missing', async () => {
+  test('an unknown path is a 404, and a 503 while services are missing', async () => {
     assert.equal((await serving(fine)(request('/nowhere'))).status, 404)
     const early = await serving(fine, { missing: true })(request('/nowhere'))
     assert.equal(early.status, 503)
@@ -130,7 +153,7 @@ describe('serve', () => {
     assert.equal(status(early).details.retryAfterSeconds, 5)
   })
 
-  test('what a handler throws becomes a Status', async () => {
+  test('an error of a handler becomes a Status', async () => {
     const cases: readonly [unknown, number, string][] = [
       [new StatusError('BadRequest', 'no'), 400, 'BadRequest'],
       [new ExchangeError('too-large', 'limit is 3145728'), 413, 'RequestEntityTooLarge'],
@@ -141,113 +164,112 @@ describe('serve', () => {
       ['not even an error', 500, 'InternalError'],
     ]
     for (const [thrown, code, reason] of cases) {
-      const answer = await throwing(thrown)(request('/one'))
-      assert.equal(answer.status, code)
-      assert.equal(status(answer).reason, reason)
-      assert.equal(status(answer).code, code)
-      assert.ok(!String(answer.body).includes('secret detail'))
+      const response = await throwing(thrown)(request('/one'))
+      assert.equal(response.status, code)
+      assert.equal(status(response).reason, reason)
+      assert.equal(status(response).code, code)
+      assert.ok(!String(response.body).includes('secret detail'))
     }
   })
 
-  test('413 says the limit in the words clients know', async () => {
-    const answer = await throwing(new ExchangeError('too-large', 'limit is 3145728'))(
+  test('a 413 names the limit in the words of Kubernetes', async () => {
+    const response = await throwing(new ExchangeError('too-large', 'limit is 3145728'))(
       request('/one'),
     )
-    assert.equal(status(answer).message, 'Request entity too large: limit is 3145728')
+    assert.equal(status(response).message, 'Request entity too large: limit is 3145728')
   })
 
-  test('a late read may be sent again, a late write not', () => {
+  test('a late read has Retry-After, a late write has not', () => {
     assert.equal(lateResponse(request('/one')).headers['retry-after'], '1')
     const write = lateResponse(request('/one', { method: 'POST' }))
     assert.equal(write.status, 504)
     assert.equal(write.headers['retry-after'], undefined)
   })
 
-  test('on the way out: 429 for all but probes', async () => {
-    const handler = serving(fine, { turnedAway: true })
-    const answer = await handler(request('/one'))
-    assert.equal(answer.status, 429)
-    assert.equal(answer.headers['retry-after'], '5')
+  test('during shutdown all requests except probes get 429', async () => {
+    const handler = serving(fine, { isShuttingDown: true })
+    const response = await handler(request('/one'))
+    assert.equal(response.status, 429)
+    assert.equal(response.headers['retry-after'], '5')
     assert.equal((await handler(request('/livez'))).status, 200)
   })
 
-  test('a place is kept until the answer has been sent', async () => {
-    const places = placesOf()
-    const answer = await serving(fine, places)(request('/one'))
-    assert.deepEqual(places.told, ['entered'])
-    answer.onEnd?.({ status: 200, bytes: 4 })
-    assert.deepEqual(places.told, ['entered', 'left'])
-    assert.deepEqual(places.ended, [[200, 4]])
+  test('a slot is held until the response has been sent', async () => {
+    const slots = recordedSlots()
+    const response = await serving(fine, slots)(request('/one'))
+    assert.deepEqual(slots.events, ['acquired'])
+    response.onEnd?.({ status: 200, bytes: 4 })
+    assert.deepEqual(slots.events, ['acquired', 'released'])
+    assert.deepEqual(slots.ended, [[200, 4]])
   })
 
-  test('a place is kept until an error has been sent', async () => {
-    const places = placesOf()
+  test('a slot is held until an error response has been sent', async () => {
+    const slots = recordedSlots()
     const handler = serving(async () => {
       throw new StatusError('BadRequest', 'no')
-    }, places)
-    const answer = await handler(request('/one'))
-    assert.deepEqual(places.told, ['entered'])
-    answer.onEnd?.({ status: 400, bytes: 4 })
-    assert.deepEqual(places.told, ['entered', 'left'])
-    assert.deepEqual(places.ended, [[400, 4]])
+    }, slots)
+    const response = await handler(request('/one'))
+    assert.deepEqual(slots.events, ['acquired'])
+    response.onEnd?.({ status: 400, bytes: 4 })
+    assert.deepEqual(slots.events, ['acquired', 'released'])
+    assert.deepEqual(slots.ended, [[400, 4]])
   })
 
-  test('a stranger takes a place of its own while it is told', async () => {
-    const places = placesOf()
-    const handler = serving(fine, places)
-    const answer = await handler(request('/one', { isRemote: true }))
-    assert.equal(answer.status, 401)
-    assert.deepEqual(places.told, ['refused'])
-    answer.onEnd?.({ status: 401, bytes: 4 })
-    assert.deepEqual(places.told, ['refused', 'told'])
+  test('the response to an unauthenticated client takes a slot for refused requests', async () => {
+    const slots = recordedSlots()
+    const handler = serving(fine, slots)
+    const response = await handler(request('/one', { isRemote: true }))
+    assert.equal(response.status, 401)
+    assert.deepEqual(slots.events, ['refused'])
+    response.onEnd?.({ status: 401, bytes: 4 })
+    assert.deepEqual(slots.events, ['refused', 'refusal sent'])
   })
 
-  test('a place is kept by what goes on behind an answer that came too late', async () => {
-    const places = placesOf()
+  test('a handler that runs on after a timeout keeps its slot', async () => {
+    const slots = recordedSlots()
     const working = Promise.withResolvers<Response>()
-    const path = { kind: 'everything', isWatchPath: false } as const
     const endpoint = inTime(() => working.promise)
-    const handler = serving((asked) => endpoint(asked, path, stranger), places)
-    const answer = await handler(request('/one', { query: new URLSearchParams('timeout=1ms') }))
-    assert.equal(answer.status, 504)
-    answer.onEnd?.({ status: 504, bytes: 4 })
-    assert.deepEqual(places.told, ['entered'])
+    const handler = serving((received) => endpoint(received), slots)
+    const response = await handler(request('/one', { query: new URLSearchParams('timeout=1ms') }))
+    assert.equal(response.status, 504)
+    response.onEnd?.({ status: 504, bytes: 4 })
+    assert.deepEqual(slots.events, ['acquired'])
     working.resolve({ status: 200, headers: {}, body: 'late' })
     await new Promise((resolve) => setImmediate(resolve))
-    assert.deepEqual(places.told, ['entered', 'left'])
+    assert.deepEqual(slots.events, ['acquired', 'released'])
   })
 
-  test('a watch counts as a request until it has begun', async () => {
+  test('a watch counts as a request until its initial events are sent', async () => {
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
-    const places = placesOf()
+    const slots = recordedSlots()
     const watch = { status: 200, headers: {}, body: '', longRunning: true }
-    const answer = await serving(async () => ({ ...watch, settled }), places)(request('/one'))
-    assert.deepEqual(places.told, ['entered'])
+    const response = await serving(async () => ({ ...watch, settled }), slots)(request('/one'))
+    assert.deepEqual(slots.events, ['acquired'])
     settle()
     await settled
-    assert.deepEqual(places.told, ['entered', 'settled'])
-    answer.onEnd?.({ status: 200, bytes: 4 })
-    assert.deepEqual(places.told, ['entered', 'settled', 'left'])
+    assert.deepEqual(slots.events, ['acquired', 'settled'])
+    response.onEnd?.({ status: 200, bytes: 4 })
+    assert.deepEqual(slots.events, ['acquired', 'settled', 'released'])
 
-    const quick = placesOf()
+    const quick = recordedSlots()
     await serving(async () => watch, quick)(request('/one'))
-    assert.deepEqual(quick.told, ['entered', 'settled'])
+    assert.deepEqual(quick.events, ['acquired', 'settled'])
   })
 
-  test('a request for which there is no place is told when to come back', async () => {
+  test('a request that gets no slot is a 429 with Retry-After', async () => {
     const refusal = tooManyRequests('Too many requests, please try again later.', 3)
     const full = {
       enter: () => Promise.reject(refusal),
       enterRefused: () => ({ [Symbol.dispose]: () => {} }),
     }
-    const answer = await serving(fine, { limits: full })(request('/one'))
-    assert.equal(answer.status, 429)
-    assert.equal(answer.headers['retry-after'], '3')
-    assert.equal(status(answer).reason, 'TooManyRequests')
+    const response = await serving(fine, { limits: full })(request('/one'))
+    assert.equal(response.status, 429)
+    assert.equal(response.headers['retry-after'], '3')
+    assert.equal(status(response).reason, 'TooManyRequests')
   })
 
-  test('a refusal for which there is no room has no body for a user and cuts a stranger, and both are counted', async () => {
-    const { observer, ended } = placesOf()
+  test('a refusal without a slot has no body for a user, drops an unauthenticated client, and is counted', async () => {
+    const { observer, ended } = recordedSlots()
     const limits = {
       enter: () => Promise.reject(tooManyRequests('Too many requests', 3)),
       enterRefused: () => undefined,
@@ -265,16 +287,14 @@ describe('serve', () => {
     ])
   })
 
-  test('a Status is indented for people and compact for programs', async () => {
+  test('a Status is indented for curl and compact for other clients', async () => {
     const refused = throwing(new StatusError('BadRequest', 'no'))
     const plain = await refused(request('/one'))
     assert.ok(String(plain.body).endsWith('}\n'))
     const curl = await refused(request('/one', { headers: { 'user-agent': 'curl/8' } }))
     assert.ok(String(curl.body).startsWith('{\n  "kind": "Status"'))
-    const asked = new URLSearchParams({ pretty: 'false' })
-    const overruled = await refused(
-      request('/one', { headers: { 'user-agent': 'curl/8' }, query: asked }),
-    )
+    const query = new URLSearchParams({ pretty: 'false' })
+    const overruled = await refused(request('/one', { headers: { 'user-agent': 'curl/8' }, query }))
     assert.equal(overruled.body, plain.body)
   })
 })
@@ -283,7 +303,7 @@ function status(response: Response) {
   return JSON.parse(String(response.body))
 }
 
-describe('what is charged for a watch', () => {
+describe('the memory charged for a watch', () => {
   const GROUP = 'g'.repeat(1000)
   const ada = { name: 'ada', groups: ['dev', AUTHENTICATED], extra: { scopes: ['s'.repeat(500)] } }
   const handler = serve({
@@ -313,16 +333,16 @@ describe('what is charged for a watch', () => {
     return ledger.held.credentials
   }
 
-  test('includes the token and the identity that are kept to check it again', async () => {
+  test('it includes the token and the identity that are kept to recheck access', async () => {
     const bytes = await charged([])
     assert.ok(bytes >= 300 + 500 && bytes < 4096, `${bytes}`)
   })
 
-  test('includes whom it impersonates and what that takes', async () => {
+  test('it includes the impersonated user, the groups and the path', async () => {
     const plain = await charged([])
     const groups = Array.from({ length: 100 }, (_, n) => ['impersonate-group', GROUP + n] as const)
     const impersonated = await charged([['impersonate-user', 'bob'], ...groups])
     assert.ok(impersonated - plain >= 100_000, `${impersonated - plain}`)
-    assert.ok((await charged([], 'n'.repeat(2001))) - plain >= 2000, 'the path is kept')
+    assert.ok((await charged([], 'n'.repeat(2001))) - plain >= 2000, 'the path is charged')
   })
 })

@@ -8,29 +8,30 @@ import {
   tooManyRequests,
   unavailable,
 } from '../api/status.ts'
-import { type Attributes, attributesOf } from '../gate/attributes.ts'
+import type { Attributes } from '../gate/attributes.ts'
 import type { Auditor } from '../gate/audit/auditor.ts'
 import type { Gate, Trail } from '../gate/gate.ts'
 import type { Limits } from '../gate/limits/limits.ts'
 import type { RefusalLog } from '../gate/refusal.ts'
+import { attributesOf, readTarget, type Target } from '../gate/target.ts'
 import { ANONYMOUS } from '../gate/user.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
-import type { Log } from '../lib/log.ts'
-import { withoutTokens } from '../lib/token-scrub.ts'
-import { AuditRecord } from './audit-record.ts'
-import { RequestLine } from './request-line.ts'
-import type { RequestObserver } from './request-tallies.ts'
-import { pageNotFound, statusResponse, textResponse } from './respond.ts'
+import type { Log } from '../lib/log/log.ts'
+import { withoutTokens } from '../lib/log/token-scrub.ts'
+import { AuditRecord } from './observe/audit-record.ts'
+import { RequestLine } from './observe/request-line.ts'
+import type { RequestObserver } from './observe/request-tallies.ts'
+import { HandlerStillRuns, lateError } from './request/timeout.ts'
+import { RequestSlot } from './request-slot.ts'
+import { pageNotFound, statusResponse, textResponse } from './response/respond.ts'
 import type { Services } from './services.ts'
-import { Stay } from './stay.ts'
-import { lateError } from './timeout.ts'
 
-/** Longer ids than this are somebody's mischief, not an audit trail. */
+/** A longer id is not from an audit trail: it only wastes memory and log space. */
 const AUDIT_ID_MAX = 128
-/** While start-up finishes or shutdown begins, another replica is better placed. */
+/** While start-up finishes or shutdown begins, another replica can serve the request sooner. */
 const RETRY_AFTER_SECONDS = 5
-/** As long as it takes to cut those who do not read. */
+/** The time until connections of clients that do not read are closed. */
 const RETRY_MEMORY_SECONDS = 10
 
 export interface ServeOptions {
@@ -38,54 +39,65 @@ export interface ServeOptions {
   readonly gate: Gate
   readonly limits: Limits
   readonly observer: RequestObserver
-  /** Without it, nothing is kept of any request. */
+  /** Undefined: requests are not audited. */
   readonly audit?: Auditor | undefined
   readonly refusals?: Pick<RefusalLog, 'refused'> | undefined
   readonly log: Log
-  /** The server is on its way out and sends new requests elsewhere. */
+  /** The server shuts down: new requests get 429, so that clients go to another replica. */
   isTurningAway(): boolean
 }
 
 /**
- * The life of a request, on one page: find whose path it is, learn who asks, find it a place, let
- * the service answer. Whatever a step throws becomes the answer here and nowhere else. An unknown
- * path gets its 404 past the gate, so that strangers learn nothing from it.
+ * The life of a request, on one page: find the service of its path, authenticate the user, acquire
+ * a slot, authorise, call the service. An error from any step becomes a response here and nowhere
+ * else. An unknown path gets its 404 after the gate, so that unauthenticated clients learn nothing
+ * from it.
  */
 export function serve(options: ServeOptions): Handler {
   const { log, observer } = options
   return async (request) => {
     const auditId = auditIdOf(request)
     const startedAt = performance.now()
-    const attributes = attributesOf(request)
-    const record = recordOf(request, attributes, { auditId, audit: options.audit })
-    const line = RequestLine.begun(log, record?.trail)
+    const target = readTarget(request)
+    // The only part of the target that is kept until the response has been sent.
+    const attributes = attributesOf(target)
+    const record = auditRecordOf(request, attributes, { auditId, audit: options.audit })
+    const line = RequestLine.start(log, record?.trail)
     const trail = line ?? record?.trail
-    const stay = new Stay(options.limits)
+    const slot = new RequestSlot(options.limits)
     let response: Response
     try {
-      if (options.isTurningAway() && !isProbe(request.path)) response = turnedAway()
-      else {
-        response = await answer(request, attributes, options, { record, trail, stay })
-        if (record !== undefined) response = await record.answered(response)
+      const found = options.services.find(target)
+      if (options.isTurningAway() && found?.service.isServedAtShutdown !== true) {
+        response = shuttingDown()
+      } else {
+        response = await respond(request, target, options, {
+          attributes,
+          found,
+          record,
+          trail,
+          slot,
+        })
+        if (record !== undefined) response = await record.complete(response)
       }
     } catch (error) {
-      stay.failed(error)
+      slot.onError(error)
       const status = statusErrorFor(request, error)
       options.refusals?.refused(status, request)
       response = errorResponse(request, error, status, () => log.child({ auditId }))
       if (record !== undefined) {
         const isPanic = status !== error && status.reason === 'InternalError'
-        response = await record.answered(response, { error: status, isPanic })
+        response = await record.complete(response, { error: status, isPanic })
       }
     }
-    line?.print(request, {
+    line?.write(request, {
       auditId,
       verb: attributes.verb,
       status: response.status,
       ms: performance.now() - startedAt,
     })
     const { onEnd } = response
-    response = stay.answers(response, request.peer)
+    response = slot.beforeSend(response, request.peer)
     const isLong = response.longRunning === true
     if (isLong) observer.begun(attributes)
     return {
@@ -93,45 +105,45 @@ export function serve(options: ServeOptions): Handler {
       headers: standardHeaders(response, auditId),
       onEnd: (sent) => {
         onEnd?.(sent)
-        stay.end()
+        slot.release()
         observer.ended(attributes, sent, { ms: performance.now() - startedAt, isLong })
       },
     }
   }
 }
 
-async function answer(
+async function respond(
   request: Request,
-  attributes: Attributes,
+  target: Target,
   { services, gate }: ServeOptions,
-  { record, trail, stay }: Visit,
+  { attributes, found, record, trail, slot }: RequestState,
 ): Promise<Response> {
-  const found = services.find(request.path)
   const access = found?.service ?? { isOpenToHost: true }
   const caller = await gate.admit(request, attributes, access, {
     trail,
     arrived: (sender, { isOpen, recheckBytes }) => {
       if (sender !== ANONYMOUS) {
-        stay.identified(sender)
+        slot.setUser(sender)
         const limit = request.memory?.own(sender.name)
         if (limit !== undefined)
-          throw limit === 'user-connections' ? TOO_MANY_CONNECTIONS : HOLDS_ALL
+          throw limit === 'user-connections' ? TOO_MANY_CONNECTIONS : TOO_MUCH_MEMORY
       }
       const auditBytes = record?.trail.heldBytes ?? 0
-      if (auditBytes > 0 && request.memory?.hold('audit', auditBytes) !== undefined) throw HOLDS_ALL
-      if (attributes.verb === 'watch') chargeWatch(request, recheckBytes)
+      if (auditBytes > 0 && request.memory?.hold('audit', auditBytes) !== undefined)
+        throw TOO_MUCH_MEMORY
+      if (target.verb === 'watch') chargeWatch(request, recheckBytes)
       request.narrow?.()
-      return stay.begin({ user: sender, attributes, request, isOpen })
+      const isAboutServer = found?.service.isAboutServer === true
+      return slot.acquire({ user: sender, target, request, isOpen, isAboutServer })
     },
   })
-  if (found === undefined) return nowhere(services)
+  if (found === undefined) return noService(services)
   return found.handler(record?.request() ?? request, caller)
 }
 
 /**
- * What is kept for as long as a watch: credentials and who was let in with them, to find out whether
- * that still holds, and selectors.
- * Equal selectors are shared, so this is the most that they take.
+ * Charges the memory that a watch holds until it ends: its credentials and their user, to recheck
+ * its access, and its selectors. Equal selectors are shared, so the charge is an upper bound.
  */
 function chargeWatch({ memory, headers, query }: Request, recheckBytes: number): void {
   const { authorization = '' } = headers
@@ -139,36 +151,39 @@ function chargeWatch({ memory, headers, query }: Request, recheckBytes: number):
   const limit =
     memory?.hold('credentials', authorization.length + recheckBytes) ??
     memory?.hold('selector', SELECTOR_COPIES * selectors.reduce((sum, bytes) => sum + bytes, 0))
-  if (limit !== undefined) throw HOLDS_ALL
+  if (limit !== undefined) throw TOO_MUCH_MEMORY
 }
 
-/** As it came, and compiled. */
+/** The text as sent, and the compiled selector. */
 const SELECTOR_COPIES = 2
 
-interface Visit {
+/** What the steps before `respond` have found. */
+interface RequestState {
+  readonly attributes: Attributes
+  readonly found: ReturnType<Services['find']>
   readonly record: AuditRecord | undefined
   readonly trail: Trail | undefined
-  readonly stay: Stay
+  readonly slot: RequestSlot
 }
 
-const HOLDS_ALL = tooManyRequests(
+const TOO_MUCH_MEMORY = tooManyRequests(
   'this replica holds too many bytes for this user: read open responses or close watches, then retry',
   RETRY_MEMORY_SECONDS,
 )
 
 const TOO_MANY_CONNECTIONS = tooManyRequests(
-  'this user has all the connections to this replica that it may have, so this one is closed: send requests over those that are open',
+  'this user has too many connections to this replica, so this one is closed: send requests over the open connections',
   RETRY_MEMORY_SECONDS,
 )
 
-/** The answer to a request whose handler took too long; the handler's own comes too late. */
+/** The response to a request whose handler took too long; the handler's own is discarded. */
 export function lateResponse(request: Request, audit?: Auditor): Response {
   const response = statusResponse(request, lateError(request))
   const auditId = audit?.idOf(request) ?? auditIdOf(request)
   return { ...response, headers: standardHeaders(response, auditId) }
 }
 
-function recordOf(
+function auditRecordOf(
   request: Request,
   attributes: Attributes,
   { auditId, audit }: { readonly auditId: string; readonly audit: Auditor | undefined },
@@ -177,7 +192,7 @@ function recordOf(
   return new AuditRecord(audit.begin(request, attributes, auditId), request)
 }
 
-/** The one catch: anything thrown becomes a Status. */
+/** The only place where an error becomes a response: anything thrown becomes a Status. */
 function errorResponse(
   request: Request,
   error: unknown,
@@ -197,6 +212,7 @@ function errorResponse(
 }
 
 function statusErrorFor(request: Request, error: unknown): StatusError {
+  if (error instanceof HandlerStillRuns) return error.status
   if (error instanceof StatusError) return error
   if (!(error instanceof ExchangeError)) return internalError(error)
   switch (error.kind) {
@@ -214,7 +230,8 @@ function statusErrorFor(request: Request, error: unknown): StatusError {
   }
 }
 
-function nowhere(services: Services): Response {
+/** A 404, or a 503 while a service that may have the path is missing. */
+function noService(services: Services): Response {
   if (services.missing().length > 0) {
     throw unavailable(
       'the request has been made before all known HTTP paths have been installed, please try again',
@@ -224,7 +241,7 @@ function nowhere(services: Services): Response {
   return pageNotFound()
 }
 
-function turnedAway(): Response {
+function shuttingDown(): Response {
   const response = textResponse(429, 'The apiserver is shutting down, please try again later.\n')
   return {
     ...response,
@@ -233,16 +250,11 @@ function turnedAway(): Response {
   }
 }
 
-/** Probes and metrics tell about the shutdown itself and go on to the end. */
-function isProbe(path: string): boolean {
-  return /^\/(readyz|livez|healthz|metrics)/.test(path)
-}
-
 function standardHeaders({ headers }: Response, auditId: string): Response['headers'] {
   return { 'audit-id': auditId, 'cache-control': 'no-cache, private', ...headers }
 }
 
-/** The caller's own id if it is a sensible one, so that both logs can be held side by side. */
+/** The caller's own id if it is valid, so that the logs of both can be joined by it. */
 function auditIdOf(request: Request): string {
   const sent = request.headers['audit-id']
   if (sent === undefined || sent.length > AUDIT_ID_MAX) return randomUUID()

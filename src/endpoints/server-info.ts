@@ -1,9 +1,10 @@
 import { setImmediate } from 'node:timers/promises'
+import { VERSION_PATH } from '../gate/server-paths.ts'
 import type { Handler } from '../http/exchange.ts'
 import { SharedWork } from '../lib/shared-work.ts'
 import type { Service } from './services.ts'
 
-/** What `/version` says of this build, under the names that clients of Kubernetes look for. */
+/** The response of `/version`, with the field names of Kubernetes. */
 export interface BuildInfo {
   readonly major: string
   readonly minor: string
@@ -16,7 +17,7 @@ export interface BuildInfo {
   readonly platform: string
 }
 
-/** `/version`, always indented, as people read it more often than programs do. */
+/** `/version`, always indented, since people read it more often than programs do. */
 export function versionService(build: BuildInfo): Service {
   const body = JSON.stringify(build, undefined, 2)
   const handler: Handler = async () => ({
@@ -26,14 +27,18 @@ export function versionService(build: BuildInfo): Service {
   })
   return {
     name: 'version',
+    paths: [VERSION_PATH],
     isOpenToHost: true,
-    find: (path) => (path === '/version' || path === '/version/' ? handler : undefined),
+    isAboutServer: true,
+    find: ({ path }) =>
+      path === VERSION_PATH || path === `${VERSION_PATH}/` ? handler : undefined,
   }
 }
 
 /**
- * A page of metrics in the Prometheus text format. To make it takes milliseconds, so it is made once in
- * a turn of the event loop, for all who ask meanwhile: one user may ask for it hundreds of times at once.
+ * A page of metrics in the Prometheus text format. Rendering takes milliseconds, so concurrent
+ * requests share one rendering per tick of the event loop: one user may send hundreds of them at
+ * once.
  */
 export function metricsService(
   path: string,
@@ -48,5 +53,12 @@ export function metricsService(
     headers: { 'content-type': registry.contentType },
     body: await page.join(),
   })
-  return { name: path, isOpenToHost: true, find: (asked) => (asked === path ? handler : undefined) }
+  return {
+    name: path,
+    paths: [path],
+    isOpenToHost: true,
+    isAboutServer: true,
+    isServedAtShutdown: true,
+    find: (target) => (target.path === path ? handler : undefined),
+  }
 }

@@ -1,28 +1,35 @@
 import type { Caller } from '../gate/gate.ts'
+import type { Target } from '../gate/target.ts'
 import type { Request, Response } from '../http/exchange.ts'
 
-/** Answers a request of somebody who has been let in. */
+/** Handles a request that the gate has admitted. */
 export type ServiceHandler = (request: Request, caller: Caller) => Promise<Response>
 
 /** A family of paths that is served together and becomes available together. */
 export interface Service {
   readonly name: string
-  /** Callers on this host need no credentials for it. */
+  /** Listed at `/`. Metrics label requests by the first part of these paths. */
+  readonly paths: readonly string[]
+  /** Clients on this host need no credentials. */
   readonly isOpenToHost: boolean
-  /** Callers on this host need no permission for it either, whosever credentials they show. */
+  /** Clients on this host need no permission either, whatever credentials they send. */
   readonly isOpenToHostUsers?: boolean
-  /** The handler for a path of this family; undefined for anybody else's path. */
-  find(path: string): ServiceHandler | undefined
+  /** Reports on the server itself, so its requests have slots that other requests cannot take. */
+  readonly isAboutServer?: boolean
+  /** Reports on the shutdown, so it is served until the end of it. */
+  readonly isServedAtShutdown?: boolean
+  /** The handler for a target of this family; undefined for any other target. */
+  find(target: Target): ServiceHandler | undefined
 }
 
 /**
- * The paths this server serves. Which services there will be is known from the start; each is
- * installed when it can answer. Until all are, a path nobody knows may still become known, so it
- * is not yet "not found".
+ * The services of this server. Their names are known from the start; each is installed when it can
+ * respond. Until all are, an unknown path may still become known, so it is not yet a 404.
  */
 export class Services {
   readonly #expected: readonly string[]
   readonly #installed: Service[] = []
+  readonly #roots = new Set<string>()
 
   constructor(expected: readonly string[]) {
     this.#expected = expected
@@ -33,20 +40,40 @@ export class Services {
       throw new Error(`unexpected service: ${service.name}`)
     }
     this.#installed.push(service)
+    for (const path of service.paths) this.#roots.add(firstPart(path))
   }
 
-  /** Names of the services that cannot answer yet. */
+  /** Names of the services that cannot respond yet. */
   missing(): readonly string[] {
     return this.#expected.filter(
       (name) => !this.#installed.some((service) => service.name === name),
     )
   }
 
-  find(path: string): { readonly service: Service; readonly handler: ServiceHandler } | undefined {
+  /** The paths of all installed services, sorted. */
+  paths(): readonly string[] {
+    return this.#installed.flatMap(({ paths }) => paths).sort()
+  }
+
+  /** The first part of a path if a service has paths that begin with it, else ''. */
+  rootOf(path: string): string {
+    const root = firstPart(path)
+    return this.#roots.has(root) ? root : ''
+  }
+
+  find(
+    target: Target,
+  ): { readonly service: Service; readonly handler: ServiceHandler } | undefined {
     for (const service of this.#installed) {
-      const handler = service.find(path)
+      const handler = service.find(target)
       if (handler !== undefined) return { service, handler }
     }
     return undefined
   }
+}
+
+/** `/livez/ping` begins with `/livez`. */
+function firstPart(path: string): string {
+  const end = path.indexOf('/', 1)
+  return end === -1 ? path : path.slice(0, end)
 }

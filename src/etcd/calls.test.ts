@@ -6,13 +6,13 @@ import type { ConnectionState } from './connection.ts'
 import { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
 import type { Method } from './grpc.ts'
-import type { CallObserver, CallOptions } from './protocol.ts'
+import type { CallObserver, CallOptions } from './protocol/protocol.ts'
 import { RenewableLink } from './renewable-link.ts'
 
-// The rules of what is asked again, with members that answer on command and time moved by hand.
+// Tests the retry rules with fake members, whose replies the test sets, and a fake clock.
 
-type Reply = { readonly answer: string } | { readonly code: number; readonly details: string }
-type Callback = (error: unknown, answer?: string) => void
+type Reply = { readonly response: string } | { readonly code: number; readonly details: string }
+type Callback = (error: unknown, response?: string) => void
 
 const dropped: Reply = { code: 14, details: 'Connection dropped' }
 const noLeader: Reply = { code: 14, details: 'etcdserver: no leader' }
@@ -21,12 +21,12 @@ const read: Method<string> = { path: '/r', write: false, needsLeader: true, deco
 const write: Method<string> = { path: '/w', write: true, needsLeader: true, decode: String }
 const message = Buffer.from('x')
 
-/** A member whose replies are given in advance; when they run out it stays silent. */
+/** A fake member with replies set in advance; when they run out it does not respond. */
 class FakeMember {
   state: ConnectionState = 'ready'
   readonly lastError = undefined
   isSilent = false
-  noteAnswer(): void {}
+  noteResponse(): void {}
   number = 1
   readonly lost = new AbortController().signal
   readonly replies: Reply[] = []
@@ -38,7 +38,7 @@ class FakeMember {
       const done = args.at(-1) as Callback
       const reply = this.replies.shift()
       if (reply !== undefined) {
-        queueMicrotask(() => ('answer' in reply ? done(null, reply.answer) : done(reply)))
+        queueMicrotask(() => ('response' in reply ? done(null, reply.response) : done(reply)))
       }
       return { cancel: () => this.cancelled++ }
     },
@@ -75,18 +75,18 @@ function setUp(count: number) {
     }
     await settle()
   }
-  const answers = {
+  const responses = {
     read: async (...args: Parameters<typeof calls.read<string>>) =>
-      (await calls.read(...args)).answer,
+      (await calls.read(...args)).response,
     write: async (...args: Parameters<typeof calls.write<string>>) =>
-      (await calls.write(...args)).answer,
+      (await calls.write(...args)).response,
     overdueMs: () => calls.overdueMs(),
   }
-  return { calls: answers, members, seen, advance, closing, clock, wake: () => wake() }
+  return { calls: responses, members, seen, advance, closing, clock, wake: () => wake() }
 }
 
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await Promise.resolve()
+  for (let tick = 0; tick < 20; tick++) await Promise.resolve()
 }
 
 function failed(promise: Promise<unknown>): Promise<EtcdError> {
@@ -99,16 +99,16 @@ function failed(promise: Promise<unknown>): Promise<EtcdError> {
   )
 }
 
-test('calls: a read that meets a broken connection is asked of the next member', async () => {
+test('calls: a read that fails with a broken connection is sent to the next member', async () => {
   const { calls, members } = setUp(2)
   members[0]?.replies.push(dropped)
-  members[1]?.replies.push({ answer: 'yes' })
+  members[1]?.replies.push({ response: 'yes' })
   assert.equal(await calls.read({ method: read, message }, undefined), 'yes')
 })
 
-test('calls: a read is asked of a second member when the first stays silent for a second', async () => {
+test('calls: a read is also sent to a second member when the first is silent for a second', async () => {
   const { calls, members, advance } = setUp(3)
-  members[1]?.replies.push({ answer: 'yes' })
+  members[1]?.replies.push({ response: 'yes' })
   const reading = calls.read({ method: read, message }, undefined)
   await advance(950)
   assert.equal(members[1]?.calls, 0)
@@ -118,9 +118,9 @@ test('calls: a read is asked of a second member when the first stays silent for 
   assert.equal(members[0]?.cancelled, 1)
 })
 
-test('calls: after that the silent member is passed over', async () => {
+test('calls: a member that was silent is avoided by the next read', async () => {
   const { calls, members, advance } = setUp(2)
-  members[1]?.replies.push({ answer: '1' }, { answer: '2' })
+  members[1]?.replies.push({ response: '1' }, { response: '2' })
   const reading = calls.read({ method: read, message }, undefined)
   await advance(1_050)
   await reading
@@ -128,7 +128,7 @@ test('calls: after that the silent member is passed over', async () => {
   assert.equal(members[0]?.calls, 1)
 })
 
-test('calls: an answer that is a refusal is not asked of anybody else', async () => {
+test('calls: a read that is refused is not sent to another member', async () => {
   const { calls, members } = setUp(2)
   members[0]?.replies.push({ code: 3, details: 'etcdserver: key is not provided' })
   const error = await failed(calls.read({ method: read, message }, undefined))
@@ -136,7 +136,7 @@ test('calls: an answer that is a refusal is not asked of anybody else', async ()
   assert.equal(members[1]?.calls, 0)
 })
 
-test('calls: a write that may have arrived is never sent again', async () => {
+test('calls: a write that may have arrived is never retried', async () => {
   const { calls, members } = setUp(2)
   members[0]?.replies.push(dropped)
   const error = await failed(calls.write({ method: write, message }, undefined))
@@ -145,7 +145,7 @@ test('calls: a write that may have arrived is never sent again', async () => {
   assert.equal((members[0]?.calls ?? 0) + (members[1]?.calls ?? 0), 1)
 })
 
-test('calls: a write that stays without an answer ends at its deadline, sent once', async () => {
+test('calls: a write without a response is sent once and ends at its deadline', async () => {
   const { calls, members, advance } = setUp(2)
   const writing = failed(calls.write({ method: write, message }, undefined))
   await advance(3_050)
@@ -156,9 +156,9 @@ test('calls: a write that stays without an answer ends at its deadline, sent onc
   assert.equal(members[0]?.cancelled, 1)
 })
 
-test('calls: the next write goes elsewhere while one waits for a silent member', async () => {
+test('calls: the next write goes to another member while one waits for a silent member', async () => {
   const { calls, members, advance } = setUp(2)
-  members[1]?.replies.push({ answer: 'yes' })
+  members[1]?.replies.push({ response: 'yes' })
   const first = failed(calls.write({ method: write, message }, undefined))
   await advance(1_050)
   assert.equal(await calls.write({ method: write, message }, undefined), 'yes')
@@ -166,16 +166,16 @@ test('calls: the next write goes elsewhere while one waits for a silent member',
   assert.equal((await first).kind, 'timeout')
 })
 
-test('calls: a write that was refused for want of a leader is sent again until there is one', async () => {
+test('calls: a write that was refused without a leader is retried until there is one', async () => {
   const { calls, members, advance } = setUp(2)
-  members[0]?.replies.push(noLeader, noLeader, { answer: 'yes' })
+  members[0]?.replies.push(noLeader, noLeader, { response: 'yes' })
   members[1]?.replies.push(noLeader, noLeader)
   const writing = calls.write({ method: write, message }, undefined)
   await advance(400)
   assert.equal(await writing, 'yes')
 })
 
-test('calls: a write refused to the end says that it never happened', async () => {
+test('calls: a write that was refused until its deadline has certainly not been applied', async () => {
   const { calls, members, advance } = setUp(1)
   members[0]?.replies.push(...Array.from({ length: 50 }, () => noLeader))
   const writing = failed(calls.write({ method: write, message }, undefined))
@@ -185,7 +185,7 @@ test('calls: a write refused to the end says that it never happened', async () =
   assert.equal(error.maybeApplied, false)
 })
 
-test('calls: without a connection a write is not sent, and goes out when there is one', async () => {
+test('calls: a write without a connection is sent once there is one', async () => {
   const { calls, members, advance, wake } = setUp(1)
   const member = members[0]
   assert.ok(member)
@@ -199,12 +199,12 @@ test('calls: without a connection a write is not sent, and goes out when there i
   const writing = calls.write({ method: write, message }, undefined)
   await advance(100)
   member.state = 'ready'
-  member.replies.push({ answer: 'yes' })
+  member.replies.push({ response: 'yes' })
   wake()
   assert.equal(await writing, 'yes')
 })
 
-test("calls: the caller's signal ends a read at once, and the wait for a write", async () => {
+test("calls: the caller's signal cancels a read at once, and ends the wait for a write", async () => {
   const { calls, members } = setUp(1)
   const ending = new AbortController()
   const reading = failed(calls.read({ method: read, message }, { signal: ending.signal }))
@@ -218,12 +218,12 @@ test("calls: the caller's signal ends a read at once, and the wait for a write",
   assert.deepEqual([late.kind, late.maybeApplied], ['cancelled', false])
 })
 
-test('calls: a harmless end ends reads and writes that were not sent, and waits for the others', async () => {
+test('calls: cancelIfSafe cancels reads and unsent writes, and waits for sent writes', async () => {
   const { calls, members, advance } = setUp(1)
   const member = members[0]
   assert.ok(member)
   const ending = new AbortController()
-  const options = { harmlessEnd: ending.signal }
+  const options = { cancelIfSafe: ending.signal }
   const reading = failed(calls.read({ method: read, message }, options))
   const sent = failed(calls.write({ method: write, message }, options))
   await settle()
@@ -240,17 +240,17 @@ test('calls: a harmless end ends reads and writes that were not sent, and waits 
   assert.deepEqual([(await sent).kind, (await sent).maybeApplied], ['timeout', true])
 })
 
-test('calls: a write that is refused after a harmless end is not sent again', async () => {
+test('calls: a write that is refused after cancelIfSafe aborted is not retried', async () => {
   const { calls, members, advance } = setUp(1)
   const ending = new AbortController()
   members[0]?.replies.push(noLeader)
-  const writing = failed(calls.write({ method: write, message }, { harmlessEnd: ending.signal }))
+  const writing = failed(calls.write({ method: write, message }, { cancelIfSafe: ending.signal }))
   ending.abort()
   await advance(500)
   assert.deepEqual([(await writing).maybeApplied, members[0]?.calls], [false, 1])
 })
 
-test('calls: the observer hears of what was sent, and of what nobody could be sent in time', async () => {
+test('calls: the observer sees calls that were sent or timed out without a connection', async () => {
   const { calls, members, seen, advance, closing } = setUp(1)
   const member = members[0]
   assert.ok(member)
@@ -263,13 +263,13 @@ test('calls: the observer hears of what was sent, and of what nobody could be se
   const over = AbortSignal.abort()
   const ending = new AbortController()
   const nothing = () => {}
-  member.replies.push({ answer: 'yes' }, { code: 3, details: 'etcdserver: key is not provided' })
+  member.replies.push({ response: 'yes' }, { code: 3, details: 'etcdserver: key is not provided' })
   const failure = (path: string, ms = 0) => [{ path, ms, hasFailed: true }]
   for (const [make, meanwhile, expected] of [
     [() => reading(), nothing, [{ path: '/r', ms: 0, hasFailed: false }]],
     [() => writing(), nothing, failure('/w')],
-    [() => reading({ harmlessEnd: over }), nothing, []],
-    [() => writing({ harmlessEnd: over }), nothing, []],
+    [() => reading({ cancelIfSafe: over }), nothing, []],
+    [() => writing({ cancelIfSafe: over }), nothing, []],
     [() => reading({ signal: over }), nothing, []],
     [() => reading({ signal: ending.signal }), () => ending.abort(), failure('/r')],
     [() => writing({ timeoutMs: 500 }), () => advance(550), failure('/w', 500)],
@@ -289,7 +289,7 @@ test('calls: the observer hears of what was sent, and of what nobody could be se
   }
 })
 
-test('calls: closing ends everything, and nothing starts after it', async () => {
+test('calls: closing the client ends all calls and prevents new ones', async () => {
   const { calls, closing, members } = setUp(1)
   const writing = failed(calls.write({ method: write, message }, undefined))
   await settle()
@@ -299,7 +299,7 @@ test('calls: closing ends everything, and nothing starts after it', async () => 
   assert.equal(members[0]?.calls, 1)
 })
 
-test('calls: overdue counts from the deadline of the oldest call, and is 0 when all is well', async () => {
+test('calls: overdueMs counts from the deadline of the oldest call, and is 0 otherwise', async () => {
   const { calls, clock, closing } = setUp(1)
   assert.equal(calls.overdueMs(), 0)
   const stuck = failed(calls.read({ method: read, message }, { timeoutMs: 100 }))
@@ -311,13 +311,13 @@ test('calls: overdue counts from the deadline of the oldest call, and is 0 when 
   assert.equal(calls.overdueMs(), 0)
 })
 
-test('calls: a write that rests on what was read goes over connections of that time only', async () => {
+test('calls: a write with connectionMax uses only connections up to that number', async () => {
   const { calls, members } = setUp(2)
   const [first, second] = members
   assert.ok(first !== undefined && second !== undefined)
   first.number = 7
   second.number = 3
-  second.replies.push({ answer: 'second' })
+  second.replies.push({ response: 'second' })
   const options = { connectionMax: 5 }
   assert.equal(await calls.write({ method: write, message }, options), 'second')
   second.number = 8
@@ -326,7 +326,7 @@ test('calls: a write that rests on what was read goes over connections of that t
   assert.deepEqual([first.calls, second.calls], [0, 1])
 })
 
-test('calls: such a write is given up when its connection is lost, before gRPC takes another', async () => {
+test('calls: a write with connectionMax fails when its connection is lost, before gRPC moves it', async () => {
   const { calls, members } = setUp(1)
   const losing = new AbortController()
   Object.assign(members[0] ?? {}, { lost: losing.signal })
@@ -338,7 +338,7 @@ test('calls: such a write is given up when its connection is lost, before gRPC t
   assert.equal(members[0]?.cancelled, 1)
 })
 
-test('calls: an answer has the number of its own connection, whatever replaced that meanwhile', async () => {
+test('calls: a response has the number of its own connection, even after a renewal', async () => {
   mock.timers.reset()
   const old = new FakeMember()
   old.number = 7
@@ -360,7 +360,7 @@ test('calls: an answer has the number of its own connection, whatever replaced t
   ])
   const closing = new AbortController().signal
   const calls = new Calls({ endpoints, closing, clock, defaultTimeoutMs: 3_000 })
-  const answer = calls.read({ method: read, message }, undefined)
+  const response = calls.read({ method: read, message }, undefined)
   old.state = 'failing'
   const successor = new FakeMember()
   successor.state = 'connecting'
@@ -368,6 +368,6 @@ test('calls: an answer has the number of its own connection, whatever replaced t
   link.renew(() => successor)
   assert.equal(link.number, 0)
   done(null, 'late')
-  assert.equal((await answer).connection, 7)
+  assert.equal((await response).connection, 7)
   link.close()
 })

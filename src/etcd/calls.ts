@@ -1,68 +1,50 @@
 /**
- * Requests with one answer: their deadlines, and what is tried again.
+ * Unary calls: their deadlines and their retries.
  *
- * A read may be asked of several members. When the first stays silent for a while a second one is
- * asked as well and the first answer counts, so that a member that is paused or cut off costs a
- * second at most, while one that is merely busy with a large answer may still give it.
+ * Reads are hedged: when the first member does not respond for a while, the request is sent to a
+ * second member as well, and the first response counts. A member that is paused or cut off costs a
+ * second at most, and a member that is only busy with a large response can still send it.
  *
- * A write is sent once. It is sent again only when it is certain that nothing came of the first
- * time: no connection was there to send it on, or etcd refused before proposing it.
+ * A write is sent once. It is retried only when the first attempt certainly had no effect: there
+ * was no connection to send it on, or etcd refused it before proposing it.
  *
- * Every call ends at its deadline by a timer of ours, whatever becomes of the connection.
+ * Every call ends at its deadline by our own timer, whatever happens to the connection.
  */
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
+import {
+  attemptCall,
+  type CallRequest,
+  type CallResult,
+  type CallScope,
+  cancelledByCaller,
+  endedEarly,
+  endOf,
+  type Outcome,
+  outdated,
+  timedOut,
+} from './call-attempt.ts'
 import type { Endpoint, EndpointSet } from './endpoints.ts'
-import { EtcdError, isWorthAnotherTry } from './errors.ts'
-import { type Method, reconnectFirstMs, reconnectMostMs, startCall } from './grpc.ts'
-import type { CallObserver, CallOptions, ConnectionNumber } from './protocol.ts'
+import { EtcdError, isRetryable } from './errors.ts'
+import { reconnectFirstMs, reconnectMostMs } from './grpc.ts'
+import type { CallObserver, CallOptions, ConnectionNumber } from './protocol/protocol.ts'
 
-/** A member that has not answered after this long is doubted; never more than a third of the time. */
-const doubtAfterMs = 1_000
-const doubtShare = 3
-/** gRPC's own deadline, which etcd is told, comes after ours: ours is the one that decides. */
-const deadlineSlackMs = 250
+/**
+ * A member that has not responded after this long becomes suspect, and a read is hedged. At most a
+ * third of the call's timeout.
+ */
+const hedgeAfterMs = 1_000
+const hedgeTimeoutDivisor = 3
 
-/** One call from its beginning to its end, all its attempts included. */
-interface Scope {
-  readonly deadlineAt: number
-  readonly timeoutMs: number
-  /** Aborts at the deadline, by the caller's signal, or when the client closes. */
-  readonly signal: AbortSignal
-  /** Ends the call as well, unless it is a write that a member has been given. */
-  readonly harmlessEnd: AbortSignal | undefined
-  /** Over connections up to this one only. */
-  readonly connectionMax: ConnectionNumber | undefined
-  isWriting: boolean
-  /** Whether any member was given it. */
-  isSent: boolean
-}
-
-interface Request<Answer> {
-  readonly method: Method<Answer>
-  readonly message: Buffer
-}
-
-export interface CallAnswer<Answer> {
-  readonly endpoint: Endpoint
-  readonly answer: Answer
-  /** No older than the one it came over. */
-  readonly connection: ConnectionNumber
-}
-
-type Outcome<Answer> =
-  | CallAnswer<Answer>
-  | { readonly endpoint: Endpoint; readonly error: EtcdError }
-
-/** A read, and whom it has been put to. */
-interface Race<Answer> {
+/** A hedged read and the members it was sent to. */
+interface Race<Response> {
   readonly among: readonly Endpoint[]
-  readonly asked: Set<Endpoint>
-  readonly running: Map<Endpoint, Promise<Outcome<Answer>>>
+  readonly tried: Set<Endpoint>
+  readonly running: Map<Endpoint, Promise<Outcome<Response>>>
 }
 
-/** Made once: without a reason, each call would make an error with a stack trace at its end. */
+/** Shared: without a reason, each call would create an error with a stack trace when it ends. */
 const OVER = new Error('the call is over')
 
 export class Calls {
@@ -70,7 +52,7 @@ export class Calls {
   readonly #clock: Clock
   readonly #defaultTimeoutMs: number
   readonly #onCall: CallObserver | undefined
-  readonly #open = new Set<Scope>()
+  readonly #open = new Set<CallScope>()
   readonly #closing: AbortSignal
 
   constructor(options: {
@@ -88,25 +70,25 @@ export class Calls {
     this.#defaultTimeoutMs = options.defaultTimeoutMs
   }
 
-  /** Asks any member, or one of `among` only. */
-  read<Answer>(
-    request: Request<Answer>,
+  /** Reads from any member, or only from the members in `among`. */
+  read<Response>(
+    request: CallRequest<Response>,
     options: CallOptions | undefined,
     among?: readonly Endpoint[],
-  ): Promise<CallAnswer<Answer>> {
+  ): Promise<CallResult<Response>> {
     return this.#within(request, options, (scope) =>
       this.#read(request, scope, among ?? this.#endpoints.all),
     )
   }
 
-  write<Answer>(
-    request: Request<Answer>,
+  write<Response>(
+    request: CallRequest<Response>,
     options: CallOptions | undefined,
-  ): Promise<CallAnswer<Answer>> {
+  ): Promise<CallResult<Response>> {
     return this.#within(request, options, (scope) => this.#write(request, scope))
   }
 
-  /** How far the most overdue call is past its deadline: anything but 0 means that we are stuck. */
+  /** How far the most overdue call is past its deadline. Above 0, this process is stuck. */
   overdueMs(): number {
     const now = this.#clock.now()
     let most = 0
@@ -114,67 +96,70 @@ export class Calls {
     return most
   }
 
-  /** Makes the call within its bounds, and tells the observer how it went. */
-  async #within<Answer>(
-    { method }: Request<Answer>,
+  /** Runs the call within its deadline and signals, and reports its result to the observer. */
+  async #within<Response>(
+    { method }: CallRequest<Response>,
     options: CallOptions | undefined,
-    run: (scope: Scope) => Promise<CallAnswer<Answer>>,
-  ): Promise<CallAnswer<Answer>> {
+    run: (scope: CallScope) => Promise<CallResult<Response>>,
+  ): Promise<CallResult<Response>> {
     const timeoutMs = options?.timeoutMs ?? this.#defaultTimeoutMs
     const ending = new AbortController()
     const closing = this.#closing
     const caller = options?.signal
     const onClose = () => ending.abort(closing.reason)
-    const onCaller = () => ending.abort(gaveUp(caller?.reason))
+    const onCaller = () => ending.abort(cancelledByCaller(caller?.reason))
     const { signal } = ending
     const startedAt = this.#clock.now()
-    const scope: Scope = {
+    const scope: CallScope = {
       deadlineAt: startedAt + timeoutMs,
       timeoutMs,
       signal,
-      harmlessEnd: options?.harmlessEnd,
+      cancelIfSafe: options?.cancelIfSafe,
       connectionMax: options?.connectionMax,
       isWriting: false,
       isSent: false,
     }
-    const { harmlessEnd } = scope
-    const onHarmlessEnd = () => {
+    const { cancelIfSafe } = scope
+    const onCancelIfSafe = () => {
       if (!scope.isWriting) ending.abort(endedEarly())
     }
     if (closing.aborted) onClose()
     else if (caller?.aborted === true) onCaller()
-    else if (harmlessEnd?.aborted === true) onHarmlessEnd()
+    else if (cancelIfSafe?.aborted === true) onCancelIfSafe()
     const timer = setTimeout(() => ending.abort(timedOut(timeoutMs)), timeoutMs)
     closing.addEventListener('abort', onClose)
     caller?.addEventListener('abort', onCaller)
-    harmlessEnd?.addEventListener('abort', onHarmlessEnd)
+    cancelIfSafe?.addEventListener('abort', onCancelIfSafe)
     this.#open.add(scope)
     let hasFailed = true
     try {
-      const answer = await run(scope)
+      const result = await run(scope)
       hasFailed = false
-      return answer
+      return result
     } finally {
-      const isTold = saysOfEtcd(scope)
+      const isReported = isAboutEtcd(scope)
       this.#open.delete(scope)
       clearTimeout(timer)
       closing.removeEventListener('abort', onClose)
       caller?.removeEventListener('abort', onCaller)
-      harmlessEnd?.removeEventListener('abort', onHarmlessEnd)
-      // Ends what is still being asked of other members.
+      cancelIfSafe?.removeEventListener('abort', onCancelIfSafe)
+      // Cancels the attempts that are still in flight at other members.
       ending.abort(OVER)
-      if (isTold) {
+      if (isReported) {
         this.#onCall?.({ path: method.path, ms: this.#clock.now() - startedAt, hasFailed })
       }
     }
   }
 
-  async #write<Answer>(request: Request<Answer>, scope: Scope): Promise<CallAnswer<Answer>> {
+  async #write<Response>(
+    request: CallRequest<Response>,
+    scope: CallScope,
+  ): Promise<CallResult<Response>> {
     const { connectionMax } = scope
     const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
     const refused = new Set<Endpoint>()
     let last: EtcdError | undefined
-    while (!scope.signal.aborted && scope.harmlessEnd?.aborted !== true) {
+    while (!scope.signal.aborted && scope.cancelIfSafe?.aborted !== true) {
       this.#checkConnections(connectionMax)
       const endpoint = this.#endpoints.pick('calls', { avoid: refused, connectionMax })
       if (endpoint === undefined && refused.size === 0) {
@@ -187,153 +172,110 @@ export class Calls {
         continue
       }
       const outcome = await this.#writeOnce(request, scope, endpoint)
-      if ('answer' in outcome) return this.#servedBy(outcome)
-      if (outcome.error.maybeApplied || !isWorthAnotherTry(outcome.error)) throw outcome.error
+      if ('response' in outcome) return this.#servedBy(outcome)
+      if (outcome.error.maybeApplied || !isRetryable(outcome.error)) throw outcome.error
       last = outcome.error
       refused.add(endpoint)
     }
     throw this.#neverSent(scope, last)
   }
 
-  /** One that is lost does not come back: the next one has a higher number. */
+  /** A lost connection does not come back: the next one has a higher number. */
   #checkConnections(connectionMax: ConnectionNumber | undefined): void {
     if (connectionMax === undefined) return
     if (this.#endpoints.pick('calls', { connectionMax }) === undefined) throw outdated()
   }
 
-  async #writeOnce<Answer>(
-    request: Request<Answer>,
-    scope: Scope,
+  async #writeOnce<Response>(
+    request: CallRequest<Response>,
+    scope: CallScope,
     endpoint: Endpoint,
-  ): Promise<Outcome<Answer>> {
-    // Those who come after this write need not wait with it.
-    const doubt = setTimeout(() => endpoint.suspect(), doubtDelayMs(scope))
+  ): Promise<Outcome<Response>> {
+    // So that later calls do not wait for this member as well.
+    const suspicion = setTimeout(() => endpoint.suspect(), hedgeDelayMs(scope))
     scope.isWriting = true
-    const outcome = await this.#ask(request, scope, endpoint)
+    const outcome = await attemptCall(request, scope, endpoint, this.#clock)
     scope.isWriting = false
-    clearTimeout(doubt)
+    clearTimeout(suspicion)
     return outcome
   }
 
-  async #read<Answer>(
-    request: Request<Answer>,
-    scope: Scope,
+  async #read<Response>(
+    request: CallRequest<Response>,
+    scope: CallScope,
     among: readonly Endpoint[],
-  ): Promise<CallAnswer<Answer>> {
+  ): Promise<CallResult<Response>> {
     const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
-    const race: Race<Answer> = { among, asked: new Set(), running: new Map() }
+    const race: Race<Response> = { among, tried: new Set(), running: new Map() }
     let last: EtcdError | undefined
     while (!scope.signal.aborted) {
-      this.#askOneMore(request, scope, race)
+      this.#sendToNextMember(request, scope, race)
       if (race.running.size === 0) {
-        await this.#beforeNextRound(race, backoff, scope)
+        await this.#waitBeforeRetry(race, backoff, scope)
         continue
       }
-      const outcome = await this.#firstOf(race, scope)
+      const outcome = await this.#firstOutcome(race, scope)
       if (outcome === undefined) continue
-      if ('answer' in outcome) return this.#won(race, outcome)
-      if (!isWorthAnotherTry(outcome.error)) throw outcome.error
+      if ('response' in outcome) return this.#won(race, outcome)
+      if (!isRetryable(outcome.error)) throw outcome.error
       last = outcome.error
     }
     throw this.#neverSent(scope, last)
   }
 
-  #askOneMore<Answer>(request: Request<Answer>, scope: Scope, race: Race<Answer>): void {
-    const endpoint = this.#endpoints.pick('calls', { avoid: race.asked, among: race.among })
+  #sendToNextMember<Response>(
+    request: CallRequest<Response>,
+    scope: CallScope,
+    race: Race<Response>,
+  ): void {
+    const endpoint = this.#endpoints.pick('calls', { avoid: race.tried, among: race.among })
     if (endpoint === undefined) return
-    race.asked.add(endpoint)
-    race.running.set(endpoint, this.#ask(request, scope, endpoint))
+    race.tried.add(endpoint)
+    race.running.set(endpoint, attemptCall(request, scope, endpoint, this.#clock))
   }
 
-  #won<Answer>(race: Race<Answer>, outcome: CallAnswer<Answer>): CallAnswer<Answer> {
-    // The others were asked before and have not answered: they are the slow ones.
+  #won<Response>(race: Race<Response>, outcome: CallResult<Response>): CallResult<Response> {
+    // The others got the request earlier and have not responded: they are slow.
     for (const silent of race.running.keys()) silent.suspect()
-    // A member that was asked by name says nothing about where to go next.
+    // A call to a named member does not change which member is preferred.
     return race.among === this.#endpoints.all ? this.#servedBy(outcome) : outcome
   }
 
-  #servedBy<Answer>(outcome: CallAnswer<Answer>): CallAnswer<Answer> {
+  #servedBy<Response>(outcome: CallResult<Response>): CallResult<Response> {
     outcome.endpoint.trust()
     this.#endpoints.prefer(outcome.endpoint)
     return outcome
   }
 
-  /** Everybody failed: begin again after a while. Nobody was there: wait for somebody. */
-  async #beforeNextRound(race: Race<unknown>, backoff: Backoff, scope: Scope): Promise<void> {
-    if (race.asked.size === 0) {
+  /** All members failed: retry after a backoff. None was connected: wait until one is. */
+  async #waitBeforeRetry(race: Race<unknown>, backoff: Backoff, scope: CallScope): Promise<void> {
+    if (race.tried.size === 0) {
       await this.#endpoints.changed(scope.signal)
       return
     }
-    race.asked.clear()
+    race.tried.clear()
     await pause(backoff.next(), scope.signal)
   }
 
-  /** The first answer or failure; undefined when it is time to ask somebody else as well. */
-  async #firstOf<Answer>(race: Race<Answer>, scope: Scope): Promise<Outcome<Answer> | undefined> {
+  /** The first response or failure; undefined when it is time to hedge the read. */
+  async #firstOutcome<Response>(
+    race: Race<Response>,
+    scope: CallScope,
+  ): Promise<Outcome<Response> | undefined> {
     const { running } = race
     let timer: NodeJS.Timeout | undefined
-    const doubt = new Promise<undefined>((resolve) => {
-      timer = setTimeout(() => resolve(undefined), doubtDelayMs(scope))
+    const silence = new Promise<undefined>((resolve) => {
+      timer = setTimeout(() => resolve(undefined), hedgeDelayMs(scope))
     })
-    const first = await Promise.race([...running.values(), doubt])
+    const first = await Promise.race([...running.values(), silence])
     clearTimeout(timer)
     if (first === undefined) for (const endpoint of running.keys()) endpoint.suspect()
     else running.delete(first.endpoint)
     return first
   }
 
-  /** One attempt at one member. Settles when the scope ends, if not before; never rejects. */
-  #ask<Answer>(
-    request: Request<Answer>,
-    scope: Scope,
-    endpoint: Endpoint,
-  ): Promise<Outcome<Answer>> {
-    const { method, message } = request
-    return new Promise((resolve) => {
-      const onEnd = () => {
-        settle({ endpoint, error: endOfAttempt(scope, endpoint, method) })
-        cancel?.()
-      }
-      const onLost = () => {
-        settle({ endpoint, error: connectionLost(endpoint, method) })
-        cancel?.()
-      }
-      // gRPC may move a call that it has not begun to the next connection, which may be too new.
-      const link = endpoint.link('calls')
-      const lost = scope.connectionMax === undefined ? undefined : link.lost
-      const settle = (outcome: Outcome<Answer>) => {
-        scope.signal.removeEventListener('abort', onEnd)
-        lost?.removeEventListener('abort', onLost)
-        resolve(outcome)
-      }
-      const remainingMs = scope.deadlineAt - this.#clock.now()
-      const deadline = new Date(Date.now() + remainingMs + deadlineSlackMs)
-      let cancel: (() => void) | undefined
-      scope.signal.addEventListener('abort', onEnd)
-      lost?.addEventListener('abort', onLost)
-      const { client } = link
-      try {
-        cancel = startCall(client, method, { request: message, deadline }, (failed, answer) => {
-          if (failed !== undefined) {
-            // Not if we have cancelled it ourselves: that is no fault of the member.
-            if (!scope.signal.aborted) settle({ endpoint, error: endpoint.failed(failed, method) })
-            return
-          }
-          link.noteAnswer()
-          // As of now: gRPC may have moved the call to a later connection of the same link.
-          settle({ endpoint, answer: answer as Answer, connection: link.number })
-        })
-        scope.isSent = true
-      } catch (cause) {
-        // The channel would not take the call, so nothing was sent.
-        const text = 'the connection does not take calls'
-        settle({ endpoint, error: new EtcdError({ kind: 'unavailable', message: text, cause }) })
-      }
-    })
-  }
-
-  /** The end of a call of which nothing was ever sent, or that was refused each time. */
-  #neverSent(scope: Scope, last: EtcdError | undefined): EtcdError {
+  /** The error of a call that was never sent, or was refused on each attempt. */
+  #neverSent(scope: CallScope, last: EtcdError | undefined): EtcdError {
     const end = endOf(scope)
     if (end.kind === 'cancelled') return end
     if (last !== undefined) return last
@@ -348,52 +290,11 @@ export class Calls {
   }
 }
 
-function doubtDelayMs(scope: Scope): number {
-  return Math.min(doubtAfterMs, scope.timeoutMs / doubtShare)
+function hedgeDelayMs(scope: CallScope): number {
+  return Math.min(hedgeAfterMs, scope.timeoutMs / hedgeTimeoutDivisor)
 }
 
-/** Not when it was given up, by whomever, before anything of it was sent. */
-function saysOfEtcd(scope: Scope): boolean {
+/** Whether the result says something about etcd: not if it was cancelled before it was sent. */
+function isAboutEtcd(scope: CallScope): boolean {
   return scope.isSent || endOf(scope).kind === 'timeout'
-}
-
-/** Why the scope ended. */
-function endOf(scope: Scope): EtcdError {
-  const reason: unknown = scope.signal.reason
-  return reason instanceof EtcdError ? reason : timedOut(scope.timeoutMs)
-}
-
-/** The same, told of a call that was under way at a member. */
-function endOfAttempt(scope: Scope, endpoint: Endpoint, method: Method<unknown>): EtcdError {
-  const { kind, message, cause } = endOf(scope)
-  return new EtcdError({
-    kind,
-    message,
-    endpoint: endpoint.name,
-    maybeApplied: method.write,
-    cause,
-  })
-}
-
-function timedOut(timeoutMs: number): EtcdError {
-  return new EtcdError({ kind: 'timeout', message: `no answer within ${Math.round(timeoutMs)} ms` })
-}
-
-function outdated(): EtcdError {
-  const message = 'the connections it was to be sent over are gone'
-  return new EtcdError({ kind: 'outdated', message })
-}
-
-function connectionLost(endpoint: Endpoint, method: Method<unknown>): EtcdError {
-  const message = 'the connection was lost'
-  const { write: maybeApplied } = method
-  return new EtcdError({ kind: 'unavailable', message, endpoint: endpoint.name, maybeApplied })
-}
-
-function endedEarly(): EtcdError {
-  return new EtcdError({ kind: 'unavailable', message: 'given up before its deadline' })
-}
-
-function gaveUp(cause: unknown): EtcdError {
-  return new EtcdError({ kind: 'cancelled', message: 'the caller gave up', cause })
 }

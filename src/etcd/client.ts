@@ -1,12 +1,11 @@
-import type { ChannelCredentials, ChannelOptions } from '@grpc/grpc-js'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { Calls } from './calls.ts'
-import { Connection } from './connection.ts'
-import { channelCredentials, nameOverride, type TlsMaterial } from './credentials.ts'
-import { Endpoint, EndpointSet } from './endpoints.ts'
-import { EtcdError } from './errors.ts'
+import type { TlsMaterial } from './credentials.ts'
+import type { EndpointSet } from './endpoints.ts'
+import { EtcdError, invalid } from './errors.ts'
 import { encode, methods } from './grpc.ts'
-import { encodeRange, encodeTxn } from './hot-messages.ts'
+import { openEndpoints, type PrepareRenewal } from './open-endpoints.ts'
+import { encodeRange, encodeTxn } from './protocol/hot-messages.ts'
 import type {
   Alarm,
   Bytes,
@@ -26,8 +25,7 @@ import type {
   TxnResult,
   Watch,
   WatchRequest,
-} from './protocol.ts'
-import { RenewableLink } from './renewable-link.ts'
+} from './protocol/protocol.ts'
 import {
   AlarmRequestSchema,
   CompactionRequestSchema,
@@ -36,62 +34,44 @@ import {
   LeaseRevokeRequestSchema,
   LeaseTimeToLiveRequestSchema,
   StatusRequestSchema,
-} from './rpc_pb.ts'
+} from './protocol/rpc_pb.ts'
 import { WatchStream } from './watch-stream.ts'
 
-/** Any time will do. */
+/** An arbitrary period: the timer only keeps the process alive. */
 const aliveMs = 60_000
 
 export interface EtcdClientOptions {
   /**
    * `http://host:port`, `https://host:port` or `host:port` (encrypted when `tls` is given). The
-   * first that can be reached is used; hand replicas different orders to spread them.
+   * first reachable endpoint is used; give replicas different orders to spread the load.
    */
   readonly endpoints: readonly string[]
   readonly tls?: TlsMaterial | undefined
-  /** The deadline of calls that name none. */
+  /** The timeout of calls that set none. */
   readonly defaultTimeoutMs: number
   readonly clock?: Clock | undefined
   readonly onCall?: CallObserver | undefined
 }
 
 /**
- * The door to etcd. Every method fails with an EtcdError and nothing else.
+ * The only entry point to etcd. Every method fails with an EtcdError and nothing else.
  *
- * Reads go to another member when the first does not answer. Writes are sent once: when one fails,
- * `maybeApplied` says whether it may have happened all the same. The signal ends the wait for a
- * write, not the write.
+ * Reads fail over to another member when the first does not respond. Writes are sent once: when one
+ * fails, `maybeApplied` says whether it may have been applied nevertheless. The signal ends the
+ * wait for a write, not the write.
  */
 export class EtcdClient {
   readonly #endpoints: EndpointSet
   readonly #calls: Calls
   readonly #closing = new AbortController()
-  /** Of encrypted endpoints only. */
-  readonly #renewals: ((tls: TlsMaterial) => () => void)[] = []
+  readonly #renewals: readonly PrepareRenewal[]
 
   /** Connects at once, in the background. */
   constructor(options: EtcdClientOptions) {
-    if (options.endpoints.length === 0) throw invalid('no etcd endpoint is given')
     const clock = options.clock ?? monotonicClock
-    const targets = options.endpoints.map((name) => parseEndpoint(name, options.tls !== undefined))
-    const openers = targets.map((target) => opener(target, options.tls))
-    this.#endpoints = new EndpointSet((onChange, takeNumber) =>
-      targets.map((target, index) => {
-        const open = openers[index] as Opener
-        const calls = new RenewableLink((changed) => open(changed, takeNumber), onChange)
-        const streams = new RenewableLink((changed) => open(changed, takeNumber), onChange)
-        if (target.isEncrypted) {
-          this.#renewals.push((tls) => {
-            const reopen = opener(target, tls)
-            return () => {
-              calls.renew((changed) => reopen(changed, takeNumber))
-              streams.renew((changed) => reopen(changed, takeNumber))
-            }
-          })
-        }
-        return new Endpoint({ name: target.name, calls, streams, clock })
-      }),
-    )
+    const opened = openEndpoints({ endpoints: options.endpoints, tls: options.tls, clock })
+    this.#endpoints = opened.endpoints
+    this.#renewals = opened.renewals
     this.#calls = new Calls({
       endpoints: this.#endpoints,
       closing: this.#closing.signal,
@@ -101,17 +81,17 @@ export class EtcdClient {
     })
   }
 
-  /** The number of the newest connection there has been. */
+  /** The number of the newest connection so far, to any member. */
   get newestConnection(): ConnectionNumber {
     return this.#endpoints.newest
   }
 
-  /** Waits for a member that takes calls and streams; the newest connection by then. */
+  /** Waits for a member that accepts calls and streams; returns the newest connection by then. */
   async connected(signal: AbortSignal): Promise<ConnectionNumber> {
     const isConnected = () =>
       this.#endpoints.all.some((member) => member.isReady('calls') && member.isReady('streams'))
     const ending = AbortSignal.any([signal, this.#closing.signal])
-    // Connecting keeps no process alive, and whoever waits here has nothing else that does.
+    // Connection timers are unref'd, so without this the process could end while the caller waits.
     const alive = setInterval(() => {}, aliveMs)
     try {
       while (!ending.aborted && !isConnected()) await this.#endpoints.changed(ending)
@@ -123,28 +103,28 @@ export class EtcdClient {
 
   async range(request: RangeRequest, options?: CallOptions): Promise<RangeResult> {
     const message = encoded(() => encodeRange(request))
-    const { answer, connection } = await this.#calls.read(
+    const { response, connection } = await this.#calls.read(
       { method: methods.range, message },
       options,
     )
-    return { ...answer, connection }
+    return { ...response, connection }
   }
 
-  /** A transaction without puts and deletes in it is a read, and treated as one. */
+  /** A transaction without puts and deletes is treated as a read. */
   async txn(txn: Txn, options?: CallOptions): Promise<TxnResult> {
     const message = encoded(() => encodeTxn(txn))
-    const { answer } = isReadOnly(txn)
+    const { response } = isReadOnly(txn)
       ? await this.#calls.read({ method: methods.readOnlyTxn, message }, options)
       : await this.#calls.write({ method: methods.txn, message }, options)
-    return answer
+    return response
   }
 
-  /** Begins when it is iterated. */
+  /** Starts when it is iterated. */
   watch(request: WatchRequest): Watch {
     return this.#watch(request)
   }
 
-  /** A watch that ends when it can no longer be sure to be in the history that was read before. */
+  /** A watch that fails when it cannot verify that etcd still has the history that was read. */
   follow(request: HistoryWatchRequest): HistoryWatch {
     return this.#watch(request)
   }
@@ -162,18 +142,19 @@ export class EtcdClient {
 
   async grantLease(ttlSeconds: number, options?: CallOptions): Promise<LeaseGrant> {
     const message = encoded(() => encode(LeaseGrantRequestSchema, { ttl: BigInt(ttlSeconds) }))
-    const { answer } = await this.#calls.write({ method: methods.leaseGrant, message }, options)
-    return { id: answer.id, ttlSeconds: Number(answer.ttl) }
+    const { response } = await this.#calls.write({ method: methods.leaseGrant, message }, options)
+    return { id: response.id, ttlSeconds: Number(response.ttl) }
   }
 
-  /** Renews once. Answers the new time to live; 0 when the lease is gone. */
+  /** Renews once. Returns the new time to live in seconds; 0 when the lease has expired. */
   async keepLeaseAlive(id: bigint, options?: CallOptions): Promise<number> {
     const message = encoded(() => encode(LeaseKeepAliveRequestSchema, { id }))
-    const { answer } = await this.#calls.read({ method: methods.leaseKeepAlive, message }, options)
-    return Math.max(0, Number(answer.ttl))
+    const request = { method: methods.leaseKeepAlive, message }
+    const { response } = await this.#calls.read(request, options)
+    return Math.max(0, Number(response.ttl))
   }
 
-  /** The keys that hang on the lease go with it. Fails with `not-found` when it is gone already. */
+  /** Deletes its keys as well. Fails with `not-found` when the lease has expired. */
   async revokeLease(id: bigint, options?: CallOptions): Promise<void> {
     const message = encoded(() => encode(LeaseRevokeRequestSchema, { id }))
     await this.#calls.write({ method: methods.leaseRevoke, message }, options)
@@ -181,56 +162,57 @@ export class EtcdClient {
 
   async leaseTtl(id: bigint, options?: CallOptions): Promise<LeaseTtl> {
     const message = encoded(() => encode(LeaseTimeToLiveRequestSchema, { id }))
-    const { answer } = await this.#calls.read({ method: methods.leaseTimeToLive, message }, options)
-    return { ttlSeconds: Number(answer.ttl), grantedTtlSeconds: Number(answer.grantedTtl) }
+    const request = { method: methods.leaseTimeToLive, message }
+    const { response } = await this.#calls.read(request, options)
+    return { ttlSeconds: Number(response.ttl), grantedTtlSeconds: Number(response.grantedTtl) }
   }
 
-  /** Forgets the history before `revision`. Fails with `compacted` when that has been done. */
+  /** Removes the history before `revision`. Fails with `compacted` when it was removed before. */
   async compact(revision: number, options?: CallOptions): Promise<void> {
     const message = encoded(() => encode(CompactionRequestSchema, { revision: BigInt(revision) }))
     await this.#calls.write({ method: methods.compact, message }, options)
   }
 
-  /** Asks this one member about itself, and no other. */
+  /** The status of this one member; there is no failover. */
   async status(endpoint: string, options?: CallOptions): Promise<MemberStatus> {
     const member = this.#endpoints.find(endpoint)
     if (member === undefined) throw invalid(`${endpoint} is not one of the etcd endpoints`)
     const message = encoded(() => encode(StatusRequestSchema, {}))
-    const { answer } = await this.#calls.read({ method: methods.status, message }, options, [
+    const { response } = await this.#calls.read({ method: methods.status, message }, options, [
       member,
     ])
     return {
       endpoint,
-      version: answer.version,
-      dbBytes: Number(answer.dbSize),
-      dbBytesInUse: Number(answer.dbSizeInUse),
-      memberId: answer.header?.memberId ?? 0n,
-      leader: answer.leader,
-      revision: Number(answer.header?.revision ?? 0n),
-      raftTerm: Number(answer.raftTerm),
-      isLearner: answer.isLearner,
-      errors: answer.errors,
+      version: response.version,
+      dbBytes: Number(response.dbSize),
+      dbBytesInUse: Number(response.dbSizeInUse),
+      memberId: response.header?.memberId ?? 0n,
+      leader: response.leader,
+      revision: Number(response.header?.revision ?? 0n),
+      raftTerm: Number(response.raftTerm),
+      isLearner: response.isLearner,
+      errors: response.errors,
     }
   }
 
   /** The alarms of the whole cluster. */
   async alarms(options?: CallOptions): Promise<readonly Alarm[]> {
     const message = encoded(() => encode(AlarmRequestSchema, {}))
-    const { answer } = await this.#calls.read({ method: methods.alarm, message }, options)
-    return answer.alarms.map(({ memberId, alarm }) => ({
+    const { response } = await this.#calls.read({ method: methods.alarm, message }, options)
+    return response.alarms.map(({ memberId, alarm }) => ({
       memberId,
       type: alarm === 1 ? 'no-space' : alarm === 2 ? 'corrupt' : 'unknown',
     }))
   }
 
-  /** Each member's connection as last known, for logs and metrics. */
+  /** The last known connection state of each member, for logs and metrics. */
   endpoints(): readonly EndpointStatus[] {
     return this.#endpoints.all.map((endpoint) => endpoint.status())
   }
 
   /**
-   * Moves to connections with these credentials, without breaking off calls under way. Throws, and
-   * leaves everything as it is, when they cannot be used at all.
+   * Switches to new connections with these credentials without cancelling calls in flight. Throws,
+   * and changes nothing, when the credentials cannot be used at all.
    */
   renewCredentials(tls: TlsMaterial): void {
     const renewals = this.#renewals.map((prepare) => prepare(tls))
@@ -239,13 +221,13 @@ export class EtcdClient {
 
   /**
    * How long past its own deadline the most overdue call is; 0 when none is. Calls end at their
-   * deadlines by our own timers, so anything else means that this process is stuck.
+   * deadlines by our own timers, so any other value means that this process is stuck.
    */
   overdueMs(): number {
     return this.#calls.overdueMs()
   }
 
-  /** Ends every call and watch with `cancelled` and every connection. */
+  /** Ends every call and watch with `cancelled`, and closes every connection. */
   close(): void {
     if (this.#closing.signal.aborted) return
     this.#closing.abort(new EtcdError({ kind: 'cancelled', message: 'the etcd client is closed' }))
@@ -253,47 +235,7 @@ export class EtcdClient {
   }
 }
 
-/** Opens a connection; `takeNumber` gives it its number once it is made. */
-type Opener = (onChange: () => void, takeNumber: () => ConnectionNumber) => Connection
-
-interface Target {
-  readonly name: string
-  readonly address: string
-  /** Who its certificate must be for. */
-  readonly host: string
-  readonly isEncrypted: boolean
-}
-
-function parseEndpoint(name: string, isEncryptedByDefault: boolean): Target {
-  const match = /^(?:(https?):\/\/)?(\[[^\]\s]+\]|[^/\s:]+):(\d+)\/?$/.exec(name)
-  const [, scheme, bracketed, port] = match ?? []
-  if (bracketed === undefined) throw invalid(`not an etcd endpoint: ${name}`)
-  return {
-    name,
-    address: `dns:${bracketed}:${port}`,
-    host: bracketed.replace(/^\[|\]$/g, ''),
-    isEncrypted: scheme === undefined ? isEncryptedByDefault : scheme === 'https',
-  }
-}
-
-function makeCredentials(material: TlsMaterial | undefined, host: string): ChannelCredentials {
-  try {
-    return channelCredentials(material, host)
-  } catch (cause) {
-    throw invalid('the certificates for etcd cannot be used', cause)
-  }
-}
-
-/** Opens connections to one endpoint with these credentials. */
-function opener(target: Target, tls: TlsMaterial | undefined): Opener {
-  const { name: endpoint, address, host, isEncrypted } = target
-  const credentials = makeCredentials(isEncrypted ? (tls ?? {}) : undefined, host)
-  const options: ChannelOptions = isEncrypted ? nameOverride(host) : {}
-  return (onChange, takeNumber) =>
-    new Connection({ endpoint, target: address, credentials, options, onChange, takeNumber })
-}
-
-/** A request that cannot even be written is the caller's mistake. */
+/** A request that cannot be encoded is a mistake of the caller. */
 function encoded(encodeRequest: () => Buffer): Buffer {
   try {
     return encodeRequest()
@@ -309,10 +251,6 @@ function isReadOnly(txn: Txn): boolean {
 function isReadOnlyOp(op: TxnOp): boolean {
   if (op.type === 'txn') return isReadOnly(op)
   return op.type === 'range'
-}
-
-function invalid(message: string, cause?: unknown): EtcdError {
-  return new EtcdError({ kind: 'invalid', message, cause })
 }
 
 /** The exclusive end of the range that holds every key starting with `prefix`. */
@@ -350,4 +288,4 @@ export type {
   WatchBatch,
   WatchEvent,
   WatchRequest,
-} from './protocol.ts'
+} from './protocol/protocol.ts'

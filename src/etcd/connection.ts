@@ -15,28 +15,28 @@ import {
   reconnectMostMs,
   startCall,
 } from './grpc.ts'
-import type { ConnectionNumber } from './protocol.ts'
-import { StatusRequestSchema } from './rpc_pb.ts'
+import type { ConnectionNumber } from './protocol/protocol.ts'
+import { StatusRequestSchema } from './protocol/rpc_pb.ts'
 
 export type ConnectionState = 'idle' | 'connecting' | 'ready' | 'failing'
 
-/** How long a connection may take to become usable before we begin it anew, and the most of that. */
-const connectPatienceMs = 2_500
-const connectPatienceMostMs = 10_000
-const reasonTimeoutMs = 500
-/** gRPC goes on trying without a change of state: how often to learn why the latest try failed. */
-const reasonIntervalMs = 1_000
-/** How often a connection is tried out, and how soon it must answer. */
+/** How long a connection attempt may take before it is replaced; doubles up to the maximum. */
+const connectTimeoutMs = 2_500
+const connectTimeoutMostMs = 10_000
+const connectErrorTimeoutMs = 500
+/** gRPC retries without a change of state: how often to read why the latest attempt failed. */
+const connectErrorIntervalMs = 1_000
+/** How often a connection is probed, and how soon it must respond. */
 const probeIntervalMs = 5_000
 const probeTimeoutMs = 2_000
 
 /**
- * One connection to one member, kept up for as long as it is not closed.
+ * One connection to one member, kept open until it is closed.
  *
- * gRPC reconnects by itself but only when it is asked to, has no bound on a connection that was
- * accepted and then stays silent (a paused member, a lost machine), and may not ping etcd while no
- * call is under way. All three are looked after here: the last by asking a small question now and
- * then, which also tells a member that is stuck from one that is there.
+ * gRPC reconnects only on request, has no timeout for a connection that was accepted and then stays
+ * silent (a paused member, a lost machine), and may not ping etcd while no call is in flight. This
+ * class does all three: it replaces the ping by a small status call now and then, which also
+ * detects a member that is stuck.
  */
 export class Connection {
   readonly #endpoint: string
@@ -44,17 +44,17 @@ export class Connection {
   readonly #credentials: ChannelCredentials
   readonly #options: ChannelOptions
   readonly #onChange: () => void
-  readonly #takeNumber: () => ConnectionNumber
+  readonly #nextNumber: () => ConnectionNumber
   readonly #backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
   #client: Client
   #state: ConnectionState = 'idle'
   #number: ConnectionNumber = 0
   #lost = new AbortController()
   #lastError: EtcdError | undefined
-  /** Whether there was a connection that has been lost since, and whether it was of any use. */
+  /** Whether there was a connection that was lost since, and whether it carried any response. */
   #wasReady = false
-  #wasUseful = false
-  #connectPatienceMs = connectPatienceMs
+  #hadResponse = false
+  #connectTimeoutMs = connectTimeoutMs
   #timer: NodeJS.Timeout | undefined
   #isSilent = false
   #closed = false
@@ -64,17 +64,17 @@ export class Connection {
     readonly endpoint: string
     readonly target: string
     readonly credentials: ChannelCredentials
-    /** Those that differ from endpoint to endpoint. */
+    /** The options that differ between endpoints. */
     readonly options: ChannelOptions
     readonly onChange: () => void
-    readonly takeNumber: () => ConnectionNumber
+    readonly nextNumber: () => ConnectionNumber
   }) {
     this.#endpoint = options.endpoint
     this.#target = options.target
     this.#credentials = options.credentials
     this.#options = { ...channelOptions, ...options.options }
     this.#onChange = options.onChange
-    this.#takeNumber = options.takeNumber
+    this.#nextNumber = options.nextNumber
     this.#client = this.#open()
     this.#follow(this.#client)
   }
@@ -100,21 +100,21 @@ export class Connection {
     return this.#lastError
   }
 
-  /** Whether the last question was not answered in time, though the connection is there. */
+  /** Whether the last probe got no response in time although the connection is open. */
   get isSilent(): boolean {
     return this.#isSilent
   }
 
-  /** Something was answered on it. */
-  noteAnswer(): void {
-    this.#wasUseful = true
+  /** A response was received on this connection. */
+  noteResponse(): void {
+    this.#hadResponse = true
   }
 
   close(): void {
     this.#closed = true
     clearTimeout(this.#timer)
     this.#state = 'idle'
-    // gRPC lets open streams go on until they end by themselves.
+    // gRPC does not end open streams when the client is closed.
     this.#lost.abort()
     this.#client.close()
   }
@@ -123,7 +123,7 @@ export class Connection {
     return new Client(this.#target, this.#credentials, this.#options)
   }
 
-  /** Notes the state of the channel now and again whenever it changes. */
+  /** Reads the state of the channel now and after each change. */
   #follow(client: Client): void {
     if (this.#closed || client !== this.#client) return
     const channel = client.getChannel()
@@ -133,26 +133,26 @@ export class Connection {
     if (state !== connectivityState.READY) this.#lost.abort()
     switch (state) {
       case connectivityState.READY:
-        this.#number = this.#takeNumber()
+        this.#number = this.#nextNumber()
         this.#lost = new AbortController()
         this.#wasReady = true
-        this.#wasUseful = false
-        this.#connectPatienceMs = connectPatienceMs
+        this.#hadResponse = false
+        this.#connectTimeoutMs = connectTimeoutMs
         this.#lastError = undefined
         this.#isSilent = false
-        this.#later(probeIntervalMs, () => this.#probe(client))
+        this.#schedule(probeIntervalMs, () => this.#probe(client))
         this.#enter('ready')
         break
       case connectivityState.CONNECTING:
-        this.#later(this.#connectPatienceMs, () => this.#startOver())
+        this.#schedule(this.#connectTimeoutMs, () => this.#startOver())
         this.#enter('connecting')
         break
       case connectivityState.TRANSIENT_FAILURE:
         this.#enter('failing')
-        this.#learnReason(client)
+        this.#readConnectError(client)
         break
       case connectivityState.IDLE:
-        this.#later(this.#reconnectDelayMs(), () => {
+        this.#schedule(this.#reconnectDelayMs(), () => {
           channel.getConnectivityState(true)
         })
         this.#enter('idle')
@@ -168,21 +168,21 @@ export class Connection {
     this.#onChange()
   }
 
-  /** At once, unless connections are lost before they were of any use: then slower and slower. */
+  /** At once, unless connections are lost before they carried any response: then with backoff. */
   #reconnectDelayMs(): number {
     if (!this.#wasReady) return 0
     this.#wasReady = false
-    if (!this.#wasUseful) return this.#backoff.next()
+    if (!this.#hadResponse) return this.#backoff.next()
     this.#backoff.reset()
     return 0
   }
 
-  /** The connection was accepted, or is being tried, and leads nowhere: take another one. */
+  /** The connection attempt got stuck, before or after it was accepted: open another one. */
   #startOver(): void {
-    this.#connectPatienceMs = Math.min(connectPatienceMostMs, this.#connectPatienceMs * 2)
+    this.#connectTimeoutMs = Math.min(connectTimeoutMostMs, this.#connectTimeoutMs * 2)
     this.#lastError = new EtcdError({
       kind: 'unavailable',
-      message: `no connection to ${this.#endpoint}: it does not answer`,
+      message: `no connection to ${this.#endpoint}: it does not respond`,
       endpoint: this.#endpoint,
     })
     const stuck = this.#client
@@ -192,12 +192,12 @@ export class Connection {
   }
 
   /**
-   * gRPC tells why it could not connect only to a call. One that is made in this state ends at once
-   * with that reason; should the connection come up first, it is a harmless question.
+   * gRPC reports why it could not connect only to a call. A call in this state ends at once with
+   * that reason; if the connection opens first, the call is harmless.
    */
-  #learnReason(client: Client): void {
-    this.#later(reasonIntervalMs, () => this.#learnReason(client))
-    const deadline = new Date(Date.now() + reasonTimeoutMs)
+  #readConnectError(client: Client): void {
+    this.#schedule(connectErrorIntervalMs, () => this.#readConnectError(client))
+    const deadline = new Date(Date.now() + connectErrorTimeoutMs)
     startCall(client, methods.status, { request: statusRequest, deadline }, (error) => {
       if (error === undefined || this.#closed || this.#state !== 'failing') return
       const { code, details } = error
@@ -215,19 +215,19 @@ export class Connection {
     const deadline = new Date(Date.now() + probeTimeoutMs)
     startCall(client, methods.status, { request: statusRequest, deadline }, (error) => {
       if (this.#closed || client !== this.#client || this.#state !== 'ready') return
-      // Any answer is a sign of life.
+      // Any response, also an error, shows that the member is alive.
       this.#isSilent = error?.code === status.DEADLINE_EXCEEDED
-      if (!this.#isSilent) this.noteAnswer()
-      this.#later(probeIntervalMs, () => this.#probe(client))
+      if (!this.#isSilent) this.noteResponse()
+      this.#schedule(probeIntervalMs, () => this.#probe(client))
     })
   }
 
-  #later(ms: number, run: () => void): void {
+  #schedule(ms: number, run: () => void): void {
     clearTimeout(this.#timer)
     this.#timer = setTimeout(() => {
       if (!this.#closed) run()
     }, ms)
-    // Keeping a connection up is no reason for a process to live.
+    // These timers must not keep the process alive.
     this.#timer.unref()
   }
 }

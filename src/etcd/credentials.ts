@@ -3,7 +3,7 @@ import { isIP, type Socket } from 'node:net'
 import { checkServerIdentity } from 'node:tls'
 import { type ChannelCredentials, type ChannelOptions, credentials } from '@grpc/grpc-js'
 
-/** PEM, as read from files by whoever calls us. */
+/** PEM, as the caller read it from files. */
 export interface TlsMaterial {
   readonly ca?: Buffer | undefined
   readonly cert?: Buffer | undefined
@@ -11,29 +11,29 @@ export interface TlsMaterial {
 }
 
 /**
- * Without `tls` the connection is not encrypted. `host` is who the certificate must be for. Throws
+ * Without `tls` the connection is not encrypted. The certificate must be valid for `host`. Throws
  * when the material cannot be used.
  */
 export function channelCredentials(tls: TlsMaterial | undefined, host: string): ChannelCredentials {
   if (tls === undefined) return closingSockets(credentials.createInsecure())
-  // Node takes a file without a certificate in it for an empty list, and would trust nobody.
+  // Node treats a file without a certificate as an empty list, and would trust no authority at all.
   if (tls.ca !== undefined) new X509Certificate(tls.ca)
   return closingSockets(
     credentials.createSsl(tls.ca ?? null, tls.key ?? null, tls.cert ?? null, {
-      checkServerIdentity: (_asked, certificate) => checkServerIdentity(host, certificate),
+      checkServerIdentity: (_name, certificate) => checkServerIdentity(host, certificate),
     }),
   )
 }
 
-/** An address must not be sent as the name of a server (SNI); something has to be sent. */
+/** SNI must not carry an IP address, but gRPC always sends a server name: a fixed one is used. */
 export function nameOverride(host: string): ChannelOptions {
   return isIP(host) === 0 ? {} : { 'grpc.ssl_target_name_override': 'etcd' }
 }
 
 /**
- * gRPC forgets a connection that was begun and not finished when its channel is closed: the socket
- * stays, and keeps the process alive. The connector sees every socket and is told when the channel
- * ends, so the sockets are ended there.
+ * When a channel is closed, gRPC leaks the socket of a connection that is still being established,
+ * and that socket keeps the process alive. The connector sees every socket and is destroyed with
+ * the channel, so it destroys the sockets.
  */
 function closingSockets(inner: ChannelCredentials): ChannelCredentials {
   const createConnector = inner._createSecureConnector.bind(inner)

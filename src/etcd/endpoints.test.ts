@@ -8,7 +8,7 @@ class FakeLink implements Link {
   readonly client = {} as Client
   readonly lastError = undefined
   isSilent = false
-  noteAnswer(): void {}
+  noteResponse(): void {}
   number = 1
   readonly lost = new AbortController().signal
   state: ConnectionState = 'ready'
@@ -35,7 +35,7 @@ function names(set: EndpointSet, avoid: readonly string[]): string | undefined {
   return set.pick('calls', { avoid: avoided })?.name
 }
 
-test('endpoints: the first connected member is taken, in the configured order', () => {
+test('endpoints: pick returns the first connected member in the configured order', () => {
   const { links, set } = setUp(3)
   assert.equal(set.pick('calls')?.name, 'm0')
   for (const state of ['connecting', 'failing', 'idle'] as const) {
@@ -44,7 +44,7 @@ test('endpoints: the first connected member is taken, in the configured order', 
   }
 })
 
-test('endpoints: the member that served us is kept, and the next after it follows', () => {
+test('endpoints: the preferred member is picked first, then the next after it', () => {
   const { set } = setUp(3)
   const last = set.find('m2')
   assert.ok(last)
@@ -54,7 +54,7 @@ test('endpoints: the member that served us is kept, and the next after it follow
   assert.equal(names(set, ['m2', 'm0', 'm1']), undefined)
 })
 
-test('endpoints: a suspect comes last, for ten seconds or until it answers', () => {
+test('endpoints: a suspect member is the last choice for ten seconds or until it responds', () => {
   const { clock, set } = setUp(2)
   const first = set.find('m0')
   assert.ok(first)
@@ -70,14 +70,14 @@ test('endpoints: a suspect comes last, for ten seconds or until it answers', () 
   assert.equal(set.pick('calls')?.name, 'm0')
 })
 
-test('endpoints: a member that did not answer when it was tried out comes last', () => {
+test('endpoints: a member that did not respond to its probe is the last choice', () => {
   const { links, set } = setUp(2)
   Object.assign(links[0] ?? {}, { isSilent: true })
   assert.equal(set.pick('calls')?.name, 'm1')
   assert.equal(names(set, ['m1']), 'm0')
 })
 
-test('endpoints: nobody is picked while nobody is connected, and a change wakes who waits', async () => {
+test('endpoints: pick returns no unconnected member, and changed resolves on a state change', async () => {
   const { links, set, changed } = setUp(1)
   Object.assign(links[0] ?? {}, { state: 'connecting' })
   assert.equal(set.pick('calls'), undefined)
@@ -88,7 +88,7 @@ test('endpoints: nobody is picked while nobody is connected, and a change wakes 
   assert.equal(set.pick('calls')?.name, 'm0')
 })
 
-test('endpoints: who waits for a change is let go when the signal aborts', async () => {
+test('endpoints: changed resolves when the signal aborts', async () => {
   const { set } = setUp(1)
   const ending = new AbortController()
   const waiting = set.changed(ending.signal)

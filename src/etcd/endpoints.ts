@@ -1,35 +1,35 @@
 import type { Client } from '@grpc/grpc-js'
 import type { Clock } from '../lib/clock.ts'
 import type { ConnectionState } from './connection.ts'
-import { type EtcdError, errorFromStatus, isWorthAnotherTry } from './errors.ts'
-import type { ConnectionNumber, EndpointStatus } from './protocol.ts'
+import { type EtcdError, errorFromStatus, isRetryable } from './errors.ts'
+import type { ConnectionNumber, EndpointStatus } from './protocol/protocol.ts'
 
 /**
- * How long a member that kept somebody waiting is passed over. If it is paused or cut off, its
- * connection is found dead within this time (keepalive: 5 s + 3 s) and it stays out until it is back.
+ * How long a member that did not respond in time is avoided. If it is paused or cut off, keepalive
+ * (5 s + 3 s) closes its connection within this time, and it is not used until it reconnects.
  */
 const suspicionMs = 10_000
 
-/** What an endpoint needs of its connections; the real one is in connection.ts. */
+/** The connection interface that an endpoint uses; connection.ts implements it. */
 export interface Link {
   readonly client: Client
   readonly state: ConnectionState
-  /** It is connected but did not answer when it was last tried out. */
+  /** It is connected, but did not respond to the last probe. */
   readonly isSilent: boolean
   readonly lastError: EtcdError | undefined
   readonly renewalError?: EtcdError | undefined
-  /** Of the connection there is, or the last one there was. */
+  /** The number of the current connection, or of the last one. */
   readonly number: ConnectionNumber
   /** Aborts when that connection is lost or closed. */
   readonly lost: AbortSignal
-  /** The link that calls go over now, where this one can be replaced. */
+  /** The link that calls use now, if this link can be replaced. */
   readonly inUse?: Link | undefined
-  /** To be told when something was answered on it. */
-  noteAnswer(): void
+  /** To be called for each response on this connection. */
+  noteResponse(): void
   close(): void
 }
 
-/** One member as we see it. */
+/** One member of the etcd cluster and its connections. */
 export class Endpoint {
   /** As configured. */
   readonly name: string
@@ -40,8 +40,8 @@ export class Endpoint {
   #lastError: EtcdError | undefined
 
   /**
-   * Streams have a connection of their own, so that a page of a million keys does not stand before
-   * the changes of a watch.
+   * Streams have a connection of their own, so that a page of a million keys does not delay the
+   * changes of a watch.
    */
   constructor(options: {
     readonly name: string
@@ -64,8 +64,8 @@ export class Endpoint {
   }
 
   /**
-   * For one call, from its start to its end: it stays the link of the call when credentials are renewed
-   * meanwhile, so that its number is never that of another connection.
+   * The link for one call, from start to end. The call keeps it when credentials are renewed in
+   * between, so that its number is never that of another connection.
    */
   link(use: ConnectionUse): Link {
     const link = this.#link(use)
@@ -76,18 +76,18 @@ export class Endpoint {
     return this.#clock.now() < this.#suspectUntil || this.#calls.isSilent
   }
 
-  /** It kept somebody waiting: prefer others for a while. */
+  /** It did not respond in time: prefer other members for a while. */
   suspect(): void {
     this.#suspectUntil = this.#clock.now() + suspicionMs
   }
 
-  /** It answered. */
+  /** It responded. */
   trust(): void {
     this.#suspectUntil = Number.NEGATIVE_INFINITY
     this.#lastError = undefined
   }
 
-  /** What a call to it that failed means; a fault of the member is kept for `lastError`. */
+  /** The error for a failed call; a retryable one is kept for `lastError`. */
   failed(
     status: { readonly code: number; readonly details: string },
     method: { readonly write: boolean },
@@ -95,11 +95,11 @@ export class Endpoint {
     const { code, details } = status
     const { write } = method
     const error = errorFromStatus({ code, details, endpoint: this.name, write, cause: status })
-    if (isWorthAnotherTry(error)) this.#lastError = error
+    if (isRetryable(error)) this.#lastError = error
     return error
   }
 
-  /** Why it cannot be reached, else what it has failed with since it last served. */
+  /** Why it cannot be reached, else the last failure since its last successful response. */
   lastError(): EtcdError | undefined {
     return this.#calls.lastError ?? this.#lastError
   }
@@ -126,8 +126,8 @@ export class Endpoint {
 export type ConnectionUse = 'calls' | 'streams'
 
 /**
- * All members, in the configured order. We stay with one for as long as it serves us, and move to
- * the next that is connected when it does not.
+ * All members, in the configured order. One member is preferred for as long as it responds; then
+ * the next connected member is used.
  */
 export class EndpointSet {
   readonly all: readonly Endpoint[]
@@ -135,8 +135,10 @@ export class EndpointSet {
   #preferred = 0
   #newest: ConnectionNumber = 0
 
-  /** `take` gives each connection that is made its number. */
-  constructor(make: (onChange: () => void, take: () => ConnectionNumber) => readonly Endpoint[]) {
+  /** `nextNumber` returns the number for each connection that is established. */
+  constructor(
+    make: (onChange: () => void, nextNumber: () => ConnectionNumber) => readonly Endpoint[],
+  ) {
     this.all = make(
       () => this.#wakeAll(),
       () => ++this.#newest,
@@ -153,15 +155,15 @@ export class EndpointSet {
   }
 
   /**
-   * The member to turn to now: connected, not in `avoid`, suspects last. Undefined when there is
-   * none; `changed` then tells when to ask again.
+   * The member to use now: connected, not in `avoid`, suspects last. Undefined when there is none;
+   * `changed` then resolves when it is worth picking again.
    */
   pick(
     use: ConnectionUse,
     options?: {
       readonly avoid?: ReadonlySet<Endpoint> | undefined
       readonly among?: readonly Endpoint[] | undefined
-      /** Only over connections up to this one. */
+      /** Connections up to this number only. */
       readonly connectionMax?: ConnectionNumber | undefined
     },
   ): Endpoint | undefined {
@@ -179,7 +181,7 @@ export class EndpointSet {
     return suspect
   }
 
-  /** Stay with this one: it served us. */
+  /** Makes this member, which has just responded, the first choice. */
   prefer(endpoint: Endpoint): void {
     const index = this.all.indexOf(endpoint)
     if (index >= 0) this.#preferred = index

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { type EtcdErrorKind, errorFromStatus, isWorthAnotherTry } from './errors.ts'
+import { type EtcdErrorKind, errorFromStatus, isRetryable } from './errors.ts'
 
 const endpoint = 'http://etcd:2379'
 
@@ -10,7 +10,7 @@ const table: readonly {
   readonly kind: EtcdErrorKind
   readonly maybeApplied: boolean
 }[] = [
-  // Answers that prove that nothing happened.
+  // Responses that prove that the write was not applied.
   { code: 14, details: 'etcdserver: no leader', kind: 'unavailable', maybeApplied: false },
   { code: 14, details: 'etcdserver: not capable', kind: 'unavailable', maybeApplied: false },
   { code: 2, details: 'raft proposal dropped', kind: 'unavailable', maybeApplied: false },
@@ -76,7 +76,7 @@ const table: readonly {
     kind: 'too-large',
     maybeApplied: false,
   },
-  // Answers and breakdowns that prove nothing.
+  // Responses and failures that prove nothing.
   { code: 14, details: 'etcdserver: request timed out', kind: 'unavailable', maybeApplied: true },
   {
     code: 14,
@@ -108,13 +108,13 @@ const table: readonly {
     kind: 'too-large',
     maybeApplied: true,
   },
-  // Our own end of the line may use the codes of a refusal without etcd having said anything.
-  { code: 3, details: 'made up here', kind: 'invalid', maybeApplied: true },
+  // Our own gRPC client may use the codes of a refusal without a response from etcd.
+  { code: 3, details: 'created by the client', kind: 'invalid', maybeApplied: true },
   { code: 2, details: '', kind: 'internal', maybeApplied: true },
 ]
 
 for (const { code, details, kind, maybeApplied } of table) {
-  test(`errors: ${code} "${details}" is ${kind}, a write ${maybeApplied ? 'may have' : 'has not'} happened`, () => {
+  test(`errors: ${code} "${details}" is ${kind}, a write ${maybeApplied ? 'may have' : 'has not'} been applied`, () => {
     const error = errorFromStatus({ code, details, endpoint, write: true })
     assert.equal(error.kind, kind)
     assert.equal(error.maybeApplied, maybeApplied)
@@ -129,14 +129,14 @@ test('errors: a read is never "maybe applied"', () => {
   }
 })
 
-test('errors: only unavailability is worth another try', () => {
+test('errors: only unavailable errors are retryable', () => {
   for (const { code, details, kind } of table) {
     const error = errorFromStatus({ code, details, endpoint, write: false })
-    assert.equal(isWorthAnotherTry(error), kind === 'unavailable')
+    assert.equal(isRetryable(error), kind === 'unavailable')
   }
 })
 
-test('errors: what gRPC wraps around a failure to connect is taken off, of the cause too', () => {
+test('errors: the text that gRPC wraps around a connect error is removed, in the cause too', () => {
   const details =
     'No connection established. Last error: Error: connect ECONNREFUSED 127.0.0.1:1. Resolution note: '
   const cause = new Error(`14 UNAVAILABLE: ${details}`)
@@ -146,14 +146,14 @@ test('errors: what gRPC wraps around a failure to connect is taken off, of the c
   assert.equal(cause.message, error.message)
 })
 
-test('errors: a refused handshake is told in the words of TLS, without time and place', () => {
+test('errors: a TLS handshake error keeps its reason without timestamp and source location', () => {
   const details =
     'No connection established. Last error: 40BDC7F9087F0000:error:0A000418:SSL routines:ssl3_read_bytes:tlsv1 alert unknown ca:../deps/openssl/openssl/ssl/record/rec_layer_s3.c:918:SSL alert number 48\n (2026-11-15T12:49:57.744Z). Resolution note: '
   const error = errorFromStatus({ code: 14, details, endpoint, write: false })
   assert.equal(error.message, 'cannot connect: TLS: tlsv1 alert unknown ca')
 })
 
-test('errors: a cause that says something else keeps its words', () => {
+test('errors: a cause with another message keeps its message', () => {
   const cause = new Error('read ECONNRESET')
   errorFromStatus({ code: 14, details: 'Connection dropped', endpoint, write: false, cause })
   assert.equal(cause.message, 'read ECONNRESET')

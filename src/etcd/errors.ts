@@ -1,30 +1,30 @@
 import { status as GrpcStatus } from '@grpc/grpc-js'
 
-/** What went wrong, in the words callers decide by. */
+/** What went wrong; callers decide by it. */
 export type EtcdErrorKind =
-  /** No member could be reached, or the one reached cannot serve now. Worth trying later. */
+  /** No member could be reached, or the member cannot serve now. Worth retrying later. */
   | 'unavailable'
-  /** Our own deadline passed first. */
+  /** Our own deadline expired. */
   | 'timeout'
-  /** The revision asked for is gone; see `compactRevision`. */
+  /** The requested revision was compacted; see `compactRevision`. */
   | 'compacted'
   | 'future-revision'
-  /** etcd's quota is used up: it takes only reads and deletes. */
+  /** etcd's space quota is exceeded: it accepts only reads and deletes. */
   | 'no-space'
   | 'too-many-requests'
   | 'too-large'
-  /** etcd does not know us or does not allow us this. */
+  /** etcd rejects our credentials, or they do not permit the request. */
   | 'unauthenticated'
   | 'not-found'
-  /** The caller's signal, or the closing of the client. */
+  /** Cancelled by the caller's signal or by closing the client. */
   | 'cancelled'
-  /** etcd refuses the request as it stands. */
+  /** etcd refuses the request as malformed or not allowed in this form. */
   | 'invalid'
-  /** A write was to go over connections that are gone by now. It was not sent. */
+  /** A write was limited to connections that are lost. It was not sent. */
   | 'outdated'
-  /** etcd goes on in another history than the one that was followed. */
+  /** etcd now has another history than the one that was followed. */
   | 'other-history'
-  /** etcd has found that its members disagree. */
+  /** etcd has detected that the data of its members differs. */
   | 'corrupt'
   | 'internal'
 
@@ -38,20 +38,20 @@ export interface EtcdErrorDetails {
   readonly cause?: unknown
 }
 
-/** The one family of errors that leaves this room. */
+/** The only kind of error that `src/etcd` throws. */
 export class EtcdError extends Error {
   override readonly name = 'EtcdError'
   readonly kind: EtcdErrorKind
-  /** The gRPC status code, when there was an answer or a broken call. */
+  /** The gRPC status code, when there was a response or a broken call. */
   readonly grpcCode: number | undefined
   /** The member concerned, as configured. */
   readonly endpoint: string | undefined
   /**
-   * Whether the write may have happened (or may happen yet). False only where it is certain that it
-   * has not and will not; always false for reads.
+   * Whether the write may have been applied (or may still be). False only if it certainly has not
+   * been and will not be; always false for reads.
    */
   readonly maybeApplied: boolean
-  /** With `compacted` from a watch: the oldest revision that is still there. */
+  /** With `compacted` from a watch: the oldest revision that is still available. */
   readonly compactRevision: number | undefined
 
   constructor(details: EtcdErrorDetails) {
@@ -64,7 +64,12 @@ export class EtcdError extends Error {
   }
 }
 
-/** How a call ended that was not a success, as gRPC tells it. */
+/** The error for a mistake of the caller. */
+export function invalid(message: string, cause?: unknown): EtcdError {
+  return new EtcdError({ kind: 'invalid', message, cause })
+}
+
+/** The status of a failed call, as gRPC reports it. */
 export interface FailedStatus {
   readonly code: number
   readonly details: string
@@ -76,10 +81,10 @@ export interface FailedStatus {
 
 /** The error for a call that ended with a status other than OK. */
 export function errorFromStatus(failed: FailedStatus): EtcdError {
-  const known = answers.get(failed.details)
+  const known = knownMessages.get(failed.details)
   const { details, cause } = failed
-  const message = details === '' ? `gRPC status ${failed.code}` : plainWords(details)
-  // gRPC made it for this call alone, and a log that tells of both need not say the same twice.
+  const message = details === '' ? `gRPC status ${failed.code}` : withoutWrapping(details)
+  // gRPC created the cause for this call only. The log prints both: avoid the same text twice.
   if (cause instanceof Error && details !== '' && cause.message.endsWith(details)) {
     cause.message = message
   }
@@ -93,8 +98,8 @@ export function errorFromStatus(failed: FailedStatus): EtcdError {
   })
 }
 
-/** Takes off what gRPC wraps around the system's own words when it cannot connect. */
-function plainWords(details: string): string {
+/** Removes the text that gRPC wraps around the system's own error when it cannot connect. */
+function withoutWrapping(details: string): string {
   return (
     details
       .replace(/^No connection established\. Last error: (?:Error: )?/, 'cannot connect: ')
@@ -105,29 +110,29 @@ function plainWords(details: string): string {
   )
 }
 
-/** Whether another member, or the same one a little later, may well do better. */
-export function isWorthAnotherTry(error: EtcdError): boolean {
+/** Whether another member, or the same member a little later, may succeed. */
+export function isRetryable(error: EtcdError): boolean {
   return error.kind === 'unavailable'
 }
 
-interface KnownAnswer {
+interface KnownMessage {
   readonly kind: EtcdErrorKind
-  /** Left out: the code decides, see `isRefusal`. */
+  /** Undefined: the code decides, see `isRefusal`. */
   readonly neverApplied?: boolean
 }
 
 /**
- * etcd's own words, where they say more than the gRPC code does. The words are looked at before the
- * code, because etcd sends some of them (too many requests) under the code `unknown`.
+ * Error messages of etcd that say more than the gRPC code. The message is checked before the code,
+ * because etcd sends some of them (too many requests) with the code `unknown`.
  *
- * Said before a proposal is made, hence never applied: no leader (asked for with the `hasleader`
- * header, checked before the request is looked at), not capable, learner, too many requests, raft
+ * Sent before a proposal is made, hence never applied: no leader (requested with the `hasleader`
+ * header, checked before the request is read), not capable, learner, too many requests, raft
  * proposal dropped (refused by the member's own raft node, never forwarded).
  *
- * Not proof of anything: all the time-outs, server stopped, and database space exceeded, which etcd
- * also answers for a transaction that it has just applied and that took it over its quota.
+ * No proof either way: all timeouts, server stopped, and database space exceeded, which etcd also
+ * returns for a transaction that it has just applied and that exceeded its quota.
  */
-const answers: ReadonlyMap<string, KnownAnswer> = new Map<string, KnownAnswer>([
+const knownMessages: ReadonlyMap<string, KnownMessage> = new Map<string, KnownMessage>([
   ['etcdserver: mvcc: required revision has been compacted', { kind: 'compacted' }],
   ['etcdserver: mvcc: required revision is a future revision', { kind: 'future-revision' }],
   ['etcdserver: mvcc: database space exceeded', { kind: 'no-space', neverApplied: false }],
@@ -143,13 +148,13 @@ const answers: ReadonlyMap<string, KnownAnswer> = new Map<string, KnownAnswer>([
   ['etcdserver: authentication is not enabled', { kind: 'unauthenticated' }],
 ])
 
-/** How grpc-go, inside etcd, begins its refusal to read a message over its limit. */
+/** Start of the message with which grpc-go, inside etcd, refuses a message over its limit. */
 const tooLargeForServer = 'grpc: received message larger than max'
 
 /**
- * Codes under which etcd refuses: it has checked the request, before proposing it or before applying
- * any of it, and left everything as it was. Only together with etcd's prefix: our own end of the
- * connection makes up statuses with some of these codes too.
+ * Codes of refusals: etcd has checked the request, before proposing it or before applying any of
+ * it, and changed nothing. Only together with etcd's message prefix: our own gRPC client creates
+ * statuses with some of these codes too.
  */
 const refusals: ReadonlySet<number> = new Set([
   GrpcStatus.INVALID_ARGUMENT,
@@ -169,7 +174,7 @@ function isRefusal(failed: FailedStatus): boolean {
 }
 
 const kindsOfCodes: ReadonlyMap<number, EtcdErrorKind> = new Map<number, EtcdErrorKind>([
-  // We report our own cancelling ourselves; what remains is a stream that the other end reset.
+  // Our own cancels are reported elsewhere; this one is a stream that the member reset.
   [GrpcStatus.CANCELLED, 'unavailable'],
   [GrpcStatus.UNKNOWN, 'internal'],
   [GrpcStatus.INVALID_ARGUMENT, 'invalid'],
@@ -186,7 +191,7 @@ const kindsOfCodes: ReadonlyMap<number, EtcdErrorKind> = new Map<number, EtcdErr
 ])
 
 function kindOfCode(code: number, details: string): EtcdErrorKind {
-  // A connection that breaks in the middle of a call ends it with one of these.
+  // A connection that breaks during a call ends the call with one of these.
   if (details.startsWith('Received RST_STREAM') || details === 'No status information received') {
     return 'unavailable'
   }

@@ -18,8 +18,8 @@ import {
   decodeTxnResult,
   decodeWatchMessage,
   type WatchMessage,
-} from './hot-messages.ts'
-import type { RangeResult, TxnResult } from './protocol.ts'
+} from './protocol/hot-messages.ts'
+import type { RangeResult, TxnResult } from './protocol/protocol.ts'
 import {
   type AlarmResponse,
   AlarmResponseSchema,
@@ -35,18 +35,18 @@ import {
   LeaseTimeToLiveResponseSchema,
   type StatusResponse,
   StatusResponseSchema,
-} from './rpc_pb.ts'
+} from './protocol/rpc_pb.ts'
 
-/** How one request with one answer is made, and what may be done when it fails. */
-export interface Method<Answer> {
+/** How a unary call is made, and what may be done when it fails. */
+export interface Method<Response> {
   readonly path: string
-  /** Whether the call can change anything: then it is never made twice. */
+  /** Whether the call can change anything: then it is never sent twice. */
   readonly write: boolean
-  /** Whether a member that knows no leader should refuse at once instead of letting us wait. */
+  /** Whether a member without a leader should refuse at once instead of letting the call wait. */
   readonly needsLeader: boolean
-  /** etcd offers the method only as a stream; we send one request and take one answer. */
+  /** etcd offers the method only as a stream: one request is sent and one response is read. */
   readonly stream?: boolean
-  decode(message: Buffer): Answer
+  decode(message: Buffer): Response
 }
 
 export const methods: {
@@ -67,7 +67,7 @@ export const methods: {
   compact: write('KV/Compact', decoder(CompactionResponseSchema)),
   leaseGrant: write('Lease/LeaseGrant', decoder(LeaseGrantResponseSchema)),
   leaseRevoke: write('Lease/LeaseRevoke', decoder(LeaseRevokeResponseSchema)),
-  // Renewing twice is renewing once, so this may be repeated like a read.
+  // Renewal is idempotent, so this may be retried like a read.
   leaseKeepAlive: {
     ...read('Lease/LeaseKeepAlive', decoder(LeaseKeepAliveResponseSchema)),
     stream: true,
@@ -80,7 +80,7 @@ export const methods: {
   alarm: read('Maintenance/Alarm', decoder(AlarmResponseSchema)),
 }
 
-/** Encodes one of the messages that have generated code. */
+/** Encodes a message with the generated code. */
 export function encode<Desc extends DescMessage>(
   schema: Desc,
   init: MessageInitShape<Desc>,
@@ -89,15 +89,15 @@ export function encode<Desc extends DescMessage>(
   return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 }
 
-/** Makes the call once. Returns what cancels it; `done` is then called all the same, or never. */
-export function startCall<Answer>(
+/** Sends the call once. Returns a cancel function, after which `done` may or may not be called. */
+export function startCall<Response>(
   client: Client,
-  method: Method<Answer>,
+  method: Method<Response>,
   options: { readonly request: Buffer; readonly deadline: Date },
-  done: (error: ServiceError | undefined, answer?: Answer) => void,
+  done: (error: ServiceError | undefined, response?: Response) => void,
 ): () => void {
   const metadata = method.needsLeader ? leaderMetadata : plainMetadata
-  if (method.stream === true) return startExchange(client, method, options, done)
+  if (method.stream === true) return startSingleExchange(client, method, options, done)
   const call = client.makeUnaryRequest(
     method.path,
     asIs,
@@ -105,14 +105,14 @@ export function startCall<Answer>(
     options.request,
     metadata,
     { deadline: options.deadline },
-    (error, answer) => done(error ?? undefined, answer),
+    (error, response) => done(error ?? undefined, response),
   )
   return () => call.cancel()
 }
 
 export type WatchCall = ClientDuplexStream<Buffer, WatchMessage>
 
-/** Opens a watch stream. A member that loses its leader ends it, so that we can go elsewhere. */
+/** Opens a watch stream. A member that loses its leader ends it, so the watch can fail over. */
 export function startWatch(client: Client): WatchCall {
   return client.makeBidiStreamRequest(
     '/etcdserverpb.Watch/Watch',
@@ -122,13 +122,13 @@ export function startWatch(client: Client): WatchCall {
   )
 }
 
-function startExchange<Answer>(
+function startSingleExchange<Response>(
   client: Client,
-  method: Method<Answer>,
+  method: Method<Response>,
   options: { readonly request: Buffer; readonly deadline: Date },
-  done: (error: ServiceError | undefined, answer?: Answer) => void,
+  done: (error: ServiceError | undefined, response?: Response) => void,
 ): () => void {
-  const call: ClientDuplexStream<Buffer, Answer> = client.makeBidiStreamRequest(
+  const call: ClientDuplexStream<Buffer, Response> = client.makeBidiStreamRequest(
     method.path,
     asIs,
     method.decode,
@@ -136,10 +136,10 @@ function startExchange<Answer>(
     { deadline: options.deadline },
   )
   call.on('error', (error: ServiceError) => done(error))
-  call.once('data', (answer: Answer) => {
-    done(undefined, answer)
+  call.once('data', (response: Response) => {
+    done(undefined, response)
     call.end()
-    // Read on to the end, or the stream stays open.
+    // Read to the end, or the stream stays open.
     call.resume()
   })
   call.write(options.request)
@@ -149,30 +149,30 @@ function startExchange<Answer>(
 export const reconnectFirstMs = 100
 export const reconnectMostMs = 1_000
 
-/** What we ask of every connection. */
+/** Options of every connection. */
 export const channelOptions: ChannelOptions = {
-  // etcd tolerates a ping every 5 s while a call is under way, and none at all otherwise: it answers
-  // more with GOAWAY. Idle connections are looked after in connection.ts.
+  // etcd allows a ping every 5 s while a call is in flight, and none otherwise; it responds to more
+  // with GOAWAY. connection.ts probes idle connections instead.
   'grpc.keepalive_time_ms': 5_000,
   'grpc.keepalive_timeout_ms': 3_000,
   'grpc.keepalive_permit_without_calls': 0,
   'grpc.initial_reconnect_backoff_ms': reconnectFirstMs,
   'grpc.max_reconnect_backoff_ms': reconnectMostMs,
-  // What may be repeated is decided in calls.ts and nowhere else.
+  // Only calls.ts decides about retries.
   'grpc.enable_retries': 0,
   'grpc.service_config_disable_resolution': 1,
-  // etcd is never behind the proxy that the environment may name.
+  // etcd is never behind the proxy that environment variables may set.
   'grpc.enable_http_proxy': 0,
-  // A connection of ours is not shared with anybody, and closing it closes it.
+  // A connection is not shared between channels, so closing the channel closes it.
   'grpc.use_local_subchannel_pool': 1,
   'grpc.enable_channelz': 0,
-  // The bound is etcd's own: it sends up to a thousand revisions in one watch message when it has
-  // much to catch up on, and refusing that would stop the watch for good. Ranges are bounded by
-  // their limit.
+  // etcd sets the limit: it sends up to a thousand revisions in one watch message when a watcher
+  // has much to catch up on, and refusing that would stop the watch for good. Ranges are bounded
+  // by their limit.
   'grpc.max_receive_message_length': -1,
-  // etcd refuses what is over its own limit, with an error that says so.
+  // etcd refuses larger messages than its own limit, with a clear error.
   'grpc.max_send_message_length': -1,
-  // 64 KiB, the default, makes a page of events wait for hundreds of round trips.
+  // With the default of 64 KiB a page of events would take hundreds of round trips.
   'grpc-node.flow_control_window': 4 * 1024 * 1024,
 }
 
@@ -184,11 +184,11 @@ function asIs(message: Buffer): Buffer {
   return message
 }
 
-function read<Answer>(name: string, decode: (message: Buffer) => Answer): Method<Answer> {
+function read<Response>(name: string, decode: (message: Buffer) => Response): Method<Response> {
   return { path: `/etcdserverpb.${name}`, write: false, needsLeader: true, decode }
 }
 
-function write<Answer>(name: string, decode: (message: Buffer) => Answer): Method<Answer> {
+function write<Response>(name: string, decode: (message: Buffer) => Response): Method<Response> {
   return { path: `/etcdserverpb.${name}`, write: true, needsLeader: true, decode }
 }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { HistoryProof } from './history-proof.ts'
-import type { WatchEvent } from './protocol.ts'
+import type { WatchEvent } from './protocol/protocol.ts'
 
 function put(revision: number, key: string, value: string): WatchEvent {
   const kv = {
@@ -23,7 +23,7 @@ function removal(revision: number, key: string): WatchEvent {
 /** Values that end in `!` are unique. */
 const isUnique = ({ value }: { readonly value: Buffer }) => value.toString().endsWith('!')
 
-/** Whether a stream that tells `again` continues what was delivered, batch by batch. */
+/** Whether a stream that sends `again` continues what was delivered, batch by batch. */
 function isContinued(
   delivered: readonly (readonly WatchEvent[])[],
   again: readonly WatchEvent[],
@@ -46,7 +46,7 @@ function isContinued(
 const a = put(5, 'a', 'one!')
 const b = put(6, 'b', 'two!')
 
-test('history proof: the newest unique put is where a stream must start', () => {
+test('history proof: a new stream must start at the newest unique put', () => {
   const proof = new HistoryProof(isUnique)
   assert.equal(proof.revision, undefined)
   proof.note([put(3, 'x', 'like any other')])
@@ -58,19 +58,19 @@ test('history proof: the newest unique put is where a stream must start', () => 
   assert.equal(proof.revision, 6)
 })
 
-test('history proof: the same changes are the same history, however they were cut into batches', () => {
+test('history proof: the same changes are the same history, regardless of batch boundaries', () => {
   const tail = [removal(7, 'a'), removal(8, 'b')]
   assert.equal(isContinued([[a, b]], [b]), true)
   assert.equal(isContinued([[a], [b], tail], [b, ...tail]), true)
   assert.equal(isContinued([[a, b, ...tail]], [b, ...tail]), true)
 })
 
-test('history proof: of the transaction that holds the anchor the rest does not matter', () => {
+test('history proof: other changes in the revision of the anchor do not matter', () => {
   const other = removal(6, 'c')
   assert.equal(isContinued([[a, b, other]], [removal(6, 'a'), b, other]), true)
 })
 
-test('history proof: any other change, a missing or a further one is another history', () => {
+test('history proof: a different, missing or additional change is another history', () => {
   const delivered = [[a, b, removal(7, 'a'), removal(9, 'c')]]
   for (const again of [
     [],

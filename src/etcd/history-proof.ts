@@ -1,6 +1,6 @@
 import { createHash, type Hash } from 'node:crypto'
 import { EtcdError } from './errors.ts'
-import type { KeyValue, WatchEvent } from './protocol.ts'
+import type { KeyValue, WatchEvent } from './protocol/protocol.ts'
 
 interface Anchor {
   readonly revision: number
@@ -8,14 +8,14 @@ interface Anchor {
 }
 
 /**
- * Proves that a stream goes on in the history that was delivered so far, and not in another one that
- * has the same revision numbers: that of an etcd which was restored from a snapshot.
+ * Proves that a new stream continues the history delivered so far, and not another history with the
+ * same revision numbers: that of an etcd which was restored from a snapshot.
  *
- * The anchor is the newest put whose value no other history can have at the same revision. Everything
- * delivered from the anchor on goes into a digest. A new stream starts at the anchor, so what was
- * delivered comes again, and must give the same digest before anything new is taken. Two histories
- * with the same anchor are the same up to there, and with the same digest up to what was delivered:
- * what follows the anchor is in the digest with all that etcd tells of it.
+ * The anchor is the newest put whose value no other history can have at the same revision. All
+ * changes delivered from the anchor on are hashed. A new stream starts at the anchor, so etcd sends
+ * those changes again, and they must have the same hash before any new change is accepted. Two
+ * histories with the same anchor are identical up to the anchor; with the same hash they are
+ * identical up to the last delivered change, because the hash covers every field of each change.
  */
 export class HistoryProof {
   readonly #isUnique: (kv: KeyValue) => boolean
@@ -23,44 +23,44 @@ export class HistoryProof {
   #known: Hash = createHash('sha256')
   #repeated: Hash | undefined
 
-  /** `isUnique` says whether a value can be an anchor. */
+  /** `isUnique` returns whether a value can be an anchor. */
   constructor(isUnique: (kv: KeyValue) => boolean) {
     this.#isUnique = isUnique
   }
 
-  /** Where a stream must start to be comparable; undefined when nothing is known to compare with. */
+  /** Where a stream must start to be comparable; undefined without an anchor. */
   get revision(): number | undefined {
     return this.#anchor?.revision
   }
 
-  /** Whether a stream that has begun is still to be compared. */
+  /** Whether the current stream still has to be compared. */
   get isOpen(): boolean {
     return this.#repeated !== undefined
   }
 
-  /** These were delivered, in order. */
+  /** Records delivered changes, in order. */
   note(events: readonly WatchEvent[]): void {
     const index = events.findLastIndex(({ type, kv }) => type === 'put' && this.#isUnique(kv))
     const anchor = events[index]
     if (anchor !== undefined) {
-      // A view into the message would keep all of it.
+      // Copied: a view would keep the whole message in memory.
       this.#anchor = { revision: anchor.kv.modRevision, key: Buffer.from(anchor.kv.key) }
       this.#known = createHash('sha256')
     }
     for (const event of index < 1 ? events : events.slice(index)) this.#add(this.#known, event)
   }
 
-  /** A stream begins that starts at `revision`. */
+  /** Begins the comparison of a new stream that starts at `revision`. */
   begin(): void {
     this.#repeated = this.#anchor === undefined ? undefined : createHash('sha256')
   }
 
-  /** The stream told of this, which was due before. */
+  /** The new stream sent a change that was delivered before. */
   repeat(event: WatchEvent): void {
     if (this.#repeated !== undefined) this.#add(this.#repeated, event)
   }
 
-  /** The stream has told of all that was delivered before. Throws when that was something else. */
+  /** The new stream has sent all changes delivered before. Throws when they differ. */
   conclude(): void {
     if (this.#repeated === undefined) return
     const isSame = digest(this.#repeated) === digest(this.#known)
@@ -68,11 +68,11 @@ export class HistoryProof {
     if (isSame) return
     throw new EtcdError({
       kind: 'other-history',
-      message: `the history of etcd after revision ${this.#anchor?.revision} is not the one that was followed: was it restored from a snapshot?`,
+      message: `the history of etcd after revision ${this.#anchor?.revision} differs from the history that was followed: was etcd restored from a snapshot?`,
     })
   }
 
-  /** Of the revision of the anchor the anchor alone counts: one transaction made all of it. */
+  /** Of the anchor's revision only the anchor is hashed: one transaction made all its changes. */
   #add(hash: Hash, { type, kv }: WatchEvent): void {
     const anchor = this.#anchor
     if (anchor === undefined) return

@@ -21,7 +21,7 @@ class FakeLink {
     this.#onChange()
   }
 
-  noteAnswer(): void {}
+  noteResponse(): void {}
   number = 1
   readonly lost = new AbortController().signal
 
@@ -42,8 +42,8 @@ function setUp(): { link: RenewableLink; opened: FakeLink[]; open: OpenLink } {
 
 const at = (links: readonly FakeLink[], index: number): FakeLink => links[index] as FakeLink
 
-describe('a connection with credentials that are renewed', () => {
-  test('the old connection serves until the new one is ready, and outlasts its calls', (t) => {
+describe('renewable link', () => {
+  test('the old connection is used until the new one is ready, and closed after its calls', (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] })
     const { link, opened, open } = setUp()
     at(opened, 0).enter('ready')
@@ -59,7 +59,7 @@ describe('a connection with credentials that are renewed', () => {
     assert.equal(at(opened, 0).isClosed, true)
   })
 
-  test('a connection that is down is replaced at once, one that goes down when it does', () => {
+  test('a connection is replaced at once when it is down or goes down', () => {
     const { link, opened, open } = setUp()
     link.renew(open)
     assert.equal(link.client, at(opened, 1).client)
@@ -70,7 +70,7 @@ describe('a connection with credentials that are renewed', () => {
     link.close()
   })
 
-  test('another renewal ends one that has not come to anything', () => {
+  test('a second renewal replaces one that is not ready yet', () => {
     const { link, opened, open } = setUp()
     at(opened, 0).enter('ready')
     link.renew(open)
@@ -81,7 +81,7 @@ describe('a connection with credentials that are renewed', () => {
     link.close()
   })
 
-  test('at most three old connections are kept, and none after the end', () => {
+  test('at most three old connections are kept, and none after close', () => {
     const { link, opened, open } = setUp()
     at(opened, 0).enter('ready')
     for (let round = 1; round <= 5; round++) {

@@ -2,17 +2,17 @@ import type { Client } from '@grpc/grpc-js'
 import type { ConnectionState } from './connection.ts'
 import type { Link } from './endpoints.ts'
 import type { EtcdError } from './errors.ts'
-import type { ConnectionNumber } from './protocol.ts'
+import type { ConnectionNumber } from './protocol/protocol.ts'
 
-/** Longer than any call may take. A watch that is still there is stopped then and resumes on the new. */
+/** Longer than any call may take. A watch that is still open then resumes on the new connection. */
 const retireAfterMs = 30_000
-/** Connections kept for their calls at once: files that change every second must not add up. */
+/** Limits the old connections kept for their calls, in case files change every second. */
 const retiredMost = 3
 
 export type OpenLink = (onChange: () => void) => Link
 
 /**
- * A connection that can be replaced by one with other credentials while calls are under way. The
+ * A connection that can be replaced by one with other credentials while calls are in flight. The
  * old one is used until the new one is ready, so that credentials which etcd refuses do no harm
  * while the old connection lasts; it is closed after the calls on it have ended.
  */
@@ -55,16 +55,16 @@ export class RenewableLink implements Link {
     return this.#current.lost
   }
 
-  /** Why the latest credentials are not in use yet, though they are to be. */
+  /** Why the connection with the latest credentials could not be opened yet. */
   get renewalError(): EtcdError | undefined {
     return this.#successor?.lastError
   }
 
-  noteAnswer(): void {
-    this.#current.noteAnswer()
+  noteResponse(): void {
+    this.#current.noteResponse()
   }
 
-  /** Connects anew, and moves there as soon as that connection is ready or the old one is lost. */
+  /** Opens a new connection and switches to it once it is ready or the old one is lost. */
   renew(open: OpenLink): void {
     this.#successor?.close()
     this.#successor = open(() => this.#changed())

@@ -1,36 +1,36 @@
 import type { Endpoint, Link } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
 import { encode, startWatch, type WatchCall } from './grpc.ts'
-import type { WatchMessage } from './hot-messages.ts'
-import type { ConnectionNumber, WatchRequest } from './protocol.ts'
-import { WatchRequestSchema } from './rpc_pb.ts'
+import type { WatchMessage } from './protocol/hot-messages.ts'
+import type { ConnectionNumber, WatchRequest } from './protocol/protocol.ts'
+import { WatchRequestSchema } from './protocol/rpc_pb.ts'
 
-const silenceMs = 1_000
-/** etcd drops the question while the watcher is behind, so it is put again. */
-const askAgainMs = 250
+const progressAfterMs = 1_000
+/** etcd drops progress requests while the watcher is behind, so they are repeated. */
+const progressRepeatMs = 250
 
 const progressRequest: Buffer = encode(WatchRequestSchema, {
   requestUnion: { case: 'progressRequest', value: {} },
 })
 
-/** It kept its connection and said nothing, or nothing that helps, for too long. */
+/** The member kept its connection, but sent nothing, or nothing useful, for too long. */
 export class SilentMember extends EtcdError {}
 
 /** One stream to one member, from its create request to its end. */
 export class Session {
   readonly endpoint: Endpoint
-  /** The newest connection to any member when it was opened. */
-  readonly openedAt: ConnectionNumber
+  /** The newest connection to any member when the stream was opened. */
+  readonly newestAtOpen: ConnectionNumber
   readonly #link: Link
   readonly #call: WatchCall
   readonly #onLost = () => this.stop()
   #failure: EtcdError | undefined
   #wake: (() => void) | undefined
-  /** A question is open until etcd answers it, with a revision that proves something if that is due. */
-  #asking = false
+  /** Until etcd reports progress; while proving, until its revision completes the proof. */
+  #isProgressPending = false
   #isProving: boolean
   #isVerified = false
-  /** How long there was nothing that helps. Not while the consumer is busy. */
+  /** How long nothing useful was received. Does not count while the consumer is busy. */
   #silentForMs = 0
   #isCreated = false
 
@@ -39,13 +39,13 @@ export class Session {
     options: {
       readonly request: WatchRequest
       readonly startRevision: number
-      readonly openedAt: ConnectionNumber
-      /** It has to prove that it continues what was delivered. */
+      readonly newestAtOpen: ConnectionNumber
+      /** The stream has to prove that it continues the delivered history. */
       readonly isProving: boolean
     },
   ) {
     this.endpoint = endpoint
-    this.openedAt = options.openedAt
+    this.newestAtOpen = options.newestAtOpen
     this.#isProving = options.isProving
     this.#link = endpoint.link('streams')
     this.#call = startWatch(this.#link.client)
@@ -60,51 +60,51 @@ export class Session {
       wake()
     })
     this.#call.write(createRequest(options.request, options.startRevision))
-    // gRPC may put a stream that it has not begun on the next connection, which nobody has vouched for.
+    // gRPC may move a stream that it has not started to the next connection, which is not verified.
     this.#link.lost.addEventListener('abort', this.#onLost)
     if (this.#link.lost.aborted) this.stop()
   }
 
-  /** No older than the one it is on. */
+  /** The connection of the stream, or a later one. */
   get connection(): ConnectionNumber {
     return this.#link.number
   }
 
-  /** Whether what it tells continues what was delivered before. */
+  /** Whether the stream is known to continue the delivered history. */
   get isVerified(): boolean {
     return this.#isVerified
   }
 
-  /** It was found to continue what was delivered before, by an answer to a question or otherwise. */
-  verified(isAnswer: boolean): void {
-    if (isAnswer) this.#asking = false
+  /** The stream continues the delivered history. `isProgress`: a progress response showed that. */
+  setVerified(isProgress: boolean): void {
+    if (isProgress) this.#isProgressPending = false
     this.#isProving = false
     this.#isVerified = true
   }
 
-  /** Puts the question how far the watch has come, now and until it is answered. */
-  ask(): void {
-    if (this.#asking || this.#failure !== undefined) return
-    this.#asking = true
+  /** Requests progress, now and repeatedly until etcd responds. */
+  requestProgress(): void {
+    if (this.#isProgressPending || this.#failure !== undefined) return
+    this.#isProgressPending = true
     if (this.#isCreated) this.#call.write(progressRequest)
     this.#wake?.()
   }
 
-  /** Puts it again at once: there is reason to believe that it will be answered now. */
-  askNow(): void {
-    this.#asking = true
+  /** Repeats the request at once: etcd can probably respond now. */
+  requestProgressNow(): void {
+    this.#isProgressPending = true
     if (this.#isCreated && this.#failure === undefined) this.#call.write(progressRequest)
   }
 
-  /** The next message; fails when the stream has, or when the member stays silent too long. */
-  async next(patienceMs: number): Promise<WatchMessage> {
+  /** The next message; fails when the stream has failed or the member is silent for too long. */
+  async next(silenceTimeoutMs: number): Promise<WatchMessage> {
     for (;;) {
       const message = this.#call.read() as WatchMessage | null
       if (message !== null) return this.#received(message)
       if (this.#failure !== undefined) throw this.#failure
-      if (await this.#woken(this.#isQuestioned() ? askAgainMs : silenceMs)) continue
-      this.#silentForMs += this.#questionAgain()
-      if (this.#silentForMs >= patienceMs) await this.#leave(patienceMs)
+      if (await this.#woken(this.#isResponseDue() ? progressRepeatMs : progressAfterMs)) continue
+      this.#silentForMs += this.#repeatProgressRequest()
+      if (this.#silentForMs >= silenceTimeoutMs) await this.#failIfSilent(silenceTimeoutMs)
     }
   }
 
@@ -115,38 +115,38 @@ export class Session {
     this.#wake?.()
   }
 
-  /** Whether etcd owes us a word: an answer, or the confirmation of the watch. */
-  #isQuestioned(): boolean {
-    return this.#asking || !this.#isCreated
+  /** Whether a message from etcd is due: progress, or the confirmation of the watch. */
+  #isResponseDue(): boolean {
+    return this.#isProgressPending || !this.#isCreated
   }
 
-  /** Puts the question; says for how long one had been open without a word. */
-  #questionAgain(): number {
-    const silentForMs = this.#isQuestioned() ? askAgainMs : 0
-    this.#asking = true
+  /** Sends a progress request; returns how long an earlier one was pending without a message. */
+  #repeatProgressRequest(): number {
+    const silentForMs = this.#isResponseDue() ? progressRepeatMs : 0
+    this.#isProgressPending = true
     if (this.#isCreated) this.#call.write(progressRequest)
     return silentForMs
   }
 
   #received(message: WatchMessage): WatchMessage {
-    this.#link.noteAnswer()
-    const isAnswer = !message.created && message.events.length === 0
-    // One from a member that is behind proves nothing: it is asked again, after a while.
-    if (isAnswer && this.#isProving) return message
+    this.#link.noteResponse()
+    const isProgress = !message.created && message.events.length === 0
+    // Progress of a member that is behind proves nothing: it is requested again after a while.
+    if (isProgress && this.#isProving) return message
     this.#silentForMs = 0
-    if (isAnswer) this.#asking = false
+    if (isProgress) this.#isProgressPending = false
     if (message.created) {
       this.#isCreated = true
-      if (this.#asking) this.#call.write(progressRequest)
+      if (this.#isProgressPending) this.#call.write(progressRequest)
     }
     return message
   }
 
   /**
-   * A process that was itself stopped for a while finds its timers due before it has read what has
-   * arrived meanwhile: let that in before judging.
+   * When this process was itself stopped for a while, its timers run before it has read the
+   * messages that arrived meanwhile: read those first.
    */
-  async #leave(patienceMs: number): Promise<void> {
+  async #failIfSilent(silenceTimeoutMs: number): Promise<void> {
     await new Promise((resolve) => setImmediate(resolve))
     await new Promise((resolve) => setImmediate(resolve))
     if (this.#call.readableLength > 0 || this.#failure !== undefined) return
@@ -154,13 +154,13 @@ export class Session {
     throw new SilentMember({
       kind: 'unavailable',
       message: this.#isProving
-        ? `the watch did not get to what was delivered within ${patienceMs} ms`
-        : `nothing heard on the watch for ${patienceMs} ms`,
+        ? `the watch did not catch up with the delivered history within ${silenceTimeoutMs} ms`
+        : `no message on the watch for ${silenceTimeoutMs} ms`,
       endpoint: this.endpoint.name,
     })
   }
 
-  /** Resolves to whether something happened within the time. */
+  /** Resolves to whether the session was woken within the time. */
   #woken(ms: number): Promise<boolean> {
     return new Promise((resolve) => {
       const timer = setTimeout(() => {

@@ -1,26 +1,26 @@
 /**
- * A watch that outlives connections and members.
+ * A watch that fails over between connections and members.
  *
- * It is always in one of three states: looking for a member, opening (the create request is sent,
- * the confirmation is awaited), or following. Whatever goes wrong while opening or following leads
- * back to looking, from the last revision delivered; only lost history, a refusal and the end of the
- * client are reported.
+ * It is always in one of three states: selecting a member, opening (the create request is sent and
+ * not yet confirmed), or following. Any failure while opening or following leads back to selecting,
+ * and the watch resumes from the last revision delivered. Only lost history, a refusal by etcd and
+ * the closing of the client are reported to the consumer.
  *
- * Silence is the difficult failure: a paused member keeps its connection. So after a second without
- * a message etcd is asked for progress, again and again until it answers, and a member that says
- * nothing at all for two seconds after the first question is left. A watcher that is far behind gets
- * no answer to that question and no events either while etcd reads through history that is not its
- * own, so the patience doubles each time it runs out for nothing.
+ * A silent member is the difficult failure: a paused member keeps its connection. So after a second
+ * without a message the watch requests progress, repeatedly until etcd responds, and leaves a
+ * member that sends nothing at all for two seconds after the first request. A watcher that is far
+ * behind gets no progress and no events while etcd scans history of other keys, so the timeout
+ * doubles each time it expires.
  *
- * A watch that continues what was read (`sameHistory`) makes each stream prove that it
- * is in the history that was delivered: see history-proof.ts. It starts at the anchor, and until all
- * that was delivered has come again nothing is verified. A member that is behind is asked again and
- * again and left when it does not get there in time. While nothing unique has been delivered there is
- * no anchor; then a connection that was there before the reading began is proof enough, as its other
- * end was there, too.
+ * A watch that continues an earlier read (`sameHistory`) makes each stream prove that it is in the
+ * history that was delivered: see history-proof.ts. The stream starts at the anchor, and nothing is
+ * verified until all changes that were delivered have come again. A member that is behind gets
+ * repeated progress requests, and is left when it does not catch up in time. As long as no unique
+ * value has been delivered there is no anchor. Then only connections older than the read are used:
+ * they lead to a member that has existed since before the read.
  *
  * The consumer pulls: while it is busy nothing is read beyond gRPC's own small buffer, etcd keeps
- * the rest, and no clock runs against the member.
+ * the rest, and no timeout runs against the member.
  */
 import { status as GrpcStatus } from '@grpc/grpc-js'
 import { pause } from '../lib/abort.ts'
@@ -29,7 +29,7 @@ import type { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError, errorFromStatus } from './errors.ts'
 import { reconnectFirstMs, reconnectMostMs } from './grpc.ts'
 import { HistoryProof } from './history-proof.ts'
-import type { WatchMessage } from './hot-messages.ts'
+import type { WatchMessage } from './protocol/hot-messages.ts'
 import type {
   ConnectionNumber,
   HistoryWatch,
@@ -37,12 +37,12 @@ import type {
   SameHistory,
   WatchBatch,
   WatchRequest,
-} from './protocol.ts'
+} from './protocol/protocol.ts'
 import { Session, SilentMember } from './watch-session.ts'
 import { WholeRevisions } from './whole-revisions.ts'
 
-const patienceFirstMs = 2_000
-const patienceMostMs = 30_000
+const silenceTimeoutFirstMs = 2_000
+const silenceTimeoutMostMs = 30_000
 
 export class WatchStream implements HistoryWatch {
   readonly #request: WatchRequest
@@ -53,13 +53,13 @@ export class WatchStream implements HistoryWatch {
   readonly #backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
   readonly #revisions: WholeRevisions
   readonly #proof: HistoryProof | undefined
-  #patienceMs = patienceFirstMs
+  #silenceTimeoutMs = silenceTimeoutFirstMs
   #session: Session | undefined
-  /** Somebody waits for progress; stays so when the watch has to move. */
-  #isAsked = false
+  /** The consumer waits for progress; stays set when the watch fails over. */
+  #isProgressRequested = false
   #connection: ConnectionNumber = 0
   #started = false
-  /** The last revision delivered, if etcd was found to have it no more. */
+  /** The last revision delivered, if etcd has compacted it. */
   #compactedAt: number | undefined
 
   constructor(options: {
@@ -83,17 +83,17 @@ export class WatchStream implements HistoryWatch {
 
   get verified(): ConnectionNumber {
     const session = this.#session
-    return session?.isVerified === true ? session.openedAt : 0
+    return session?.isVerified === true ? session.newestAtOpen : 0
   }
 
   verify(connection: ConnectionNumber): void {
     const session = this.#session
-    if (session !== undefined && session.openedAt < connection) session.stop()
+    if (session !== undefined && session.newestAtOpen < connection) session.stop()
   }
 
   requestProgress(): void {
-    this.#isAsked = true
-    this.#session?.ask()
+    this.#isProgressRequested = true
+    this.#session?.requestProgress()
   }
 
   async *[Symbol.asyncIterator](): AsyncGenerator<WatchBatch, void, undefined> {
@@ -102,20 +102,23 @@ export class WatchStream implements HistoryWatch {
     const ending = AbortSignal.any([this.#request.signal, this.#closing])
     let left: Endpoint | undefined
     while (!ending.aborted) {
-      const endpoint = await this.#look(ending, left)
+      const endpoint = await this.#selectMember(ending, left)
       if (endpoint === undefined) break
       try {
         yield* this.#follow(endpoint, ending)
       } catch (error) {
-        if (!ending.aborted) this.#judge(error)
+        if (!ending.aborted) this.#throwIfFinal(error)
       }
       left = endpoint
     }
     if (!this.#request.signal.aborted) throw this.#closing.reason
   }
 
-  /** Any connected member, the one just left last. */
-  async #look(ending: AbortSignal, left: Endpoint | undefined): Promise<Endpoint | undefined> {
+  /** Any connected member; the member that was just left is the last choice. */
+  async #selectMember(
+    ending: AbortSignal,
+    left: Endpoint | undefined,
+  ): Promise<Endpoint | undefined> {
     if (left !== undefined) await pause(this.#backoff.next(), ending)
     while (!ending.aborted) {
       const avoid = left === undefined ? undefined : new Set([left])
@@ -130,7 +133,7 @@ export class WatchStream implements HistoryWatch {
     return undefined
   }
 
-  /** Everything one member has to say, until it fails. */
+  /** Yields everything that one member sends, until it fails. */
   async *#follow(
     endpoint: Endpoint,
     ending: AbortSignal,
@@ -139,23 +142,23 @@ export class WatchStream implements HistoryWatch {
     const session = new Session(endpoint, {
       request: this.#request,
       startRevision: this.#startRevision(),
-      openedAt: this.#endpoints.newest,
+      newestAtOpen: this.#endpoints.newest,
       isProving: this.#proof?.isOpen === true,
     })
     const connectionMax = this.#connectionMax() ?? session.connection
     if (session.connection > connectionMax) session.stop()
     const stop = () => session.stop()
     ending.addEventListener('abort', stop)
-    // It may have come while a member was looked for, when nobody was listening.
+    // The abort may have come while a member was selected, before the listener was added.
     if (ending.aborted) stop()
     this.#session = session
-    if (this.#isAsked || this.#proof?.isOpen === true) session.ask()
+    if (this.#isProgressRequested || this.#proof?.isOpen === true) session.requestProgress()
     try {
       for (;;) {
-        const message = await session.next(this.#patienceMs)
-        if (message.canceled) throw refusal(message, endpoint)
-        const batch = message.created ? this.#begun() : this.#take(message)
-        this.#judgeProof(session, message)
+        const message = await session.next(this.#silenceTimeoutMs)
+        if (message.canceled) throw cancelError(message, endpoint)
+        const batch = message.created ? this.#onCreated() : this.#take(message)
+        this.#updateVerification(session, message)
         this.#connection = Math.max(this.#connection, session.connection)
         if (batch !== undefined) yield batch
       }
@@ -168,32 +171,32 @@ export class WatchStream implements HistoryWatch {
 
   #take(message: WatchMessage): WatchBatch | undefined {
     const batch = this.#revisions.take(message)
-    // One that has proven nothing yet may never do so.
+    // A stream that has not proven its history yet may never do so.
     if (this.#proof?.isOpen !== true) {
-      this.#patienceMs = patienceFirstMs
+      this.#silenceTimeoutMs = silenceTimeoutFirstMs
       this.#backoff.reset()
     }
-    if (batch !== undefined && message.events.length === 0) this.#isAsked = false
+    if (batch !== undefined && message.events.length === 0) this.#isProgressRequested = false
     return batch
   }
 
-  /** Where nothing is to be compared, that it has begun is news: it is verified by its connection. */
-  #begun(): WatchBatch | undefined {
+  /** With no history to compare, the new stream counts as verified, which the batch reports. */
+  #onCreated(): WatchBatch | undefined {
     if (this.#proof === undefined || this.#proof.isOpen) return undefined
     return { revision: this.#revisions.delivered, events: [] }
   }
 
-  #judgeProof(session: Session, message: WatchMessage): void {
+  #updateVerification(session: Session, message: WatchMessage): void {
     const { created, events } = message
-    if (this.#proof?.isOpen === false) session.verified(!created && events.length === 0)
-    // etcd answers once it has told all there was, which may be now.
-    else if (this.#proof !== undefined && events.length > 0) session.askNow()
+    if (this.#proof?.isOpen === false) session.setVerified(!created && events.length === 0)
+    // etcd reports progress once it has sent all changes so far, which may be now.
+    else if (this.#proof !== undefined && events.length > 0) session.requestProgressNow()
   }
 
   /**
-   * The last revision delivered, once more: etcd answers no question about progress on a watch that
-   * starts in the future, and the one after the last is just that while nobody writes. What is
-   * delivered already is dropped. Only where that revision is compacted the next one has to do.
+   * The last revision delivered, again: etcd ignores progress requests on a watch that starts in
+   * the future, and the next revision is in the future until the next write. Changes that were
+   * delivered before are dropped. Only if that revision is compacted, the watch starts at the next.
    */
   #startRevision(): number {
     const anchor = this.#proof?.revision
@@ -202,13 +205,13 @@ export class WatchStream implements HistoryWatch {
     return delivered < 1 || delivered === this.#compactedAt ? delivered + 1 : delivered
   }
 
-  /** Without an anchor only what was there when the reading began can be trusted. */
+  /** Without an anchor only connections from before the read can be trusted. */
   #connectionMax(): ConnectionNumber | undefined {
     return this.#proof?.revision === undefined ? this.#sameHistory?.connectionMax : undefined
   }
 
-  /** Throws what the consumer must know; returns when the watch can go on elsewhere. */
-  #judge(error: unknown): void {
+  /** Throws an error that the consumer must see; returns when the watch can fail over. */
+  #throwIfFinal(error: unknown): void {
     if (!(error instanceof EtcdError)) throw error
     const { delivered } = this.#revisions
     const hasAnchor = this.#proof?.revision !== undefined
@@ -218,29 +221,30 @@ export class WatchStream implements HistoryWatch {
       return
     }
     if (error instanceof SilentMember) {
-      this.#patienceMs = Math.min(patienceMostMs, this.#patienceMs * 2)
+      this.#silenceTimeoutMs = Math.min(silenceTimeoutMostMs, this.#silenceTimeoutMs * 2)
       return
     }
     if (error.kind !== 'unavailable' && error.kind !== 'timeout') throw error
   }
 }
 
-/** As far as the consumer is concerned, what came next is gone: it has to read everything again. */
+/** For the consumer this is the same as lost history: it has to read everything again. */
 function notComparable(): EtcdError {
   return new EtcdError({
     kind: 'compacted',
-    message: 'the connection broke, and nothing is known by which to recognise the history',
+    message: 'the connection broke, and no delivered value identifies the history',
   })
 }
 
-/** etcd ended the watch by itself, with or without a word. */
-function refusal(message: WatchMessage, endpoint: Endpoint): EtcdError {
-  if (message.compactRevision > 0) {
+/** The error for a watch that etcd cancelled, with or without a reason. */
+function cancelError(message: WatchMessage, endpoint: Endpoint): EtcdError {
+  const { compactRevision } = message
+  if (compactRevision > 0) {
     return new EtcdError({
       kind: 'compacted',
-      message: `the history of the watch is gone: the oldest revision is ${message.compactRevision}`,
+      message: `the history for the watch is compacted: the oldest revision is ${compactRevision}`,
       endpoint: endpoint.name,
-      compactRevision: message.compactRevision,
+      compactRevision,
     })
   }
   return errorFromStatus({
@@ -251,7 +255,7 @@ function refusal(message: WatchMessage, endpoint: Endpoint): EtcdError {
   })
 }
 
-/** etcd gives its reason as text only. What is not known to be final is tried elsewhere. */
+/** etcd gives its reason as text only. A reason that is not known to be final is retried. */
 function codeOfReason(reason: string): number {
   if (/permission denied|auth|user name/.test(reason)) return GrpcStatus.PERMISSION_DENIED
   if (reason.includes('watcher range is empty')) return GrpcStatus.INVALID_ARGUMENT

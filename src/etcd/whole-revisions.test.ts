@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { EtcdError } from './errors.ts'
-import type { WatchMessage } from './hot-messages.ts'
-import type { WatchBatch, WatchEvent } from './protocol.ts'
+import type { WatchMessage } from './protocol/hot-messages.ts'
+import type { WatchBatch, WatchEvent } from './protocol/protocol.ts'
 import { WholeRevisions } from './whole-revisions.ts'
 
 function event(revision: number, key = 'k'): WatchEvent {
@@ -34,7 +34,7 @@ function revisionsOf(batch: WatchBatch | undefined): readonly number[] | undefin
   return batch?.events.map((item) => item.kv.modRevision)
 }
 
-test('whole revisions: an answer in one piece is handed on as it is', () => {
+test('whole revisions: an unfragmented response is delivered unchanged', () => {
   const revisions = new WholeRevisions(4)
   const batch = revisions.take(message([5, 5, 6]))
   assert.deepEqual(revisionsOf(batch), [5, 5, 6])
@@ -42,7 +42,7 @@ test('whole revisions: an answer in one piece is handed on as it is', () => {
   assert.equal(revisions.delivered, 6)
 })
 
-test('whole revisions: the last revision of a piece waits for the next piece', () => {
+test('whole revisions: the last revision of a fragment is buffered until the next fragment', () => {
   const revisions = new WholeRevisions(4)
   const first = revisions.take(message([5, 6, 6], { fragment: true }))
   assert.deepEqual(revisionsOf(first), [5])
@@ -53,7 +53,7 @@ test('whole revisions: the last revision of a piece waits for the next piece', (
   assert.equal(last?.revision, 7)
 })
 
-test('whole revisions: what is held counts as not delivered when the stream starts over', () => {
+test('whole revisions: buffered changes are not delivered yet when the stream starts over', () => {
   const revisions = new WholeRevisions(4)
   revisions.take(message([5, 6], { fragment: true }))
   assert.equal(revisions.delivered, 5)
@@ -61,7 +61,7 @@ test('whole revisions: what is held counts as not delivered when the stream star
   assert.deepEqual(revisionsOf(revisions.take(message([6, 6]))), [6, 6])
 })
 
-test('whole revisions: progress moves on without events and never goes back', () => {
+test('whole revisions: progress advances without events and never goes back', () => {
   const revisions = new WholeRevisions(4)
   assert.deepEqual(revisions.take(message([], { revision: 9 })), { revision: 9, events: [] })
   assert.equal(revisions.take(message([], { revision: 8 })), undefined)
@@ -69,18 +69,18 @@ test('whole revisions: progress moves on without events and never goes back', ()
   assert.equal(revisions.delivered, 9)
 })
 
-test('whole revisions: an event that was delivered before, or is out of order, is an error', () => {
+test('whole revisions: an event that is repeated or out of order is an error', () => {
   const isInternal = (error: unknown) => error instanceof EtcdError && error.kind === 'internal'
   const moving = new WholeRevisions(4)
   moving.take(message([5]))
   assert.throws(() => moving.take(message([5])), isInternal)
   assert.throws(() => new WholeRevisions(4).take(message([6, 5])), isInternal)
-  const held = new WholeRevisions(4)
-  held.take(message([5, 7], { fragment: true }))
-  assert.throws(() => held.take(message([6])), isInternal)
+  const buffered = new WholeRevisions(4)
+  buffered.take(message([5, 7], { fragment: true }))
+  assert.throws(() => buffered.take(message([6])), isInternal)
 })
 
-test('whole revisions: what a new stream repeats of the delivered is dropped, at its start only', () => {
+test('whole revisions: delivered changes that a new stream repeats are dropped at its start only', () => {
   const revisions = new WholeRevisions(4)
   assert.equal(revisions.take(message([3, 4, 4])), undefined)
   assert.deepEqual(revisions.take(message([4, 5]))?.events.map(revisionOf), [5])

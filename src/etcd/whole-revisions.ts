@@ -1,49 +1,49 @@
 import { EtcdError } from './errors.ts'
 import type { HistoryProof } from './history-proof.ts'
-import type { WatchMessage } from './hot-messages.ts'
-import type { WatchBatch, WatchEvent } from './protocol.ts'
+import type { WatchMessage } from './protocol/hot-messages.ts'
+import type { WatchBatch, WatchEvent } from './protocol/protocol.ts'
 
 /**
- * Turns the messages of one watch stream into batches that never split a revision, never go back and
- * never repeat.
+ * Turns the messages of one watch stream into batches that never split a revision, never go back
+ * and never repeat a change.
  *
- * etcd keeps a revision in one answer but may cut a large answer into pieces anywhere. What is
- * complete is passed on at once; only the last revision of a piece waits for the next one, so no
- * more than one revision and one piece are held.
+ * etcd sends a revision in one response but may split a large response into fragments anywhere.
+ * Complete revisions are passed on at once; only the last revision of a fragment is buffered until
+ * the next one, so the buffer holds at most one revision and one fragment.
  */
 export class WholeRevisions {
   #delivered: number
-  #held: WatchEvent[] = []
+  #buffered: WatchEvent[] = []
   #isNewStream = true
   readonly #proof: HistoryProof | undefined
 
-  /** Nothing up to `delivered` is owed any more. */
+  /** All revisions up to `delivered` have been delivered. */
   constructor(delivered: number, proof?: HistoryProof) {
     this.#delivered = delivered
     this.#proof = proof
   }
 
-  /** The revision up to which everything has been handed on. */
+  /** The revision up to which all changes have been delivered. */
   get delivered(): number {
     return this.#delivered
   }
 
-  /** A new stream begins: what is held of the old one will come again. */
+  /** A new stream begins: it sends the buffered changes of the old stream again. */
   startOver(): void {
-    this.#held = []
+    this.#buffered = []
     this.#isNewStream = true
     this.#proof?.begin()
   }
 
-  /** What can be handed on now; undefined when that is nothing. */
+  /** The batch that can be delivered now; undefined when there is none. */
   take(message: WatchMessage): WatchBatch | undefined {
     if (message.events.length === 0) return this.#progress(message)
-    const owed = this.#owed(message.events)
-    if (owed.length === 0) return undefined
-    this.#check(owed)
-    const events = this.#held.length === 0 ? owed : [...this.#held, ...owed]
+    const fresh = this.#undelivered(message.events)
+    if (fresh.length === 0) return undefined
+    this.#checkOrder(fresh)
+    const events = this.#buffered.length === 0 ? fresh : [...this.#buffered, ...fresh]
     const whole = message.fragment ? lastRevisionStart(events) : events.length
-    this.#held = events.slice(whole)
+    this.#buffered = events.slice(whole)
     if (whole === 0) return undefined
     this.#delivered = revisionAt(events, whole - 1)
     const complete = whole === events.length ? events : events.slice(0, whole)
@@ -51,42 +51,42 @@ export class WholeRevisions {
     return { revision: this.#delivered, events: complete }
   }
 
-  /** A stream may begin a little before what is owed, but never goes back there. */
-  #owed(events: readonly WatchEvent[]): readonly WatchEvent[] {
+  /** A stream may begin with changes that were delivered before, but never goes back to them. */
+  #undelivered(events: readonly WatchEvent[]): readonly WatchEvent[] {
     if (!this.#isNewStream) return events
-    const owed = events.filter((event) => {
-      const isOwed = event.kv.modRevision > this.#delivered
-      if (!isOwed) this.#proof?.repeat(event)
-      return isOwed
+    const fresh = events.filter((event) => {
+      const isFresh = event.kv.modRevision > this.#delivered
+      if (!isFresh) this.#proof?.repeat(event)
+      return isFresh
     })
-    if (owed.length > 0) this.#compare()
-    return owed
+    if (fresh.length > 0) this.#compare()
+    return fresh
   }
 
-  /** A member that lags behind the one before may report less than we have: that is no news. */
+  /** A member that lags behind the previous one may report an older revision: it is ignored. */
   #progress(message: WatchMessage): WatchBatch | undefined {
-    if (this.#held.length > 0 || message.revision < this.#delivered) return undefined
+    if (this.#buffered.length > 0 || message.revision < this.#delivered) return undefined
     this.#compare()
     this.#delivered = message.revision
     return { revision: message.revision, events: [] }
   }
 
-  /** What comes from here on is new. */
+  /** All changes from here on are new. */
   #compare(): void {
     this.#isNewStream = false
     this.#proof?.conclude()
   }
 
-  /** An order that is not etcd's would corrupt whoever follows it: better to stop here. */
-  #check(events: readonly WatchEvent[]): void {
-    const firstOwed = this.#delivered + 1
-    let last = this.#held.length > 0 ? revisionAt(this.#held, 0) : firstOwed
+  /** Changes out of order would corrupt the state of consumers, so the watch fails instead. */
+  #checkOrder(events: readonly WatchEvent[]): void {
+    const firstDue = this.#delivered + 1
+    let last = this.#buffered.length > 0 ? revisionAt(this.#buffered, 0) : firstDue
     for (const event of events) {
       const revision = event.kv.modRevision
       if (revision < last) {
         throw new EtcdError({
           kind: 'internal',
-          message: `etcd delivered revision ${revision} of a watch where at least ${last} was due`,
+          message: `etcd sent revision ${revision} on a watch where at least ${last} was due`,
         })
       }
       last = revision

@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import { forbidden, type StatusError, unauthorized, unavailable } from '../api/status.ts'
-import { silentLog } from '../lib/log.ts'
+import { silentLog } from '../lib/log/log.ts'
 import { AccessChecks } from './access-checks.ts'
 
 beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }))
 afterEach(() => mock.timers.reset())
 
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+  for (let tick = 0; tick < 5; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 function start(graceMs?: number) {
@@ -30,7 +30,7 @@ function start(graceMs?: number) {
       await settle()
     }
   }
-  /** A check that takes so long, as when a webhook is slow. */
+  /** A check that takes this many seconds, as with a slow webhook. */
   const slow = (seconds: number) => (): Promise<void> =>
     new Promise((resolve) => {
       late.push({ at: time.now + seconds * 1000, resolve })
@@ -42,22 +42,22 @@ const forbiddenNow = (): StatusError =>
   forbidden('ada', { isResource: false, verb: 'get', path: '/x' })
 
 describe('AccessChecks', () => {
-  test('each is asked at least once a minute, until it is disposed of', async () => {
+  test('a watch is checked at least once a minute, until it is disposed of', async () => {
     const { checks, advance } = start()
-    let asked = 0
+    let calls = 0
     const entry = checks.add(
-      async () => void asked++,
+      async () => void calls++,
       () => assert.fail(),
     )
     await advance(60)
-    assert.ok(asked >= 1 && asked <= 2, `asked ${asked} times`)
+    assert.ok(calls >= 1 && calls <= 2, `checked ${calls} times`)
     entry[Symbol.dispose]()
-    const before = asked
+    const before = calls
     await advance(120)
-    assert.deepEqual([asked, checks.size], [before, 0])
+    assert.deepEqual([calls, checks.size], [before, 0])
   })
 
-  test('what loses its access ends once, with the reason; others go on', async () => {
+  test('a watch that loses its access ends once, with the reason; others continue', async () => {
     const { checks, reasons, advance } = start()
     const ended: string[] = []
     const failing = (error: StatusError) => (): Promise<void> => Promise.reject(error)
@@ -72,45 +72,45 @@ describe('AccessChecks', () => {
     assert.deepEqual([reasons, checks.size], [['Unauthorized', 'Forbidden'], 1])
   })
 
-  test('a change has all asked at once', async () => {
+  test('a change checks all watches at once', async () => {
     const { checks, advance } = start()
-    let asked = 0
+    let calls = 0
     for (let n = 0; n < 1000; n++)
       checks.add(
-        async () => void asked++,
+        async () => void calls++,
         () => {},
       )
     await advance(1)
-    assert.equal(asked, 0)
+    assert.equal(calls, 0)
     checks.changed()
     await advance(1)
-    assert.equal(asked, 1000)
+    assert.equal(calls, 1000)
     await advance(28)
-    assert.equal(asked, 1000)
+    assert.equal(calls, 1000)
   })
 
-  test('few are asked at a time, as a webhook would be', async () => {
+  test('at most 16 checks are in flight', async () => {
     const { checks, advance } = start()
-    let underWay = 0
+    let inFlight = 0
     let most = 0
-    const answers: (() => void)[] = []
-    const ask = (): Promise<void> => {
-      most = Math.max(most, ++underWay)
+    const finishers: (() => void)[] = []
+    const check = (): Promise<void> => {
+      most = Math.max(most, ++inFlight)
       return new Promise((resolve) => {
-        answers.push(() => {
-          underWay -= 1
+        finishers.push(() => {
+          inFlight -= 1
           resolve()
         })
       })
     }
-    for (let n = 0; n < 100; n++) checks.add(ask, () => {})
+    for (let n = 0; n < 100; n++) checks.add(check, () => {})
     checks.changed()
-    let answered = 0
-    while (answered < 100) {
+    let finished = 0
+    while (finished < 100) {
       await advance(1)
-      for (const answer of answers.splice(0)) {
-        answered += 1
-        answer()
+      for (const finish of finishers.splice(0)) {
+        finished += 1
+        finish()
       }
     }
     assert.ok(most <= 16, `${most} at once`)
@@ -120,17 +120,17 @@ describe('AccessChecks', () => {
     const { checks, advance, slow } = start()
     for (let n = 0; n < 500; n++) checks.add(slow(10), () => {}, 'slow')
     await advance(5)
-    let asked = 0
+    let calls = 0
     checks.add(
-      async () => void asked++,
+      async () => void calls++,
       () => {},
       'quick',
     )
     await advance(60)
-    assert.ok(asked >= 1, 'never asked')
+    assert.ok(calls >= 1, 'never checked')
   })
 
-  test('checks that never end do not keep those of others from being made', async () => {
+  test('checks that never end do not block those of other users', async () => {
     const { checks, advance } = start()
     for (let user = 0; user < 40; user++) {
       for (let n = 0; n < 10; n++)
@@ -140,19 +140,19 @@ describe('AccessChecks', () => {
           `slow ${user}`,
         )
     }
-    let asked = 0
+    let calls = 0
     checks.add(
-      async () => void asked++,
+      async () => void calls++,
       () => {},
       'quick',
     )
     await advance(60)
-    const first = asked
+    const first = calls
     await advance(60)
-    assert.ok(first >= 1 && asked > first, `asked ${first} times, then ${asked - first}`)
+    assert.ok(first >= 1 && calls > first, `checked ${first} times, then ${calls - first}`)
   })
 
-  test('a watch whose turn does not come ends as one of which nobody can say', async () => {
+  test('a watch that is never checked ends with 503 after the grace period', async () => {
     const { checks, advance } = start(100_000)
     const ended: number[] = []
     for (let n = 0; n < 50; n++)
@@ -168,7 +168,7 @@ describe('AccessChecks', () => {
     assert.equal(checks.size, 0)
   })
 
-  test('users who have none any more are forgotten', async () => {
+  test('a user without watches is removed', async () => {
     const { checks, advance } = start()
     for (let n = 0; n < 100; n++)
       checks
@@ -182,23 +182,23 @@ describe('AccessChecks', () => {
     assert.deepEqual([checks.size, checks.users], [0, 0])
   })
 
-  test('where nobody can say, a watch goes on for a while only', async () => {
+  test('a watch whose checks fail with 503 ends after the grace period', async () => {
     const { checks, advance } = start(100_000)
     const ended: StatusError[] = []
-    const unknown = { isAway: true }
+    const webhook = { isDown: true }
     checks.add(
       async () => {
-        if (unknown.isAway) throw unavailable('not now', 1)
+        if (webhook.isDown) throw unavailable('not now', 1)
       },
       (why) => ended.push(why),
     )
     await advance(100)
     assert.deepEqual(ended, [])
-    unknown.isAway = false
+    webhook.isDown = false
     await advance(40)
-    unknown.isAway = true
+    webhook.isDown = true
     await advance(100)
-    assert.deepEqual(ended, [], 'the time counts from the last answer')
+    assert.deepEqual(ended, [], 'the grace period starts at the last successful check')
     await advance(70)
     assert.deepEqual(
       ended.map(({ code }) => code),
@@ -206,7 +206,7 @@ describe('AccessChecks', () => {
     )
   })
 
-  test('one that is disposed of while it is asked is not told', async () => {
+  test('a watch that is disposed of during its check is not ended again', async () => {
     const { checks, advance } = start()
     const { promise, reject } = Promise.withResolvers<void>()
     const entry = checks.add(

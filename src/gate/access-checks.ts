@@ -1,31 +1,31 @@
 /**
- * Asks again, while watches run, whether their callers may go on: each at least once in an interval,
- * and all of them soon after a file that decides about access has changed.
+ * Checks the access of running watches again: each at least once per interval, and all of them soon
+ * after a file that decides about access has changed.
  *
- * Checks are spread out: a few milliseconds of them in each turn of the event loop, and no more under
- * way at once than half of what a webhook can be asked. Users take turns, and each has a few under way
- * only, so that one whose checks are many or slow does not delay those of others. Where nobody can
- * say, a watch goes on for a while, since an outage of a webhook must not end all watches; then it ends
- * as well.
+ * Checks are spread out: a few milliseconds of them per event-loop tick, and at most half as many
+ * in flight as a webhook client sends requests at once. Users are served round-robin with a few
+ * checks in flight each, so that many or slow checks of one user do not delay those of others.
+ * While a check fails (a webhook is down), the watch continues for a grace period, since an outage
+ * of a webhook must not end all watches; then it ends.
  */
 import { setImmediate } from 'node:timers/promises'
 import { StatusError, unavailable } from '../api/status.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
+import type { Log } from '../lib/log/log.ts'
 
-/** Twice a minute, so that what takes long is still done within one. */
+/** Twice a minute, so that a slow check is still done within a minute. */
 const INTERVAL_MS = 30_000
-/** As long as an allowing answer of a webhook is kept by default. */
+/** As long as an allowing decision of a webhook is cached by default. */
 const GRACE_MS = 300_000
-const LOOK_EVERY_MS = 500
-const TURN_MS = 5
-const UNDER_WAY_MAX = 16
-const UNDER_WAY_PER_USER_MAX = 2
-/** A check that takes longer than a webhook may take goes on, but no longer among those under way. */
+const POLL_EVERY_MS = 500
+const TIME_SLICE_MS = 5
+const IN_FLIGHT_MAX = 16
+const IN_FLIGHT_PER_USER_MAX = 2
+/** Longer than a webhook may take. A check that takes longer continues, but frees its worker. */
 const SLOW_MS = 12_000
 const RETRY_SECONDS = 5
 
-/** Rejects with 401 or 403 when access is over, and with 503 when that cannot be found out. */
+/** Rejects with 401 or 403 when the access is lost, and with 503 when it cannot be checked. */
 export type AccessCheck = () => Promise<void>
 
 export interface AccessChecksOptions {
@@ -41,23 +41,24 @@ interface Entry {
   readonly check: AccessCheck
   readonly end: (why: StatusError) => void
   dueAt: number
-  /** When it was last known that it may go on. */
+  /** Time of the last successful check. */
   sureAt: number
 }
 
-/** A user, with what is checked for it. */
+/** A user with its watches. */
 interface Owner {
   readonly name: string
-  /** In the order in which they are due. */
+  /** Ordered by due time. */
   readonly entries: Set<Entry>
-  /** The first of them, once it has been looked for, and where to look for the next. */
+  /** The first entry, cached, and the iterator that finds the next one. */
   first: Entry | undefined
   iterator: SetIterator<Entry> | undefined
-  underWay: number
-  /** Whether it is in the queue of those that have something due. */
+  inFlight: number
+  /** Whether it is in `#queue`. */
   isQueued: boolean
 }
 
+/** A worker that waits for its check. */
 interface Waiting {
   readonly giveUpAt: number
   readonly resolve: () => void
@@ -69,41 +70,40 @@ export class AccessChecks {
   readonly #intervalMs: number
   readonly #graceMs: number
   readonly #owners = new Map<string, Owner>()
-  /** Owners with something due, in the order of their turns. */
+  /** Owners with due entries, in round-robin order. */
   readonly #queue: Owner[] = []
   #size = 0
   readonly #timer: NodeJS.Timeout
-  #underWay = 0
+  #workers = 0
   #hasChanged = false
   #ended = 0
-  /** Who waits for a check, and until when. */
   readonly #waiting = new Set<Waiting>()
-  #turnStartedAt = 0
-  #nextTurn: Promise<void> | undefined
+  #sliceStartedAt = 0
+  #nextTick: Promise<void> | undefined
 
   constructor(options: AccessChecksOptions) {
     this.#options = options
     this.#clock = options.clock ?? monotonicClock
     this.#intervalMs = options.intervalMs ?? INTERVAL_MS
     this.#graceMs = options.graceMs ?? GRACE_MS
-    const lookEveryMs = Math.min(LOOK_EVERY_MS, this.#intervalMs / 4)
-    this.#timer = setInterval(() => this.#look(), lookEveryMs)
+    const pollEveryMs = Math.min(POLL_EVERY_MS, this.#intervalMs / 4)
+    this.#timer = setInterval(() => this.#poll(), pollEveryMs)
     this.#timer.unref()
   }
 
-  /** How many are checked from time to time. */
+  /** Number of watches that are checked. */
   get size(): number {
     return this.#size
   }
 
-  /** How many users there are to whom these belong. */
+  /** Number of users with such watches. */
   get users(): number {
     return this.#owners.size
   }
 
   /**
-   * Until it is disposed of, `check` is asked; `end` is called once, with what it rejected with. `user`
-   * is who pays for the checks.
+   * Calls `check` again and again until the result is disposed of. When the access is lost, `end`
+   * is called once with the reason. `user` is the user to whom the checks are charged.
    */
   add(check: AccessCheck, end: (why: StatusError) => void, user = ''): Disposable {
     const now = this.#clock.now()
@@ -114,10 +114,10 @@ export class AccessChecks {
     return { [Symbol.dispose]: () => void this.#delete(entry) }
   }
 
-  /** What decides about access has changed: all are checked now. */
+  /** A file that decides about access has changed: all watches are checked now. */
   readonly changed = (): void => {
     this.#hasChanged = true
-    this.#look()
+    this.#poll()
   }
 
   stop(): void {
@@ -131,13 +131,13 @@ export class AccessChecks {
     let owner = this.#owners.get(name)
     if (owner === undefined) {
       const [first, iterator] = [undefined, undefined]
-      owner = { name, entries: new Set(), first, iterator, underWay: 0, isQueued: false }
+      owner = { name, entries: new Set(), first, iterator, inFlight: 0, isQueued: false }
       this.#owners.set(name, owner)
     }
     return owner
   }
 
-  /** False when it has been before. */
+  /** False when it was deleted before. */
   #delete(entry: Entry): boolean {
     const { owner } = entry
     if (!owner.entries.delete(entry)) return false
@@ -147,7 +147,7 @@ export class AccessChecks {
     return true
   }
 
-  #look(): void {
+  #poll(): void {
     for (const owner of this.#owners.values()) {
       if (this.#hasChanged) {
         for (const entry of owner.entries) entry.dueAt = Number.NEGATIVE_INFINITY
@@ -157,11 +157,11 @@ export class AccessChecks {
     }
     this.#hasChanged = false
     for (const { giveUpAt, resolve } of this.#waiting) if (giveUpAt <= this.#clock.now()) resolve()
-    this.#tell()
-    this.#fill()
+    this.#logEnded()
+    this.#startWorkers()
   }
 
-  /** Checks of these have not even been begun: too many of their user take too long. */
+  /** Ends watches without a check in time: their user has too many slow checks. */
   #endOverdue({ entries }: Owner): void {
     for (const entry of entries) {
       if (!this.#isOverdue(entry)) return
@@ -170,45 +170,45 @@ export class AccessChecks {
   }
 
   #enqueue(owner: Owner): void {
-    if (owner.isQueued || owner.underWay >= UNDER_WAY_PER_USER_MAX) return
+    if (owner.isQueued || owner.inFlight >= IN_FLIGHT_PER_USER_MAX) return
     const next = firstOf(owner)
     if (next === undefined || next.dueAt > this.#clock.now()) return
     owner.isQueued = true
     this.#queue.push(owner)
   }
 
-  #fill(): void {
-    this.#turnStartedAt = this.#clock.now()
-    for (let idle = UNDER_WAY_MAX - this.#underWay; idle > 0 && this.#queue.length > 0; idle--) {
-      this.#underWay += 1
+  #startWorkers(): void {
+    this.#sliceStartedAt = this.#clock.now()
+    for (let idle = IN_FLIGHT_MAX - this.#workers; idle > 0 && this.#queue.length > 0; idle--) {
+      this.#workers += 1
       void this.#work().finally(() => {
-        this.#underWay -= 1
+        this.#workers -= 1
       })
     }
   }
 
-  /** Checks what is due, one after another. */
+  /** A worker: runs due checks, one after another. */
   async #work(): Promise<void> {
     for (let entry = this.#nextDue(); entry !== undefined; entry = this.#nextDue()) {
       const { owner } = entry
-      // To the end, as due an interval from now: whoever else works here takes the next.
+      // Move it to the end, due after an interval, so that another worker takes the next entry.
       owner.first = undefined
       owner.entries.delete(entry)
       entry.dueAt = this.#clock.now() + this.#intervalMs
       owner.entries.add(entry)
-      owner.underWay += 1
+      owner.inFlight += 1
       const checked = this.#check(entry).finally(() => {
-        owner.underWay -= 1
+        owner.inFlight -= 1
         this.#enqueue(owner)
       })
       this.#enqueue(owner)
-      await this.#patiently(checked)
-      if (this.#clock.now() - this.#turnStartedAt >= TURN_MS) await this.#turn()
+      await this.#doneOrSlow(checked)
+      if (this.#clock.now() - this.#sliceStartedAt >= TIME_SLICE_MS) await this.#yield()
     }
   }
 
-  /** Resolves with it, or when it takes too long to be waited for. */
-  #patiently(checked: Promise<void>): Promise<void> {
+  /** Resolves when the check is done, or after SLOW_MS. */
+  #doneOrSlow(checked: Promise<void>): Promise<void> {
     return new Promise((resolve) => {
       const giveUpAt = this.#clock.now() + SLOW_MS
       const waiting: Waiting = { giveUpAt, resolve }
@@ -220,13 +220,13 @@ export class AccessChecks {
     })
   }
 
-  /** All who work here wait for the same turn of the event loop, so that they share its time. */
-  #turn(): Promise<void> {
-    this.#nextTurn ??= setImmediate().then(() => {
-      this.#nextTurn = undefined
-      this.#turnStartedAt = this.#clock.now()
+  /** All workers wait for the same event-loop tick, so that they share one time slice. */
+  #yield(): Promise<void> {
+    this.#nextTick ??= setImmediate().then(() => {
+      this.#nextTick = undefined
+      this.#sliceStartedAt = this.#clock.now()
     })
-    return this.#nextTurn
+    return this.#nextTick
   }
 
   async #check(entry: Entry): Promise<void> {
@@ -240,7 +240,7 @@ export class AccessChecks {
   }
 
   #end(entry: Entry, why: StatusError): void {
-    // It may have ended meanwhile.
+    // The watch may have ended during the check.
     if (!this.#delete(entry)) return
     this.#ended += 1
     this.#options.onEnded?.(why.reason)
@@ -260,11 +260,11 @@ export class AccessChecks {
 
   #unsure(cause?: unknown): StatusError {
     const seconds = Math.round(this.#graceMs / 1000)
-    const message = `whether this watch may go on could not be found out for ${seconds} s`
+    const message = `the access of this watch could not be checked for ${seconds} s`
     return unavailable(message, RETRY_SECONDS, cause)
   }
 
-  /** Of the user whose turn it is. */
+  /** A due entry of the next user. */
   #nextDue(): Entry | undefined {
     for (let owner = this.#queue.shift(); owner !== undefined; owner = this.#queue.shift()) {
       owner.isQueued = false
@@ -274,14 +274,14 @@ export class AccessChecks {
     return undefined
   }
 
-  #tell(): void {
+  #logEnded(): void {
     if (this.#ended === 0) return
-    this.#options.log.info('Watches ended, since their access did', { count: this.#ended })
+    this.#options.log.info('Watches ended by access checks', { count: this.#ended })
     this.#ended = 0
   }
 }
 
-/** One iterator goes on where it was: a new one would have to pass over all that have moved. */
+/** Keeps one iterator: a new one would have to skip all deleted entries again. */
 function firstOf(owner: Owner): Entry | undefined {
   if (owner.entries.size === 0) return undefined
   while (owner.first === undefined) {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Request } from '../http/exchange.ts'
-import { type Attributes, attributesOf } from './attributes.ts'
+import type { Attributes } from './attributes.ts'
 import { alwaysAllow } from './authorization/always-allow.ts'
 import { openPaths, standingRights } from './authorization/standing-rights.ts'
 import {
@@ -12,6 +12,7 @@ import {
   Gate,
   type Trail,
 } from './gate.ts'
+import { readTarget } from './target.ts'
 import type { User } from './user.ts'
 
 const AUTHENTICATED = 'system:authenticated'
@@ -19,33 +20,38 @@ const users: Readonly<Record<string, User>> = {
   ada: { name: 'ada', groups: ['dev', AUTHENTICATED] },
   root: { name: 'root', groups: ['system:masters', AUTHENTICATED] },
 }
-const shown = {
+const authenticator = {
   authenticate: async ({ headers }: Request) => users[headers['authorization'] ?? ''],
 }
 
-/** Allows what it is told to, as `user verb resource/subresource name` or `user verb path`. */
+/** Allows these, written as `user verb resource/subresource name` or `user verb path`. */
 function allowing(...permitted: readonly string[]): Authorizer {
   return {
-    decide: async (user, asked) => ({
-      verdict: permitted.includes(`${user.name} ${inShort(asked)}`) ? 'allow' : 'no-opinion',
+    decide: async (user, attributes) => ({
+      verdict: permitted.includes(`${user.name} ${inShort(attributes)}`) ? 'allow' : 'no-opinion',
     }),
   }
 }
 
-function inShort(asked: Attributes): string {
-  if (!asked.isResource) return `${asked.verb} ${asked.path}`
-  const { verb, resource, subresource, name } = asked
+function inShort(attributes: Attributes): string {
+  if (!attributes.isResource) return `${attributes.verb} ${attributes.path}`
+  const { verb, resource, subresource, name } = attributes
   return `${verb} ${resource}${subresource === '' ? '' : `/${subresource}`} ${name}`.trim()
 }
 
-interface Asked {
+interface RequestOptions {
   readonly path?: string
   readonly as?: string
   readonly isLoopback?: boolean
   readonly headers?: Readonly<Record<string, string>>
 }
 
-function requestOf({ path = '/livez', as, isLoopback = false, headers = {} }: Asked): Request {
+function requestOf({
+  path = '/livez',
+  as,
+  isLoopback = false,
+  headers = {},
+}: RequestOptions): Request {
   return {
     method: 'GET',
     path,
@@ -58,31 +64,31 @@ function requestOf({ path = '/livez', as, isLoopback = false, headers = {} }: As
 }
 
 function admit(
-  asked: Asked,
+  options: RequestOptions,
   authorizers: readonly Authorizer[],
   access: Access = { isOpenToHost: false },
 ): Promise<Caller> {
   const gate = new Gate({
-    authenticators: [shown],
+    authenticators: [authenticator],
     authorizers,
     allowsAnonymous: false,
     isOpenToAll: openPaths(['/readyz', '/livez/p*', '/api*']),
   })
-  const request = requestOf(asked)
-  return gate.admit(request, attributesOf(request), access)
+  const request = requestOf(options)
+  return gate.admit(request, readTarget(request), access)
 }
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/a/events'
 const probe: Access = { isOpenToHost: true, isOpenToHostUsers: true }
 
 describe('gate: paths open to all', () => {
-  test('are open without credentials, and with any that are right', async () => {
+  test('a path open to all needs no credentials, and accepts valid ones', async () => {
     assert.equal((await admit({ path: '/readyz' }, [])).user.name, 'system:anonymous')
     assert.equal((await admit({ path: '/livez/ping' }, [])).user.name, 'system:anonymous')
     assert.equal((await admit({ path: '/readyz', as: 'ada' }, [])).user.name, 'ada')
   })
 
-  test('never stand for objects, nor for other paths', async () => {
+  test('a pattern of open paths covers no objects and no other paths', async () => {
     await assert.rejects(admit({ path: '/api/v1/events' }, []), { code: 401 })
     await assert.rejects(admit({ path: '/api/v1/events', as: 'ada' }, []), { code: 403 })
     await assert.rejects(admit({ path: '/readyz/' }, []), { code: 401 })
@@ -90,76 +96,78 @@ describe('gate: paths open to all', () => {
   })
 })
 
-describe('gate: what the trail hears', () => {
-  /** Allows what it is told to, and can say why. */
+describe('gate: the trail', () => {
+  /** Allows `/metrics`, with a reason. */
   class Explained implements Authorizer {
-    readonly asked: string[] = []
+    readonly paths: string[] = []
     async decide(_user: User, { path }: Attributes): Promise<Decision> {
       if (path === '/unsure') return { verdict: 'no-opinion', isUnsure: true }
       return path === '/metrics' ? { verdict: 'allow' } : { verdict: 'no-opinion' }
     }
     reasonFor({ name }: User, { path }: Attributes): string {
-      this.asked.push(path)
+      this.paths.push(path)
       return `because ${name} may read ${path}`
     }
   }
 
-  async function heard(
-    asked: Asked,
+  async function decisionsOn(
+    options: RequestOptions,
     authorizer: Authorizer,
     access: Access = { isOpenToHost: true },
     isKept = true,
   ): Promise<unknown[]> {
-    const told: unknown[] = []
+    const decisions: unknown[] = []
     const trail: Trail = {
       isKept,
       identified: () => {},
       impersonated: () => {},
-      decided: (...decision) => told.push(decision),
+      decided: (...decision) => decisions.push(decision),
     }
     const gate = new Gate({
-      authenticators: [shown],
+      authenticators: [authenticator],
       authorizers: [standingRights, authorizer],
       allowsAnonymous: false,
       isOpenToAll: openPaths(['/readyz']),
     })
-    const request = requestOf(asked)
-    await gate.admit(request, attributesOf(request), access, { trail }).catch(() => {})
-    return told
+    const request = requestOf(options)
+    await gate.admit(request, readTarget(request), access, { trail }).catch(() => {})
+    return decisions
   }
 
-  test('why somebody may; of standing rights and open paths, no reason', async () => {
+  test('the trail gets the reason of a permission; standing rights and open paths have none', async () => {
     const explained = new Explained()
-    assert.deepEqual(await heard({ path: '/metrics', as: 'ada' }, explained), [
+    assert.deepEqual(await decisionsOn({ path: '/metrics', as: 'ada' }, explained), [
       ['allow', 'because ada may read /metrics'],
     ])
-    assert.deepEqual(await heard({ path: '/metrics', as: 'root' }, explained), [['allow', '']])
-    assert.deepEqual(await heard({ path: '/readyz' }, explained), [['allow', '']])
-    assert.deepEqual(await heard({ isLoopback: true }, explained), [['allow', '']])
+    assert.deepEqual(await decisionsOn({ path: '/metrics', as: 'root' }, explained), [
+      ['allow', ''],
+    ])
+    assert.deepEqual(await decisionsOn({ path: '/readyz' }, explained), [['allow', '']])
+    assert.deepEqual(await decisionsOn({ isLoopback: true }, explained), [['allow', '']])
     const path = '/livez/log'
-    assert.deepEqual(await heard({ path, as: 'ada', isLoopback: true }, explained, probe), [
+    assert.deepEqual(await decisionsOn({ path, as: 'ada', isLoopback: true }, explained, probe), [
       ['allow', ''],
     ])
   })
 
-  test('that somebody may not, and that nobody could be asked', async () => {
+  test('the trail gets a refusal, and a failure to decide', async () => {
     const explained = new Explained()
-    assert.deepEqual(await heard({ path: '/apis', as: 'ada' }, explained), [['forbid', '']])
-    assert.deepEqual(await heard({ path: '/unsure', as: 'ada' }, explained), [
+    assert.deepEqual(await decisionsOn({ path: '/apis', as: 'ada' }, explained), [['forbid', '']])
+    assert.deepEqual(await decisionsOn({ path: '/unsure', as: 'ada' }, explained), [
       [undefined, 'internal error'],
     ])
   })
 
-  test('reasons are not looked for when nobody listens', async () => {
+  test('no reason is looked for when the trail does not keep it', async () => {
     const explained = new Explained()
     await admit({ path: '/metrics', as: 'ada' }, [explained])
-    await heard({ path: '/metrics', as: 'ada' }, explained, undefined, false)
-    assert.deepEqual(explained.asked, [])
+    await decisionsOn({ path: '/metrics', as: 'ada' }, explained, undefined, false)
+    assert.deepEqual(explained.paths, [])
   })
 })
 
 describe('gate: standing rights', () => {
-  test('masters may do everything, others with credentials ask for the health of the whole', async () => {
+  test('masters may do everything, and other users may read the health as a whole', async () => {
     await admit({ path: EVENTS, as: 'root' }, [standingRights])
     await admit({ path: '/livez', as: 'ada' }, [standingRights])
     for (const path of ['/livez/log', '/metrics', '/livez/', EVENTS]) {
@@ -167,7 +175,7 @@ describe('gate: standing rights', () => {
     }
   })
 
-  test('a single check is open to everybody on this host, and by permission to others', async () => {
+  test('a single check is open to all processes on this host, and to other clients by permission', async () => {
     const path = '/livez/datastore'
     await admit({ path, isLoopback: true }, [], probe)
     await admit({ path, as: 'ada', isLoopback: true }, [], probe)
@@ -183,7 +191,7 @@ describe('gate: standing rights', () => {
 describe('gate: impersonation', () => {
   const asBob = { 'impersonate-user': 'bob' }
 
-  test('needs the permission for each part of who is meant, then that of who is meant', async () => {
+  test('impersonation needs a permission for each part of the user, and then that user’s permission', async () => {
     const headers = { ...asBob, 'impersonate-group': 'qa', 'impersonate-extra-a': 'x' }
     const all = [
       'ada impersonate users bob',
@@ -207,7 +215,7 @@ describe('gate: impersonation', () => {
     }
   })
 
-  test('tells who may not impersonate whom', async () => {
+  test('a refused impersonation names both users', async () => {
     const headers = { ...asBob, 'impersonate-extra-scopes': 'x' }
     await assert.rejects(admit({ path: EVENTS, as: 'ada', headers }, []), {
       message:
@@ -220,65 +228,65 @@ describe('gate: impersonation', () => {
     })
   })
 
-  test('gives up what one may do oneself', async () => {
+  test('a request with impersonation does not have the permissions of its sender', async () => {
     const rights = [standingRights]
     await assert.rejects(admit({ path: EVENTS, as: 'root', headers: asBob }, rights), {
       message: /User "bob" cannot list/,
     })
   })
 
-  test('is nothing for strangers, on this host neither', async () => {
+  test('unauthenticated clients cannot impersonate, not even on this host', async () => {
     await assert.rejects(admit({ path: EVENTS, headers: asBob }, []), { code: 401 })
     const onHost = { path: '/livez', isLoopback: true, headers: asBob }
     await assert.rejects(admit(onHost, [standingRights], probe), { code: 403 })
-    const nobody: Authorizer = { decide: () => assert.fail('somebody is asked') }
-    await assert.rejects(admit(onHost, [nobody], probe), { code: 403 })
-    await assert.rejects(admit({ path: '/readyz', headers: asBob }, [nobody]), { code: 403 })
+    const unused: Authorizer = { decide: () => assert.fail('an authorizer is called') }
+    await assert.rejects(admit(onHost, [unused], probe), { code: 403 })
+    await assert.rejects(admit({ path: '/readyz', headers: asBob }, [unused]), { code: 403 })
     await assert.rejects(admit({ path: '/readyz', headers: asBob }, [alwaysAllow]), { code: 403 })
   })
 
-  test('is told to whoever follows the request', async () => {
-    const told: string[] = []
+  test('the trail gets the sender, the impersonated user and the decision', async () => {
+    const calls: string[] = []
     const gate = new Gate({
-      authenticators: [shown],
+      authenticators: [authenticator],
       authorizers: [standingRights, allowing('bob list events')],
       allowsAnonymous: false,
     })
     const request = requestOf({ path: EVENTS, as: 'root', headers: asBob })
     await gate.admit(
       request,
-      attributesOf(request),
+      readTarget(request),
       { isOpenToHost: false },
       {
         trail: {
-          identified: (user) => told.push(`identified ${user.name}`),
-          impersonated: (user) => told.push(`impersonated ${user.name}`),
-          decided: (decision) => told.push(`decided ${decision}`),
+          identified: (user) => calls.push(`identified ${user.name}`),
+          impersonated: (user) => calls.push(`impersonated ${user.name}`),
+          decided: (decision) => calls.push(`decided ${decision}`),
           isKept: true,
         },
       },
     )
-    assert.deepEqual(told, ['identified root', 'impersonated bob', 'decided allow'])
+    assert.deepEqual(calls, ['identified root', 'impersonated bob', 'decided allow'])
   })
 })
 
-describe('gate: an authorizer that cannot find out', () => {
+describe('gate: an authorizer that fails', () => {
   const unsure: Authorizer = { decide: async () => ({ verdict: 'no-opinion', isUnsure: true }) }
   const says = (decision: Decision): Authorizer => ({ decide: async () => decision })
-  const asked = { path: EVENTS, as: 'ada' }
+  const options = { path: EVENTS, as: 'ada' }
 
-  test('keeps out, and says that it is worth another try', async () => {
-    await assert.rejects(admit(asked, [unsure]), (error) => {
+  test('a request that no authorizer could decide gets 503 with a Retry-After', async () => {
+    await assert.rejects(admit(options, [unsure]), (error) => {
       const { code, details } = error as { code: number; details: object }
       assert.deepEqual([code, details], [503, { retryAfterSeconds: 1 }])
       return true
     })
-    await assert.rejects(admit(asked, [unsure, says({ verdict: 'no-opinion' })]), { code: 503 })
+    await assert.rejects(admit(options, [unsure, says({ verdict: 'no-opinion' })]), { code: 503 })
   })
 
-  test('leaves it to the others when they have an opinion', async () => {
-    await admit(asked, [unsure, says({ verdict: 'allow' })])
-    await assert.rejects(admit(asked, [unsure, says({ verdict: 'deny', reason: 'no' })]), {
+  test('the decision of another authorizer counts', async () => {
+    await admit(options, [unsure, says({ verdict: 'allow' })])
+    await assert.rejects(admit(options, [unsure, says({ verdict: 'deny', reason: 'no' })]), {
       code: 403,
       message: /: no$/,
     })

@@ -4,10 +4,10 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { unauthorized as unauthorizedError } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
-import { attributesOf } from './attributes.ts'
 import { bearerTokens } from './authentication/bearer-token.ts'
 import { alwaysAllow } from './authorization/always-allow.ts'
 import { type Authenticator, type Authorizer, type Caller, Gate, type GateOptions } from './gate.ts'
+import { readTarget } from './target.ts'
 import type { User } from './user.ts'
 
 const ada: User = { name: 'ada', uid: '7', groups: ['system:authenticated'] }
@@ -36,23 +36,23 @@ function request(isLoopback: boolean, headers: Record<string, string> = {}): Req
   }
 }
 
-const admit = (asked: Request, access = open, gate = gateOf()): Promise<Caller> =>
-  gate.admit(asked, attributesOf(asked), access)
+const admit = (sent: Request, access = open, gate = gateOf()): Promise<Caller> =>
+  gate.admit(sent, readTarget(sent), access)
 const unauthorized = { reason: 'Unauthorized', code: 401 }
 const forbidden = { reason: 'Forbidden', code: 403 }
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
 describe('gate', () => {
-  test('lets the host in where it may, and says who it is', async () => {
+  test('a process on the host is the user system:host on paths open to it', async () => {
     const { user } = await admit(request(true))
     assert.deepEqual(user, { name: 'system:host', groups: ['system:unauthenticated'] })
   })
 
-  test('keeps the host out of what is not open to it', async () => {
+  test('a process on the host needs credentials on other paths', async () => {
     await assert.rejects(admit(request(true), closed), unauthorized)
   })
 
-  test('a process on this host needs credentials where the host is not trusted', async () => {
+  test('a process on the host needs credentials everywhere when the host is not trusted', async () => {
     const gate = gateOf({ distrustsHost: true })
     await assert.rejects(admit(request(true), open, gate), unauthorized)
     const { user } = await admit(request(true, bearer('secret')), open, gate)
@@ -63,11 +63,11 @@ describe('gate', () => {
     await assert.rejects(admit(request(true, bearer('secret')), openToUsers, strict), forbidden)
   })
 
-  test('keeps everybody else out', async () => {
+  test('a client elsewhere needs credentials', async () => {
     await assert.rejects(admit(request(false)), unauthorized)
   })
 
-  test('takes nothing that came through a proxy for local', async () => {
+  test('a request that came through a proxy is not local', async () => {
     for (const name of [
       'forwarded',
       'x-forwarded-for',
@@ -80,34 +80,34 @@ describe('gate', () => {
     }
   })
 
-  test('lets in whoever shows a token, from anywhere', async () => {
+  test('a client with a valid token is admitted from anywhere', async () => {
     const shown = { ...bearer('secret'), 'x-forwarded-for': '198.51.100.7' }
     for (const access of [open, closed]) {
       assert.deepEqual((await admit(request(false, shown), access)).user, ada)
     }
   })
 
-  test('takes any case of the scheme, several spaces, and text after the token', async () => {
+  test('the scheme may have any case, several spaces after it, and text after the token', async () => {
     for (const authorization of ['bearer secret', 'BEARER   secret', 'Bearer secret and more']) {
       assert.deepEqual((await admit(request(false, { authorization }))).user, ada)
     }
   })
 
-  test('refuses a token that nobody knows, even from the host', async () => {
+  test('an unknown token is refused, even from the host', async () => {
     await assert.rejects(admit(request(true, bearer('wrong'))), unauthorized)
   })
 
-  test('refuses a token beside another one, and one beyond all measure', async () => {
+  test('two tokens and a token of more than 16 KiB are refused', async () => {
     const twice = request(false, bearer('secret'))
     const rawHeaders = ['Authorization', 'Bearer secret', 'authorization', 'Bearer secret']
     await assert.rejects(admit({ ...twice, rawHeaders }), unauthorized)
     await assert.rejects(admit(request(false, bearer('x'.repeat(16_385)))), unauthorized)
   })
 
-  test('something wrong beside something right does not hurt; by itself it is never nobody', async () => {
+  test('invalid credentials beside valid ones are ignored; alone they never become anonymous', async () => {
     const wrong: Authenticator = { authenticate: () => Promise.reject(unauthorizedError()) }
     const silent: Authenticator = { authenticate: async () => undefined }
-    for (const [authenticators, isKnown] of [
+    for (const [authenticators, isAuthenticated] of [
       [[wrong, tokens], true],
       [[silent, wrong, tokens], true],
       [[wrong, silent], false],
@@ -115,27 +115,27 @@ describe('gate', () => {
     ] as const) {
       const gate = gateOf({ authenticators, allowsAnonymous: true })
       const outcome = admit(request(true, bearer('secret')), open, gate)
-      if (isKnown) assert.deepEqual((await outcome).user, ada)
+      if (isAuthenticated) assert.deepEqual((await outcome).user, ada)
       else await assert.rejects(outcome, unauthorized)
     }
   })
 
-  test('an authenticator that breaks lets nobody in, not even by another one', async () => {
+  test('an authenticator that throws another error refuses the request, whatever others say', async () => {
     const broken: Authenticator = { authenticate: () => Promise.reject(new Error('bug')) }
     const gate = gateOf({ authenticators: [broken, tokens], allowsAnonymous: true })
     await assert.rejects(admit(request(true, bearer('secret')), open, gate), /bug/)
   })
 
-  test('a caller without credentials is anonymous where that is allowed', async () => {
+  test('a client without credentials is anonymous where that is allowed', async () => {
     const gate = gateOf({ allowsAnonymous: true })
     assert.equal((await admit(request(false), open, gate)).user.name, 'system:anonymous')
   })
 
-  test('the first authorizer with an opinion decides, and none means no', async () => {
+  test('the first authorizer with an opinion decides, and without one the request is forbidden', async () => {
     const says = (verdict: 'allow' | 'deny' | 'no-opinion'): Authorizer => ({
       decide: async () => ({ verdict, reason: verdict }),
     })
-    const asked = request(false, bearer('secret'))
+    const sent = request(false, bearer('secret'))
     const cases: readonly [Authorizer[], boolean][] = [
       [[], false],
       [[says('no-opinion')], false],
@@ -144,26 +144,26 @@ describe('gate', () => {
       [[says('allow'), says('deny')], true],
     ]
     for (const [authorizers, isAllowed] of cases) {
-      const outcome = admit(asked, closed, gateOf({ authorizers }))
+      const outcome = admit(sent, closed, gateOf({ authorizers }))
       if (isAllowed) assert.deepEqual((await outcome).user, ada)
       else await assert.rejects(outcome, forbidden)
     }
   })
 })
 
-describe('asking again', () => {
+describe('rechecks', () => {
   const watching = (headers: Record<string, string> = {}): Request => ({
     ...request(false, headers),
     path: '/api/v1/events',
     query: new URLSearchParams({ watch: '1' }),
   })
 
-  test('only watches are asked about again', async () => {
+  test('a request that is not a watch has no recheck', async () => {
     const { recheck } = await admit(request(false, bearer('secret')), closed)
     assert.equal(recheck, undefined)
   })
 
-  /** Whose the token is, and whether they may, as it is now. */
+  /** A gate whose user and permission can be changed. */
   function changing() {
     const now = { user: ada as User | undefined, isAllowed: true }
     const known = bearerTokens([{ userOf: (token) => (token === 'secret' ? now.user : undefined) }])
@@ -173,7 +173,7 @@ describe('asking again', () => {
     return { now, gate: gateOf({ authenticators: [known], authorizers: [authorizer] }) }
   }
 
-  test('tells when a token, its user or its permission is no longer what it was', async () => {
+  test('a recheck fails when the token, its user or its permission has changed', async () => {
     const { now, gate } = changing()
     const { recheck } = await admit(watching(bearer('secret')), closed, gate)
     const check = recheck ?? assert.fail()
@@ -189,9 +189,9 @@ describe('asking again', () => {
     }
   })
 
-  test('somebody without credentials stays who they are, while they may', async () => {
+  test('an anonymous user stays anonymous, and only its permission is rechecked', async () => {
     const { now, gate: strict } = changing()
-    const authorizers: Authorizer[] = [{ decide: (...asked) => strict.decide(...asked) }]
+    const authorizers: Authorizer[] = [{ decide: (...sent) => strict.decide(...sent) }]
     const gate = gateOf({ authenticators: [tokens], authorizers, allowsAnonymous: true })
     const { recheck } = await admit(watching(), closed, gate)
     const check = recheck ?? assert.fail()
@@ -200,10 +200,10 @@ describe('asking again', () => {
     await assert.rejects(check(), forbidden)
   })
 
-  test('something wrong beside something right makes no difference', async () => {
+  test('invalid credentials beside valid ones are ignored in a recheck', async () => {
     const certificate: Authenticator = {
       authenticate: async () => ada,
-      again: () => async () => ada,
+      reauthenticator: () => async () => ada,
     }
     const gate = gateOf({ authenticators: [certificate, tokens] })
     const twice = watching(bearer('secret'))
@@ -212,19 +212,19 @@ describe('asking again', () => {
     await (recheck ?? assert.fail())()
   })
 
-  test('it does not keep the request', async () => {
+  test('a recheck does not keep the request in memory', async () => {
     setFlagsFromString('--expose-gc')
     const collect = runInNewContext('gc') as () => void
     const { gate } = changing()
     const admitted = async (): Promise<[() => Promise<void>, WeakRef<Request>]> => {
-      const asked = watching({ ...bearer('secret'), accept: 'x'.repeat(100_000) })
-      const { recheck } = await admit(asked, closed, gate)
-      return [recheck ?? assert.fail(), new WeakRef(asked)]
+      const sent = watching({ ...bearer('secret'), accept: 'x'.repeat(100_000) })
+      const { recheck } = await admit(sent, closed, gate)
+      return [recheck ?? assert.fail(), new WeakRef(sent)]
     }
-    const [check, asked] = await admitted()
+    const [check, sent] = await admitted()
     await new Promise(setImmediate)
     collect()
-    assert.equal(asked.deref(), undefined)
+    assert.equal(sent.deref(), undefined)
     await check()
   })
 })

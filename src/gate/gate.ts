@@ -7,111 +7,112 @@ import { type Impersonation, impersonationMemory, impersonationOf } from './impe
 import { notIdentified } from './refusal.ts'
 import { ANONYMOUS, HOST, type User, userMemory } from './user.ts'
 
-/** Knows one kind of credentials. */
+/** Authenticates one kind of credentials. */
 export interface Authenticator {
   /**
-   * Undefined when the request shows none of this kind. Rejects with 401 when it does and they are
-   * wrong: a client that sends wrong credentials must hear of it. Rejects with 503 when nobody can
-   * say. What is known at once is no promise, as each takes a turn of its own.
+   * Undefined when the request has no credentials of this kind. Rejects with 401 when it has some
+   * and they are invalid: a client that sends invalid credentials must get an error. Rejects with
+   * 503 when they cannot be checked. A result that is known at once is not a promise, since
+   * awaiting one costs a microtask.
    */
-  authenticate(request: Request): Found
+  authenticate(request: Request): AuthenticationResult
   /**
-   * The same question for later, when the request is gone: it keeps no more of it than credentials.
-   * Undefined when the request shows none of this kind.
+   * A function that authenticates the same credentials later, for rechecks of a watch. It holds the
+   * credentials and nothing else of the request. Undefined when the request has none of this kind.
    */
-  again?(request: Request): (() => Found) | undefined
+  reauthenticator?(request: Request): Reauthenticate | undefined
 }
 
-type Found = User | undefined | Promise<User | undefined>
+type AuthenticationResult = User | undefined | Promise<User | undefined>
+type Reauthenticate = () => AuthenticationResult
 
 export type Verdict = 'allow' | 'deny' | 'no-opinion'
 
 export interface Decision {
   readonly verdict: Verdict
-  /** Told to whoever is refused. */
+  /** Sent to a client that is refused. */
   readonly reason?: string
-  /** Whoever should know could not be asked: a later answer may be another. */
+  /** The authorizer failed (its webhook is down): a retry may get another verdict. */
   readonly isUnsure?: boolean
 }
 
-/** What Kubernetes puts down where nobody knows. */
+/** The reason that Kubernetes writes to the audit log when authorization fails. */
 const REASON_UNSURE = 'internal error'
-/** A refusal for want of an answer is worth another try soon. */
+/** Retry-After when no authorizer could decide. */
 const RETRY_UNSURE_SECONDS = 1
 
-/** Knows who may do what. Fails closed: what it cannot find out it has no opinion on. */
+/** Decides what users may do. Fails closed: when it cannot decide, it has no opinion. */
 export interface Authorizer {
   decide(user: User, attributes: Attributes): Promise<Decision>
   /** Why it allows what it has just allowed, for the audit log; may cost more than the decision. */
   reasonFor?(user: User, attributes: Attributes): string | undefined
 }
 
-/** Hears what the gate finds out about a request, also about one that it then refuses. */
+/** Is notified of what the gate finds out about a request, also about one that it then refuses. */
 export interface Trail {
-  /** Whose credentials it shows. Not called when they are wrong, or missing where they are needed. */
+  /** The authenticated user. Not called when credentials are invalid, or missing where needed. */
   identified(user: User): void
-  /** As whom it is done instead. */
   impersonated(user: User): void
-  /** Undefined when whoever decides could not be asked. */
+  /** Undefined when no authorizer could decide. */
   decided(decision: 'allow' | 'forbid' | undefined, reason: string): void
-  /** Whether anybody will read it. */
+  /** Whether reasons are recorded; if not, the gate does not look for them. */
   readonly isKept: boolean
 }
 
-/** What else happens on the way through the gate. */
+/** Hooks into the admission of a request. */
 export interface Admitting {
   readonly trail?: Trail | undefined
   /**
-   * Called when it is known who asks, and before anybody is asked whether they may: what it rejects
-   * with is the answer. The headers of the request are not looked at after this.
+   * Called after authentication and before any authorizer is called. If it rejects, its error
+   * becomes the response. The gate does not read the headers of the request after this.
    */
   readonly arrived?: (sender: User, arrival: Arrival) => Promise<void> | undefined
 }
 
-/** What is known of a request when it is known who sent it. */
+/** What is known of a request after authentication. */
 export interface Arrival {
-  /** To everybody, without credentials too. */
+  /** The path is open to all clients, also without credentials. */
   readonly isOpen: boolean
-  /** Of a watch: the memory that is held to check again whether it may go on, but for its token. */
+  /** Of a watch: memory held for rechecks of its access, except the token. */
   readonly recheckBytes: number
 }
 
-/** What a service's handler knows of whoever asks. */
+/** The caller of a request, as handlers see it. */
 export interface Caller {
   readonly user: User
-  /** Who speaks for that user, if it is somebody else: what that costs is theirs. */
+  /** The user that impersonates `user`, if any: costs are charged to it. */
   readonly sender?: User
   /** Rejects with 403 unless this is permitted as well. */
   authorize(attributes: Attributes): Promise<void>
   /**
-   * Of a watch: whether what was permitted still is, to be asked as often as wanted. Holds the
-   * credentials, but not the request; the user must still be the same one.
+   * Of a watch: checks again whether it is permitted; may be called any number of times. Holds the
+   * credentials, but not the request. The user must still be the same.
    */
   readonly recheck?: AccessCheck
 }
 
-/** What the gate needs to know of the thing asked for. */
+/** What the gate needs to know of the service that is requested. */
 export interface Access {
   /** Open to processes on this host without credentials, as health probes are. */
   readonly isOpenToHost: boolean
-  /** Open to processes on this host with credentials too, whosever they are. */
+  /** Open to processes on this host with credentials too, of any user. */
   readonly isOpenToHostUsers?: boolean
 }
 
 export interface GateOptions {
-  /** In the order in which they are asked; the first that knows the caller decides. */
+  /** Called in this order; the first that returns a user decides. */
   readonly authenticators: readonly Authenticator[]
   /** The first with an opinion decides. */
   readonly authorizers: readonly Authorizer[]
-  /** Whether a caller without credentials is somebody. */
+  /** Whether a client without credentials is the anonymous user, instead of refused with 401. */
   readonly allowsAnonymous: boolean
-  /** Paths that stand for no object and are open to everybody, without credentials too. */
+  /** Paths without objects that are open to all clients, also without credentials. */
   readonly isOpenToAll?: (path: string) => boolean
-  /** Whether a process on this host needs credentials like anybody else. */
+  /** Whether processes on this host need credentials like all other clients. */
   readonly distrustsHost?: boolean
 }
 
-/** Decides who may come in. Identity belongs to the request, never to its connection. */
+/** Authenticates and authorizes requests. Identity belongs to a request, not to a connection. */
 export class Gate {
   readonly #options: GateOptions
 
@@ -119,7 +120,7 @@ export class Gate {
     this.#options = options
   }
 
-  /** Rejects with 401 when the caller has not shown who it is, and with 403 when it may not. */
+  /** Rejects with 401 when the client is not authenticated, with 403 when it has no permission. */
   async admit(
     request: Request,
     attributes: Attributes,
@@ -127,26 +128,27 @@ export class Gate {
     { trail, arrived }: Admitting = {},
   ): Promise<Caller> {
     const isOpen = !attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true
-    const shown = (await this.#identify(request)) ?? this.#stranger(request, access, isOpen)
-    trail?.identified(shown)
+    const sender =
+      (await this.#identify(request)) ?? this.#withoutCredentials(request, access, isOpen)
+    trail?.identified(sender)
     const credentials = attributes.verb === 'watch' ? this.#credentialsOf(request) : undefined
     const impersonation = impersonationOf(request)
     const isTrustedHost = access.isOpenToHostUsers === true && this.#isTrustedHost(request)
     const recheckBytes =
-      credentials === undefined ? 0 : recheckMemory({ shown, impersonation, attributes })
-    const arriving = arrived?.(shown, { isOpen, recheckBytes })
+      credentials === undefined ? 0 : recheckMemory({ sender, impersonation, attributes })
+    const arriving = arrived?.(sender, { isOpen, recheckBytes })
     if (arriving !== undefined) await arriving
     const user =
-      impersonation === undefined ? shown : await this.#actingAs(shown, impersonation, trail)
-    const recheck = credentials && this.#recheck(credentials, { shown, impersonation, attributes })
-    const caller = this.#caller(user, shown, recheck)
+      impersonation === undefined ? sender : await this.#impersonate(sender, impersonation, trail)
+    const recheck = credentials && this.#recheck(credentials, { sender, impersonation, attributes })
+    const caller = this.#caller(user, sender, recheck)
     if (user === HOST || isOpen || isTrustedHost) {
       trail?.decided('allow', '')
     } else await this.#authorize(user, attributes, trail)
     return caller
   }
 
-  /** What all who are asked come to: the first with an opinion decides. */
+  /** The decision of the first authorizer with an opinion. */
   decide(user: User, attributes: Attributes): Promise<Decision> {
     return this.#decide(user, attributes, false)
   }
@@ -171,18 +173,18 @@ export class Gate {
     return this.#options.distrustsHost !== true && isFromHost(request)
   }
 
-  /** Who somebody without credentials is. */
-  #stranger(request: Request, access: Access, isOpen: boolean): User {
-    // Probes ask from the host itself, and have nothing to show.
+  /** The user of a request without credentials. */
+  #withoutCredentials(request: Request, access: Access, isOpen: boolean): User {
+    // Probes come from the host itself, and have no credentials.
     if (access.isOpenToHost && this.#isTrustedHost(request)) return HOST
     if (this.#options.allowsAnonymous || isOpen) return ANONYMOUS
     throw notIdentified('no-credentials')
   }
 
-  /** The one whom a request names instead of the one who sent it. */
-  async #actingAs(user: User, impersonation: Impersonation, trail?: Trail): Promise<User> {
+  /** Rejects with 403 unless `user` may impersonate. */
+  async #impersonate(user: User, impersonation: Impersonation, trail?: Trail): Promise<User> {
     for (const need of impersonation.needs) {
-      // Nobody is asked on behalf of those who may send as many of these as they like.
+      // Unauthenticated clients must not cause requests to an authorization webhook.
       if (user === ANONYMOUS || user === HOST) throw forbidden(user.name, need)
       await this.#authorize(user, need)
     }
@@ -194,28 +196,29 @@ export class Gate {
     return firstUser(this.#options.authenticators, (one) => one.authenticate(request))
   }
 
-  /** To be asked about when the request is gone. */
-  #credentialsOf(request: Request): readonly Again[] {
-    const credentials: Again[] = []
+  /** For rechecks after the request is gone. */
+  #credentialsOf(request: Request): readonly Reauthenticate[] {
+    const credentials: Reauthenticate[] = []
     for (const authenticator of this.#options.authenticators) {
       try {
-        const again = authenticator.again?.(request)
-        if (again !== undefined) credentials.push(again)
+        const reauthenticate = authenticator.reauthenticator?.(request)
+        if (reauthenticate !== undefined) credentials.push(reauthenticate)
       } catch (error) {
-        // Something wrong beside what was right, which made no difference then either.
+        // Invalid credentials beside valid ones, which did not matter in `firstUser` either.
         if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error
       }
     }
     return credentials
   }
 
-  #recheck(credentials: readonly Again[], admitted: Admitted): AccessCheck {
-    const { shown, impersonation, attributes } = admitted
+  #recheck(credentials: readonly Reauthenticate[], admitted: Admitted): AccessCheck {
+    const { sender, impersonation, attributes } = admitted
     return async () => {
-      // A stranger has nothing that could be taken away.
-      const user = shown === ANONYMOUS ? shown : await firstUser(credentials, (again) => again())
-      if (user?.name !== shown.name || user.uid !== shown.uid) throw notIdentified('bad-token')
-      const actor = impersonation === undefined ? user : await this.#actingAs(user, impersonation)
+      // The anonymous user has no credentials that could become invalid.
+      const user = sender === ANONYMOUS ? sender : await firstUser(credentials, (one) => one())
+      if (user?.name !== sender.name || user.uid !== sender.uid) throw notIdentified('bad-token')
+      const actor =
+        impersonation === undefined ? user : await this.#impersonate(user, impersonation)
       await this.#authorize(actor, attributes)
     }
   }
@@ -240,38 +243,40 @@ export class Gate {
     }
     if (verdict === 'no-opinion' && isUnsure === true) {
       trail?.decided(undefined, REASON_UNSURE)
-      throw unavailable('whether this is permitted cannot be found out now', RETRY_UNSURE_SECONDS)
+      throw unavailable('the permission cannot be checked now', RETRY_UNSURE_SECONDS)
     }
     trail?.decided('forbid', reason ?? '')
     throw forbidden(user.name, attributes, reason)
   }
 }
 
-/** What was let in, as far as it is needed to ask again. */
+/** What is kept of an admitted watch for rechecks. */
 interface Admitted {
-  readonly shown: User
+  readonly sender: User
   readonly impersonation: Impersonation | undefined
   readonly attributes: Attributes
 }
 
-/** The user is kept twice: as it was let in, and with its credentials. */
-function recheckMemory({ shown, impersonation, attributes }: Admitted): number {
+/** The user is kept twice: as it was admitted, and with its credentials. */
+function recheckMemory({ sender, impersonation, attributes }: Admitted): number {
   const impersonated = impersonation === undefined ? 0 : impersonationMemory(impersonation)
-  return 2 * userMemory(shown) + impersonated + attributes.path.length
+  return 2 * userMemory(sender) + impersonated + attributes.path.length
 }
 
-type Again = () => Found
-
 /**
- * The first to recognise the caller decides, even if it shows something else that is wrong. But
- * whoever shows something wrong and nothing right is refused, and never taken for a stranger.
+ * The first authenticator that returns a user decides, even if the request has other credentials
+ * that are invalid. A request with invalid credentials and no valid ones is refused; it never
+ * becomes anonymous.
  */
-async function firstUser<T>(all: readonly T[], ask: (one: T) => Found): Promise<User | undefined> {
+async function firstUser<T>(
+  all: readonly T[],
+  authenticate: (one: T) => AuthenticationResult,
+): Promise<User | undefined> {
   let refusal: StatusError | undefined
   for (const one of all) {
     try {
-      const found = ask(one)
-      const user = found instanceof Promise ? await found : found
+      const result = authenticate(one)
+      const user = result instanceof Promise ? await result : result
       if (user !== undefined) return user
     } catch (error) {
       if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import type { Request } from '../http/exchange.ts'
 import { type Impersonation, impersonationOf } from './impersonation.ts'
 
-/** Each pair is a header line of its own, as on the wire. */
+/** Each pair is a separate header line, as on the wire. */
 function sent(...lines: readonly (readonly [string, string])[]): Request {
   const headers: Record<string, string> = Object.create(null)
   for (const [name, value] of lines) {
@@ -14,7 +14,7 @@ function sent(...lines: readonly (readonly [string, string])[]): Request {
   return { path: '/x', headers, rawHeaders: lines.flat() } as unknown as Request
 }
 
-/** The permissions asked for, in short. */
+/** The needed permissions in short form. */
 function needsOf(impersonation: Impersonation | undefined): readonly string[] {
   return (impersonation?.needs ?? []).map(
     ({ verb, group, resource, subresource, namespace, name }) =>
@@ -23,14 +23,14 @@ function needsOf(impersonation: Impersonation | undefined): readonly string[] {
 }
 
 describe('impersonationOf', () => {
-  test('a request without such headers is nobody else’s', () => {
+  test('a request without such headers has no impersonation', () => {
     assert.equal(impersonationOf(sent(['Accept', '*/*'])), undefined)
     assert.equal(impersonationOf(sent(['Impersonate-User', ''])), undefined)
     assert.equal(impersonationOf(sent(['Impersonate-Nothing', 'x'])), undefined)
     assert.equal(impersonationOf(sent(['Impersonate_User', 'x'])), undefined)
   })
 
-  test('a user, and everything that may go with one, each with its own permission', () => {
+  test('user, groups, uid and extra are read, and each value needs a permission of its own', () => {
     const found = impersonationOf(
       sent(
         ['IMPERSONATE-USER', 'ada'],
@@ -57,7 +57,7 @@ describe('impersonationOf', () => {
     ])
   })
 
-  test('a service account is one of its namespace, and in its groups unless others are named', () => {
+  test('a service account needs a permission in its namespace, and has its groups unless others are sent', () => {
     const name = 'system:serviceaccount:a:bot'
     const alone = impersonationOf(sent(['Impersonate-User', name]))
     assert.deepEqual(needsOf(alone), ['impersonate /serviceaccounts/ a:bot'])
@@ -79,7 +79,7 @@ describe('impersonationOf', () => {
     }
   })
 
-  test('everybody is authenticated or not; who asks for one of the two gets that one', () => {
+  test('a user is in one of the groups authenticated and unauthenticated, by default or as sent', () => {
     const groupsOf = (user: string, ...groups: readonly string[]): readonly string[] =>
       impersonationOf(
         sent(
@@ -94,7 +94,7 @@ describe('impersonationOf', () => {
     assert.deepEqual(groupsOf('ada', 'system:authenticated'), ['system:authenticated'])
   })
 
-  test('other headers without a user are a mistake, and so are two users and too much of anything', () => {
+  test('other headers without a user, two users and too many values are a 400', () => {
     const refused = (pattern: RegExp, ...lines: readonly (readonly [string, string])[]): void => {
       assert.throws(
         () => impersonationOf(sent(...lines)),
@@ -102,7 +102,7 @@ describe('impersonationOf', () => {
           String(error).match(pattern) !== null && (error as { code: number }).code === 400,
       )
     }
-    refused(/without|missing/, ['Impersonate-Group', 'x'])
+    refused(/missing/, ['Impersonate-Group', 'x'])
     refused(/missing/, ['Impersonate-Uid', 'x'])
     refused(/missing/, ['Impersonate-Extra-a', 'x'])
     refused(/more than once/, ['Impersonate-User', 'a'], ['impersonate-user', 'b'])
@@ -114,14 +114,14 @@ describe('impersonationOf', () => {
     refused(/longer than/, ['Impersonate-User', 'a'.repeat(1025)])
   })
 
-  test('names that every object inherits are keys like any other', () => {
+  test('a key that every object inherits is a key like any other', () => {
     const found = impersonationOf(
       sent(['Impersonate-User', 'a'], ['Impersonate-Extra-__proto__', 'x']),
     )
     assert.deepEqual(Object.keys(found?.user.extra ?? {}), ['__proto__'])
   })
 
-  test('whatever a value holds, it stays one value, and each has a permission to match', () => {
+  test('a value stays one value whatever it contains, and each value needs its permission', () => {
     const value = fc.string({ minLength: 1, maxLength: 20 })
     fc.assert(
       fc.property(value, fc.array(value, { maxLength: 5 }), (user, groups) => {

@@ -1,4 +1,4 @@
-/** Acting as somebody else, by the headers `Impersonate-…`: who is meant, and what that takes. */
+/** Impersonation by the headers `Impersonate-…`: the user, and the permissions needed for it. */
 import { badRequest } from '../api/status.ts'
 import { headerValues, type Request } from '../http/exchange.ts'
 import type { ResourceAttributes } from './attributes.ts'
@@ -18,36 +18,35 @@ const GROUP = 'impersonate-group'
 const UID = 'impersonate-uid'
 const EXTRA = 'impersonate-extra-'
 
-/** Each of them is a permission to be looked up; no honest caller needs nearly as many. */
+/** Each value costs a permission check; no honest client needs nearly as many. */
 const VALUES_MAX = 128
 const VALUE_LENGTH_MAX = 1024
 
-/** What a request with such headers asks for. */
 export interface Impersonation {
   readonly user: User
-  /** Each of them must be permitted to whoever asks. */
+  /** Each of them must be permitted to the sender. */
   readonly needs: readonly ResourceAttributes[]
 }
 
-/** Of the objects of one permission; its texts are those of the user. */
+/** Of one need without its strings, which are those of the user. */
 const NEED_BYTES = 160
 
-/** What it takes in memory, about. */
+/** Its approximate size in memory. */
 export function impersonationMemory({ user, needs }: Impersonation): number {
   return userMemory(user) + needs.length * NEED_BYTES
 }
 
-/** Undefined when there are no such headers. Throws a 400 for some that mean nothing. */
+/** Undefined when there are no such headers. Throws a 400 for invalid ones. */
 export function impersonationOf(request: Request): Impersonation | undefined {
   const names = namesOf(request)
   if (names.length === 0) return undefined
-  const asked = readHeaders(request, names)
-  const { user, groups, uid, extra } = asked
+  const sent = readHeaders(request, names)
+  const { user, groups, uid, extra } = sent
   if (user === '') {
     if (groups.length === 0 && uid === '' && extra.length === 0) return undefined
-    throw badRequest(`${USER} is missing: other such headers need a user to go with`)
+    throw badRequest(`${USER} is missing: other ${PREFIX}* headers require it`)
   }
-  return { user: impersonated(asked), needs: needsOf(asked, request.path) }
+  return { user: impersonated(sent), needs: needsOf(sent, request.path) }
 }
 
 function namesOf({ headers }: Request): readonly string[] {
@@ -56,21 +55,21 @@ function namesOf({ headers }: Request): readonly string[] {
   return names
 }
 
-interface Asked {
+interface ImpersonationHeaders {
   readonly user: string
   readonly groups: readonly string[]
   readonly uid: string
   readonly extra: readonly (readonly [key: string, values: readonly string[]])[]
 }
 
-/** Names that start like the others but are none of them are nobody's business. */
-function readHeaders(request: Request, names: readonly string[]): Asked {
+/** Other headers with the same prefix are ignored. */
+function readHeaders(request: Request, names: readonly string[]): ImpersonationHeaders {
   const bound = new Bound()
   const valuesOf = (name: string): readonly string[] => bound.checked(headerValues(request, name))
   const one = (name: string): string => {
     const values = valuesOf(name)
-    // Whoever reads the first would let in somebody else than whoever reads the last.
-    if (values.length > 1) throw badRequest(`${name} is there more than once`)
+    // A proxy that checks the first of two would let the user of the last one pass.
+    if (values.length > 1) throw badRequest(`${name} was sent more than once`)
     return values[0] ?? ''
   }
   const extra = new Map<string, readonly string[]>()
@@ -95,7 +94,7 @@ class Bound {
   }
 }
 
-/** Keys may hold what a header's name cannot. What is not escaped stands for itself. */
+/** Keys may have characters that a header name cannot. Invalid escapes are kept as they are. */
 function unescaped(key: string): string {
   try {
     return decodeURIComponent(key)
@@ -104,7 +103,7 @@ function unescaped(key: string): string {
   }
 }
 
-function impersonated({ user, groups, uid, extra }: Asked): User {
+function impersonated({ user, groups, uid, extra }: ImpersonationHeaders): User {
   const account = groups.length === 0 ? serviceAccountOf(user) : undefined
   const listed = account === undefined ? groups : serviceAccountGroups(account.namespace)
   return {
@@ -115,14 +114,17 @@ function impersonated({ user, groups, uid, extra }: Asked): User {
   }
 }
 
-/** Everybody is in one of the two; who asks for the other one gets that. */
+/** Every user is in one of these two groups; a request for the other one is honoured. */
 function addedGroups(user: string, listed: readonly string[]): readonly string[] {
   if (user === ANONYMOUS.name) return listed.includes(UNAUTHENTICATED) ? [] : [UNAUTHENTICATED]
   const isSettled = listed.includes(AUTHENTICATED) || listed.includes(UNAUTHENTICATED)
   return isSettled ? [] : [AUTHENTICATED]
 }
 
-function needsOf({ user, groups, uid, extra }: Asked, path: string): readonly ResourceAttributes[] {
+function needsOf(
+  { user, groups, uid, extra }: ImpersonationHeaders,
+  path: string,
+): readonly ResourceAttributes[] {
   const need = (resource: string, name: string): ResourceAttributes => ({
     isResource: true,
     verb: 'impersonate',

@@ -2,13 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { forbidden, StatusError, unauthorized, unavailable } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
-import type { Log, LogFields } from '../lib/log.ts'
-import { silentLog } from '../lib/log.ts'
+import type { Log, LogFields } from '../lib/log/log.ts'
+import { silentLog } from '../lib/log/log.ts'
 import { bearerTokens } from './authentication/bearer-token.ts'
 import { NotIdentified, notIdentified, REFUSALS, type Refusal, RefusalLog } from './refusal.ts'
 
 const PATH = '/apis/events.k8s.io/v1/events'
-const asked = { isResource: false, verb: 'get', path: '/metrics' }
+const attributes = { isResource: false, verb: 'get', path: '/metrics' }
 
 function requestFrom(address: string): Request {
   return {
@@ -47,7 +47,7 @@ function started(): {
 }
 
 describe('NotIdentified', () => {
-  test('the caller is told nothing of the reason', () => {
+  test('the status for the client does not have the reason', () => {
     for (const refusal of REFUSALS) {
       const refused = notIdentified(refusal)
       assert.equal(refused.refusal, refusal)
@@ -57,11 +57,11 @@ describe('NotIdentified', () => {
     assert.deepEqual(new NotIdentified('webhook-failed', unsure).status(), unsure.status())
   })
 
-  test('strangers have no errors made for them', async () => {
-    const nobodys = bearerTokens([])
+  test('no error is created for a request with invalid credentials', async () => {
+    const noTokens = bearerTokens([])
     const refused = async (): Promise<unknown> => {
       try {
-        return await nobodys.authenticate(requestFrom('10.0.0.1'))
+        return await noTokens.authenticate(requestFrom('10.0.0.1'))
       } catch (error) {
         return error
       }
@@ -73,7 +73,7 @@ describe('NotIdentified', () => {
 })
 
 describe('RefusalLog', () => {
-  test('one line for each reason a minute, with how many there were besides', () => {
+  test('each reason has one line a minute, with the number of refusals that have none', () => {
     const { refusals, lines, counted, pass } = started()
     const refuse = (refusal: Refusal, address: string): void =>
       refusals.refused(notIdentified(refusal), requestFrom(address))
@@ -97,14 +97,14 @@ describe('RefusalLog', () => {
     assert.equal(counted.length, 1005)
   })
 
-  test('a caller who is known but may not is told of by what it may not', () => {
+  test('a forbidden request is logged with its user and the missing permission', () => {
     const { refusals, lines, counted } = started()
     for (let count = 0; count < 5; count++) {
-      refusals.refused(forbidden('ada', asked), requestFrom('10.0.0.7'))
+      refusals.refused(forbidden('ada', attributes), requestFrom('10.0.0.7'))
     }
     assert.deepEqual(lines, [
       {
-        msg: 'Request refused, it is not permitted',
+        msg: 'Request forbidden',
         user: 'ada',
         peer: '10.0.0.7',
         message: 'forbidden: User "ada" cannot get path "/metrics"',
@@ -114,14 +114,14 @@ describe('RefusalLog', () => {
     assert.deepEqual(counted, [])
   })
 
-  test('one who is noisy does not hide another', () => {
+  test('a user with many forbidden requests does not hide another user', () => {
     const { refusals, lines, pass } = started()
     const refuse = (user: string): void =>
-      refusals.refused(forbidden(user, asked), requestFrom('10.0.0.7'))
+      refusals.refused(forbidden(user, attributes), requestFrom('10.0.0.7'))
     for (let count = 0; count < 1000; count++) refuse('noisy')
     refuse('ada')
-    // Warnings make another error of it.
-    refusals.refused(forbidden('bob', asked).withWarnings(['w']), requestFrom('10.0.0.7'))
+    // An error with warnings is another object.
+    refusals.refused(forbidden('bob', attributes).withWarnings(['w']), requestFrom('10.0.0.7'))
     pass(60_000)
     refuse('ada')
     refuse('noisy')
@@ -137,30 +137,30 @@ describe('RefusalLog', () => {
     )
   })
 
-  test('a crowd of users fills neither log nor memory', () => {
+  test('many users fill neither log nor memory', () => {
     const { refusals, lines, pass } = started()
     const crowd = (name: string): void => {
       for (let count = 0; count < 1000; count++) {
         const user = `${name}-${count}`.padEnd(10_000, 'x')
-        refusals.refused(forbidden(user, asked), requestFrom('10.0.0.7'))
+        refusals.refused(forbidden(user, attributes), requestFrom('10.0.0.7'))
       }
     }
-    const one = 'Request refused, it is not permitted'
-    const many = 'Request refused, it is not permitted; so are those of more than 100 users'
-    const told = (): unknown[] => lines.splice(0).map(({ msg, unlogged }) => [msg, unlogged])
+    const one = 'Request forbidden'
+    const many = 'Request forbidden, as are requests of more than 100 other users'
+    const logged = (): unknown[] => lines.splice(0).map(({ msg, unlogged }) => [msg, unlogged])
     crowd('one')
     const first = lines.map(({ user }) => String(user))
     assert.ok(first.every((user, at) => user.startsWith(`one-${at}x`) && user.length === 256))
-    assert.deepEqual(told(), [...Array(100).fill([one, 0]), [many, 0]])
+    assert.deepEqual(logged(), [...Array(100).fill([one, 0]), [many, 0]])
     crowd('one')
-    assert.deepEqual(told(), [])
+    assert.deepEqual(logged(), [])
     pass(60_000)
-    // The first hundred of the minute before, passed over once each, are told of with the rest.
+    // The first hundred users of the last minute, each with one unlogged refusal, count as others.
     crowd('two')
-    assert.deepEqual(told(), [...Array(100).fill([one, 0]), [many, 899 + 900 + 100]])
+    assert.deepEqual(logged(), [...Array(100).fill([one, 0]), [many, 899 + 900 + 100]])
   })
 
-  test('other errors are none of its business', () => {
+  test('other errors are ignored', () => {
     const { refusals, lines, counted } = started()
     refusals.refused(new StatusError('NotFound', 'gone'), requestFrom('10.0.0.7'))
     refusals.refused(unavailable('no etcd', 1), requestFrom('10.0.0.7'))

@@ -1,11 +1,14 @@
-/** Why callers are not let in: for the operator, never for the caller. */
+/**
+ * Requests refused with 401 or 403, logged and counted for operators. The reason of a 401 is never
+ * sent to the client.
+ */
 import { StatusError, unauthorized } from '../api/status.ts'
 import type { PresentedCertificate, Request } from '../http/exchange.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
-import { shown } from '../lib/shown.ts'
+import type { Log } from '../lib/log/log.ts'
+import { truncate } from '../lib/text/truncate.ts'
 
-/** All there are: they are labels of a metric. */
+/** The complete list: these are label values of a metric. */
 export const REFUSALS = [
   'no-credentials',
   'bad-token',
@@ -18,18 +21,18 @@ export const REFUSALS = [
 
 export type Refusal = (typeof REFUSALS)[number]
 
-/** Nobody could be made out of what a request shows. */
+/** A request cannot be authenticated. */
 export class NotIdentified extends StatusError {
   readonly refusal: Refusal
 
-  /** The caller gets `answer`, which is the same for all that it could be blamed for. */
-  constructor(refusal: Refusal, answer: StatusError) {
-    super(answer.reason, answer.message, { details: answer.details, cause: answer.cause })
+  /** The client gets `status`, which is the same for all reasons that are the client's fault. */
+  constructor(refusal: Refusal, status: StatusError) {
+    super(status.reason, status.message, { details: status.details, cause: status.cause })
     this.refusal = refusal
   }
 }
 
-/** Made once: strangers ask for these, and a stack trace is most of what an error costs. */
+/** Created once: any client can cause them, and a stack trace is most of the cost of an error. */
 const NOT_IDENTIFIED: Readonly<Record<Refusal, NotIdentified>> = {
   'no-credentials': refusedFor('no-credentials'),
   'bad-token': refusedFor('bad-token'),
@@ -46,25 +49,26 @@ function refusedFor(refusal: Refusal): NotIdentified {
   return made
 }
 
-/** The same for all who are refused for this reason: a 401 that does not tell it. */
+/** A 401 without the reason in its message. All requests refused for the same reason share it. */
 export function notIdentified(refusal: Refusal): NotIdentified {
   return NOT_IDENTIFIED[refusal]
 }
 
-/** A certificate that nobody vouches for, or nobody any more. */
+/** The 401 for a certificate that no authority has issued, or that has expired. */
 export function certificateRefused({ leaf }: PresentedCertificate, nowMs: number): NotIdentified {
-  const isOver = leaf.validToDate.getTime() < nowMs
-  return notIdentified(isOver ? 'expired-certificate' : 'bad-certificate')
+  const isExpired = leaf.validToDate.getTime() < nowMs
+  return notIdentified(isExpired ? 'expired-certificate' : 'bad-certificate')
 }
 
-/** Whoever refuses a thousand a second must not write a thousand lines about it. */
+/** A server that refuses a thousand requests a second must not log a thousand lines. */
 const LINE_EVERY_MS = 60_000
-/** Users with lines of their own, in a minute; the others share one. */
+/** Users with a line of their own each minute; the others share one. */
 const USERS_MAX = 100
-const NOT_PERMITTED = 'Request refused, it is not permitted'
-const MANY_NOT_PERMITTED = `${NOT_PERMITTED}; so are those of more than ${USERS_MAX} users`
+const FORBIDDEN = 'Request forbidden'
+const FORBIDDEN_TO_MANY = `Request forbidden, as are requests of more than ${USERS_MAX} other users`
 
-interface Told {
+/** When the last line was logged, and how many refusals since then have none. */
+interface LineState {
   atMs: number
   unlogged: number
 }
@@ -72,32 +76,32 @@ interface Told {
 export interface RefusalLogOptions {
   readonly log: Log
   readonly clock: Clock
-  /** Hears of everyone who is not identified. */
+  /** Called for each request that cannot be authenticated. */
   readonly onRefused: (refusal: Refusal) => void
 }
 
-/** Of somebody new it is time to tell. */
-function grown<K>(all: Map<K, Told>, key: K): Told {
+/** For a new key, a line is due. */
+function stateOf<K>(all: Map<K, LineState>, key: K): LineState {
   const known = all.get(key)
   if (known !== undefined) return known
-  const told = { atMs: Number.NEGATIVE_INFINITY, unlogged: 0 }
-  all.set(key, told)
-  return told
+  const state = { atMs: Number.NEGATIVE_INFINITY, unlogged: 0 }
+  all.set(key, state)
+  return state
 }
 
-/** Counts who is not let in, and tells the log of one a minute: for each reason, and of each user. */
+/** Counts refused requests, and logs one a minute for each reason (401) and for each user (403). */
 export class RefusalLog {
   readonly #options: RefusalLogOptions
-  readonly #reasons = new Map<Refusal, Told>()
-  /** Who was told of last is the last. */
-  readonly #users = new Map<string, Told>()
-  readonly #others: Told = { atMs: Number.NEGATIVE_INFINITY, unlogged: 0 }
+  readonly #reasons = new Map<Refusal, LineState>()
+  /** Ordered by last line. */
+  readonly #users = new Map<string, LineState>()
+  readonly #others: LineState = { atMs: Number.NEGATIVE_INFINITY, unlogged: 0 }
 
   constructor(options: RefusalLogOptions) {
     this.#options = options
   }
 
-  /** What a request ended with; anything but a refusal is ignored. */
+  /** The error that a request ended with; anything but a refusal is ignored. */
   refused(error: StatusError, request: Request): void {
     if (error instanceof NotIdentified) this.#notIdentified(error.refusal, request)
     else if (error.reason === 'Forbidden') this.#notPermitted(error, request)
@@ -106,50 +110,50 @@ export class RefusalLog {
   #notIdentified(reason: Refusal, { method, path, peer }: Request): void {
     const { log, onRefused } = this.#options
     onRefused(reason)
-    const unlogged = this.#turn(grown(this.#reasons, reason))
+    const unlogged = this.#takeLine(stateOf(this.#reasons, reason))
     if (unlogged === undefined) return
     const fields = { reason, peer: peer.address, method, path, unlogged }
     log.info('Request without valid credentials refused', fields)
   }
 
   #notPermitted({ user: name = '', message }: StatusError, { peer }: Request): void {
-    const user = shown(name)
-    const told = this.#toldOf(user)
-    const unlogged = this.#turn(told)
+    const user = truncate(name)
+    const state = this.#stateOf(user)
+    const unlogged = this.#takeLine(state)
     if (unlogged === undefined) return
-    if (told !== this.#others) {
+    if (state !== this.#others) {
       this.#users.delete(user)
-      this.#users.set(user, told)
+      this.#users.set(user, state)
     }
-    const msg = told === this.#others ? MANY_NOT_PERMITTED : NOT_PERMITTED
+    const msg = state === this.#others ? FORBIDDEN_TO_MANY : FORBIDDEN
     this.#options.log.info(msg, { user, peer: peer.address, message, unlogged })
   }
 
-  /** A user for whom there is no room is one of the others. */
-  #toldOf(user: string): Told {
+  /** When full, users whose line is due are evicted; users without an entry share `#others`. */
+  #stateOf(user: string): LineState {
     const known = this.#users.get(user)
     if (known !== undefined) return known
-    for (const [name, told] of this.#users) {
-      if (this.#users.size < USERS_MAX || !this.#isOver(told)) break
+    for (const [name, state] of this.#users) {
+      if (this.#users.size < USERS_MAX || !this.#isLineDue(state)) break
       this.#users.delete(name)
-      this.#others.unlogged += told.unlogged
+      this.#others.unlogged += state.unlogged
     }
-    return this.#users.size < USERS_MAX ? grown(this.#users, user) : this.#others
+    return this.#users.size < USERS_MAX ? stateOf(this.#users, user) : this.#others
   }
 
-  /** How many were passed over since the last line, if it is time for one. */
-  #turn(told: Told): number | undefined {
-    if (!this.#isOver(told)) {
-      told.unlogged += 1
+  /** How many refusals were not logged since the last line; undefined when no line is due. */
+  #takeLine(state: LineState): number | undefined {
+    if (!this.#isLineDue(state)) {
+      state.unlogged += 1
       return undefined
     }
-    const { unlogged } = told
-    told.atMs = this.#options.clock.now()
-    told.unlogged = 0
+    const { unlogged } = state
+    state.atMs = this.#options.clock.now()
+    state.unlogged = 0
     return unlogged
   }
 
-  #isOver({ atMs }: Told): boolean {
+  #isLineDue({ atMs }: LineState): boolean {
     return this.#options.clock.now() - atMs >= LINE_EVERY_MS
   }
 }

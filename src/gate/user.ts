@@ -1,27 +1,27 @@
-/** Who a request comes from. */
+/** The user of a request. */
 export interface User {
   readonly name: string
   readonly uid?: string
   readonly groups: readonly string[]
-  /** Whatever else the one who vouches for them says. */
+  /** Further attributes from the credentials. */
   readonly extra?: Readonly<Record<string, readonly string[]>>
 }
 
-/** Everybody who showed valid credentials is in it. */
+/** The group of all users with valid credentials. */
 export const AUTHENTICATED = 'system:authenticated'
 export const UNAUTHENTICATED = 'system:unauthenticated'
-/** May do everything, whatever the policy says. */
+/** The group that may do everything, independent of the policy. */
 export const MASTERS = 'system:masters'
 
 export const ANONYMOUS: User = { name: 'system:anonymous', groups: [UNAUTHENTICATED] }
 
-/** A process on this host that showed no credentials. */
+/** A process on this host without credentials. */
 export const HOST: User = { name: 'system:host', groups: [UNAUTHENTICATED] }
 
-/** What each text and each list takes besides its characters. */
+/** Overhead of a string or an array. */
 const TEXT_BYTES = 32
 
-/** What a user takes in memory, about. */
+/** The approximate size of a user in memory. */
 export function userMemory({ name, uid = '', groups, extra = {} }: User): number {
   let bytes = 4 * TEXT_BYTES + name.length + uid.length
   for (const group of groups) bytes += TEXT_BYTES + group.length
@@ -36,7 +36,7 @@ export function isMaster(user: User): boolean {
   return user.groups.includes(MASTERS)
 }
 
-/** In the group of those who showed who they are, once. */
+/** Adds the group AUTHENTICATED, unless the user is in it. */
 export function authenticated(user: User): User {
   if (user.groups.includes(AUTHENTICATED)) return user
   return { ...user, groups: [...user.groups, AUTHENTICATED] }
@@ -44,17 +44,17 @@ export function authenticated(user: User): User {
 
 const SERVICE_ACCOUNT = 'system:serviceaccount:'
 
-/** As whom a service account shows up. */
+/** The user name of a service account. */
 export function serviceAccountUser(namespace: string, name: string): string {
   return `${SERVICE_ACCOUNT}${namespace}:${name}`
 }
 
-/** The groups that every service account of a namespace is in. */
+/** The groups of every service account of a namespace. */
 export function serviceAccountGroups(namespace: string): readonly string[] {
   return ['system:serviceaccounts', `system:serviceaccounts:${namespace}`]
 }
 
-/** Undefined for a user that is none. */
+/** Undefined when the user is not a service account. */
 export function serviceAccountOf(
   user: string,
 ): { readonly namespace: string; readonly name: string } | undefined {

@@ -5,8 +5,8 @@ import { runCheck } from './probe.ts'
 
 const signal = new AbortController().signal
 
-describe('log', () => {
-  test('fails once nothing has been flushed for two minutes', async () => {
+describe('the log check', () => {
+  test('the check fails when no line has been flushed for two minutes', async () => {
     let now = 0
     const check = logCheck({ lastFlushedAt: () => 1000 }, { now: () => now })
     now = 120_999
@@ -16,8 +16,8 @@ describe('log', () => {
   })
 })
 
-describe('datastore of livez', () => {
-  test('fails when a call is long past its deadline, and says by how much', async () => {
+describe('the datastore check of livez', () => {
+  test('the check fails when a call is long past its deadline, and names the delay', async () => {
     let overdueMs = 9_999
     const check = datastoreClientCheck(() => overdueMs)
     await check.run(signal)
@@ -28,47 +28,47 @@ describe('datastore of livez', () => {
   })
 })
 
-describe('datastore of readyz', () => {
-  test('asks at most once a second and shares the answer', async () => {
+describe('the datastore check of readyz', () => {
+  test('the datastore is queried at most once a second and the result is shared', async () => {
     let now = 0
-    let asked = 0
+    let queries = 0
     const check = datastoreCheck(
       async () => {
-        asked += 1
-        if (asked === 2) throw new Error('gone')
+        queries += 1
+        if (queries === 2) throw new Error('gone')
       },
       { now: () => now },
     )
     await Promise.all([check.run(signal), check.run(signal)])
     now = 999
     await check.run(signal)
-    assert.equal(asked, 1)
+    assert.equal(queries, 1)
     now = 1000
     await assert.rejects(check.run(signal), /gone/)
     now = 1999
     await assert.rejects(check.run(signal), /gone/)
     now = 2000
     await check.run(signal)
-    assert.equal(asked, 3)
+    assert.equal(queries, 3)
   })
 
-  test('those who come while it is being asked wait for that answer', async () => {
+  test('checks during a query wait for its result', async () => {
     let now = 0
-    let asked = 0
-    const answer = Promise.withResolvers<void>()
+    let queries = 0
+    const result = Promise.withResolvers<void>()
     const check = datastoreCheck(
       () => {
-        asked += 1
-        return answer.promise
+        queries += 1
+        return result.promise
       },
       { now: () => now },
     )
     const first = check.run(signal)
     now = 1900
     const second = check.run(signal)
-    answer.reject(new Error('too late'))
+    result.reject(new Error('too late'))
     await assert.rejects(first, /too late/)
     await assert.rejects(second, /too late/)
-    assert.equal(asked, 1)
+    assert.equal(queries, 1)
   })
 })

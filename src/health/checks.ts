@@ -1,15 +1,15 @@
 import type { Clock } from '../lib/clock.ts'
 import type { HealthCheck } from './probe.ts'
 
-/** A log that has not been written out for this long hides what the server is going through. */
+/** When no line has been written for this long, operators cannot see what the server does. */
 const LOG_STALL_MS = 120_000
-/** Calls end at their deadline; one that is still open this much later will never end. */
+/** Calls end at their deadline; a call that is open this long after it will never end. */
 const CLIENT_STUCK_MS = 10_000
 
-/** The server can answer at all. */
+/** Always passes: the response itself shows that the server is reachable. */
 export const ping: HealthCheck = { name: 'ping', run: async () => {} }
 
-/** Fails when lines are written to the log but none has reached its reader for two minutes. */
+/** Fails when the log has been blocked for two minutes, so that no line reaches its reader. */
 export function logCheck(log: { lastFlushedAt(): number }, clock: Clock): HealthCheck {
   return {
     name: 'log',
@@ -19,7 +19,7 @@ export function logCheck(log: { lastFlushedAt(): number }, clock: Clock): Health
   }
 }
 
-/** Passes as soon as `isDone`; until then `reason` is given. */
+/** Fails with `reason` until `isDone`. */
 export function conditionCheck(
   name: string,
   isDone: () => boolean,
@@ -34,8 +34,8 @@ export function conditionCheck(
 }
 
 /**
- * For livez: is our client of the datastore stuck? An outage of the datastore itself passes
- * here, as restarting this process would not mend it.
+ * For livez: fails when our client of the datastore is stuck. It passes during an outage of the
+ * datastore itself, because a restart of this process would not repair that.
  */
 export function datastoreClientCheck(overdueMs: () => number): HealthCheck {
   return {
@@ -50,21 +50,21 @@ export function datastoreClientCheck(overdueMs: () => number): HealthCheck {
 }
 
 const DATASTORE = { name: 'datastore', aliases: ['etcd'] } as const
-/** The datastore is asked at most this often, however many probes come in. */
+/** The minimum time between two queries, whatever the number of probes. */
 const DATASTORE_INTERVAL_MS = 1000
 
 /**
- * For readyz: does the datastore answer? Probes that come while it is being asked, or within a
- * second of the last question, share the answer, so that a crowd of probes is no load.
+ * For readyz: fails when a query of the datastore fails. Probes that arrive during a query, or
+ * within a second of its start, share its result, so that many probes cause no load.
  */
-export function datastoreCheck(ask: () => Promise<void>, clock: Clock): HealthCheck {
-  let askedAt = Number.NEGATIVE_INFINITY
+export function datastoreCheck(query: () => Promise<void>, clock: Clock): HealthCheck {
+  let queriedAt = Number.NEGATIVE_INFINITY
   let isPending = false
-  let answer: Promise<void> = Promise.resolve()
-  const askNow = async (): Promise<void> => {
+  let result: Promise<void> = Promise.resolve()
+  const queryNow = async (): Promise<void> => {
     isPending = true
     try {
-      await ask()
+      await query()
     } finally {
       isPending = false
     }
@@ -73,22 +73,22 @@ export function datastoreCheck(ask: () => Promise<void>, clock: Clock): HealthCh
     ...DATASTORE,
     run: async () => {
       const now = clock.now()
-      if (!isPending && now - askedAt >= DATASTORE_INTERVAL_MS) {
-        askedAt = now
-        answer = askNow()
+      if (!isPending && now - queriedAt >= DATASTORE_INTERVAL_MS) {
+        queriedAt = now
+        result = queryNow()
       }
-      await answer
+      await result
     },
   }
 }
 
-/** The same check, which then also fails when `ask` rejects. */
-export function followedBy(check: HealthCheck, ask: () => Promise<void>): HealthCheck {
+/** The same check, which then also fails when `condition` rejects. */
+export function followedBy(check: HealthCheck, condition: () => Promise<void>): HealthCheck {
   return {
     ...check,
     run: async (signal) => {
       await check.run(signal)
-      await ask()
+      await condition()
     },
   }
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Request } from '../http/exchange.ts'
-import { type Log, silentLog } from '../lib/log.ts'
+import { type Log, silentLog } from '../lib/log/log.ts'
 import { healthPaths } from './handler.ts'
-import { HealthMetrics } from './metrics.ts'
 import { Probe } from './probe.ts'
+import { HealthTallies } from './tallies.ts'
 
 function request(query: string): Request {
   return {
@@ -18,7 +18,7 @@ function request(query: string): Request {
   }
 }
 
-/** An endpoint with one check that can be broken, and what it has logged. */
+/** An endpoint with one check that can be made to fail, and the lines it has logged. */
 function fixture() {
   const lines: string[] = []
   const state = { now: 0, reason: undefined as string | undefined }
@@ -35,47 +35,47 @@ function fixture() {
   }
   const find = healthPaths({
     probes: [new Probe('readyz', [check])],
-    metrics: new HealthMetrics(),
+    tallies: new HealthTallies(),
     log,
     clock: { now: () => state.now },
   })
-  const ask = async (query = ''): Promise<number> => {
-    const answer = await find('/readyz')?.(request(query))
-    return answer?.status ?? 0
+  const probe = async (query = ''): Promise<number> => {
+    const response = await find('/readyz')?.(request(query))
+    return response?.status ?? 0
   }
-  return { state, lines, ask }
+  return { state, lines, probe }
 }
 
 describe('the log of failing probes', () => {
-  test('tells once that a check fails, whatever its reason does, and once that it passes', async () => {
-    const { state, lines, ask } = fixture()
-    await ask()
+  test('a failing check is logged once, even if its reason changes, and its recovery once', async () => {
+    const { state, lines, probe } = fixture()
+    await probe()
     state.reason = 'late by 1s'
-    await ask()
+    await probe()
     state.reason = 'late by 2s'
-    await ask()
+    await probe()
     state.reason = undefined
-    await ask()
-    await ask()
+    await probe()
+    await probe()
     assert.deepEqual(lines, [
       'Health check failed datastore: late by 1s',
       'Health checks pass again',
     ])
   })
 
-  test('repeats itself every ten seconds while it lasts', async () => {
-    const { state, lines, ask } = fixture()
+  test('a lasting failure is logged every ten seconds', async () => {
+    const { state, lines, probe } = fixture()
     state.reason = 'gone'
-    for (state.now = 0; state.now <= 20_000; state.now += 1000) await ask()
+    for (state.now = 0; state.now <= 20_000; state.now += 1000) await probe()
     assert.equal(lines.length, 3)
   })
 
-  test('is not moved by a question that leaves a check out', async () => {
-    const { state, lines, ask } = fixture()
+  test('a request that excludes a check does not affect the log', async () => {
+    const { state, lines, probe } = fixture()
     state.reason = 'gone'
-    assert.equal(await ask(), 500)
-    assert.equal(await ask('exclude=datastore'), 200)
-    assert.equal(await ask(), 500)
+    assert.equal(await probe(), 500)
+    assert.equal(await probe('exclude=datastore'), 200)
+    assert.equal(await probe(), 500)
     assert.equal(lines.length, 1)
   })
 })

@@ -1,31 +1,31 @@
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import type { Clock } from '../lib/clock.ts'
-import { goQuote } from '../lib/go-quote.ts'
-import type { Log } from '../lib/log.ts'
-import type { HealthMetrics } from './metrics.ts'
+import { goQuote } from '../lib/go/go-quote.ts'
+import type { Log } from '../lib/log/log.ts'
 import type { CheckOutcome, HealthCheck, Probe, ProbeReport } from './probe.ts'
 import { runCheck } from './probe.ts'
+import type { HealthTallies } from './tallies.ts'
 
 /**
- * The last line when all is well. It names healthz on every endpoint; machines look at the
- * status code, and people compare this text with what they have always seen.
+ * The last line when all checks pass. It names healthz on every endpoint, as in Kubernetes:
+ * programs use the status code, and people know this text.
  */
 const PASSED_LINE = 'healthz check passed\n'
 
-/** A crowd of probes that all fail for one reason is one piece of news. */
+/** Many probes that fail for the same reason are logged once in this time. */
 const REPEAT_LOG_MS = 10_000
 
 export interface HealthOptions {
   readonly probes: readonly Probe[]
-  readonly metrics: HealthMetrics
+  readonly tallies: HealthTallies
   readonly log: Log
   readonly clock: Clock
 }
 
 /**
  * Finds the handler for `/livez`, `/readyz`, `/healthz` and for `/<endpoint>/<check>`, where the
- * name of a check may itself contain slashes. Methods are not told apart: what a probe sends is
- * a question, however it is put.
+ * name of a check may itself contain slashes. The method is ignored: a probe with any method reads
+ * the health.
  */
 export function healthPaths(options: HealthOptions): (path: string) => Handler | undefined {
   const probes = new Map(options.probes.map((probe) => [probe.name, probe]))
@@ -40,13 +40,13 @@ export function healthPaths(options: HealthOptions): (path: string) => Handler |
   }
 }
 
-function aggregate(probe: Probe, { metrics, log, clock }: HealthOptions): Handler {
+function aggregate(probe: Probe, { tallies, log, clock }: HealthOptions): Handler {
   const logFailures = failureLog(probe.name, log, clock)
   return async (request: Request) => {
     const excluded = request.query.getAll('exclude')
     const report = await probe.run(excluded, request.signal)
-    metrics.record(probe.name, report.outcomes)
-    // A question that leaves something out says nothing about the whole.
+    tallies.record(probe.name, report.outcomes)
+    // A request that excludes checks does not show the state of all of them.
     if (excluded.length === 0) logFailures(report)
     const isVerbose = request.query.has('verbose')
     if (report.isHealthy) return text(200, isVerbose ? describe(report) + PASSED_LINE : 'ok')
@@ -54,7 +54,7 @@ function aggregate(probe: Probe, { metrics, log, clock }: HealthOptions): Handle
   }
 }
 
-/** One check alone: the only place where a caller is told the reason of a failure. */
+/** A single check: the only response that contains the reason of a failure. */
 function single(check: HealthCheck): Handler {
   return async (request: Request) => {
     const outcome = await runCheck(check, request.signal)
@@ -86,8 +86,8 @@ function line(outcome: CheckOutcome): string {
 }
 
 /**
- * The reasons go to the log when the set of failing checks changes, and again once in a while as
- * long as it lasts. The names decide, not the reasons: those may tell how long something takes.
+ * Logs the reasons when the set of failing checks changes, and repeats them at intervals while it
+ * lasts. Only the names are compared, because a reason may contain a duration and change each time.
  */
 function failureLog(endpoint: string, log: Log, clock: Clock): (report: ProbeReport) => void {
   let logged = ''

@@ -7,12 +7,12 @@ const ok = (name: string): HealthCheck => ({ name, run: async () => {} })
 const failing = (name: string): HealthCheck => ({
   name,
   run: async () => {
-    throw new Error(`${name} is unwell`)
+    throw new Error(`${name} failed`)
   },
 })
 
 describe('Probe', () => {
-  test('run: outcomes come in registration order, however long each took', async () => {
+  test('outcomes are in registration order, whatever the duration of each check', async () => {
     const slow: HealthCheck = {
       name: 'slow',
       run: () => new Promise((resolve) => setImmediate(() => setImmediate(resolve))),
@@ -25,7 +25,7 @@ describe('Probe', () => {
     assert.equal(report.isHealthy, false)
   })
 
-  test('run: checks start side by side', async () => {
+  test('checks run concurrently', async () => {
     const started: string[] = []
     const gate = Promise.withResolvers<void>()
     const waiting = (name: string): HealthCheck => ({
@@ -41,7 +41,7 @@ describe('Probe', () => {
     assert.equal((await run).isHealthy, true)
   })
 
-  test('run: an excluded check is not run, by its name or by its alias', async () => {
+  test('a check that is excluded by its name or its alias does not run', async () => {
     const bad = { ...failing('datastore'), aliases: ['etcd'] }
     for (const name of ['datastore', 'etcd']) {
       const report = await new Probe('readyz', [bad]).run([name], signal)
@@ -50,12 +50,12 @@ describe('Probe', () => {
     }
   })
 
-  test('run: excludes that match nothing are reported once each', async () => {
+  test('excludes that match no check are reported once each', async () => {
     const report = await new Probe('readyz', [ok('ping')]).run(['x', 'ping', 'x', ''], signal)
     assert.deepEqual(report.unmatched, ['x', ''])
   })
 
-  test('two checks of one name are a mistake, aliases included', () => {
+  test('two checks with the same name or alias are an error', () => {
     assert.throws(() => new Probe('livez', [ok('a'), ok('a')]), /duplicate health check: a/)
     assert.throws(
       () => new Probe('livez', [ok('etcd'), { ...ok('datastore'), aliases: ['etcd'] }]),
@@ -63,18 +63,18 @@ describe('Probe', () => {
     )
   })
 
-  test('a check that never answers counts as failed', async (context) => {
+  test('a check that never ends counts as failed after its timeout', async (context) => {
     context.mock.timers.enable({ apis: ['setTimeout'] })
     const hung = runCheck({ name: 'hung', run: () => new Promise(() => {}) }, signal)
     context.mock.timers.tick(10_000)
     const outcome = await hung
     assert.equal(outcome.result, 'failed')
-    assert.match(String(outcome.result === 'failed' && outcome.reason), /no answer within 10s/)
+    assert.match(String(outcome.result === 'failed' && outcome.reason), /timed out after 10s/)
   })
 })
 
 describe('withGrace', () => {
-  test('is green until the grace period is over, and honest after it', async () => {
+  test('a failing check passes until the grace period is over, and fails after it', async () => {
     let now = 1000
     const check = withGrace(failing('step'), {
       graceMs: 500,

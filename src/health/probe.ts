@@ -1,34 +1,34 @@
 import type { Clock } from '../lib/clock.ts'
 
-/** One named question about this server's own condition. */
+/** A named check of this server's own state. */
 export interface HealthCheck {
   readonly name: string
-  /** Other names under which it can be asked for and excluded. */
+  /** Other names by which it can be requested and excluded. */
   readonly aliases?: readonly string[]
   /** Resolves when healthy, rejects with the reason when not. */
   run(signal: AbortSignal): Promise<void>
 }
 
-/** What became of one check. `excluded` means the caller asked us not to run it. */
+/** `excluded`: the request excluded the check, so it did not run. */
 export type CheckOutcome =
   | { readonly name: string; readonly result: 'ok' | 'excluded' }
   | { readonly name: string; readonly result: 'failed'; readonly reason: unknown }
 
 export interface ProbeReport {
   readonly outcomes: readonly CheckOutcome[]
-  /** Names the caller asked to exclude that no check has. */
+  /** The names in `exclude` that no check has. */
   readonly unmatched: readonly string[]
   readonly isHealthy: boolean
 }
 
-/** A check that has not answered by then counts as failed: a probe must not hang with what it probes. */
+/** A check that takes longer has failed: a probe must not hang when its dependency hangs. */
 const CHECK_TIMEOUT_MS = 10_000
 
 /**
- * The checks behind one endpoint (livez, readyz or healthz), in the order they are reported.
+ * The checks of one endpoint (livez, readyz or healthz), in the order in which they are reported.
  *
- * Checks run side by side so that one slow dependency costs its own time only; the report
- * keeps registration order all the same, because operators compare these lists by eye.
+ * Checks run concurrently, so that a slow dependency does not delay the others. The report still
+ * has the order of registration, because operators compare these lists by eye.
  */
 export class Probe {
   readonly name: string
@@ -39,9 +39,9 @@ export class Probe {
     this.name = name
     this.#checks = checks
     for (const check of checks) {
-      for (const known of [check.name, ...(check.aliases ?? [])]) {
-        if (this.#byName.has(known)) throw new Error(`duplicate health check: ${known}`)
-        this.#byName.set(known, check)
+      for (const name of [check.name, ...(check.aliases ?? [])]) {
+        if (this.#byName.has(name)) throw new Error(`duplicate health check: ${name}`)
+        this.#byName.set(name, check)
       }
     }
   }
@@ -51,11 +51,11 @@ export class Probe {
   }
 
   async run(excluded: readonly string[], signal: AbortSignal): Promise<ProbeReport> {
-    const left = new Set(excluded.map((name) => this.#byName.get(name)))
+    const skipped = new Set(excluded.map((name) => this.#byName.get(name)))
     using limit = new TimeLimit()
     const outcomes = await Promise.all(
       this.#checks.map((check) =>
-        left.has(check) ? excludedOutcome(check) : outcomeOf(check, signal, limit),
+        skipped.has(check) ? excludedOutcome(check) : outcomeOf(check, signal, limit),
       ),
     )
     return {
@@ -66,13 +66,13 @@ export class Probe {
   }
 }
 
-/** Runs one check, for as long as a check may take. */
+/** Runs one check with the time limit of a check. */
 export async function runCheck(check: HealthCheck, signal: AbortSignal): Promise<CheckOutcome> {
   using limit = new TimeLimit()
   return await outcomeOf(check, signal, limit)
 }
 
-/** Holds a check green until `graceMs` after `startedAt`: livez must not kill a slow starter. */
+/** Lets a check pass until `graceMs` after `startedAt`: livez must not kill a slow start. */
 export function withGrace(
   check: HealthCheck,
   grace: { readonly graceMs: number; readonly startedAt: number; readonly clock: Clock },
@@ -110,7 +110,7 @@ class TimeLimit implements Disposable {
     this.reached = promise
     const seconds = CHECK_TIMEOUT_MS / 1000
     this.#timer = setTimeout(
-      () => reject(new Error(`no answer within ${seconds}s`)),
+      () => reject(new Error(`timed out after ${seconds}s`)),
       CHECK_TIMEOUT_MS,
     )
   }

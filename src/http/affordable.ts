@@ -1,27 +1,28 @@
-import type { Holding } from '../lib/holding.ts'
+import type { Holding } from '../lib/client-memory/holding.ts'
 import { abandon, type Response } from './exchange.ts'
 import { heldBytes } from './held-bytes.ts'
 import { MEMORY_REFUSAL } from './refuse.ts'
 
-/** A response that takes no more than this is sent whatever is held: to refuse it takes the same. */
+/** A response of at most this size is always sent: a refusal would need as much memory. */
 const SHORT_BYTES_MAX = 4096
 
-const HOLDS_ALL: Response = {
+const REFUSED: Response = {
   status: 429,
   headers: MEMORY_REFUSAL.headers,
   body: MEMORY_REFUSAL.message,
 }
 
 /**
- * Charges a response, before any of it is sent. When there is no memory for it, a read is answered
- * with 429 instead; what a write has done is told in any case, and so is all that is short.
+ * Charges the memory of a response before any of it is sent. When that passes a limit, a read gets
+ * 429 instead. The response to a write is always sent, because it reports what the write has done.
+ * A short response is always sent, too.
  */
 export function affordable(
   response: Response,
   { method, memory }: { readonly method: string; readonly memory: Holding },
 ): Response {
-  // Without a body it is not held back by a client that does not read.
-  if (response.dropsConnection === true) return { ...HOLDS_ALL, body: '' }
+  // Without a body the response needs no buffer, even if the client does not read.
+  if (response.dropsConnection === true) return { ...REFUSED, body: '' }
   const bytes = method === 'HEAD' ? 0 : heldBytes(response.body)
   const isWrite = method !== 'GET' && method !== 'HEAD'
   if (isWrite || bytes <= SHORT_BYTES_MAX) {
@@ -31,6 +32,6 @@ export function affordable(
   if (memory.hold('response', bytes) === undefined) return response
   abandon(response.body)
   const auditId = response.headers['audit-id']
-  const headers = { ...HOLDS_ALL.headers, ...(auditId !== undefined && { 'audit-id': auditId }) }
-  return { ...HOLDS_ALL, headers }
+  const headers = { ...REFUSED.headers, ...(auditId !== undefined && { 'audit-id': auditId }) }
+  return { ...REFUSED, headers }
 }

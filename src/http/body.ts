@@ -1,11 +1,11 @@
-import type { Holding } from '../lib/holding.ts'
+import type { Holding } from '../lib/client-memory/holding.ts'
 import { ExchangeError, type RequestHeaders } from './exchange.ts'
 import { HOLDS_TOO_MUCH } from './refuse.ts'
-import { BROKEN, type Wire } from './wire.ts'
+import { BODY_FAILED, type Wire } from './wire.ts'
 
 /**
- * Collects a request body up to a limit. A length announced beyond it is refused unread, and
- * nothing is read past it: what a client goes on sending after that is the wire's to drop.
+ * Reads a request body up to a limit. A body whose announced length exceeds the limit is refused
+ * unread, and nothing is read past the limit: the wire discards what the client sends after that.
  */
 export function readBody(wire: Wire, { bytesMax, headers, memory }: BodyOptions): ReadBody {
   if (Number(headers['content-length'] ?? 0) > bytesMax) return failed(tooLarge(bytesMax))
@@ -21,33 +21,33 @@ export function readBody(wire: Wire, { bytesMax, headers, memory }: BodyOptions)
   const onData = (chunk: Buffer): void => {
     length += chunk.length
     if (length > bytesMax) abort(tooLarge(bytesMax))
-    else if (memory.hold('body', chunk.length) !== undefined) abort(tooMuch())
+    else if (memory.hold('body', chunk.length) !== undefined) abort(memoryLimit())
     else chunks.push(chunk)
   }
   const onEnd = (): void => {
     if (!wire.isBodyWhole()) onClose()
     else {
-      leave()
-      resolve(only(chunks, length))
+      detach()
+      resolve(joined(chunks, length))
     }
   }
   const onClose = (): void =>
-    abort(new ExchangeError('gone', 'the client left before its body was complete'))
+    abort(new ExchangeError('gone', 'the client disconnected before its request body was complete'))
 
-  function leave(): void {
+  function detach(): void {
     isOver = true
     input.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
-    input.off(BROKEN, abort)
+    input.off(BODY_FAILED, abort)
   }
   function abort(reason: ExchangeError): void {
     if (isOver) return
-    leave()
+    detach()
     input.pause()
     reject(reason)
   }
 
   input.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
-  input.on(BROKEN, abort)
+  input.on(BODY_FAILED, abort)
   return { bytes, abort }
 }
 
@@ -61,15 +61,15 @@ function failed(reason: ExchangeError): ReadBody {
   return { bytes: Promise.reject(reason), abort: () => {} }
 }
 
-/** A body on its way in. */
+/** A request body that is being read. */
 export interface ReadBody {
   readonly bytes: Promise<Buffer>
-  /** What has not come by now is not waited for. Does nothing once all of it has come. */
+  /** Stops reading and rejects `bytes`. Does nothing once the body is complete. */
   abort(reason: ExchangeError): void
 }
 
-/** Most bodies come in one piece, which needs no copy. */
-function only(chunks: readonly Buffer[], length: number): Buffer {
+/** Most bodies arrive in one chunk, which needs no copy. */
+function joined(chunks: readonly Buffer[], length: number): Buffer {
   return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length)
 }
 
@@ -77,6 +77,6 @@ function tooLarge(bytesMax: number): ExchangeError {
   return new ExchangeError('too-large', `limit is ${bytesMax}`)
 }
 
-function tooMuch(): ExchangeError {
+function memoryLimit(): ExchangeError {
   return new ExchangeError('too-much', HOLDS_TOO_MUCH)
 }

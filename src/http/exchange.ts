@@ -1,34 +1,34 @@
 import type { X509Certificate } from 'node:crypto'
-import type { Holding } from '../lib/holding.ts'
+import type { Holding } from '../lib/client-memory/holding.ts'
 import type { Pull } from '../lib/pull.ts'
 
 /**
- * All that the rest of the server sees of a connection. A handler gets a Request and gives a
- * Response; it never touches a socket, so it can be tested with plain objects.
+ * The interface between HTTP and the rest of the server. A handler takes a Request and returns a
+ * Response; it never uses a socket, so it can be tested with plain objects.
  */
 
-/** Who is at the other end of the connection, as far as the connection itself can tell. */
+/** The client of a connection, as far as the connection itself identifies it. */
 export interface Peer {
   readonly address: string
-  /** The caller is a process on this very host: its address is a loopback address. */
+  /** The client is a process on this host: its address is a loopback address. */
   readonly isLoopback: boolean
-  /** What the client showed in the handshake; undefined when it showed none, or was not asked. */
+  /** Undefined when the client presented no certificate, or none was requested. */
   clientCertificate(): PresentedCertificate | undefined
 }
 
 /**
- * A certificate whose key the client has proved to hold. Who vouches for it is another question:
- * look at `isVerified` before anything else.
+ * A certificate from the TLS handshake. The client has proved that it holds the key. That says
+ * nothing about who issued the certificate: check `isVerified` first.
  */
 export interface PresentedCertificate {
   readonly leaf: X509Certificate
-  /** What came along with it, in the order in which it came. */
+  /** The other certificates that the client sent, in their order. */
   readonly intermediates: readonly X509Certificate[]
-  /** One of the authorities of this listener vouched for it at the time of the handshake. */
+  /** The handshake verified it against the authorities of this listener. */
   readonly isVerified: boolean
 }
 
-/** Header names are lower case; a header sent several times is joined with commas. */
+/** Header names are in lower case. A header that was sent several times is joined with commas. */
 export type RequestHeaders = Readonly<Record<string, string | undefined>>
 
 export interface Request {
@@ -37,32 +37,35 @@ export interface Request {
   readonly path: string
   readonly query: URLSearchParams
   /**
-   * Gone, like the query, once the handler has given its response, and most of them before: see
-   * `narrow`. Whoever needs one later copies it, and charges what that takes to `memory`.
+   * Freed, like the query, once the handler has returned its response; most of them earlier, see
+   * `narrow`. Code that needs a header later copies it and charges the copy to `memory`.
    */
   readonly headers: RequestHeaders
   /**
-   * Every header as it was sent, name and value by turns: `headers` cannot tell one that was sent
-   * twice from one with a comma in it. Without it, none was sent twice.
+   * Alternating names and values, as sent: in `headers`, a header that was sent twice looks like
+   * one with a comma in its value. Undefined: no header was sent twice.
    */
   readonly rawHeaders?: readonly string[]
   readonly peer: Peer
-  /** What is held in memory for it. */
+  /** The memory charged for this request. */
   readonly memory?: Holding
   /**
-   * Who asks has been found out: only the headers of `HANDLER_HEADERS` are kept from here on, so that
-   * a request that waits does not hold the others.
+   * Called when the user is authenticated. Frees all headers except `HANDLER_HEADERS`, so that a
+   * queued request does not hold them.
    */
   narrow?(): void
-  /** The most that lies here of the body while nobody asks for it; without it, nothing. */
+  /** How much of the body may be buffered here before it is read. Undefined: nothing. */
   readonly unreadBytesMax?: number
-  /** Aborts when the client is gone, the request's time is up, or a long request must end. */
+  /**
+   * Aborts when the client disconnects, when the time limit of the request is reached, or when a
+   * long-running request must end for shutdown.
+   */
   readonly signal: AbortSignal
-  /** The whole body; rejects with an ExchangeError if it is too long or never arrives. */
+  /** The whole body. Rejects with an ExchangeError if it is too large or never complete. */
   body(): Promise<Buffer>
 }
 
-/** What handlers read. Together they are limited to `HANDLER_HEADER_BYTES_MAX`. */
+/** The headers that handlers read, together at most `HANDLER_HEADER_BYTES_MAX`. */
 export const HANDLER_HEADERS: readonly string[] = [
   'accept',
   'accept-encoding',
@@ -75,7 +78,7 @@ export const HANDLER_HEADERS: readonly string[] = [
   'user-agent',
 ]
 
-/** Each value of a header by itself, in the order sent. The name is in lower case. */
+/** The separate values of a header, in the order sent. The name must be in lower case. */
 export function headerValues(
   { headers, rawHeaders }: Pick<Request, 'headers' | 'rawHeaders'>,
   name: string,
@@ -97,67 +100,70 @@ export type Chunk = string | Uint8Array
 
 export interface Response {
   readonly status: number
-  /** Lower-case names; `content-length` and `date` are added when the answer is sent. */
+  /** Names in lower case. `content-length` and `date` are added when the response is sent. */
   readonly headers: Readonly<Record<string, string>>
-  /** A stream is written as fast as the client takes it and no faster. */
+  /** A stream is sent with backpressure, no faster than the client reads. */
   readonly body: Chunk | AsyncIterable<Chunk>
   /**
-   * Each chunk of the stream is good only until the next is asked for: its memory is used again.
-   * A long answer out of fresh memory takes twice as long to make.
+   * Each chunk of the stream is valid only until the next one is taken: its buffer is reused.
+   * A long response takes twice as long to encode into newly allocated buffers.
    */
   readonly lendsChunks?: boolean
   /**
-   * The answer has no natural end (a watch). Once it is settled the request's time limit stops
-   * counting, and at shutdown it is ended through its signal instead of being waited for.
+   * The response has no natural end (a watch). Once it is settled, the time limit of the request no
+   * longer applies. At shutdown it is ended through its signal instead of being waited for.
    */
   readonly longRunning?: boolean
   /**
-   * Of a long answer: resolves when its beginning has been made, and it only waits from then on.
-   * Without it, that is so from the start.
+   * For a long-running response: resolves when its initial part has been produced, and it only
+   * waits for changes from then on. Undefined: there is no initial part.
    */
   readonly settled?: Promise<void>
-  /** The connection is of no further use to this caller: close it after the answer. */
+  /** Close the connection after the response, because the client has no further use for it. */
   readonly closeConnection?: boolean
-  /** The client leaves too many responses unread: unless a user is known on it, its connection is cut. */
+  /**
+   * The client leaves too many responses unread: its connection is destroyed, unless a user has
+   * authenticated on it.
+   */
   readonly dropsConnection?: boolean
   /**
-   * Called once, when nothing more will be sent: all of it has been, or the client is gone, or it
-   * came too late. Must not throw.
+   * Called once, when nothing more will be sent: the response is complete, or the client has
+   * disconnected, or the response came after the time limit. Must not throw.
    */
   readonly onEnd?: (sent: Sent) => void
 }
 
-/** Whether a body comes in pieces. */
+/** Whether a body is streamed. */
 export function isStream(body: Response['body']): body is AsyncIterable<Chunk> {
   return typeof body !== 'string' && !(body instanceof Uint8Array)
 }
 
-/** Whether it can be taken without promises, which is for answers that thousands get at a time. */
+/** Whether a stream can be read without promises, for responses sent to thousands at a time. */
 export function isPull(stream: AsyncIterable<Chunk>): stream is AsyncIterable<Chunk> & Pull<Chunk> {
   return 'take' in stream
 }
 
-/** Lets a stream that will not be sent know, so that it gives back what it holds. */
+/** Cancels a stream that will not be sent, so that it releases what it holds. */
 export function abandon(body: Response['body']): void {
-  // Whatever goes wrong in there concerns nobody any more.
+  // The response is discarded, so an error in its stream has no consequence.
   if (isStream(body))
     body[Symbol.asyncIterator]()
       .return?.()
       .catch(() => {})
 }
 
-/** What a client has been sent. Not this answer, if another one had to take its place. */
+/** What a client was sent: possibly another response that replaced the one of the handler. */
 export interface Sent {
-  /** 0 when it left before there was an answer. */
+  /** 0 when the client disconnected before there was a response. */
   readonly status: number
-  /** Of the body. */
+  /** Length of the body. */
   readonly bytes: number
 }
 
-/** Answers a request. A rejection is a bug and is answered with a bare 500. */
+/** Produces the response to a request. A rejection is a bug; the client gets a plain 500. */
 export type Handler = (request: Request) => Promise<Response>
 
-/** What can go wrong with a request's body, in words that mean the same on every protocol. */
+/** Why a request or its body was aborted, the same for every protocol. */
 export class ExchangeError extends Error {
   override readonly name = 'ExchangeError'
   readonly kind: 'too-large' | 'too-much' | 'malformed' | 'timeout' | 'gone' | 'shutdown'

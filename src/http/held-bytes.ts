@@ -1,14 +1,14 @@
-/** How much is charged for what a request brings and what it is sent. */
+/** How much memory is charged for a request and its response. */
 import { HANDLER_HEADERS, isStream, type RequestHeaders, type Response } from './exchange.ts'
 
-/** A query is held as it came and parsed. */
+/** A query is held both as sent and parsed. */
 const QUERY_COPIES = 3
-/** What each header takes besides its text. */
+/** Overhead per header, in addition to its text. */
 const HEADER_BYTES = 64
-/** Of a response that is made while it is sent, the part that is being sent. */
+/** Charged for a streamed response: the part that is being sent. */
 const STREAM_BYTES = 64 * 1024
 
-/** What is held of headers as they came: their expanded size, however short they were on the wire. */
+/** Charged for headers as sent: their decompressed size, not their size on the wire. */
 export function headerMemory(rawHeaders: readonly string[], target: string): number {
   let bytes = rawHeaders.length * (HEADER_BYTES / 2) + QUERY_COPIES * target.length
   for (const text of rawHeaders) bytes += text.length
@@ -25,7 +25,7 @@ export function heldBytes(body: Response['body']): number {
   return isStream(body) ? STREAM_BYTES : body.length
 }
 
-/** What is held while a request waits, of the headers that are kept and its query. */
+/** Charged while a request waits in a queue: the headers that are kept, and its query. */
 export function waitingMemory(headers: RequestHeaders, search: string): number {
   return handlerHeaderBytes(headers) + QUERY_COPIES * search.length
 }

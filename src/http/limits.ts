@@ -1,35 +1,35 @@
 /**
- * Every bound that a client can run into before the server has looked at what it asks for.
- * They are those of a Kubernetes API server where it has one, so that nobody who moves over
- * meets a new wall. Headers are the exception: a megabyte of them on each of thousands of
- * connections, before anybody has shown who they are, would be all the memory there is.
+ * Every limit that applies before a handler reads the request. They are the limits of a Kubernetes
+ * API server where it has one, so that clients that move over meet no new limits.
+ * Headers are the exception: a megabyte of them on each of thousands of connections, before any
+ * client is authenticated, would use all memory.
  */
 export interface HttpLimits {
-  /** From the first byte of a connection (or of the next request on it) to the end of its headers. */
+  /** From the first byte of a connection, or of its next request, to the end of the headers. */
   readonly headersTimeoutMs: number
-  /** From the headers to the end of the answer; of long ones, to the end of their beginning. */
+  /** From the headers to the end of the response, or of the initial part of a long-running one. */
   readonly requestTimeoutMs: number
-  /** How long a connection may stay without a request. Longer than any usual load balancer waits. */
+  /** How long a connection may be idle. Longer than the idle timeouts of usual load balancers. */
   readonly idleTimeoutMs: number
   readonly handshakeTimeoutMs: number
-  /** How long a client may take none of a response that is there for it. */
+  /** How long a client may read nothing of a response that is ready to be sent. */
   readonly stalledTimeoutMs: number
   readonly headerBytesMax: number
   readonly headerCountMax: number
   readonly bodyBytesMax: number
-  /** Requests under way at once on one HTTP/2 connection. */
+  /** Requests in flight at the same time on one connection. */
   readonly streamsMax: number
-  /** How much of a body HTTP/2 takes before anybody reads it: per request, and per connection. */
+  /** Flow-control windows of HTTP/2, which bound the unread bodies per request and connection. */
   readonly streamWindowBytes: number
   readonly connectionWindowBytes: number
-  /** PING and SETTINGS frames a client may send in ten seconds; each one costs us an answer. */
+  /** PING and SETTINGS frames a client may send in ten seconds; each one needs a reply. */
   readonly controlFramesPerTenSeconds: number
-  /** Cancelled requests in a burst, and the rate at which the allowance grows back. */
+  /** Token bucket for cancelled requests: its size, and its refill rate. */
   readonly resetBurst: number
   readonly resetsPerSecond: number
   readonly invalidFramesMax: number
   readonly refusedStreamsMax: number
-  /** Memory nghttp2 may hold for one connection, in MB. */
+  /** Memory that nghttp2 may use for one connection, in MB. */
   readonly sessionMemoryMb: number
   readonly connectionsMax: number
 }
@@ -55,16 +55,16 @@ export const DEFAULT_LIMITS: HttpLimits = {
   connectionsMax: 20_000,
 }
 
-/** What is read of a body nobody wanted, so that the answer is not lost to a reset connection. */
+/** How much of an unused body is read and discarded: a reset could lose the response. */
 export const LINGER_BYTES_MAX: number = 256 * 1024
 export const LINGER_MS: number = 500
 
-/** Room for the longest namespace and name, escaped, and much more. */
+/** More than the longest namespace and name take, percent-encoded. */
 export const PATH_BYTES_MAX: number = 8 * 1024
-/** Room for long selectors and continue tokens, and for a parameter given hundreds of times. */
+/** Enough for long selectors and continue tokens, and for a parameter given hundreds of times. */
 export const QUERY_BYTES_MAX: number = 64 * 1024
 export const QUERY_PAIRS_MAX = 1000
-/** Of the headers that are kept while a request waits; real ones have a few hundred bytes of them. */
+/** For the headers that are kept while a request is queued; usually a few hundred bytes. */
 export const HANDLER_HEADER_BYTES_MAX: number = 8 * 1024
-/** Of the host that a request names, which HTTP/2 keeps with its stream. */
+/** For the host that a request names, which Node keeps for the life of an HTTP/2 stream. */
 export const AUTHORITY_BYTES_MAX: number = 1024

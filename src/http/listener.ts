@@ -1,70 +1,61 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
 import http from 'node:http'
-import type {
-  Http2SecureServer,
-  Http2Session,
-  IncomingHttpHeaders,
-  ServerHttp2Stream,
-} from 'node:http2'
+import type { Http2SecureServer, Http2Session } from 'node:http2'
 import http2 from 'node:http2'
 import type { AddressInfo, Socket } from 'node:net'
 import net from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { TLSSocket } from 'node:tls'
 import { within } from '../lib/abort.ts'
+import type { ConnectionAccount } from '../lib/client-memory/connection-account.ts'
+import { MemoryLedger, NO_LEDGER_LIMITS } from '../lib/client-memory/ledger.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { ConnectionAccount } from '../lib/holding.ts'
-import { MemoryLedger, NO_LEDGER_LIMITS } from '../lib/ledger.ts'
-import { Arrivals } from './arrivals.ts'
-import type { ConversationContext } from './conversation.ts'
-import { Conversation } from './conversation.ts'
+import { Arrivals } from './connections/arrivals.ts'
+import { belowTls, peerOf } from './connections/peer.ts'
+import { ProxiedConnections, type ProxySettings } from './connections/proxied-connections.ts'
+import { Sessions } from './connections/sessions.ts'
 import type { Handler, Peer, Request, Response } from './exchange.ts'
-import { headerValues } from './exchange.ts'
-import { AUTHORITY_BYTES_MAX, type HttpLimits } from './limits.ts'
-import { belowTls, peerOf } from './peer.ts'
-import { answerPlainHttp } from './plain-on-tls.ts'
-import { ProxiedConnections, type ProxySettings } from './proxied-connections.ts'
-import { refuse } from './refuse.ts'
-import { type ServingCertificate, secureContext, type TlsSettings } from './secure-context.ts'
+import type { HttpLimits } from './limits.ts'
+import { Http1Requests } from './protocols/http1-requests.ts'
+import { Http2Requests } from './protocols/http2-requests.ts'
+import type { RequestContext } from './request-lifecycle.ts'
 import { connectionOptions, SWEEP_INTERVAL_MS, secureOptions } from './server-options.ts'
-import { Sessions } from './sessions.ts'
-import { refuseConnection, unreadableBody } from './unreadable.ts'
-import type { SentHeaders } from './wire.ts'
-import { Http1Wire, Http2Wire } from './wire.ts'
+import { refusePlainHttp } from './tls/plain-on-tls.ts'
+import { type ServingCertificate, secureContext, type TlsSettings } from './tls/secure-context.ts'
 
-/** What a client may cost that has not acknowledged our settings: as much as fits in between. */
+/**
+ * How often connections that have not acknowledged our settings are checked. What such a client can
+ * cost is bounded by what it can send in one interval.
+ */
 const UNSETTLED_INTERVAL_MS = 100
-/** How many long requests are ended in one go at shutdown, so that clients do not return as one. */
-const END_SLICE = 100
-const END_SLICE_INTERVAL_MS = 50
-
-export type { ServingCertificate, TlsSettings } from './secure-context.ts'
+/** Long-running requests ended per batch at shutdown: clients must not reconnect all at once. */
+const END_BATCH = 100
+const END_BATCH_INTERVAL_MS = 50
 
 export interface ListenerOptions {
   readonly host: string
-  /** 0 lets the kernel choose. */
+  /** 0: the kernel chooses. */
   readonly port: number
-  /** Without it the listener speaks plain HTTP/1.1. */
+  /** Undefined: the listener serves plain HTTP/1.1. */
   readonly tls: TlsSettings | undefined
   readonly limits: HttpLimits
   readonly clock: Clock
-  /** Shared with other listeners of the server; without it, nothing is limited. */
+  /** Shared with the other listeners of the server. Undefined: memory is not limited. */
   readonly ledger?: MemoryLedger | undefined
   readonly handler: Handler
-  /** What a client gets when the handler has not answered within the request timeout. */
+  /** The response when the handler has not returned one within the request timeout. */
   readonly lateResponse: (request: Request) => Response
   readonly onBug: (error: unknown, request: Request) => void
-  /** A client did not get through its handshake, for any reason. */
+  /** Called when a TLS handshake fails, for any reason. */
   readonly onHandshakeError?: ((code: string) => void) | undefined
-  /** A response was cut because its client did not read it. */
+  /** Called when a response was aborted because its client did not read it. */
   readonly onStalled?: (() => void) | undefined
-  /** Proxies whose connections start with a header that names the caller. */
+  /** Proxies whose connections start with a PROXY protocol header that names the client. */
   readonly proxies?: ProxySettings | undefined
 }
 
 /**
- * One listening socket: HTTP/2 and HTTP/1.1 side by side, chosen by ALPN. It turns what arrives
- * into conversations and knows how to stop without hurting those under way.
+ * One listening socket that serves HTTP/2 and HTTP/1.1, chosen by ALPN. Starts a RequestLifecycle
+ * for each request, and stops gracefully: requests in flight are finished first.
  */
 export class Listener {
   readonly #options: ListenerOptions
@@ -74,17 +65,16 @@ export class Listener {
   readonly #peers = new WeakMap<object, Peer>()
   readonly #ledger: MemoryLedger
   readonly #accounts = new WeakMap<object, ConnectionAccount>()
-  /** Requests under way on an HTTP/1.1 connection: more than one if the client does not wait. */
-  readonly #underWay = new WeakMap<Socket, number>()
-  /** The last request with a body in chunks: any other body can be read whatever is in it. */
-  readonly #chunked = new WeakMap<Socket, Http1Wire>()
-  readonly #context: ConversationContext
+  readonly #context: RequestContext
   readonly #proxied: ProxiedConnections | undefined
   readonly #arrivals: Arrivals | undefined
   #tls: TlsSettings | undefined
   #sweepers: readonly NodeJS.Timeout[] = []
   #sweptAt: number
-  /** For how long this process ran: what clients did not take while it was stopped is not their fault. */
+  /**
+   * How long this process ran, measured by its sweeps. Time in which the process was suspended does
+   * not count, so that no client counts as stalled because of it.
+   */
   #awakeMs = 0
 
   constructor(options: ListenerOptions) {
@@ -113,7 +103,7 @@ export class Listener {
         ledger: this.#ledger,
         clock: options.clock,
         waitMsMax: options.limits.handshakeTimeoutMs,
-        onBegin: (socket) => this.#openAccount(socket),
+        onBegin: (socket) => this.#accountOf(socket),
       })
       this.#arrivals.attach(this.#server)
     }
@@ -143,11 +133,11 @@ export class Listener {
     const now = this.#options.clock.now()
     this.#awakeMs += Math.min(now - this.#sweptAt, 2 * SWEEP_INTERVAL_MS)
     this.#sweptAt = now
-    for (const conversations of [this.#context.ordinary, this.#context.longRunning]) {
-      for (const conversation of conversations) {
-        if (!conversation.cutIfStalled(this.#awakeMs)) continue
+    for (const requests of [this.#context.ordinary, this.#context.longRunning]) {
+      for (const request of requests) {
+        if (!request.cutIfStalled(this.#awakeMs)) continue
         this.#options.onStalled?.()
-        this.#sessions.stalled(conversation.connection as Http2Session)
+        this.#sessions.stalled(request.connection as Http2Session)
       }
     }
     this.#sessions.sweep()
@@ -164,17 +154,17 @@ export class Listener {
     return this.#sockets.size
   }
 
-  /** Connections of which nothing is read yet, since too many others have not shown who they are. */
+  /** Connections that are not read yet, because too many others are still unauthenticated. */
   get waitingCount(): number {
     return this.#arrivals?.waiting ?? 0
   }
 
-  /** Handshakes from now on use this certificate; connections that exist are not touched. */
+  /** New handshakes use this certificate; existing connections keep theirs. */
   renewCertificate(certificate: ServingCertificate): void {
     this.#renew({ certificate })
   }
 
-  /** Handshakes from now on ask for a certificate of these authorities, if they asked for one. */
+  /** New handshakes verify client certificates against these authorities, if they request any. */
   renewClientCa(clientCa: string): void {
     this.#renew({ clientCa })
   }
@@ -187,42 +177,42 @@ export class Listener {
   }
 
   /**
-   * Takes no new connections and lets clients know, with GOAWAY or `Connection: close`, that
-   * these are about to go. Requests that arrive all the same are served on HTTP/1.1; on HTTP/2
-   * they are left to be sent elsewhere, which GOAWAY tells the client.
+   * Stops accepting connections and announces the end of the open ones with GOAWAY or
+   * `Connection: close`. A request that still arrives is served on HTTP/1.1. On HTTP/2 it is not
+   * served; the client knows from the GOAWAY that it can send it to another replica.
    */
   stopAccepting(): void {
-    // The close() of the http classes would also drop connections at once; only the listening
-    // socket is meant here.
+    // Closes only the listening socket: the close() of the http classes would also close idle
+    // connections at once.
     net.Server.prototype.close.call(this.#server)
     this.#context.isDraining = true
     this.#sessions.announceEnd()
   }
 
-  /** Closes connections without a request under way, and the others after their last one. */
+  /** Closes idle connections now, and the others after their last request. */
   closeIdle(): void {
     ;(this.#server as http.Server).closeIdleConnections()
     this.#sessions.close()
   }
 
-  /** Resolves when no request is under way, long ones not counted. */
+  /** Resolves when no request is in flight, except long-running ones. */
   async quiet(): Promise<void> {
     while (this.#context.ordinary.size > 0) {
-      await Promise.all([...this.#context.ordinary].map((conversation) => conversation.left))
+      await Promise.all([...this.#context.ordinary].map((request) => request.drained))
     }
   }
 
-  /** Ends long requests a slice at a time and waits, within bounds, for their answers to end. */
+  /** Ends long-running requests in batches, then waits up to `waitMsMax` for them to close. */
   async endLongRequests(waitMsMax: number): Promise<void> {
     const all = [...this.#context.longRunning]
-    for (let start = 0; start < all.length; start += END_SLICE) {
-      for (const conversation of all.slice(start, start + END_SLICE)) conversation.end()
-      await sleep(END_SLICE_INTERVAL_MS)
+    for (let start = 0; start < all.length; start += END_BATCH) {
+      for (const request of all.slice(start, start + END_BATCH)) request.end()
+      await sleep(END_BATCH_INTERVAL_MS)
     }
-    await within(waitMsMax, Promise.all(all.map((conversation) => conversation.closed)))
+    await within(waitMsMax, Promise.all(all.map((request) => request.closed)))
   }
 
-  /** Ends whatever is left. */
+  /** Destroys all connections that are left. */
   async close(): Promise<void> {
     for (const sweeper of this.#sweepers) clearInterval(sweeper)
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
@@ -232,127 +222,50 @@ export class Listener {
 
   #tlsServer(tls: TlsSettings): Http2SecureServer {
     const server = http2.createSecureServer(secureOptions(tls, this.#options.limits))
-    // Ahead of Node's own listener, which makes the session and reports it before it returns.
+    // Before Node's own listener, which creates the session and emits 'session' synchronously.
     let arriving: TLSSocket | undefined
     server.prependListener('secureConnection', (socket) => {
       arriving = socket
-      this.#openAccount(socket)
+      this.#accountOf(socket)
     })
     server.on('session', (session) => {
       if (arriving === undefined) return
-      this.#accounts.set(session, this.#openAccount(arriving))
+      this.#accounts.set(session, this.#accountOf(arriving))
       this.#sessions.add(session, arriving)
     })
     server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
       this.#options.onHandshakeError?.(error.code ?? '')
-      answerPlainHttp(error, socket)
+      refusePlainHttp(error, socket)
     })
-    this.#acceptHttp1(server)
-    // Listening for HTTP/1.1 requests brings along Node's imitation of them on HTTP/2, which
-    // costs more than the streams themselves.
-    server.removeAllListeners('stream')
-    const accept = (
-      stream: ServerHttp2Stream,
-      headers: IncomingHttpHeaders,
-      _flags: number,
-      rawHeaders: string[],
-    ): void => this.#acceptHttp2(stream, { headers, rawHeaders })
-    server.on('stream', accept)
+    this.#attachHttp1(server)
+    new Http2Requests({
+      context: this.#context,
+      sessions: this.#sessions,
+      accountOf: (session) => this.#accounts.get(session),
+      peerOf: (session) => this.#peer(session, session.socket),
+    }).attach(server)
     return server
   }
 
   #plainServer(): http.Server {
     const server = http.createServer(connectionOptions(this.#options.limits))
-    this.#acceptHttp1(server)
+    this.#attachHttp1(server)
     return server
   }
 
-  #acceptHttp1(server: Http2SecureServer | http.Server): void {
-    const accept = (request: IncomingMessage, response: ServerResponse): void => {
-      const { socket } = request
-      if (!this.#hasRoom(socket, response)) return
-      const wire = new Http1Wire(request, response, this.#peer(socket, socket))
-      if (request.headers['transfer-encoding'] !== undefined) this.#chunked.set(socket, wire)
-      // Which of them was meant, we and a proxy in between might not agree on.
-      if (headerValues(wire, 'host').length > 1) refuse(wire, 400, 'too many Host headers\n')
-      else Conversation.start(wire, this.#context, this.#openAccount(socket))
-    }
-    const http1 = server as http.Server
-    http1.maxHeadersCount = this.#options.limits.headerCountMax
-    http1.on('request', accept)
-    http1.on('checkContinue', accept)
-    const refused = new WeakSet<object>()
-    http1.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-      // The rest of what it sends is no better, and comes here piece by piece.
-      if (refused.has(socket)) return
-      refused.add(socket)
-      // Errors of the connection itself come here too, and cannot be answered.
-      const isHttp = /^(HPE_|ERR_HTTP_)/.test(error.code ?? '')
-      const isBusy = (this.#underWay.get(socket) ?? 0) > 0
-      if (isHttp && socket.writable && !isBusy) refuseConnection(socket, error.code)
-      else if (!this.#breakOff(socket, error.code ?? '')) socket.destroy()
-    })
-    // Left alone, Node would close without a word. The target of a CONNECT is no path.
-    http1.on('connect', (_request, socket: Socket) => {
-      if ((this.#underWay.get(socket) ?? 0) > 0) socket.destroy()
-      else refuseConnection(socket, undefined)
-    })
+  #attachHttp1(server: Http2SecureServer | http.Server): void {
+    new Http1Requests({
+      context: this.#context,
+      accountOf: (socket) => this.#accountOf(socket),
+      peerOf: (socket) => this.#peer(socket, socket),
+    }).attach(server)
   }
 
-  /** Leaves it to the request whose body is no HTTP to say so; false when it cannot. */
-  #breakOff(socket: Socket, code: string): boolean {
-    // With the second nothing is wrong but that its client has left.
-    if (!code.startsWith('HPE_') || code === 'HPE_INVALID_EOF_STATE') return false
-    if (this.#chunked.get(socket)?.breakOff(unreadableBody(code)) !== true) return false
-    // Node does not tell of the end of what it cannot read.
-    socket.once('end', () => socket.destroy())
-    return true
-  }
-
-  /** Node starts requests that are sent ahead all at once, without a limit of its own. */
-  #hasRoom(socket: Socket, response: ServerResponse): boolean {
-    const underWay = this.#underWay.get(socket) ?? 0
-    if (underWay >= this.#options.limits.streamsMax) {
-      socket.destroy()
-      return false
-    }
-    this.#underWay.set(socket, underWay + 1)
-    response.once('close', () => {
-      this.#underWay.set(socket, (this.#underWay.get(socket) ?? 1) - 1)
-    })
-    return true
-  }
-
-  #acceptHttp2(stream: ServerHttp2Stream, sent: SentHeaders): void {
-    const { session } = stream
-    // A stream that fails is a client that is gone, which its 'close' tells us.
-    stream.on('error', (error) => stream.destroy(error))
-    // Node keeps a stream that was reset for as long as part of its body is unread.
-    stream.once('aborted', () => process.nextTick(() => stream.destroy()))
-    if (session === undefined) return
-    if (!this.#sessions.streamOpened(session, stream.id ?? 0)) {
-      stream.close(http2.constants.NGHTTP2_REFUSED_STREAM)
-      return
-    }
-    stream.once('close', () => this.#sessions.streamClosed(session))
-    const account = this.#accounts.get(session)
-    if (account === undefined) return
-    const wire = new Http2Wire(stream, sent, this.#peer(session, session.socket))
-    const authority = sent.headers[':authority'] ?? sent.headers.host ?? ''
-    const scheme = sent.headers[':scheme'] ?? ''
-    // Nobody has held its headers to the limit so far.
-    if (
-      session.pendingSettingsAck &&
-      lengthOf(sent.rawHeaders) > this.#options.limits.headerBytesMax
-    )
-      refuse(wire, 431, 'the headers are longer than any that could be meant\n')
-    else if (authority.length + scheme.length > AUTHORITY_BYTES_MAX)
-      refuse(wire, 431, 'the host is longer than any that could be meant\n')
-    else Conversation.start(wire, this.#context, account)
-  }
-
-  /** Of a connection, made with the first call; TLS runs on a socket of its own. */
-  #openAccount(socket: Socket): ConnectionAccount {
+  /**
+   * The account of a connection, opened on the first call. A TLS socket and the TCP socket below it
+   * share one account.
+   */
+  #accountOf(socket: Socket): ConnectionAccount {
     let account = this.#accounts.get(socket) ?? this.#accounts.get(belowTls(socket))
     if (account === undefined) {
       const onKnown = (): void => this.#arrivals?.beginNext()
@@ -375,13 +288,7 @@ export class Listener {
   }
 }
 
-function lengthOf(texts: readonly string[]): number {
-  let length = 0
-  for (const text of texts) length += text.length
-  return length
-}
-
-/** As it is written in URLs. */
+/** The address as written in a URL. */
 export function addressText({ address, family, port }: AddressInfo): string {
   return family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`
 }

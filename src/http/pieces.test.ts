@@ -1,14 +1,14 @@
 import assert from 'node:assert/strict'
 import { Writable } from 'node:stream'
 import { test } from 'node:test'
-import { setImmediate as turn } from 'node:timers/promises'
+import { setImmediate as nextIteration } from 'node:timers/promises'
 import { endInPieces, PIECE_BYTES_MAX, STREAM_PIECE_BYTES_MAX, writeInPieces } from './pieces.ts'
 
-/** Notes the size of each write, and finishes it a turn of the event loop later. */
+/** Records the size of each write, and completes it one iteration of the event loop later. */
 class Output extends Writable {
   readonly sizes: number[] = []
   readonly chunks: Buffer[] = []
-  /** Writes that came while one was under way, which Node would hand over together. */
+  /** Writes that Node combined into one, because they came while another was in progress. */
   gathered = 0
 
   override _write(chunk: Buffer, _encoding: string, done: () => void): void {
@@ -24,14 +24,14 @@ class Output extends Writable {
 }
 
 async function finished(output: Output): Promise<void> {
-  while (!output.writableFinished) await turn()
+  while (!output.writableFinished) await nextIteration()
 }
 
 for (const [what, body] of [
   ['bytes', Buffer.alloc(900_000, 'abc')],
   ['text', 'ä€x'.repeat(50_000)],
 ] as const) {
-  test(`a body of ${what} is written in pieces, one after the other, none larger than a TLS record`, async () => {
+  test(`a body of ${what} is written in pieces that fit into a TLS record`, async () => {
     const output = new Output()
     endInPieces(output, body)
     await finished(output)
@@ -48,7 +48,7 @@ test('a body of one piece is written at once', async () => {
   await finished(output)
 })
 
-test('part of a stream is written in larger pieces, and the end of the last is reported', async () => {
+test('a chunk of a stream is written in larger pieces, and done follows the last', async () => {
   const output = new Output()
   let pieces = 0
   const sent = Promise.withResolvers<void>()
@@ -67,7 +67,7 @@ test('part of a stream is written in larger pieces, and the end of the last is r
   )
 })
 
-test('an output that is destroyed halfway gets no further piece, and the writer is told', async () => {
+test('an output that is destroyed gets no further piece, and done is called', async () => {
   const output = new Output()
   const sent = Promise.withResolvers<void>()
   output.on('error', () => {})

@@ -2,25 +2,25 @@ import type { Writable } from 'node:stream'
 import type { Chunk } from './exchange.ts'
 
 /**
- * How much is handed to a connection at once. TLS encrypts a write as a whole, and the memory for
- * the largest one stays with the connection until it closes: 1 MiB for a write of 1 MiB. So a body is
- * sent in pieces that fit into one TLS record (16 KiB) with the headers of the response or the framing
- * of HTTP/2: for such writes nothing is allocated apart.
+ * The largest single write of a body. TLS encrypts a write as a whole, and a connection keeps the
+ * buffer of its largest write until it closes: 1 MiB for a write of 1 MiB. So a body is sent in
+ * pieces that fit into one TLS record (16 KiB), together with the response headers or the HTTP/2
+ * framing: such writes need no additional buffer.
  */
 export const PIECE_BYTES_MAX: number = 15 * 1024
 /**
- * Of a response that is sent while it is made. Each write takes a turn of the event loop: pieces of
- * 16 KiB make a list of several megabytes cost half as much again, these cost nothing that can be
- * measured, and a connection keeps 80 KiB for them.
+ * The same for a streamed response. Each write takes an iteration of the event loop: with pieces of
+ * 16 KiB a list of several megabytes takes half as long again. Pieces of this size have no
+ * measurable cost, and a connection keeps 80 KiB for them.
  */
 export const STREAM_PIECE_BYTES_MAX: number = 63 * 1024
 
-/** Whether it can be written as it is. A character takes up to three bytes. */
+/** Whether a chunk can be written as one piece. A character takes up to three bytes. */
 export function fits(chunk: Chunk, bytesMax: number): boolean {
   return chunk.length <= (typeof chunk === 'string' ? bytesMax / 3 : bytesMax)
 }
 
-/** Hears of each piece but the last that it has left. */
+/** Called when a piece has been sent, except for the last piece. */
 export type OnPiece = () => void
 
 export interface Sending {
@@ -28,19 +28,22 @@ export interface Sending {
   readonly done: () => void
 }
 
-/** Writes part of a stream, each piece after the one before has left; `done` follows the last. */
+/**
+ * Writes a chunk of a stream. Each piece is written after the previous one has been sent; `done` is
+ * called after the last.
+ */
 export function writeInPieces(output: Writable, chunk: Chunk, { onPiece, done }: Sending): void {
   if (fits(chunk, STREAM_PIECE_BYTES_MAX)) output.write(chunk, done)
   else send(output, chunk, { bytesMax: STREAM_PIECE_BYTES_MAX, onPiece, done, isEnd: false })
 }
 
-/** Writes a whole body, or the last of one, and ends the output. */
+/** Writes a whole body, or its last chunk, and ends the output. */
 export function endInPieces(output: Writable, last: Chunk | undefined, onPiece?: OnPiece): void {
   if (last === undefined || fits(last, PIECE_BYTES_MAX)) output.end(last)
   else send(output, last, { bytesMax: PIECE_BYTES_MAX, onPiece, done: () => {}, isEnd: true })
 }
 
-interface SendingAll extends Sending {
+interface PieceOptions extends Sending {
   readonly bytesMax: number
   readonly isEnd: boolean
 }
@@ -48,7 +51,7 @@ interface SendingAll extends Sending {
 function send(
   output: Writable,
   chunk: Chunk,
-  { bytesMax, onPiece, done, isEnd }: SendingAll,
+  { bytesMax, onPiece, done, isEnd }: PieceOptions,
 ): void {
   const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
   let at = 0

@@ -1,15 +1,15 @@
-/** How Node's servers are set up, with the limits that they keep by themselves. */
+/** The options of Node's servers, with the limits that Node enforces itself. */
 import type { ServerOptions } from 'node:http'
 import type { SecureServerOptions } from 'node:http2'
 import type { HttpLimits } from './limits.ts'
-import { secureContext, type TlsSettings } from './secure-context.ts'
+import { secureContext, type TlsSettings } from './tls/secure-context.ts'
 
-/** How often timeouts are looked at. */
+/** How often timeouts are checked. */
 export const SWEEP_INTERVAL_MS = 1000
-/** Dead peers behind a vanished route are found by TCP keepalive, also under a silent watch. */
+/** TCP keepalive detects peers that became unreachable, also while a watch has nothing to send. */
 const TCP_KEEPALIVE_DELAY_MS = 30_000
 
-/** HTTP/2 and HTTP/1.1 over TLS. */
+/** For HTTP/2 and HTTP/1.1 over TLS. */
 export function secureOptions(
   tls: TlsSettings,
   limits: HttpLimits,
@@ -17,7 +17,7 @@ export function secureOptions(
   return {
     ...secureContext(tls),
     ...connectionOptions(limits),
-    // Of one that has to wait nothing is read.
+    // A connection that waits in `Arrivals` must not be read.
     pauseOnConnect: true,
     allowHTTP1: true,
     handshakeTimeout: limits.handshakeTimeoutMs,
@@ -38,7 +38,7 @@ export function secureOptions(
   }
 }
 
-/** HTTP/1.1. */
+/** For HTTP/1.1. */
 export function connectionOptions(limits: HttpLimits): ServerOptions {
   return {
     headersTimeout: Math.min(limits.headersTimeoutMs, limits.requestTimeoutMs),

@@ -1,13 +1,16 @@
 import { PATH_BYTES_MAX, QUERY_BYTES_MAX, QUERY_PAIRS_MAX } from './limits.ts'
 
-/** What a request is about, as its first line has it. */
+/** The path and the query of a request. */
 export interface Target {
   /** Decoded, without the query. */
   readonly path: string
   readonly search: string
 }
 
-/** Splits and decodes; a proxy-style absolute target (`http://host/path`) counts as its path. */
+/**
+ * Splits a request target and decodes its path. Of an absolute target (`http://host/path`), as sent
+ * to a proxy, only the path is used. Undefined: not a valid path.
+ */
 export function splitTarget(target: string): Target | 'too-long' | undefined {
   let rest = target
   if (!rest.startsWith('/')) {
@@ -19,19 +22,22 @@ export function splitTarget(target: string): Target | 'too-long' | undefined {
   const mark = rest.indexOf('?')
   const path = mark === -1 ? rest : rest.slice(0, mark)
   const search = mark === -1 ? '' : rest.slice(mark + 1)
-  // Before anybody looks at it: strangers may send one.
+  // Checked before anything else reads the path: the client is not authenticated yet.
   if (path.length > PATH_BYTES_MAX) return 'too-long'
   if (!path.includes('%'))
-    return { path: search.length < COPIED_FROM ? path : copyOf(path), search }
+    return { path: search.length < COPY_FROM_LENGTH ? path : copyOf(path), search }
   try {
     return { path: decodeURIComponent(path), search }
   } catch {
-    // A stray % or bytes that are no UTF-8: there is no path to speak of.
+    // A stray % or bytes that are not UTF-8.
     return undefined
   }
 }
 
-/** Parsing a query takes more than its share of time as it grows, and strangers may send one. */
+/**
+ * Parsing time grows faster than the length of a query, and the client is not authenticated yet: so
+ * the length is limited.
+ */
 export function isLongQuery(search: string): boolean {
   if (search.length > QUERY_BYTES_MAX) return true
   let pairs = 1
@@ -39,10 +45,13 @@ export function isLongQuery(search: string): boolean {
   return pairs > QUERY_PAIRS_MAX
 }
 
-/** Queries from this length on are worth a copy of what was cut from beside them. */
-const COPIED_FROM = 256
+/** From this length of the query on, the path is copied. */
+const COPY_FROM_LENGTH = 256
 
-/** Cut from a longer string, a string keeps all of that alive: paths are kept for as long as watches. */
+/**
+ * In V8 a substring keeps its whole parent string alive, and a path is kept for as long as its
+ * watch: without a copy it would keep the query, too.
+ */
 function copyOf(text: string): string {
   return Buffer.from(text, 'latin1').toString('latin1')
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
 import { pause } from './abort.ts'
 
-test('pause: ends when its time has passed', async () => {
+test('a pause ends when its time has passed', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   let ended = false
   const pausing = pause(100).then(() => {
@@ -16,7 +16,7 @@ test('pause: ends when its time has passed', async () => {
   mock.timers.reset()
 })
 
-test('pause: ends at once when the signal aborts, or has', async () => {
+test('a pause ends at once when its signal aborts or is already aborted', async () => {
   const ending = new AbortController()
   const pausing = pause(3_600_000, ending.signal)
   ending.abort()

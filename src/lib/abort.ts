@@ -1,4 +1,7 @@
-/** Resolves after `ms`, or at once when the signal aborts; never rejects. Look at the signal after. */
+/**
+ * Resolves after `ms`, or as soon as the signal aborts; never rejects. The caller checks the signal
+ * afterwards.
+ */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     if (signal?.aborted) {
@@ -15,7 +18,7 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
-/** Waits for `work`, but no longer than this; what becomes of it afterwards is not looked at. */
+/** Waits for `work`, at most `msMax`. The work is not cancelled; a later result is ignored. */
 export async function within(msMax: number, work: Promise<unknown>): Promise<void> {
   const bound = new AbortController()
   try {

@@ -1,4 +1,4 @@
-/** Growing pauses between attempts: each twice the one before, up to a most, never quite equal. */
+/** Exponential backoff with jitter: each pause is twice as long as the last, up to a maximum. */
 export class Backoff {
   readonly #firstMs: number
   readonly #mostMs: number
@@ -8,7 +8,7 @@ export class Backoff {
   constructor(bounds: {
     readonly firstMs: number
     readonly mostMs: number
-    /** Uniform in [0, 1); handed in by tests. */
+    /** Uniform in [0, 1); tests pass their own. */
     readonly random?: () => number
   }) {
     this.#firstMs = bounds.firstMs
@@ -17,14 +17,14 @@ export class Backoff {
     this.#nextMs = bounds.firstMs
   }
 
-  /** The pause to make now, between 80 % and 100 % of its step so that crowds spread out. */
+  /** The next pause: 80 % to 100 % of its step, so that clients do not retry in sync. */
   next(): number {
     const stepMs = this.#nextMs
     this.#nextMs = Math.min(this.#mostMs, stepMs * 2)
     return stepMs * (0.8 + 0.2 * this.#random())
   }
 
-  /** Call after a success: the next pause is the first one again. */
+  /** Call after a success: the next pause has the first length again. */
   reset(): void {
     this.#nextMs = this.#firstMs
   }

@@ -1,10 +1,10 @@
 import { performance } from 'node:perf_hooks'
 
-/** The time, as something that can be handed in: tests pass a clock they move by hand. */
+/** A clock that is passed as an argument, so that tests can pass one that they move by hand. */
 export interface Clock {
-  /** Milliseconds since some fixed moment; never goes back. */
+  /** Milliseconds since an arbitrary fixed time; never decreases. */
   now(): number
 }
 
-/** Counts from the start of the process and is not moved by corrections of the wall clock. */
+/** Counts from the start of the process; corrections of the wall clock do not affect it. */
 export const monotonicClock: Clock = { now: () => performance.now() }

@@ -1,6 +1,7 @@
 /**
- * JSON as a tree of plain values. Names come from strangers: members are read and set through here,
- * so that `__proto__` and `constructor` are names like any other.
+ * JSON as a tree of plain values. Member names come from clients and are not trusted: members are
+ * read and set with the functions of this file, so that `__proto__` and `constructor` are ordinary
+ * names.
  */
 export type Json = null | boolean | number | string | Json[] | JsonObject
 
@@ -12,7 +13,7 @@ export function isObject(value: Json | undefined): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** Its own member of that name; what every object inherits does not count. */
+/** The object's own member of that name; inherited properties do not count. */
 export function memberOf(object: JsonObject, name: string): Json | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }

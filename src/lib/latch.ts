@@ -1,4 +1,4 @@
-/** Something that happens once and stays so: can be looked at, and waited for. */
+/** A one-shot flag: once open it stays open. It can be read and awaited. */
 export class Latch {
   readonly #opened = Promise.withResolvers<void>()
   #isOpen = false
@@ -7,7 +7,7 @@ export class Latch {
     return this.#isOpen
   }
 
-  /** Resolves when open; at once if it already is. */
+  /** Resolves when the latch opens; at once if it is already open. */
   get opened(): Promise<void> {
     return this.#opened.promise
   }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { networkOf } from './network.ts'
 
-test('networkOf: addresses of IPv6 are told apart by their first half, others as a whole', () => {
+test('networkOf returns the /64 prefix of an IPv6 address and any other address unchanged', () => {
   const cases = [
     ['10.0.0.1', '10.0.0.1'],
     ['::ffff:10.0.0.1', '::ffff:10.0.0.1'],

@@ -1,6 +1,9 @@
 import { isIPv6 } from 'node:net'
 
-/** What callers are counted by: whoever has an address of IPv6 has all that share its first half. */
+/**
+ * The key by which clients are counted. For IPv6 it is the /64 prefix: a client that has one
+ * address of a /64 can usually use all of them.
+ */
 export function networkOf(address: string): string {
   if (!isIPv6(address) || address.startsWith('::ffff:')) return address
   const [head = '', tail] = address.split('::')

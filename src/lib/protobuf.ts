@@ -1,12 +1,12 @@
 /**
- * Reading and writing protobuf by hand: for etcd's messages whose number grows with the traffic, and
- * for Kubernetes' wire form, which follows a table of our own.
+ * A hand-written protobuf encoder and decoder: for the etcd messages whose number grows with the
+ * traffic, and for Kubernetes' wire format, which is generated from a table of our own.
  */
 
 /**
- * Writes a message from its end to its beginning: by the time a length has to be written, what it
- * counts has been written, so that nested messages need neither a second pass nor a copy. Fields are
- * therefore written last to first.
+ * Writes a message from its end to its beginning: by the time a length prefix is written, the bytes
+ * that it counts are already written, so nested messages need neither a second pass nor a copy.
+ * Fields must therefore be written last to first.
  */
 export class BackwardWriter {
   #buffer: Buffer
@@ -17,17 +17,17 @@ export class BackwardWriter {
     this.#at = capacity
   }
 
-  /** A mark to hand to `message` once the nested message has been written. */
+  /** The current position, to pass to `message` once the nested message has been written. */
   mark(): number {
     return this.#buffer.length - this.#at
   }
 
-  /** Closes a nested message that was begun (at its end) at `mark`. */
+  /** Completes a nested message whose end was written at `mark`. */
   message(field: number, mark: number): void {
     this.prefix(field, this.mark() - mark)
   }
 
-  /** Zero is the default of every number and is left out, unless the field is part of a choice. */
+  /** Zero is the default of every number and is omitted, unless the field is part of a oneof. */
   number(field: number, value: number | bigint, options?: { readonly always: boolean }): void {
     if ((value === 0 || value === 0n) && options?.always !== true) return
     if (typeof value === 'bigint') this.#bigVarint(BigInt.asUintN(64, value))
@@ -45,7 +45,7 @@ export class BackwardWriter {
     this.#varint(field * 8 + 2)
   }
 
-  /** The start of a field of so many bytes, which somebody else puts behind it. */
+  /** Only the tag and length of a bytes field; the caller appends the `length` bytes elsewhere. */
   prefix(field: number, length: number): void {
     this.#varint(length)
     this.#varint(field * 8 + 2)
@@ -57,7 +57,7 @@ export class BackwardWriter {
 
   #varint(value: number): void {
     if (!Number.isSafeInteger(value) || value < 0) {
-      throw new RangeError(`not a whole number from 0 to 2^53: ${value}`)
+      throw new RangeError(`not an integer from 0 to 2^53: ${value}`)
     }
     let length = 1
     for (let rest = value; rest >= 0x80; rest = Math.floor(rest / 0x80)) length++
@@ -92,12 +92,12 @@ export class BackwardWriter {
   }
 }
 
-/** Walks the fields of a message in place. Whatever bytes it hands out are views, not copies. */
+/** Reads the fields of a message in place. The bytes it returns are views, not copies. */
 export class Reader {
   readonly #buffer: Buffer
   #at: number
   #end: number
-  /** Number and wire type of the field `next` has just found. */
+  /** The number of the field that `next` has just read. */
   field = 0
   #wireType = 0
   #low = 0
@@ -112,7 +112,7 @@ export class Reader {
   /** Moves to the next field; false at the end of the message. */
   next(): boolean {
     if (this.#at >= this.#end) {
-      if (this.#at > this.#end) throw new RangeError('a field reaches past the end of its message')
+      if (this.#at > this.#end) throw new RangeError('a field extends past the end of its message')
       return false
     }
     this.#varint()
@@ -121,7 +121,7 @@ export class Reader {
     return true
   }
 
-  /** 0 for numbers, 2 for bytes; others are not in use here. */
+  /** Of the current field: 0 for numbers, 2 for bytes; the others are not used here. */
   get wireType(): number {
     return this.#wireType
   }
@@ -143,11 +143,11 @@ export class Reader {
         this.#at += 4
         break
       default:
-        throw new RangeError(`wire type ${this.#wireType} is not in use`)
+        throw new RangeError(`wire type ${this.#wireType} is not supported`)
     }
   }
 
-  /** Enters the nested message of the current field; hand the result to `leave` at its end. */
+  /** Enters the nested message of the current field; pass the result to `leave` at its end. */
   enter(): number {
     const length = this.#length()
     const outer = this.#end
@@ -189,12 +189,12 @@ export class Reader {
   #length(): number {
     this.#varint()
     if (this.#high !== 0 || this.#at + this.#low > this.#end) {
-      throw new RangeError('a length reaches past the end of its message')
+      throw new RangeError('a length extends past the end of its message')
     }
     return this.#low
   }
 
-  /** Leaves the value as two unsigned 32-bit halves: most values have only the lower one. */
+  /** Stores the value as two unsigned 32-bit halves: most values fit in the lower half. */
   #varint(): void {
     const buffer = this.#buffer
     let at = this.#at
@@ -202,7 +202,7 @@ export class Reader {
     let low = byte & 0x7f
     let high = 0
     for (let shift = 7; byte >= 0x80; shift += 7) {
-      if (shift > 63 || at >= this.#end) throw new RangeError('a number has no end')
+      if (shift > 63 || at >= this.#end) throw new RangeError('a varint is not terminated')
       byte = buffer[at++] ?? 0
       if (shift < 28) low |= (byte & 0x7f) << shift
       else if (shift === 28) {

@@ -2,8 +2,8 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { type Pull, Pulled } from './pull.ts'
 
-/** Filled by hand. */
-class Basket implements Pull<string> {
+/** A source that the test fills by hand. */
+class ManualSource implements Pull<string> {
   readonly #pieces: string[] = []
   #wake: (() => void) | undefined
   #failure: Error | undefined
@@ -24,57 +24,57 @@ class Basket implements Pull<string> {
 
   put(...pieces: readonly string[]): void {
     this.#pieces.push(...pieces)
-    this.#call()
+    this.#notify()
   }
 
   fail(failure: Error): void {
     this.#failure = failure
-    this.#call()
+    this.#notify()
   }
 
   stop(): void {
     this.isOver = true
-    this.#call()
+    this.#notify()
   }
 
-  #call(): void {
+  #notify(): void {
     const wake = this.#wake
     this.#wake = undefined
     wake?.()
   }
 }
 
-test('pulled: what is there comes at once, the rest when it comes, and then it is over', async () => {
-  const basket = new Basket()
-  basket.put('a', 'b')
-  const pulled = new Pulled(basket)
+test('an iterator over a pull source returns buffered pieces at once, waits for more, and ends', async () => {
+  const source = new ManualSource()
+  source.put('a', 'b')
+  const pulled = new Pulled(source)
   assert.deepEqual(await pulled.next(), { value: 'a', done: false })
   assert.deepEqual(await pulled.next(), { value: 'b', done: false })
   const third = pulled.next()
-  basket.put('c')
+  source.put('c')
   assert.deepEqual(await third, { value: 'c', done: false })
   const last = pulled.next()
-  basket.stop()
+  source.stop()
   assert.deepEqual(await last, { value: undefined, done: true })
 })
 
-test('pulled: fails as what it pulls from, whether or not somebody waits', async () => {
-  for (const isWaited of [false, true]) {
-    const basket = new Basket()
-    const pulled = new Pulled(basket)
-    const waited = isWaited ? pulled.next() : undefined
-    basket.fail(new Error('gone'))
-    await assert.rejects(waited ?? pulled.next(), /gone/)
+test('an iterator fails with the error of its pull source, with or without a pending read', async () => {
+  for (const isPending of [false, true]) {
+    const source = new ManualSource()
+    const pulled = new Pulled(source)
+    const pending = isPending ? pulled.next() : undefined
+    source.fail(new Error('gone'))
+    await assert.rejects(pending ?? pulled.next(), /gone/)
     assert.deepEqual(await pulled.next(), { value: undefined, done: true })
   }
 })
 
-test('pulled: whoever leaves the loop stops it', async () => {
-  const basket = new Basket()
-  basket.put('a', 'b')
-  for await (const piece of new Pulled(basket)) {
+test('leaving a for-await loop stops the pull source', async () => {
+  const source = new ManualSource()
+  source.put('a', 'b')
+  for await (const piece of new Pulled(source)) {
     assert.equal(piece, 'a')
     break
   }
-  assert.ok(basket.isOver)
+  assert.ok(source.isOver)
 })

@@ -1,26 +1,27 @@
 /**
- * Something that comes piece by piece, taken without a promise for each: what is there is there at
- * once, and whoever finds nothing leaves word where to call. For what is handed to ten thousands,
- * this is most of what it costs.
+ * A pull source of pieces that needs no promise per piece: buffered pieces are returned
+ * synchronously, and a consumer that finds none registers a wake callback. When each change goes to
+ * ten thousand watchers, promises would be most of the cost.
  */
 export interface Pull<T> {
   /**
-   * The next piece. Undefined when there is none: then, unless it is over, `wake` is called once, as
-   * soon as it is worth asking again, and never before this returns. Throws, once, why it ends.
+   * The next piece, or undefined when none is buffered. Then, unless the source is over, `wake` is
+   * called once, as soon as another `take` is worthwhile, and never before this call returns. When
+   * the source ends with an error, one call throws it.
    */
   take(wake: () => void): T | undefined
   /** There will be no more. */
   readonly isOver: boolean
-  /** No more is wanted. */
+  /** Cancels the source: the consumer wants no more pieces. */
   stop(): void
-  /** What is kept for whoever takes the pieces, and for nobody else; without it, nothing. */
+  /** Bytes that are buffered for this consumer alone; absent means 0. */
   readonly heldBytes?: number
 }
 
-/** The same for `for await`. */
+/** Adapts a pull source to `for await`. */
 export class Pulled<T> implements AsyncIterableIterator<T, undefined> {
   readonly #pull: Pull<T>
-  #answer: ((result: Promise<IteratorResult<T, undefined>>) => void) | undefined
+  #resolve: ((result: Promise<IteratorResult<T, undefined>>) => void) | undefined
 
   constructor(pull: Pull<T>) {
     this.#pull = pull
@@ -30,13 +31,13 @@ export class Pulled<T> implements AsyncIterableIterator<T, undefined> {
     return this
   }
 
-  /** One at a time, as `for await` does it. */
+  /** At most one call may be pending, as in `for await`. */
   async next(): Promise<IteratorResult<T, undefined>> {
     const value = this.#pull.take(this.#wake)
     if (value !== undefined) return { value, done: false }
     if (this.#pull.isOver) return { value: undefined, done: true }
     return new Promise((resolve) => {
-      this.#answer = resolve
+      this.#resolve = resolve
     })
   }
 
@@ -46,8 +47,8 @@ export class Pulled<T> implements AsyncIterableIterator<T, undefined> {
   }
 
   readonly #wake = (): void => {
-    const answer = this.#answer
-    this.#answer = undefined
-    answer?.(this.next())
+    const resolve = this.#resolve
+    this.#resolve = undefined
+    resolve?.(this.next())
   }
 }

@@ -1,9 +1,9 @@
 /**
- * The same work for all who want its result.
+ * Coalesces concurrent requests for the same work: one run serves all callers that wait.
  *
- * A result is good for everybody who came before the work was begun. Whoever comes while it is under
- * way may know of something that it will not see, so they wait for the next, which they all share and
- * which begins as soon as the one under way has ended.
+ * A result is valid for every caller that came before the run began. A caller that comes during a
+ * run may know of a change that the run will not see, so it waits for the next run. All such
+ * callers share that next run, which begins as soon as the current one has ended.
  */
 export class SharedWork<Result> {
   readonly #work: () => Promise<Result>
@@ -15,12 +15,12 @@ export class SharedWork<Result> {
     this.#work = work
   }
 
-  /** How often it was begun. */
+  /** How many runs have begun. */
   get begun(): number {
     return this.#begun
   }
 
-  /** The result of work that begins after this was called. */
+  /** The result of a run that begins after this call. */
   join(): Promise<Result> {
     if (this.#underWay === undefined) return this.#begin()
     this.#next ??= this.#underWay.then(

@@ -1,21 +1,21 @@
 import type { FlagTable, Rule } from './flag.ts'
 import { boolean, choice, integer, optionalPath } from './kinds.ts'
 
-/** What is kept of requests, and where. */
+/** Which requests are written to the audit log, and where. */
 export interface AuditOptions {
   readonly auditPolicyFile: string | undefined
   /** `-` is standard output. */
   readonly auditLogPath: string | undefined
   readonly auditLogFormat: 'json'
   readonly auditLogMode: AuditLogMode
-  /** Never 0: the flag's 0 has become the default number by now. */
+  /** Never 0: parsing replaces 0 by the default. */
   readonly auditLogMaxMegabytes: number
-  /** 0 means that age does not matter. */
+  /** 0 means no limit of age. */
   readonly auditLogMaxAgeDays: number
-  /** 0 means that any number is kept. */
+  /** 0 means no limit of number. */
   readonly auditLogMaxBackups: number
   readonly auditLogCompress: boolean
-  /** 0 means that all of them are kept. */
+  /** 0 means no limit. */
   readonly auditLogUnauthenticatedQps: number
 }
 
@@ -33,75 +33,75 @@ export const auditFlags: FlagTable<AuditOptions> = {
     topic: 'Audit',
     kind: optionalPath,
     default: undefined,
-    help: 'YAML file with a Policy of audit.k8s.io/v1: which requests are kept, and how much of them. Looked at once a second. Needs --audit-log-path.',
+    help: 'YAML file with a Policy of audit.k8s.io/v1: which requests are audited, and at which level. Checked for changes once a second. Needs --audit-log-path.',
   },
   auditLogPath: {
     name: 'audit-log-path',
     topic: 'Audit',
     kind: optionalPath,
     default: undefined,
-    help: 'File that what is kept is written to, one JSON line for each stage of a request; - is standard output. Needs --audit-policy-file.',
+    help: 'File of the audit log, with one JSON line for each stage of a request; - is standard output. Needs --audit-policy-file.',
   },
   auditLogFormat: {
     name: 'audit-log-format',
     topic: 'Audit',
-    kind: choice(['json'], { legacy: 'it leaves out most of what happened' }),
+    kind: choice(['json'], { legacy: 'it omits most of an audit event' }),
     default: 'json',
-    help: 'Form of the lines.',
+    help: 'Format of the audit log.',
   },
   auditLogMode: {
     name: 'audit-log-mode',
     topic: 'Audit',
     kind: choice(['blocking', 'batch'], {
-      'blocking-strict': 'a full disk would end all service',
+      'blocking-strict': 'a full disk would stop all requests',
     }),
     default: 'blocking',
-    help: 'With blocking, an answer waits until its lines are written, unless writing fails or takes longer than a second; with batch, no answer waits.',
+    help: 'With blocking, a response waits until its lines are written, unless the write fails or takes longer than a second. With batch, responses do not wait.',
   },
   auditLogMaxMegabytes: {
     name: 'audit-log-maxsize',
     topic: 'Audit',
     kind: integer({ min: 0, max: MEGABYTES_MAX, zeroMeans: MEGABYTES_DEFAULT }),
     default: MEGABYTES_DEFAULT,
-    help: `Megabytes after which the file is renamed and a new one begun. 0 means ${MEGABYTES_DEFAULT}.`,
+    help: `Size in megabytes at which the file is rotated. 0 means ${MEGABYTES_DEFAULT}.`,
   },
   auditLogMaxAgeDays: {
     name: 'audit-log-maxage',
     topic: 'Audit',
     kind: integer({ min: 0, max: DAYS_MAX }),
     default: 366,
-    help: 'Days after which a renamed file is removed, by the time in its name. 0 keeps it.',
+    help: 'Days after which a rotated file is removed, by the time in its name. 0 keeps all files.',
   },
   auditLogMaxBackups: {
     name: 'audit-log-maxbackup',
     topic: 'Audit',
     kind: integer({ min: 0, max: BACKUPS_MAX }),
     default: 100,
-    help: 'How many renamed files are kept. 0 keeps them all.',
+    help: 'Number of rotated files that are kept. 0 keeps all files.',
   },
   auditLogCompress: {
     name: 'audit-log-compress',
     topic: 'Audit',
     kind: boolean,
     default: false,
-    help: 'Compress renamed files with gzip.',
+    help: 'Compress rotated files with gzip.',
   },
   auditLogUnauthenticatedQps: {
     name: 'audit-log-unauthenticated-qps',
     topic: 'Audit',
     kind: integer({ min: 0, max: QPS_MAX }),
     default: 2,
-    help: 'How many requests a second of callers without valid credentials are kept in full, fifty times as many at once; the rest is counted, and summed up every ten seconds. 0 keeps them all.',
+    help: 'Requests per second without valid credentials that are audited in full, with bursts of fifty times as many. The rest is counted and summarised every ten seconds. 0 means no limit.',
   },
 }
 
-/** One without the other would look as if something were kept. */
+/** With only one of the two flags, an operator would wrongly expect an audit log. */
 export const auditRule: Rule<AuditOptions> = {
   about: ['auditPolicyFile', 'auditLogPath'],
   check: ({ auditPolicyFile, auditLogPath }) => {
     if ((auditPolicyFile === undefined) === (auditLogPath === undefined)) return undefined
     return auditLogPath === undefined
       ? '--audit-policy-file needs --audit-log-path: add --audit-log-path=<path>, or - for standard output'
-      : '--audit-log-path needs --audit-policy-file: without a policy nothing is kept'
+      : '--audit-log-path needs --audit-policy-file: without a policy nothing is audited'
   },
 }

@@ -31,7 +31,7 @@ describe('authentication flags', () => {
     [['--anonymous-auth'], { anonymousAuth: true }],
     [['--authentication-token-webhook-cache-ttl=0'], { authenticationTokenWebhookCacheTtlMs: 0 }],
   ] as const satisfies readonly (readonly [readonly string[], Partial<AuthenticationOptions>])[]) {
-    test(`understands ${flags.join(' ')}`, () => {
+    test(`parseFlags accepts ${flags.join(' ')}`, () => {
       const parsed = parseFlags(serverCommand, [etcd, ...flags])
       assert.equal(parsed.kind, 'run')
       assert.deepEqual({ ...parsed.options, ...expected }, parsed.options)
@@ -66,11 +66,11 @@ describe('authentication flags', () => {
     ],
     [
       [...oidc, '--oidc-required-claim=hd'],
-      '--oidc-required-claim: "hd" is not a claim and its value: write one such as hd=example.com',
+      '--oidc-required-claim: "hd" is not a claim with a value: write one such as hd=example.com',
     ],
     [
       [...oidc, '--oidc-required-claim=hd=a,hd=b'],
-      '--oidc-required-claim asks for two values of "hd": ask for one',
+      '--oidc-required-claim has two values for "hd": write one',
     ],
     [
       ['--service-account-key-file=a.pem'],
@@ -82,17 +82,17 @@ describe('authentication flags', () => {
     ],
     [
       [...oidc, '--service-account-key-file=a', '--service-account-issuer=https://issuer.example'],
-      '--oidc-issuer-url is among --service-account-issuer: give each its own issuer',
+      '--oidc-issuer-url is also in --service-account-issuer: use different issuers',
     ],
   ] as const) {
-    test(`refuses ${flags.join(' ')}`, () => {
+    test(`parseFlags refuses ${flags.join(' ')}`, () => {
       const parsed = parseFlags(serverCommand, [etcd, ...flags])
       assert.deepEqual(parsed, { kind: 'mistakes', mistakes })
     })
   }
 
   for (const url of ['http://issuer', 'issuer', 'https://a?b', 'https://a#', 'https://u@a']) {
-    test(`refuses ${url} as an issuer`, () => {
+    test(`parseFlags refuses ${url} as an issuer`, () => {
       const parsed = parseFlags(serverCommand, [
         etcd,
         '--oidc-client-id=a',

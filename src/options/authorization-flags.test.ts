@@ -11,8 +11,8 @@ function mistakesOf(...args: readonly string[]): string {
   return result.kind === 'mistakes' ? result.mistakes.join('\n') : ''
 }
 
-describe('flags of authorization', () => {
-  test('RBAC is asked, nothing is open to all, and a yes is remembered longer than a no', () => {
+describe('authorization flags', () => {
+  test('the defaults are RBAC, no open paths, and a longer cache for "allowed" than for "denied"', () => {
     const result = parse()
     assert.ok(result.kind === 'run')
     assert.deepEqual(result.options.authorizationModes, ['RBAC'])
@@ -21,14 +21,14 @@ describe('flags of authorization', () => {
     assert.equal(result.options.authorizationWebhookUnauthorizedTtlMs, 30_000)
   })
 
-  test('modes are taken in the order given', () => {
+  test('modes keep the order of the command line', () => {
     const file = '--authorization-webhook-config-file=hook.yaml'
     const result = parse('--authorization-mode=Webhook,RBAC', file)
     assert.ok(result.kind === 'run')
     assert.deepEqual(result.options.authorizationModes, ['Webhook', 'RBAC'])
   })
 
-  test('every mistake is told', () => {
+  test('every mistake is reported', () => {
     assert.match(
       mistakesOf('--authorization-mode=rbac'),
       /"rbac" is not known: write RBAC, Webhook/,
@@ -47,6 +47,6 @@ describe('flags of authorization', () => {
       /has no effect without RBAC/,
     )
     assert.match(mistakesOf('--authorization-always-allow-paths=livez'), /"livez" is not a path/)
-    assert.match(mistakesOf('--authorization-always-allow-paths=/a*b'), /can only stand at the end/)
+    assert.match(mistakesOf('--authorization-always-allow-paths=/a*b'), /allowed only at the end/)
   })
 })

@@ -1,15 +1,15 @@
 import type { FlagTable, Rule } from './flag.ts'
 import { duration, list, Mistake, optionalPath, quote } from './kinds.ts'
 
-/** Who may do what. Times are in milliseconds. */
+/** How requests are authorized. Times are in milliseconds. */
 export interface AuthorizationOptions {
-  /** In the order in which they are asked. */
+  /** In the order in which the authorizers are called. */
   readonly authorizationModes: readonly string[]
   readonly rbacPolicyPaths: readonly string[]
   readonly authorizationWebhookConfigFile: string | undefined
   readonly authorizationWebhookAuthorizedTtlMs: number
   readonly authorizationWebhookUnauthorizedTtlMs: number
-  /** One that ends with `*` stands for all that begin like it. */
+  /** A path that ends with `*` matches every path with that prefix. */
   readonly authorizationAlwaysAllowPaths: readonly string[]
 }
 
@@ -21,42 +21,42 @@ export const authorizationFlags: FlagTable<AuthorizationOptions> = {
     topic: 'Access',
     kind: list('modes', authorizationMode),
     default: ['RBAC'],
-    help: 'Who is asked, one after the other, whether a caller may do what it asks for: RBAC, Webhook, AlwaysAllow. The first who says yes or no decides; when nobody does, the answer is no. AlwaysAllow lets everybody with credentials do everything.',
+    help: 'Authorizers, in the order in which they are called: RBAC, Webhook, AlwaysAllow. The first one that allows or denies a request decides; a request without a decision is denied. AlwaysAllow allows every authenticated request.',
   },
   rbacPolicyPaths: {
     name: 'rbac-policy-path',
     topic: 'Access',
     kind: list('paths', (item) => item),
     default: [],
-    help: 'Files, and folders of .yaml, .yml and .json files, with roles and bindings of rbac.authorization.k8s.io/v1. Looked at once a second. Without them there are the built-in roles alone.',
+    help: 'Files, and folders of .yaml, .yml and .json files, with roles and bindings of rbac.authorization.k8s.io/v1. Checked for changes once a second. Without it, only the built-in roles exist.',
   },
   authorizationWebhookConfigFile: {
     name: 'authorization-webhook-config-file',
     topic: 'Access',
     kind: optionalPath,
     default: undefined,
-    help: 'Kubeconfig with the server that is asked by SubjectAccessReview (v1). Looked at once a second. Needs Webhook in --authorization-mode.',
+    help: 'Kubeconfig of the webhook that authorizes requests by SubjectAccessReview (v1). Checked for changes once a second. Needs Webhook in --authorization-mode.',
   },
   authorizationWebhookAuthorizedTtlMs: {
     name: 'authorization-webhook-cache-authorized-ttl',
     topic: 'Access',
     kind: duration({ positive: false }),
     default: 300_000,
-    help: 'How long a yes of the webhook is good for. 0 asks every time.',
+    help: 'How long the webhook response "allowed" is cached. 0 turns this cache off.',
   },
   authorizationWebhookUnauthorizedTtlMs: {
     name: 'authorization-webhook-cache-unauthorized-ttl',
     topic: 'Access',
     kind: duration({ positive: false }),
     default: 30_000,
-    help: 'How long a no of the webhook is good for. 0 asks every time.',
+    help: 'How long the webhook response "not allowed" is cached. 0 turns this cache off.',
   },
   authorizationAlwaysAllowPaths: {
     name: 'authorization-always-allow-paths',
     topic: 'Access',
     kind: list('paths', openPath),
     default: [],
-    help: 'Paths that are open to everybody, without credentials too, such as /livez,/readyz for the probes of an orchestrator. One that ends with * stands for all that begin like it. Not for objects of the API.',
+    help: 'Paths that every client may request, also without credentials, such as /livez,/readyz for the probes of an orchestrator. A path that ends with * matches every path with that prefix. API resources cannot be opened in this way.',
   },
 }
 
@@ -64,10 +64,10 @@ export const authorizationRules: readonly Rule<AuthorizationOptions>[] = [
   {
     about: ['authorizationModes', 'authorizationWebhookConfigFile'],
     check: ({ authorizationModes, authorizationWebhookConfigFile }) => {
-      const isAsked = authorizationModes.includes('Webhook')
-      const isGiven = authorizationWebhookConfigFile !== undefined
-      if (isAsked === isGiven) return undefined
-      return isAsked
+      const isEnabled = authorizationModes.includes('Webhook')
+      const isConfigured = authorizationWebhookConfigFile !== undefined
+      if (isEnabled === isConfigured) return undefined
+      return isEnabled
         ? '--authorization-mode=Webhook needs --authorization-webhook-config-file: add --authorization-webhook-config-file=<path>'
         : '--authorization-webhook-config-file has no effect without Webhook: add it to --authorization-mode, or leave the file out'
     },
@@ -91,7 +91,7 @@ function openPath(item: string): string {
     throw new Mistake(`${quote(item)} is not a path: write one such as /livez, or /livez/*`)
   }
   if (item.indexOf('*') !== -1 && item.indexOf('*') !== item.length - 1) {
-    throw new Mistake(`${quote(item)} has a * in the middle: it can only stand at the end`)
+    throw new Mistake(`${quote(item)} has a * in the middle: it is allowed only at the end`)
   }
   return item
 }

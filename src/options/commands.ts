@@ -29,7 +29,7 @@ const rules: readonly Rule<Options>[] = [
     check: ({ etcdCompactionIntervalMs }) =>
       etcdCompactionIntervalMs === 0 || etcdCompactionIntervalMs >= compactionIntervalMsMin
         ? undefined
-        : '--etcd-compaction-interval is shorter than 1m: a replica that starts could not read everything before its history is gone. Write 1m or more, or 0 for never',
+        : '--etcd-compaction-interval is shorter than 1m: a starting replica could not read all events before their history is compacted. Write 1m or more, or 0 to turn it off',
   },
   ...authenticationRules,
   ...authorizationRules,
@@ -58,15 +58,15 @@ export const serverCommand: Command<Options> = {
   decided: {},
 }
 
-/** What `tidings dev` is told: the server's options, and which etcd to start. */
+/** The options of `tidings dev`: those of the server, and which etcd to start. */
 export interface DevOptions extends Options {
-  /** Where etcd's program is; found in PATH when undefined. */
+  /** The path of the etcd program; searched in PATH when undefined. */
   readonly etcdBinary: string | undefined
 }
 
 const devFlags: FlagTable<DevOptions> = {
   ...serverFlags,
-  // Nobody else's business, and never in the way of something that runs already.
+  // Not reachable from other hosts, and no conflict with a server that already runs.
   bindAddress: { ...serverFlags.bindAddress, default: '127.0.0.1' },
   securePort: { ...serverFlags.securePort, default: 0 },
   etcdBinary: {
@@ -74,16 +74,16 @@ const devFlags: FlagTable<DevOptions> = {
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: 'The etcd program to start. Without it, the one found in PATH.',
+    help: 'The etcd program to start. Without it, etcd is searched in PATH.',
   },
 }
 
-const ownEtcd = 'tidings dev starts an etcd of its own: leave the flag out'
+const ownEtcd = 'tidings dev starts its own etcd: leave the flag out'
 
-/** A server with an etcd of its own, to try things out: `tidings dev [flags]`. */
+/** A server with a private etcd, for development: `tidings dev [flags]`. */
 export const devCommand: Command<DevOptions> = {
   name: 'tidings dev',
-  summary: 'Starts an etcd of its own and a server in front of it, to try things out.',
+  summary: 'Starts a private etcd and a server in front of it, for development.',
   flags: devFlags,
   rules,
   decided: {
@@ -92,7 +92,7 @@ export const devCommand: Command<DevOptions> = {
     etcdCertFile: ownEtcd,
     etcdKeyFile: ownEtcd,
     certDir: 'tidings dev keeps its certificate in a temporary folder: leave the flag out',
-    tokenAuthFile: 'tidings dev makes a token of its own and prints it: leave the flag out',
+    tokenAuthFile: 'tidings dev generates its own token and prints it: leave the flag out',
   },
 }
 
@@ -103,7 +103,7 @@ type FileOption =
   | 'etcdCertFile'
   | 'etcdKeyFile'
 
-/** Two files of which one is of no use without the other. */
+/** Refuses one file without the other: only both together are useful. */
 function together(one: FileOption, other: FileOption): Rule<Options> {
   return {
     about: [one, other],
@@ -116,7 +116,7 @@ function together(one: FileOption, other: FileOption): Rule<Options> {
   }
 }
 
-/** A file that would be silently without effect on a connection that is not TLS. */
+/** Refuses a file that would silently have no effect on a connection without TLS. */
 function needsHttps(option: FileOption): Rule<Options> {
   return {
     about: [option, 'etcdServers'],

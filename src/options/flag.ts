@@ -1,6 +1,6 @@
 import type { Kind } from './kinds.ts'
 
-/** The sections of the help text, in the order they are printed. */
+/** The sections of the help text, in the order in which they are printed. */
 export const topics = [
   'Serving',
   'Access',
@@ -14,27 +14,27 @@ export const topics = [
 ] as const
 export type Topic = (typeof topics)[number]
 
-/** One row: a flag and the option it fills. */
+/** One row of a table of flags. */
 export interface Flag<T> {
-  /** As written after the two hyphens. */
+  /** Without the two hyphens. */
   readonly name: string
-  /** As written after one hyphen. */
+  /** Without the hyphen. */
   readonly short?: string
   readonly topic: Topic
   readonly kind: Kind<T>
   readonly default: T
-  /** What it means, in whole sentences; the default is printed after it. */
+  /** The meaning, in whole sentences; the default is printed after it. */
   readonly help: string
 }
 
-/** A row for every option, and none besides. */
+/** Exactly one row for every option. */
 export type FlagTable<O> = { readonly [K in keyof O]-?: Flag<O[K]> }
 
-/** Something that must hold between flags that are each fine by themselves. */
+/** A condition on several flags that are each valid on their own. */
 export interface Rule<O> {
-  /** The options it looks at; it is skipped when one of them is wrong already. */
+  /** The options that it reads; the rule is skipped when one of them is already invalid. */
   readonly about: readonly (keyof O)[]
-  /** What is wrong and what to write instead; undefined when all is well. */
+  /** What is wrong and what to write instead; undefined when the rule holds. */
   readonly check: (options: O) => string | undefined
 }
 
@@ -42,11 +42,11 @@ export interface Rule<O> {
 export interface Command<O> {
   /** As typed: `tidings` or `tidings dev`. */
   readonly name: string
-  /** The one that is typed the same way and goes on: `tidings dev`. */
+  /** The full name of its subcommand: `tidings dev`. */
   readonly subcommand?: string
   readonly summary: string
   readonly flags: FlagTable<O>
   readonly rules: readonly Rule<O>[]
-  /** Options this command decides itself, each with the reason its flag is refused here. */
+  /** Options that this command sets itself, each with the reason why its flag is refused. */
   readonly decided: { readonly [K in keyof O]?: string }
 }

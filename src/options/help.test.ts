@@ -5,7 +5,7 @@ import type { FlagTable } from './flag.ts'
 import { helpText } from './help.ts'
 import { serverFlags } from './options.ts'
 
-test('help: opens with both usages, then one section a topic', () => {
+test('the help starts with both usages, followed by one section per topic', () => {
   const lines = helpText(serverCommand).split('\n')
   const usage = lines.indexOf('Usage:')
   assert.deepEqual(lines.slice(usage, usage + 3), [
@@ -29,34 +29,34 @@ test('help: opens with both usages, then one section a topic', () => {
   )
 })
 
-test('help: a flag shows its value, its meaning and its default', () => {
+test('the help of a flag shows its value, its meaning and its default', () => {
   const text = helpText(serverCommand)
   assert.ok(
     text.includes(
       '      --request-timeout duration\n' +
-        '                How long a request may take before it is answered with a timeout. Watches are not\n' +
-        '                bound by it. (default 1m0s)\n',
+        '                Maximum duration of a request, after which it fails with a timeout. It does not\n' +
+        '                apply to watches. (default 1m0s)\n',
     ),
   )
   assert.ok(text.includes('\n  -v, --v int\n'))
   assert.ok(text.includes('\n  -h, --help\n'))
 })
 
-test('help: stays inside the terminal, and inside 100 columns on a wide one', () => {
+test('the help is not wider than the terminal or 100 columns', () => {
   const widest = (text: string): number => Math.max(...text.split('\n').map((line) => line.length))
   assert.ok(widest(helpText(serverCommand)) <= 100)
   assert.ok(widest(helpText(serverCommand, 300)) <= 100)
   assert.ok(widest(helpText(serverCommand, 72)) <= 72)
 })
 
-test('help: dev names its own flag and not those it decides', () => {
+test('the help of dev lists its own flag and omits the flags that it sets itself', () => {
   const text = helpText(devCommand)
   assert.ok(text.includes('  tidings dev [flags]\n'))
   assert.ok(text.includes('--etcd-binary path'))
   assert.ok(!text.includes('--etcd-servers urls'))
 })
 
-test('flags: no name or letter is used twice, and every row says what it means', () => {
+test('every flag has a unique name and letter, and a help text', () => {
   const flags = Object.values(devCommand.flags)
   const names = [...flags.map((flag) => flag.name), 'help', 'version']
   assert.equal(new Set(names).size, names.length)
@@ -68,10 +68,10 @@ test('flags: no name or letter is used twice, and every row says what it means',
   }
 })
 
-test('flags: a missing row and a row of the wrong type do not compile', () => {
+test('a table with a missing row or a row of the wrong type does not compile', () => {
   // @ts-expect-error the row for b is missing
   const missing: FlagTable<{ a: number; b: number }> = { a: serverFlags.securePort }
-  // @ts-expect-error a flag of text cannot fill a number
+  // @ts-expect-error a flag with a text value cannot set a number
   const wrong: FlagTable<{ a: number }> = { a: serverFlags.bindAddress }
   assert.ok(missing && wrong)
 })

@@ -4,18 +4,18 @@ const columnsDefault = 100
 const columnsMin = 40
 const indent = 16
 
-/** A flag as help and documentation show it. */
+/** A flag as printed in the help and the documentation. */
 export interface ShownFlag {
   readonly name: string
   readonly short: string | undefined
-  /** Empty for flags that are given without a value. */
+  /** Empty for flags that need no value. */
   readonly placeholder: string
   readonly help: string
-  /** Undefined when there is nothing worth showing. */
+  /** Undefined when no default is printed. */
   readonly default: string | undefined
 }
 
-/** The help of a command: its flags by topic, in the manner of kube-apiserver. */
+/** The help of a command: its flags by topic, in the style of kube-apiserver. */
 export function helpText<O>(command: Command<O>, columns: number = columnsDefault): string {
   const width = Math.max(columnsMin, Math.min(columns, columnsDefault))
   const lines = [...wrap(command.summary, width), '', 'Usage:']
@@ -29,7 +29,7 @@ export function helpText<O>(command: Command<O>, columns: number = columnsDefaul
   return `${lines.join('\n')}\n`
 }
 
-/** The flags a user of this command can give, under their topics, sorted by name. */
+/** The flags that this command accepts, by topic, sorted by name. */
 export function flagsByTopic<O>(command: Command<O>): ReadonlyMap<Topic, readonly ShownFlag[]> {
   const keys = (Object.keys(command.flags) as (keyof O)[]).filter(
     (key) => command.decided[key] === undefined,
@@ -47,7 +47,7 @@ export function flagsByTopic<O>(command: Command<O>): ReadonlyMap<Topic, readonl
   return byTopic
 }
 
-// The two flags that ask for something else than running.
+// The two flags that print something instead of running the command.
 const builtIns: readonly (readonly [Topic, ShownFlag])[] = [
   ['Misc', builtIn('help', 'h', 'Print this text and exit.')],
   ['Misc', builtIn('version', undefined, 'Print the version and exit.')],

@@ -1,28 +1,28 @@
 import { isIP } from 'node:net'
-import { formatDuration, parseDuration } from '../lib/duration.ts'
+import { formatDuration, parseDuration } from '../lib/go/duration.ts'
 
 /**
- * How the value of one kind of flag is read and printed. `parse` throws a Mistake (any error will
- * do, its message is shown to the user behind the flag's name) that says what to write instead.
+ * How the value of one kind of flag is parsed and printed. `parse` throws a Mistake that says what
+ * to write instead. (Any error works: its message is printed after the name of the flag.)
  */
 export interface Kind<T> {
-  /** Stands for the value in help and in mistakes: `--name=<placeholder>`. */
+  /** Represents the value in help and in error messages: `--name=<placeholder>`. */
   readonly placeholder: string
   /** True for flags that may be given without a value. */
   readonly bare: boolean
-  /** Present for flags that may be repeated: joins what came earlier with what came now. */
+  /** Present for flags that may be repeated: joins the earlier value with the new one. */
   readonly merge?: (earlier: T, now: T) => T
   parse(text: string): T
-  /** The value as one would write it; undefined when there is nothing to show. */
+  /** The value as on a command line; undefined when there is no value to print. */
   print(value: T): string | undefined
 }
 
-/** What is wrong with a value and what to write instead. */
+/** The message says what is wrong with a value and what to write instead. */
 export class Mistake extends Error {
   override readonly name = 'Mistake'
 }
 
-/** A value that must not be empty. `check` returns what is wrong, undefined when nothing is. */
+/** A text that must not be empty. `check` returns what is wrong; undefined for a valid value. */
 export function text(
   placeholder: string,
   check: (value: string) => string | undefined = () => undefined,
@@ -39,7 +39,7 @@ export function text(
   }
 }
 
-/** A file that may be left out. Whether it can be read is for whoever opens it to say. */
+/** An optional path. Its existence is not checked here: the code that opens it reports that. */
 export const optionalPath: Kind<string | undefined> = {
   placeholder: 'path',
   bare: false,
@@ -54,7 +54,7 @@ export const ipAddress: Kind<string> = text('ip', (value) => {
   return `${quote(value)} is not an IP address: write one such as 0.0.0.0, 127.0.0.1 or ::`
 })
 
-/** A whole number in a range. `zeroMeans` is what 0 stands for where that is another number. */
+/** A whole number in a range. `zeroMeans` is the number that replaces 0, if any. */
 export function integer(range: {
   readonly min: number
   readonly max: number
@@ -80,10 +80,10 @@ export function integer(range: {
 
 export const port: Kind<number> = { ...integer({ min: 0, max: 65_535, noun: 'port' }) }
 
-// Node's timers count in 31 bits of milliseconds; a longer wait would fire at once.
+// A timer of Node has 31 bits of milliseconds; a longer one would fire at once.
 const durationMsMax = 2 ** 31 - 1
 
-/** A length of time, held in milliseconds. */
+/** A duration in milliseconds. */
 export function duration(limit: { readonly positive: boolean }): Kind<number> {
   return {
     placeholder: 'duration',
@@ -92,22 +92,22 @@ export function duration(limit: { readonly positive: boolean }): Kind<number> {
       const ms = parseDuration(value)
       if (ms < 0) throw new Mistake(`${value} is negative: write a duration of 0s or more`)
       if (limit.positive && ms === 0) {
-        throw new Mistake(`${value} is not enough: write a duration above 0s, such as 1m or 500ms`)
+        throw new Mistake(`${value} is too short: write a duration above 0s, such as 1m or 500ms`)
       }
       if (ms > durationMsMax) {
         throw new Mistake(`${value} is too long: write at most ${formatDuration(durationMsMax)}`)
       }
-      // Timers count whole milliseconds.
+      // Timers have a resolution of 1 ms.
       return Math.ceil(ms)
     },
     print: formatDuration,
   }
 }
 
-// What is due is looked for once a second.
+// Expired events are searched for once a second.
 const lifetimeMsMin = 1_000
 
-/** How long something is kept, in milliseconds; `never` for what is not to go by itself. */
+/** A time to live in milliseconds; `never` for no expiry. */
 export const lifetime: Kind<number | 'never'> = {
   placeholder: 'duration|never',
   bare: false,
@@ -130,7 +130,7 @@ const booleans = new Map([
   ...['0', 'f', 'F', 'false', 'FALSE', 'False'].map((word) => [word, false] as const),
 ])
 
-/** On when given bare; the words are Go's. */
+/** True without a value; accepts the same words as Go. */
 export const boolean: Kind<boolean> = {
   placeholder: 'true|false',
   bare: true,
@@ -142,7 +142,7 @@ export const boolean: Kind<boolean> = {
   print: (value) => (value ? 'true' : 'false'),
 }
 
-/** One word out of a few; `refused` names words people know from elsewhere, each with a reason. */
+/** One of several words. `refused` lists words of kube-apiserver, each with a reason. */
 export function choice<const T extends string>(
   words: readonly T[],
   refused: Readonly<Record<string, string>> = {},
@@ -161,7 +161,7 @@ export function choice<const T extends string>(
   }
 }
 
-/** Values with commas between them, or the flag repeated, or both. `read` may tidy an item. */
+/** Values with commas between them, or a repeated flag, or both. `read` may normalise an item. */
 export function list(placeholder: string, read: (item: string) => string): Kind<readonly string[]> {
   const unique = (items: readonly string[]): readonly string[] => {
     const twice = items.find((item, index) => items.indexOf(item) !== index)
@@ -179,7 +179,7 @@ export function list(placeholder: string, read: (item: string) => string): Kind<
 
 const quotedLengthMax = 80
 
-/** A value as it may be shown on a terminal: escaped, and not longer than a line. */
+/** A value that is safe to print on a terminal: escaped, and at most about a line long. */
 export function quote(value: string): string {
   const short = value.length > quotedLengthMax ? `${value.slice(0, quotedLengthMax)}...` : value
   return JSON.stringify(short).replace(

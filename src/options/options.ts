@@ -17,22 +17,22 @@ import {
 import { type LimitOptions, limitFlags } from './limit-flags.ts'
 import { addressRange, etcdEndpoint, etcdPrefixMistake, eventsGroupMistake } from './values.ts'
 
-/** Everything the command line decides, checked and frozen. Times are in milliseconds. */
+/** The validated and frozen values of all flags. Times are in milliseconds. */
 export interface Options
   extends AuthenticationOptions,
     AuditOptions,
     AuthorizationOptions,
     LimitOptions {
   readonly bindAddress: string
-  /** 0 asks for any free port. */
+  /** 0 means any free port. */
   readonly securePort: number
-  /** 0 means there is none. */
+  /** 0 means no insecure port. */
   readonly insecurePort: number
   readonly certDir: string
   readonly tlsCertFile: string | undefined
   readonly tlsPrivateKeyFile: string | undefined
   readonly tlsMinVersion: TlsVersion
-  /** Never 0: the flag's 0 has become the default number by now. */
+  /** Never 0: parsing replaces 0 by the default. */
   readonly http2MaxStreamsPerConnection: number
   readonly requestTimeoutMs: number
 
@@ -50,7 +50,7 @@ export interface Options
   /** Starts with a slash and does not end with one. */
   readonly etcdPrefix: string
   readonly etcdHealthcheckTimeoutMs: number
-  /** 0 means that etcd is asked. */
+  /** 0 means that it is read from etcd's metrics. */
   readonly etcdQuotaBytes: number
   readonly groupCommit: boolean
   /** 0 means never. */
@@ -72,25 +72,25 @@ export interface Options
 export type TlsVersion = 'VersionTLS12' | 'VersionTLS13'
 export type LoggingFormat = 'text' | 'json'
 
-/** More would let one connection hold memory for streams that no limit has counted yet. */
+/** With more, one connection could hold memory for streams that no limit has counted yet. */
 const http2StreamsMax = 1000
 const http2StreamsDefault = 100
 
-/** One row per flag. To add one: a field in Options and a row here. */
+/** One row per flag. To add a flag, add a field in Options and a row here. */
 export const serverFlags: FlagTable<Options> = {
   bindAddress: {
     name: 'bind-address',
     topic: 'Serving',
     kind: ipAddress,
     default: '0.0.0.0',
-    help: 'IP address on which --secure-port listens. 0.0.0.0 means every IPv4 address, :: every address of both kinds.',
+    help: 'IP address on which --secure-port listens. 0.0.0.0 means all IPv4 addresses, :: all IPv4 and IPv6 addresses.',
   },
   securePort: {
     name: 'secure-port',
     topic: 'Serving',
     kind: port,
     default: 6443,
-    help: 'Port for HTTPS (HTTP/2 and HTTP/1.1). 0 takes any free port and prints it in the log.',
+    help: 'Port for HTTPS (HTTP/2 and HTTP/1.1). 0 means any free port, which is printed in the log.',
   },
   insecurePort: {
     name: 'insecure-port',
@@ -104,7 +104,7 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Serving',
     kind: text('path'),
     default: '/var/run/tidings',
-    help: 'Directory that keeps the self-signed certificate made when --tls-cert-file and --tls-private-key-file are not given.',
+    help: 'Directory for the self-signed certificate that is generated when --tls-cert-file and --tls-private-key-file are not set.',
   },
   tlsCertFile: {
     name: 'tls-cert-file',
@@ -128,28 +128,28 @@ export const serverFlags: FlagTable<Options> = {
       VersionTLS11: 'TLS 1.1 is broken and retired',
     }),
     default: 'VersionTLS12',
-    help: 'Oldest TLS version a client may use.',
+    help: 'Minimum TLS version of clients.',
   },
   http2MaxStreamsPerConnection: {
     name: 'http2-max-streams-per-connection',
     topic: 'Serving',
     kind: integer({ min: 0, max: http2StreamsMax, zeroMeans: http2StreamsDefault }),
     default: http2StreamsDefault,
-    help: `Requests and watches one HTTP/2 connection may have open at a time, at most ${http2StreamsMax}. 0 means ${http2StreamsDefault}.`,
+    help: `Maximum number of concurrent requests and watches on one HTTP/2 connection, at most ${http2StreamsMax}. 0 means ${http2StreamsDefault}.`,
   },
   requestTimeoutMs: {
     name: 'request-timeout',
     topic: 'Serving',
     kind: duration({ positive: true }),
     default: 60_000,
-    help: 'How long a request may take before it is answered with a timeout. Watches are not bound by it.',
+    help: 'Maximum duration of a request, after which it fails with a timeout. It does not apply to watches.',
   },
   proxyProtocolFrom: {
     name: 'proxy-protocol-from',
     topic: 'Serving',
     kind: list('cidrs', addressRange),
     default: [],
-    help: 'Addresses or CIDR ranges of proxies whose connections to --secure-port start with a PROXY protocol header, version 1 or 2, that names the caller for the log, the audit log and limits. A connection from them without one is closed; nobody else may send one.',
+    help: 'Addresses or CIDR ranges of proxies whose connections to --secure-port start with a PROXY protocol header, version 1 or 2, that names the client for the log, the audit log and limits. A connection from them without a header is closed, and so is a connection from any other address with a header.',
   },
   ...limitFlags,
   trustLoopback: {
@@ -157,14 +157,14 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Access',
     kind: boolean,
     default: true,
-    help: 'Let processes on this host read health, version and metrics without credentials. Turn it off when a proxy on this host forwards connections of others without PROXY protocol headers: all of them would come from this host.',
+    help: 'Let processes on this host read health, version and metrics without credentials. Turn it off when a proxy on this host forwards connections of remote clients without PROXY protocol headers: all of them would seem to come from this host.',
   },
   tokenAuthFile: {
     name: 'token-auth-file',
     topic: 'Access',
     kind: optionalPath,
     default: undefined,
-    help: 'CSV file with a bearer token on each line: token, user, uid and, in quotes, groups with commas between them. Looked at once a second. Without it nobody has a token.',
+    help: 'CSV file with one bearer token per line: token, user, uid and, in quotes, groups with commas between them. Checked for changes once a second. Without it, there are no static tokens.',
   },
   ...authorizationFlags,
   ...auditFlags,
@@ -181,14 +181,14 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: "PEM file with the authorities that may vouch for etcd's certificate. Looked at once a second. Without it, the public authorities that Node knows.",
+    help: "PEM file with the certificate authorities that verify etcd's certificate. Checked for changes once a second. Without it, the public authorities that Node trusts.",
   },
   etcdCertFile: {
     name: 'etcd-certfile',
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: 'PEM file with the client certificate shown to etcd. Looked at once a second. Needs --etcd-keyfile.',
+    help: 'PEM file with the client certificate for etcd. Checked for changes once a second. Needs --etcd-keyfile.',
   },
   etcdKeyFile: {
     name: 'etcd-keyfile',
@@ -202,42 +202,42 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: text('path', etcdPrefixMistake),
     default: '/tidings',
-    help: "Start of every key in etcd, and of no other program's: values under it that tidings did not write end the start. Starts with a slash and does not end with one.",
+    help: 'Prefix of all keys in etcd. No other program may use it: tidings does not start when it finds values under it that it did not write. Must start with a slash and not end with one.',
   },
   etcdQuotaBytes: {
     name: 'etcd-quota-bytes',
     topic: 'Storage',
     kind: integer({ min: 0, max: 2 ** 45 }),
     default: 0,
-    help: "The --quota-backend-bytes of etcd: --max-write-bytes-per-second allows less while more than half of it is in use. 0 learns it from etcd's metrics, which it serves where clients connect.",
+    help: "The --quota-backend-bytes of etcd: --max-write-bytes-per-second is reduced while more than half of it is in use. 0 reads it from etcd's metrics, on the port of its clients.",
   },
   etcdHealthcheckTimeoutMs: {
     name: 'etcd-healthcheck-timeout',
     topic: 'Storage',
     kind: duration({ positive: true }),
     default: 2000,
-    help: 'How long etcd may take to answer a health check before it counts as failed.',
+    help: 'How long etcd may take to respond to a health check before the check fails.',
   },
   etcdCompactionIntervalMs: {
     name: 'etcd-compaction-interval',
     topic: 'Storage',
     kind: duration({ positive: false }),
     default: 300_000,
-    help: "How often one of the replicas makes etcd forget its history, all but the last interval's: of the whole etcd, whatever the prefix. At least 1m; 0 leaves that to somebody else.",
+    help: 'How often one of the replicas compacts etcd. The history of the last interval is kept. Compaction affects the whole etcd, not only --etcd-prefix. At least 1m; 0 turns it off, and another program must then compact etcd.',
   },
   eventTtlMs: {
     name: 'event-ttl',
     topic: 'Storage',
     kind: lifetime,
     default: 3_600_000,
-    help: 'How long an event is kept after its last change. With never, nothing is deleted by itself and etcd fills up. At least 1s.',
+    help: 'How long an event is kept after its last change. With never, events do not expire and etcd fills up. At least 1s.',
   },
   groupCommit: {
     name: 'group-commit',
     topic: 'Storage',
     kind: boolean,
     default: true,
-    help: 'Let writes that arrive together share one transaction of etcd. Off only to compare.',
+    help: 'Batch concurrent writes into one etcd transaction. Turn it off only for comparison.',
   },
   eventsGroup: {
     name: 'events-group',
@@ -251,28 +251,28 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Health and shutdown',
     kind: duration({ positive: false }),
     default: 0,
-    help: 'How long after its start the server may still be starting up before /livez says so.',
+    help: 'How long after its start the server may still be starting up before /livez fails.',
   },
   shutdownDelayMs: {
     name: 'shutdown-delay-duration',
     topic: 'Health and shutdown',
     kind: duration({ positive: false }),
     default: 0,
-    help: 'How long to go on serving after a signal to stop, with /readyz failing, so that load balancers can look elsewhere first.',
+    help: 'How long the server continues to serve after a signal to stop, with /readyz failing, so that load balancers can first remove it.',
   },
   shutdownSendRetryAfter: {
     name: 'shutdown-send-retry-after',
     topic: 'Health and shutdown',
     kind: boolean,
     default: false,
-    help: 'While requests drain, answer new ones with 429, Retry-After and Connection: close instead of refusing the connection.',
+    help: 'While requests drain, respond to new requests with 429, Retry-After and Connection: close instead of refusing the connection.',
   },
   loggingFormat: {
     name: 'logging-format',
     topic: 'Logging',
     kind: choice(['text', 'json']),
     default: 'text',
-    help: 'Form of the log on standard error.',
+    help: 'Format of the log on standard error.',
   },
   verbosity: {
     name: 'v',
@@ -280,6 +280,6 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Logging',
     kind: integer({ min: 0, max: 10, noun: 'level' }),
     default: 0,
-    help: 'How much to log: 0 is what an operator must know, 3 adds a line for each request, up to 10.',
+    help: 'Log verbosity, from 0 to 10: 0 logs what an operator must know, 3 adds a line for each request.',
   },
 }

@@ -5,7 +5,7 @@ import { devCommand, serverCommand } from './commands.ts'
 import type { Options } from './options.ts'
 import { parseFlags } from './parse.ts'
 
-// Every code unit there is, lone surrogates too. (fast-check's own takes a second to set up.)
+// All code units, lone surrogates too. (The generator of fast-check takes a second to set up.)
 const anyText = fc
   .array(fc.integer({ min: 0, max: 0xffff }))
   .map((codes) => String.fromCharCode(...codes))
@@ -98,7 +98,7 @@ function mistakesOf(args: readonly string[]): readonly string[] {
   return result.mistakes
 }
 
-const understood: readonly (readonly [readonly string[], Partial<Options>])[] = [
+const accepted: readonly (readonly [readonly string[], Partial<Options>])[] = [
   [[], {}],
   [['--secure-port=0'], { securePort: 0 }],
   [['--secure-port', '7443'], { securePort: 7443 }],
@@ -133,14 +133,14 @@ const understood: readonly (readonly [readonly string[], Partial<Options>])[] = 
   ],
 ]
 
-for (const [args, changed] of understood) {
-  test(`parseFlags: understands "${args.join(' ')}"`, () => {
+for (const [args, changed] of accepted) {
+  test(`parseFlags accepts "${args.join(' ')}"`, () => {
     const result = parseFlags(serverCommand, [etcd, ...args])
     assert.deepEqual(result, { kind: 'run', options: { ...defaults, ...changed } })
   })
 }
 
-test('parseFlags: the options and the lists in them are frozen', () => {
+test('the parsed options and their lists are frozen', () => {
   const result = parseFlags(serverCommand, [etcd])
   assert.equal(result.kind, 'run')
   assert.ok(Object.isFrozen(result.options))
@@ -158,14 +158,14 @@ const endpoints: readonly (readonly [readonly string[], readonly string[]])[] = 
 ]
 
 for (const [args, servers] of endpoints) {
-  test(`parseFlags: reads the list in "${args.join(' ')}"`, () => {
+  test(`parseFlags parses the list in "${args.join(' ')}"`, () => {
     const result = parseFlags(serverCommand, args)
     assert.equal(result.kind, 'run')
     assert.deepEqual(result.options.etcdServers, servers)
   })
 }
 
-/** Arguments next to a sound --etcd-servers, and all that is said about them. */
+/** Arguments after a valid --etcd-servers, and all mistakes that are reported. */
 const refused: readonly (readonly [readonly string[], ...string[]])[] = [
   [['--etcd-server=x'], 'unknown flag --etcd-server: did you mean --etcd-servers?'],
   [['--Secure-Port=1'], 'unknown flag --Secure-Port: did you mean --secure-port?'],
@@ -229,7 +229,7 @@ const refused: readonly (readonly [readonly string[], ...string[]])[] = [
   [['--request-timeout=30'], '--request-timeout: "30" has no unit: write 30s, 30m or 30ms'],
   [
     ['--request-timeout=0'],
-    '--request-timeout: 0 is not enough: write a duration above 0s, such as 1m or 500ms',
+    '--request-timeout: 0 is too short: write a duration above 0s, such as 1m or 500ms',
   ],
   [
     ['--livez-grace-period=-1s'],
@@ -301,7 +301,7 @@ const refused: readonly (readonly [readonly string[], ...string[]])[] = [
   ],
   [
     ['--proxy-protocol-from=::/0'],
-    '--proxy-protocol-from: "::/0" would let every client name any address: list your proxies',
+    '--proxy-protocol-from: "::/0" would let every client claim any address: list your proxies',
   ],
   [
     ['--etcd-servers=http://127.0.0.1:2379/'],
@@ -329,7 +329,7 @@ const refused: readonly (readonly [readonly string[], ...string[]])[] = [
   ],
   [
     ['--etcd-servers=http://root:hunter2@etcd-0:2379'],
-    '--etcd-servers: an address holds a user name: write it without, such as http://127.0.0.1:2379',
+    '--etcd-servers: an address contains a user name: remove it, as in http://127.0.0.1:2379',
   ],
   [
     ['--etcd-servers=http://etcd-0:2379/v3'],
@@ -346,13 +346,13 @@ const refused: readonly (readonly [readonly string[], ...string[]])[] = [
 ]
 
 for (const [args, ...mistakes] of refused) {
-  test(`parseFlags: says what is wrong with ${JSON.stringify(args.join(' '))}`, () => {
+  test(`parseFlags reports what is wrong with ${JSON.stringify(args.join(' '))}`, () => {
     assert.deepEqual(mistakesOf([etcd, ...args]), mistakes)
   })
 }
 
 describe('parseFlags', () => {
-  test('an empty command line lacks --etcd-servers', () => {
+  test('an empty command line is refused because --etcd-servers is missing', () => {
     assert.deepEqual(mistakesOf([]), [
       '--etcd-servers is required: write --etcd-servers=http://127.0.0.1:2379, or use "tidings dev"',
     ])
@@ -379,13 +379,13 @@ describe('parseFlags', () => {
     ])
   })
 
-  test('a broken flag is not reported again by the rules about it', () => {
+  test('an invalid flag is not reported again by the rules about it', () => {
     assert.deepEqual(mistakesOf(['--etcd-servers=nonsense', '--etcd-cafile=x']), [
       '--etcd-servers: "nonsense" is not an address: write scheme, host and port only, such as http://127.0.0.1:2379',
     ])
   })
 
-  test('https to etcd takes certificate files', () => {
+  test('certificate files are accepted for https to etcd', () => {
     const args = [
       '--etcd-servers=https://a:2379',
       '--etcd-cafile=ca',
@@ -395,18 +395,18 @@ describe('parseFlags', () => {
     assert.equal(parseFlags(serverCommand, args).kind, 'run')
   })
 
-  test('help is given whatever else is wrong, and -h is help', () => {
+  test('--help and -h work despite other mistakes', () => {
     for (const args of [['--help'], ['-h'], ['--nonsense', '-h', '--secure-port=x']]) {
       assert.equal(parseFlags(serverCommand, args).kind, 'help')
     }
   })
 
-  test('the version is told without --etcd-servers, but not past a mistake', () => {
+  test('--version works without --etcd-servers, but not with a mistake', () => {
     assert.deepEqual(parseFlags(serverCommand, ['--version']), { kind: 'version' })
     assert.equal(parseFlags(serverCommand, ['--version', '--nonsense']).kind, 'mistakes')
   })
 
-  test('no arguments make it throw', () => {
+  test('parseFlags never throws, whatever the arguments', () => {
     const words = fc.oneof(
       anyText,
       fc.string().map((text) => `--${text}`),
@@ -430,7 +430,7 @@ describe('parseFlags', () => {
 })
 
 describe('tidings dev', () => {
-  test('runs without --etcd-servers and takes the server flags and its own', () => {
+  test('tidings dev runs without --etcd-servers and accepts the server flags and its own', () => {
     const result = parseFlags(devCommand, ['--etcd-binary=/opt/etcd', '-v=2'])
     assert.deepEqual(result, {
       kind: 'run',
@@ -445,14 +445,14 @@ describe('tidings dev', () => {
     })
   })
 
-  test('refuses what it decides itself, value and all', () => {
+  test('tidings dev refuses a flag that it sets itself, together with its value', () => {
     assert.deepEqual(parseFlags(devCommand, ['--etcd-servers', 'http://a:1']), {
       kind: 'mistakes',
-      mistakes: ['--etcd-servers: tidings dev starts an etcd of its own: leave the flag out'],
+      mistakes: ['--etcd-servers: tidings dev starts its own etcd: leave the flag out'],
     })
   })
 
-  test('does not suggest a flag it refuses', () => {
+  test('tidings dev does not suggest a flag that it refuses', () => {
     assert.deepEqual(parseFlags(devCommand, ['--etcd-cafil=x']), {
       kind: 'mistakes',
       mistakes: ['unknown flag --etcd-cafil: "tidings dev --help" lists all flags'],

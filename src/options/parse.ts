@@ -2,21 +2,21 @@ import type { Command, Flag } from './flag.ts'
 import { helpText } from './help.ts'
 import { quote } from './kinds.ts'
 
-/** What a command line asks for. */
+/** The result of parsing a command line. */
 export type ParseResult<O> =
   | { readonly kind: 'run'; readonly options: Readonly<O> }
   | { readonly kind: 'help'; readonly text: string }
   | { readonly kind: 'version' }
-  /** At least one, in the order they were found; each says what to write instead. */
+  /** At least one, in the order in which they were found; each says what to write instead. */
   | { readonly kind: 'mistakes'; readonly mistakes: readonly string[] }
 
 /**
- * Reads the arguments of a command (without the program's name and the command's own) in pflag's
- * syntax. Never throws, and finds every mistake in one go. A request for help is always granted;
- * one for the version only when the rest can be read, as with pflag.
+ * Parses the arguments of a command (without the names of program and command) in pflag's syntax.
+ * Never throws, and reports all mistakes at once. As with pflag, `--help` always works, and
+ * `--version` works only when the other arguments are valid.
  *
- * It differs from pflag where that would hide a mistake: a flag that is not a list may be given
- * only once, and a value never starts like a flag unless it is written behind `=`.
+ * It differs from pflag where pflag would hide a mistake: a flag that is not a list may be given
+ * only once, and a value that looks like a flag must be written after `=`.
  */
 export function parseFlags<O extends object>(
   command: Command<O>,
@@ -32,9 +32,9 @@ export function parseFlags<O extends object>(
   return mistakes.length > 0 ? { kind: 'mistakes', mistakes } : { kind: 'run', options }
 }
 
-/** How one argument was taken apart. */
+/** One argument, split into name and value. */
 interface Written {
-  /** With its hyphens, for messages. */
+  /** The name with its hyphens, for messages. */
   readonly shown: string
   readonly name: string
   readonly short: boolean
@@ -49,7 +49,7 @@ class Scan<O extends object> {
   readonly #args: readonly string[]
   #next = 0
   readonly #values = new Map<keyof O, unknown>()
-  /** Options whose flag was seen, with what was written for it. */
+  /** The values that were written for each option whose flag is not a list. */
   readonly #seen = new Map<keyof O, string[]>()
   readonly #broken = new Set<keyof O>()
 
@@ -66,7 +66,7 @@ class Scan<O extends object> {
         for (const rest of this.#args.slice(this.#next)) this.#stray(rest, undefined)
         break
       }
-      const written = takeApart(arg)
+      const written = splitArgument(arg)
       if (written === undefined) this.#stray(arg, previous)
       else this.#flag(written)
       previous = written
@@ -76,7 +76,7 @@ class Scan<O extends object> {
     }
   }
 
-  /** The defaults with what was written laid over them. */
+  /** The given values, with defaults for the rest. */
   options(): Readonly<O> {
     const options: Partial<O> = {}
     for (const key of this.#keys()) {
@@ -91,10 +91,10 @@ class Scan<O extends object> {
 
   brokenRules(options: O): string[] {
     const { rules, decided } = this.#command
-    const open = rules.filter((rule) =>
+    const applicable = rules.filter((rule) =>
       rule.about.every((key) => !this.#broken.has(key) && decided[key] === undefined),
     )
-    return open.map((rule) => rule.check(options)).filter((mistake) => mistake !== undefined)
+    return applicable.map((rule) => rule.check(options)).filter((mistake) => mistake !== undefined)
   }
 
   #flag(written: Written): void {
@@ -107,8 +107,8 @@ class Scan<O extends object> {
     const reason = this.#command.decided[key]
     if (reason !== undefined) {
       this.#mistake(key, `${written.shown}: ${reason}`)
-      // Its value belongs to it, and must not be taken for a stray argument.
-      if (written.value === undefined) this.#valueBehind(this.#command.flags[key])
+      // The next argument is its value and must not be reported as an unexpected argument.
+      if (written.value === undefined) this.#valueAfter(this.#command.flags[key])
       return
     }
     this.#take(key, written)
@@ -116,7 +116,7 @@ class Scan<O extends object> {
 
   #take(key: keyof O, written: Written): void {
     const flag = this.#command.flags[key]
-    const value = written.value ?? this.#valueBehind(flag)
+    const value = written.value ?? this.#valueAfter(flag)
     if (value === undefined || value === '') {
       this.#mistake(
         key,
@@ -143,8 +143,8 @@ class Scan<O extends object> {
     this.#values.set(key, earlier === undefined ? value : flag.kind.merge(earlier, value))
   }
 
-  /** The argument that follows, when it can be the value of `flag`. */
-  #valueBehind(flag: Flag<O[keyof O]>): string | undefined {
+  /** The next argument, if it can be the value of `flag`. */
+  #valueAfter(flag: Flag<O[keyof O]>): string | undefined {
     if (flag.kind.bare) return 'true'
     const following = this.#args[this.#next]
     if (following === undefined || following === '--' || looksLikeFlag(following)) return undefined
@@ -153,11 +153,11 @@ class Scan<O extends object> {
   }
 
   #builtIn(written: Written): boolean {
-    const asked = written.short ? written.name === 'h' && 'help' : written.name
-    if (asked !== 'help' && asked !== 'version') return false
-    if (written.value === undefined || written.value === 'true') this[asked] = true
+    const name = written.short ? written.name === 'h' && 'help' : written.name
+    if (name !== 'help' && name !== 'version') return false
+    if (written.value === undefined || written.value === 'true') this[name] = true
     else if (written.value !== 'false') {
-      this.mistakes.push(`${written.shown} takes no value: write --${asked}`)
+      this.mistakes.push(`${written.shown} takes no value: write --${name}`)
     }
     return true
   }
@@ -203,8 +203,8 @@ class Scan<O extends object> {
   }
 }
 
-/** `--name`, `--name=value`, `-v`, `-v=4` and `-v4`; undefined for what is not a flag. */
-function takeApart(arg: string): Written | undefined {
+/** `--name`, `--name=value`, `-v`, `-v=4` and `-v4`; undefined for an argument without a flag. */
+function splitArgument(arg: string): Written | undefined {
   if (!looksLikeFlag(arg)) return undefined
   const equals = arg.indexOf('=')
   const head = equals < 0 ? arg : arg.slice(0, equals)
@@ -233,7 +233,7 @@ function unknownFlag<O>(command: Command<O>, written: Written): string {
   return `unknown flag ${shown}: ${advice}`
 }
 
-// Longer than any flag we have; keeps the comparison below cheap whatever is typed.
+// Longer than any flag; bounds the cost of the comparison below.
 const comparedLengthMax = 60
 
 function nearestName<O>(command: Command<O>, name: string): string | undefined {
@@ -246,13 +246,13 @@ function nearestName<O>(command: Command<O>, name: string): string | undefined {
     .map((known) => ({ known, distance: editDistance(typed, known) }))
     .sort((a, b) => a.distance - b.distance)
   const [best] = ranked
-  // A third of the name wrong is a slip; more than that is another word.
+  // Up to a third of the letters wrong is a typo; more is another word.
   return best !== undefined && best.distance <= Math.max(1, best.known.length / 3)
     ? best.known
     : undefined
 }
 
-/** How many letters must be put in, taken out or changed to get from one word to the other. */
+/** The Levenshtein distance: insertions, deletions and substitutions between two words. */
 function editDistance(from: string, to: string): number {
   let row = Array.from({ length: to.length + 1 }, (_, index) => index)
   for (const [i, letter] of [...from].entries()) {

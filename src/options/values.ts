@@ -23,9 +23,9 @@ function brokenEndpoint(item: string): string {
     const plain = item.replace(/\/$/, '')
     return `${quote(item)} has no scheme: write http://${plain} or https://${plain}`
   }
-  // The address may hold a password, so it is not repeated.
+  // The address may contain a password, so the message does not repeat it.
   if (/^[a-z]+:\/\/[^/]*@/i.test(item)) {
-    return `an address holds a user name: write it without, such as ${example}`
+    return `an address contains a user name: remove it, as in ${example}`
   }
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(item)?.[1]
   if (scheme !== undefined && !/^https?$/.test(scheme)) {
@@ -37,15 +37,15 @@ function brokenEndpoint(item: string): string {
 /** What is wrong with a value of `--etcd-prefix`. */
 export function etcdPrefixMistake(value: string): string | undefined {
   if (!value.startsWith('/')) {
-    const mended = `/${value.replace(/\/+$/, '')}`
-    return `${quote(value)} does not start with a slash: write ${quote(mended)}`
+    const corrected = `/${value.replace(/\/+$/, '')}`
+    return `${quote(value)} does not start with a slash: write ${quote(corrected)}`
   }
   if (value.endsWith('/')) {
     const bare = value.replace(/\/+$/, '')
     return `${quote(value)} ends with a slash: write ${bare === '' ? 'a name, such as /tidings' : quote(bare)}`
   }
   if (/\/\/|[^\x21-\x7e]/.test(value)) {
-    return `${quote(value)} holds a blank, a doubled slash or an unprintable character: write one such as /tidings`
+    return `${quote(value)} contains a space, a double slash or an unprintable character: write one such as /tidings`
   }
   return undefined
 }
@@ -56,9 +56,9 @@ const groupLengthMax = 253
 export function eventsGroupMistake(value: string): string | undefined {
   const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
   const labels = value.split('.')
-  const fine =
+  const isValid =
     value.length <= groupLengthMax && labels.length > 1 && labels.every((part) => label.test(part))
-  if (fine) return undefined
+  if (isValid) return undefined
   return (
     `${quote(value)} is not a group name: write lower-case letters, digits and hyphens ` +
     'in two parts or more with dots between them, such as events.k8s.io'
@@ -77,7 +77,7 @@ export function addressRange(item: string): string {
     )
   }
   if (prefix !== undefined && Number(prefix) === 0) {
-    throw new Mistake(`${quote(item)} would let every client name any address: list your proxies`)
+    throw new Mistake(`${quote(item)} would let every client claim any address: list your proxies`)
   }
   return item
 }

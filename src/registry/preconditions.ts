@@ -1,16 +1,16 @@
 import { formatVersion } from '../storage/resource-version.ts'
 import type { EventKey } from '../storage/storage.ts'
-import { clipped } from './draft.ts'
+import { clipped } from './patch/patch-document.ts'
 import { preconditionFailed } from './storage-errors.ts'
 import type { CurrentEvent } from './stored-event.ts'
 
-/** What a delete was meant for. */
+/** The event that a delete requires. */
 export interface Preconditions {
   readonly uid?: string | undefined
   readonly resourceVersion?: string | undefined
 }
 
-/** Throws the 409 that a delete of something else is answered with. */
+/** Throws a 409 if the stored event is another one. */
 export function checkPreconditions(
   key: EventKey,
   current: CurrentEvent,
@@ -32,10 +32,10 @@ export function checkPreconditions(
   }
 }
 
-/** The same for an event that cannot be read, whose UID nobody knows. */
+/** The 409 for a stored value that cannot be decoded: its UID is not known. */
 export function unknownUid({ name }: EventKey): Error {
   return preconditionFailed(
     name,
-    'the UID in the precondition cannot be compared: what is stored cannot be read as an event',
+    'the UID in the precondition cannot be checked: the stored value cannot be decoded as an event',
   )
 }

@@ -36,7 +36,7 @@ function storedAs(ofKey: EventKey, body: Buffer): StoredEvent {
   return new StoredBody({ key: ofKey, body, version, versionOffset, writtenAtMs: 0 })
 }
 
-/** An event that is there, and what becomes of it. */
+/** A registry with one stored event, and the results of its updates. */
 async function existing(): Promise<{
   readonly registry: EventRegistry
   readonly changes: unknown[]
@@ -50,7 +50,7 @@ async function existing(): Promise<{
   const update = async (at: EventKey, change: Change): Promise<StoredEvent> => {
     const current = storedAs(at, body)
     const outcome = change(current)
-    changes.push(outcome === current.body ? 'kept' : outcome)
+    changes.push(outcome === current.body ? 'unchanged' : outcome)
     return outcome instanceof Buffer ? storedAs(at, outcome) : current
   }
   return { registry: registryOf({ update }), changes }
@@ -59,7 +59,7 @@ async function existing(): Promise<{
 describe('an update or an apply that creates', () => {
   const missing = { update: async (_: EventKey, change: Change) => change(undefined) }
 
-  test('is refused when its version is none', async () => {
+  test('an invalid resourceVersion is refused', async () => {
     const registry = registryOf(missing as unknown as Partial<EventStorage>)
     const sent = { ...event, metadata: { ...event.metadata, resourceVersion: 'abc' } }
     const refusal = { code: 400, message: /parsing "abc": invalid syntax$/ }
@@ -71,12 +71,12 @@ describe('an update or an apply that creates', () => {
   })
 })
 
-describe('a name that is made up', () => {
+describe('a generated name', () => {
   const unnamed: Event = { ...event, metadata: { namespace: 'a', generateName: 'pod-' } }
   const taken = (ofKey: EventKey): StorageError =>
     new StorageError({ kind: 'exists', message: 'taken', key: ofKey })
 
-  test('is made up again when it is taken', async () => {
+  test('a name that is taken is replaced by another one', async () => {
     const tried: string[] = []
     const created = await registryOf({
       create: async (at, body) => {
@@ -91,7 +91,7 @@ describe('a name that is made up', () => {
     assert.match(String(name), /^pod-[a-z0-9]{5}$/)
   })
 
-  test('is given up after some tries, and the caller is told when to come back', async () => {
+  test('the create fails after some names, and may be retried', async () => {
     let tries = 0
     const registry = registryOf({
       create: async (at) => {
@@ -106,12 +106,12 @@ describe('a name that is made up', () => {
     assert.equal(tries, 8)
   })
 
-  test('is made up once when the end of the write is not known', async () => {
+  test('no further name is tried when the outcome of the write is unknown', async () => {
     let tries = 0
     const registry = registryOf({
       create: async () => {
         tries += 1
-        throw new StorageError({ kind: 'timeout', message: 'no answer' })
+        throw new StorageError({ kind: 'timeout', message: 'no response' })
       },
     })
     await assert.rejects(registry.create('a', unnamed, written), { reason: 'Timeout' })
@@ -120,7 +120,7 @@ describe('a name that is made up', () => {
 })
 
 describe('a new event', () => {
-  test('is born now, to the second', async () => {
+  test('a new event has the current time, to the second, and a UID', async () => {
     const { body } = await registryOf({
       create: async (at, bytes) => storedAs(at, bytes),
     }).create('a', event, written)
@@ -134,7 +134,7 @@ describe('a new event', () => {
 })
 
 describe('an update', () => {
-  test('may leave out its version or say none, else it must be that of what is there', async () => {
+  test('the resourceVersion of an update is empty, 0, or that of the stored event', async () => {
     const { registry } = await existing()
     const update = async (resourceVersion?: string): Promise<unknown> => {
       const metadata =
@@ -144,37 +144,37 @@ describe('an update', () => {
         ({ reason }) => reason,
       )
     }
-    for (const said of [undefined, '', '0', '00', '7003', '07003']) {
-      assert.equal(await update(said), 'done', said)
+    for (const sent of [undefined, '', '0', '00', '7003', '07003']) {
+      assert.equal(await update(sent), 'done', sent)
     }
     assert.equal(await update('7002'), 'Conflict')
     assert.equal(await update('7'), 'Conflict')
     assert.equal(await update('seven'), 'BadRequest')
   })
 
-  test('that changes nothing hands back the very bytes that are there', async () => {
+  test('an update that changes nothing returns the stored bytes', async () => {
     const { registry, changes } = await existing()
     await registry.update(key, event, written)
     await registry.patch(key, ({ old }) => ({ ...old }), written)
-    assert.deepEqual(changes, ['kept', 'kept'])
+    assert.deepEqual(changes, ['unchanged', 'unchanged'])
   })
 })
 
 describe('a delete', () => {
-  test('finds nothing where there is another event than the one that was meant', async () => {
+  test('a delete of an event that is not its target is a 404', async () => {
     const { registry, changes } = await existing()
     const options = { isDryRun: false, preconditions: {} }
-    await assert.rejects(registry.delete(key, { ...options, isMeant: () => false }), {
+    await assert.rejects(registry.delete(key, { ...options, isTarget: () => false }), {
       reason: 'NotFound',
     })
     assert.deepEqual(changes, [])
-    await registry.delete(key, { ...options, isMeant: ({ fields }) => fields.reason === 'Tested' })
+    await registry.delete(key, { ...options, isTarget: ({ fields }) => fields.reason === 'Tested' })
     assert.deepEqual(changes, ['remove'])
   })
 })
 
 // Difference from Kubernetes: smaller-events.
-describe('the largest event that is stored', () => {
+describe('the size limit of events', () => {
   const bytesMax = 1000
   const tooLarge = {
     code: 413,
@@ -185,7 +185,7 @@ describe('the largest event that is stored', () => {
     metadata: { ...event.metadata, annotations: { long: 'n'.repeat(length) }, ...more },
   })
 
-  /** One event, `body` at first, in a storage that does what it is told. */
+  /** A registry over a storage of one event, with `body` at first. */
   function limited(body?: Buffer): { registry: EventRegistry; stored: () => Buffer | undefined } {
     let stored = body
     const storage: Partial<EventStorage> = {
@@ -203,7 +203,7 @@ describe('the largest event that is stored', () => {
     return { registry: registryOf(storage, bytesMax), stored: () => stored }
   }
 
-  test('it bounds creates, updates and patches, also when they are dry runs', async () => {
+  test('the limit applies to creates, updates and patches, also to dry runs', async () => {
     const { registry, stored } = limited()
     for (const isDryRun of [true, false]) {
       const options = { ...written, isDryRun }
@@ -222,7 +222,7 @@ describe('the largest event that is stored', () => {
     assert.ok((stored()?.length ?? 0) < bytesMax)
   })
 
-  test('an event that is too large already may become smaller, and be deleted', async () => {
+  test('an event above the limit may become smaller, and may be deleted', async () => {
     const guarded = (length: number): Event => annotated(length, { finalizers: ['a/b'] })
     const { body } = await registryOf({ create: async (at, bytes) => storedAs(at, bytes) }).create(
       'a',
@@ -240,7 +240,7 @@ describe('the largest event that is stored', () => {
     assert.match(String(stored()), /deletionTimestamp/)
   })
 
-  test('whoever is asked to admit a write hears of all of its bytes, once it is known to fit', async () => {
+  test('admit is called with all bytes of a write, after the size check', async () => {
     const { registry, stored } = limited()
     const admitted: number[] = []
     const options = { ...written, admit: (_: Event, bytes: number) => admitted.push(bytes) }

@@ -26,7 +26,7 @@ function statusOf(
 }
 
 describe('statusOfStorageError', () => {
-  test('every kind has its code and reason, and none tells what the store said', () => {
+  test('every kind has its code and reason, and none shows the message of the store', () => {
     const cases: Readonly<Record<StorageErrorKind, readonly [number, string]>> = {
       missing: [404, 'NotFound'],
       exists: [409, 'AlreadyExists'],
@@ -47,14 +47,14 @@ describe('statusOfStorageError', () => {
     }
   })
 
-  test('an outage is told in the words that are meant for clients', () => {
-    const reason = 'etcd has not answered for 9 s: it cannot be reached'
+  test('an outage has the reason that is meant for clients', () => {
+    const reason = 'etcd has not responded for 9 s: it cannot be reached'
     const error = new StorageError({ kind: 'unavailable', message: 'secret', reason })
     const { message } = statusOfStorageError(error, names).status()
     assert.equal(message, `${reason}; nothing was done`)
   })
 
-  test('what is worth trying again says when', () => {
+  test('an error that is worth a retry says when', () => {
     const cases: readonly [StorageErrorKind, number | undefined][] = [
       ['conflict', 1],
       ['unavailable', 1],
@@ -72,12 +72,12 @@ describe('statusOfStorageError', () => {
     assert.equal(statusOf('overloaded', { retryAfterMs: 2_100 }).details?.retryAfterSeconds, 3)
   })
 
-  test('a late read may be tried again; a late write may have happened', () => {
+  test('a late read may be retried; a late write may have been applied', () => {
     assert.equal(statusOf('timeout', { isRead: true }).details?.retryAfterSeconds, 1)
     assert.deepEqual(statusOf('timeout').details, {})
   })
 
-  test('a version of the future is told with how far we are', () => {
+  test('an error about a future version names the current version', () => {
     const error = new StorageError({ kind: 'future', message: '', version: versionOfState(7) })
     const status = statusOfStorageError(error, names, { wanted: versionOfState(9) })
     assert.equal(status.message, 'Timeout: Too large resource version: 9999, current: 7999')
@@ -86,45 +86,45 @@ describe('statusOfStorageError', () => {
     ])
   })
 
-  test('a version that none will ever reach is told as it was sent', () => {
+  test('an error about a version beyond the range of numbers repeats it as it was sent', () => {
     const error = new StorageError({ kind: 'future', message: '', version: versionOfState(7) })
     const text = '0999999999999999999'
-    const attempt = { wanted: parseVersion(text), asked: text }
+    const attempt = { wanted: parseVersion(text), versionText: text }
     assert.equal(
       statusOfStorageError(error, names, attempt).message,
       'Timeout: Too large resource version: 999999999999999999, current: 7999',
     )
   })
 
-  test('an event is named as clients know it', () => {
+  test('an error names the event with resource and group', () => {
     assert.equal(statusOf('missing').message, 'events.events.k8s.io "n" not found')
     assert.deepEqual(statusOf('missing').details, details)
     assert.deepEqual(statusOf('exists').details, details)
   })
 
-  test('the error of the store is kept for the log', () => {
+  test('the error of the store is the cause', () => {
     const error = new StorageError({ kind: 'unavailable', message: 'x' })
     assert.equal(statusOfStorageError(error, names).cause, error)
   })
 })
 
-describe('refusals that do not come from the store', () => {
-  test('an event that is on its way out still has its name', () => {
+describe('errors that do not come from the store', () => {
+  test('an event that is being deleted still occupies its name', () => {
     const { message } = alreadyExists(names, 'n', { isBeingDeleted: true })
     assert.equal(message, 'object is being deleted: events.events.k8s.io "n" already exists')
   })
 
-  test('a name that could not be made up may be tried again', () => {
+  test('a failure to generate a name may be retried', () => {
     assert.equal(noUniqueName(names, 'n').details?.retryAfterSeconds, 1)
   })
 
-  test('a precondition speaks of an Event, not of events', () => {
+  test('a failed precondition names the kind Event, not the resource events', () => {
     const refusal = preconditionFailed('n', 'why')
     assert.equal(refusal.message, 'Operation cannot be fulfilled on Event "n": why')
     assert.deepEqual(refusal.details, { name: 'n', kind: 'Event' })
   })
 
-  test('a page that is too old comes with a token to go on by', () => {
+  test('an expired page has a token to continue with', () => {
     assert.equal(pageExpired('token').status().metadata.continue, 'token')
     assert.equal(pageExpired('token').code, 410)
   })

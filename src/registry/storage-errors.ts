@@ -7,11 +7,11 @@ import {
   tooManyRequests,
   unavailable,
 } from '../api/status.ts'
-import { goQuote } from '../lib/go-quote.ts'
-import type { StorageError } from '../storage/errors.ts'
+import { goQuote } from '../lib/go/go-quote.ts'
+import { StorageError } from '../storage/errors.ts'
 import { formatVersion, type Version } from '../storage/resource-version.ts'
 
-/** How events are called in messages and details. */
+/** The names of the resource in messages and details. */
 export interface ResourceNames {
   readonly group: string
   /** `events.<group>`, or `events` in the group without a name. */
@@ -28,7 +28,7 @@ export function notFound(names: ResourceNames, name: string): StatusError {
   })
 }
 
-/** `reason`: what there is in place of an event that could be shown. */
+/** `reason`: why the existing value cannot be shown as an event. */
 export function alreadyExists(
   names: ResourceNames,
   name: string,
@@ -40,7 +40,7 @@ export function alreadyExists(
   return new StatusError('AlreadyExists', message, { details: detailsOf(names, name) })
 }
 
-/** No free name was found among those that were made up. */
+/** All generated names were taken. */
 export function noUniqueName(names: ResourceNames, name: string): StatusError {
   return new StatusError(
     'AlreadyExists',
@@ -49,7 +49,7 @@ export function noUniqueName(names: ResourceNames, name: string): StatusError {
   )
 }
 
-/** A write that was meant for another state of the event. */
+/** A write that requires another state of the event. */
 export function conflict(names: ResourceNames, name: string, why: string): StatusError {
   return new StatusError(
     'Conflict',
@@ -58,7 +58,7 @@ export function conflict(names: ResourceNames, name: string, why: string): Statu
   )
 }
 
-/** A delete that was meant for another event, or another state of it. */
+/** A delete that requires another event of this name, or another state of it. */
 export function preconditionFailed(name: string, why: string): StatusError {
   return new StatusError(
     'Conflict',
@@ -77,7 +77,7 @@ export function watchExpired(): StatusError {
   return new StatusError('Expired', 'The resourceVersion for the provided watch is too old.')
 }
 
-/** `continueToken` goes on where the list stopped, at the newest state. */
+/** `continueToken` continues the list after its last page, at the newest state. */
 export function pageExpired(continueToken: string): StatusError {
   return new StatusError(
     'Expired',
@@ -86,19 +86,19 @@ export function pageExpired(continueToken: string): StatusError {
   )
 }
 
-/** What was asked of the storage when it failed. */
+/** The call to the storage that failed. */
 export interface Attempt {
-  /** No state older than this one, or exactly this one. */
+  /** The version that was requested, as the oldest acceptable one or as the exact one. */
   readonly wanted?: Version | undefined
-  /** The same in the client's digits, if it sent any. */
-  readonly asked?: string | undefined
-  /** Nothing was to be written, so that it may simply be tried again. */
+  /** The same as the client sent it, if it sent one. */
+  readonly versionText?: string | undefined
+  /** A read, which is safe to retry. */
   readonly isRead?: boolean | undefined
-  /** Of many events some were changed before it failed. */
+  /** Some of many events were changed before the failure. */
   readonly isPartlyDone?: boolean | undefined
 }
 
-/** What became of the storage's errors in the words of the API: the one place where that is said. */
+/** Translates errors of the storage into errors of the API. No other place does that. */
 export function statusOfStorageError(
   error: StorageError,
   names: ResourceNames,
@@ -127,7 +127,7 @@ export function statusOfStorageError(
       return isRead === true ? timedOut({ retryAfterSeconds: 1, cause: error }) : inDoubt(error)
     case 'overloaded':
       return tooManyRequests(
-        `the datastore has more to do than it can; ${done}`,
+        `the datastore is overloaded; ${done}`,
         Math.ceil((error.retryAfterMs ?? 1000) / 1000),
         error,
       )
@@ -140,22 +140,25 @@ export function statusOfStorageError(
 }
 
 const PARTLY_DONE = 'some of the events were deleted, repeat the request for the others'
+
 /**
- * Whoever repeats such a write may do it twice, so nobody is told when to. Where a reason is known
- * there was an answer: nothing more will come of the write.
+ * A write whose outcome is not known. It has no Retry-After, since a retry may apply it twice. With
+ * a reason there was a response, so a write that was not applied will not be applied later either.
  */
 function inDoubt(cause: StorageError): StatusError {
   const what =
     cause.reason === undefined
-      ? 'Timeout: the datastore did not answer in time; the write may have happened, or may yet'
-      : `${cause.reason}; the write may have happened`
-  return new StatusError('Timeout', `${what}: look before repeating it`, { details: {}, cause })
+      ? 'Timeout: the datastore did not respond in time; the write may have been applied or may still be'
+      : `${cause.reason}; the write may have been applied`
+  const message = `${what}: read the event before you retry`
+  return new StatusError('Timeout', message, { details: {}, cause })
 }
 
-const KEPT_CHANGING = 'others kept changing the object for as long as this change was tried'
+const KEPT_CHANGING = 'other writes kept changing the object until the retries timed out'
 
-function future({ wanted, asked }: Attempt, error: StorageError): StatusError {
-  const named = wanted === undefined ? '' : `: ${asked ? BigInt(asked) : formatVersion(wanted)}`
+function future({ wanted, versionText }: Attempt, error: StorageError): StatusError {
+  const named =
+    wanted === undefined ? '' : `: ${versionText ? BigInt(versionText) : formatVersion(wanted)}`
   const newest = error.version === undefined ? '' : `, current: ${formatVersion(error.version)}`
   return new StatusError('Timeout', `Timeout: Too large resource version${named}${newest}`, {
     details: {
@@ -165,11 +168,24 @@ function future({ wanted, asked }: Attempt, error: StorageError): StatusError {
   })
 }
 
-/** Which event, or which kind of object, a Status is about. */
+/** The details of a Status about one event, or about events in general. */
 export function detailsOf({ group }: ResourceNames, name = ''): StatusDetails {
   return {
     ...(name === '' ? {} : { name }),
     ...(group === '' ? {} : { group }),
     kind: 'events',
+  }
+}
+
+/** Awaits a call to the storage, and translates its errors into errors of the API. */
+export async function inApiTerms<T>(
+  work: Promise<T>,
+  names: ResourceNames,
+  attempt?: Attempt,
+): Promise<T> {
+  try {
+    return await work
+  } catch (error) {
+    throw error instanceof StorageError ? statusOfStorageError(error, names, attempt) : error
   }
 }

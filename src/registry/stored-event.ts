@@ -1,20 +1,20 @@
 import type { Event } from '../api/event.ts'
-import { readEncoded } from '../codec/event-json.ts'
+import { readEncoded } from '../codec/event/event-json.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { StoredEvent } from '../storage/storage.ts'
 
-/** An event as it is stored, read. */
+/** A stored event with its decoded form. */
 export interface CurrentEvent {
   readonly stored: StoredEvent
   readonly old: Event
 }
 
-/** What is stored, read. Fails with `corrupt` when it is no event. */
+/** Decodes a stored event. Fails with `corrupt` when it is not an event. */
 export function readEvent({ key, body }: StoredEvent): Event {
   try {
     return readEncoded(body)
   } catch (cause) {
-    const message = `what is stored as event ${key.namespace}/${key.name} is not an event`
+    const message = `the stored value of ${key.namespace}/${key.name} is not an event`
     throw new StorageError({ kind: 'corrupt', message, key, cause })
   }
 }

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import type { Event } from '../api/event.ts'
 import { afterDelete, changedEvent, isReleased, newEvent } from './strategy.ts'
 
-const birth = { name: 'n', namespace: 'ns', uid: 'u', at: '2026-01-01T00:00:00Z' }
+const creation = { name: 'n', namespace: 'ns', uid: 'u', at: '2026-01-01T00:00:00Z' }
 const now = '2026-02-03T04:05:06Z'
 
 function eventOf(metadata: Event['metadata'], note = 'x'): Event {
@@ -11,7 +11,7 @@ function eventOf(metadata: Event['metadata'], note = 'x'): Event {
 }
 
 describe('a new event', () => {
-  test('has the server’s own fields from the server', () => {
+  test('fields of the server are set by the server', () => {
     const sent = eventOf({
       name: 'theirs',
       namespace: 'theirs',
@@ -26,7 +26,7 @@ describe('a new event', () => {
       labels: { a: 'b' },
       finalizers: ['example.com/f'],
     })
-    assert.deepEqual(newEvent(sent, birth), {
+    assert.deepEqual(newEvent(sent, creation), {
       metadata: {
         name: 'n',
         namespace: 'ns',
@@ -40,8 +40,8 @@ describe('a new event', () => {
     })
   })
 
-  test('keeps the name it was sent with when none was made for it', () => {
-    const { metadata } = newEvent(eventOf({ name: 'theirs' }), { ...birth, name: undefined })
+  test('a new event keeps its own name when none was generated', () => {
+    const { metadata } = newEvent(eventOf({ name: 'theirs' }), { ...creation, name: undefined })
     assert.equal(metadata.name, 'theirs')
   })
 })
@@ -56,7 +56,7 @@ describe('a changed event', () => {
     labels: { a: 'b' },
   })
 
-  test('is what was sent, with the server’s own fields as they were', () => {
+  test('fields of the server keep their values', () => {
     const sent = eventOf(
       { name: 'n', namespace: 'ns', generation: 9, creationTimestamp: now, resourceVersion: '3' },
       'y',
@@ -65,12 +65,12 @@ describe('a changed event', () => {
     assert.deepEqual(changedEvent(sent, old), { metadata, note: 'y' })
   })
 
-  test('has no member that is undefined', () => {
+  test('a changed event has no undefined members', () => {
     const bare = eventOf({ name: 'n', namespace: 'ns' })
     assert.deepEqual(Object.keys(changedEvent(bare, bare).metadata), ['name', 'namespace'])
   })
 
-  test('goes on being deleted whatever is sent', () => {
+  test('a change does not cancel a deletion', () => {
     const marked = eventOf({
       ...old.metadata,
       finalizers: ['example.com/f'],
@@ -86,15 +86,15 @@ describe('a changed event', () => {
   })
 })
 
-describe('an event that is deleted', () => {
-  test('goes when nobody holds it', () => {
+describe('a deleted event', () => {
+  test('an event without finalizers is removed', () => {
     for (const finalizers of [undefined, [], ['orphan'], ['foregroundDeletion', 'orphan']]) {
       const event = eventOf({ name: 'n', ...(finalizers === undefined ? {} : { finalizers }) })
       assert.equal(afterDelete(event, now), undefined)
     }
   })
 
-  test('is marked when somebody does, and loses the finalizers of the garbage collector', () => {
+  test('an event with finalizers is marked, and loses those of the garbage collector', () => {
     const event = eventOf({ name: 'n', finalizers: ['orphan', 'example.com/f'] })
     assert.deepEqual(afterDelete(event, now)?.metadata, {
       name: 'n',
@@ -105,7 +105,7 @@ describe('an event that is deleted', () => {
     assert.equal(event.metadata.deletionTimestamp, undefined)
   })
 
-  test('gets the next generation when it has one and is marked', () => {
+  test('a marked event gets the next generation, if it has one', () => {
     const generationAfter = (generation: number): number | undefined => {
       const event = eventOf({ name: 'n', generation, finalizers: ['example.com/f'] })
       return afterDelete(event, now)?.metadata.generation
@@ -114,7 +114,7 @@ describe('an event that is deleted', () => {
     assert.equal(generationAfter(0), 0)
   })
 
-  test('is left alone when it is marked already', () => {
+  test('an event that is already marked is unchanged', () => {
     const event = eventOf({
       name: 'n',
       generation: 3,
@@ -124,7 +124,7 @@ describe('an event that is deleted', () => {
     assert.equal(afterDelete(event, now), event)
   })
 
-  test('is released when it is marked and the last finalizer is gone', () => {
+  test('a marked event is released when its last finalizer is gone', () => {
     assert.equal(isReleased(eventOf({ deletionTimestamp: now })), true)
     assert.equal(isReleased(eventOf({ deletionTimestamp: now, finalizers: [] })), true)
     assert.equal(isReleased(eventOf({ deletionTimestamp: now, finalizers: ['f'] })), false)

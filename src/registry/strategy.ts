@@ -1,24 +1,24 @@
 /**
- * What the server itself does to an event on its way in: the fields that are the server's alone, and
- * what becomes of an event that is to be deleted while somebody still holds on to it.
+ * Fields that the server sets in created and changed events, and the state of an event that is
+ * deleted while it has finalizers.
  */
 import type { Event, ObjectMeta } from '../api/event.ts'
 import { ZERO_TIME } from '../api/time.ts'
 
-/** Finalizers of the garbage collector, which has no business with events. */
+/** Finalizers of the garbage collector, which does not handle events. */
 const COLLECTORS_FINALIZERS: ReadonlySet<string> = new Set(['orphan', 'foregroundDeletion'])
 
-/** What is new about a new event. */
-export interface Birth {
+/** The fields that the server sets in a new event. */
+export interface Creation {
   readonly name: string | undefined
   readonly namespace: string
   readonly uid: string
-  /** As it is printed. */
+  /** The current time as a timestamp. */
   readonly at: string
 }
 
-/** An event as it comes into the world: what a client says of the server's own fields is dropped. */
-export function newEvent(sent: Event, birth: Birth): Event {
+/** A new event: values that the client sent for fields of the server are dropped. */
+export function newEvent(sent: Event, creation: Creation): Event {
   const {
     selfLink: _selfLink,
     resourceVersion: _resourceVersion,
@@ -31,15 +31,15 @@ export function newEvent(sent: Event, birth: Birth): Event {
     ...sent,
     metadata: {
       ...metadata,
-      ...(birth.name === undefined ? {} : { name: birth.name }),
-      namespace: birth.namespace,
-      uid: birth.uid,
-      creationTimestamp: birth.at,
+      ...(creation.name === undefined ? {} : { name: creation.name }),
+      namespace: creation.namespace,
+      uid: creation.uid,
+      creationTimestamp: creation.at,
     },
   }
 }
 
-/** What `sent` makes of `old`: the server's own fields stay what they are. */
+/** `sent` as the next state of `old`: fields of the server keep their values. */
 export function changedEvent(sent: Event, old: Event): Event {
   const { selfLink: _selfLink, resourceVersion: _resourceVersion, ...metadata } = sent.metadata
   const isDeleting = old.metadata.deletionTimestamp !== undefined
@@ -61,7 +61,7 @@ export function changedEvent(sent: Event, old: Event): Event {
   }
 }
 
-/** A new event may not have these times, not even as zero; in an old one zero means not set. */
+/** A new event must not have these times, not even as zero; in a change, zero means unset. */
 function withoutZeroTimes(event: Event): Event {
   const { deprecatedFirstTimestamp: first, deprecatedLastTimestamp: last, ...others } = event
   if (first !== ZERO_TIME && last !== ZERO_TIME) return event
@@ -72,14 +72,14 @@ function withoutZeroTimes(event: Event): Event {
   }
 }
 
-/** Nothing keeps it any more, and its deletion was asked for. */
+/** The event is being deleted, and has no finalizers left. */
 export function isReleased({ metadata }: Event): boolean {
   return metadata.deletionTimestamp !== undefined && (metadata.finalizers ?? []).length === 0
 }
 
 /**
- * What a delete leaves of an event: undefined when it goes, the same object when it is waiting for
- * its finalizers already.
+ * The state of an event after a delete: undefined when it is removed, the same object when it is
+ * already waiting for its finalizers.
  */
 export function afterDelete(event: Event, at: string): Event | undefined {
   const finalizers = event.metadata.finalizers?.filter((name) => !COLLECTORS_FINALIZERS.has(name))
@@ -90,7 +90,7 @@ export function afterDelete(event: Event, at: string): Event | undefined {
     ...event,
     metadata: {
       ...event.metadata,
-      // What is being deleted is wanted in another way than before.
+      // A deletion changes the desired state, so the generation rises.
       ...(generation > 0 && { generation: generation + 1 }),
       finalizers,
       deletionTimestamp: at,

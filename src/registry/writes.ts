@@ -1,30 +1,30 @@
-/** What callers say about a write, and what they are answered. */
+/** The options and results of writes. */
 import type { Event } from '../api/event.ts'
-import type { ShownEvent } from '../codec/event-bytes.ts'
+import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import type { StoredEvent } from '../storage/storage.ts'
 import type { Preconditions } from './preconditions.ts'
 
 export interface WriteOptions {
-  /** Everything is done but the writing. */
+  /** Everything is done except the write itself. */
   readonly isDryRun: boolean
   /**
-   * Hears of the event that is about to be written and of the bytes that etcd stores for it, and
-   * throws to prevent it. Perhaps more than once, when others write at the same time; not for a dry
-   * run, nor for a delete, nor when nothing changes.
+   * Called before the write with the event and the number of bytes that etcd stores for it; throws
+   * to prevent the write. It may be called again when a concurrent write causes a retry. Not called
+   * for a dry run, for a delete, or when nothing changes.
    */
   readonly admit?: (event: Event, bytes: number) => void
 }
 
-/** Of a change to an event whose fields may have owners. */
+/** For a change to an event whose fields may have owners. */
 export interface ChangeOptions extends WriteOptions {
-  /** Who is to own what changes. */
+  /** The owner of the changed fields. */
   readonly manager: () => string
 }
 
 export interface DeleteOptions extends WriteOptions {
   readonly preconditions: Preconditions
-  /** Of another event than the one that was meant the delete knows nothing: it is not found. */
-  readonly isMeant?: (current: StoredEvent) => boolean
+  /** Whether the stored event is the one to delete; if not, the delete fails with 404. */
+  readonly isTarget?: (current: StoredEvent) => boolean
 }
 
 export interface Updated {
@@ -35,6 +35,6 @@ export interface Updated {
 export interface Deleted {
   readonly event: ShownEvent
   readonly uid: string
-  /** False: finalizers keep it, and it was marked instead. */
+  /** False: finalizers keep the event, so it was only marked as being deleted. */
   readonly isGone: boolean
 }

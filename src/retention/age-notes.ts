@@ -1,11 +1,12 @@
 /**
- * The record of ages as it is kept in etcd: one JSON object, for example
+ * The age record as it is stored in etcd: one JSON object, for example
  *
  *     {"replica":"host/42","created":7,"lease":"8829","renewedMsAgo":4,"wallTimeMs":1794710508193,
  *      "notes":[1000,90000,12,10000]}
  *
- * where `notes` says that revision 1000 had been there for 90 s, and the one 12 later for 80 s: pairs of
- * by how much the revision is greater and the age smaller than in the pair before.
+ * where `notes` says that revision 1000 was 90 s old and revision 1012 was 80 s old. `notes` is a
+ * flat array of pairs, delta-encoded: by how much the revision is greater, and the age smaller,
+ * than in the pair before.
  */
 import type { KeyValue } from '../etcd/client.ts'
 import { isObject, type Json, memberOf } from '../lib/json.ts'
@@ -16,22 +17,22 @@ import {
   versionOfState,
 } from '../storage/resource-version.ts'
 
-/** What the replica that sweeps knew about ages at one moment. */
+/** What the sweeping replica knew about ages when it wrote the record. */
 export interface AgeNotes {
-  /** Who wrote it. */
+  /** The writer. */
   readonly replica: string
-  /** Of the key it is in; undefined in the write that creates the key. */
+  /** Create revision of the record's key; undefined in the write that creates the key. */
   readonly createRevision: number | undefined
   /** See `Stopwatch`. */
   readonly lease: bigint
   readonly renewedMsAgo: number
-  /** By the wall clock of who wrote it; for comparison only. */
+  /** By the wall clock of the writer; for comparison only. */
   readonly wallTimeMs: number
   /** Oldest first. */
   readonly notes: readonly AgeNote[]
 }
 
-/** When the record was written, this version had been there for so long, or longer. */
+/** When the record was written, this version was at least this old. */
 interface AgeNote {
   readonly version: Version
   readonly ageMs: number
@@ -42,7 +43,7 @@ export function encodeAges(ages: AgeNotes): Buffer {
   let revision = 0
   let age = 0
   for (const note of ages.notes) {
-    // Cut down, so that nothing gets older.
+    // Rounded down, so that no event becomes older.
     const ageMs = Math.floor(note.ageMs)
     const at = revisionOf(note.version)
     notes.push(at - revision, notes.length === 0 ? ageMs : age - ageMs)
@@ -62,8 +63,9 @@ export function encodeAges(ages: AgeNotes): Buffer {
 }
 
 /**
- * Undefined when this is no record about the etcd it was read from. A key that was copied from another
- * etcd has another revision of creation than it says, and its revisions mean nothing here.
+ * Undefined when the value is not a record, or not one of this etcd: a key that was copied from
+ * another etcd has another create revision than the record says, and the revisions in it mean
+ * nothing here.
  */
 export function decodeAges(
   kv: Pick<KeyValue, 'value' | 'createRevision' | 'modRevision'>,
@@ -90,7 +92,7 @@ export function decodeAges(
   return { replica, createRevision, lease: BigInt(lease), renewedMsAgo, wallTimeMs, notes }
 }
 
-/** As etcd can have it: a signed number of 64 bits. */
+/** A signed 64-bit integer. */
 function isLease(text: string): boolean {
   return /^-?\d{1,19}$/.test(text) && BigInt.asIntN(64, BigInt(text)) === BigInt(text)
 }
@@ -105,7 +107,7 @@ function decodeNotes(pairs: Json | undefined, modRevision: number): AgeNote[] | 
     if (!isCount(further) || !isCount(younger)) return undefined
     revision += further
     age = index === 0 ? younger : age - younger
-    // Whoever wrote it knew of no revision that came after.
+    // The writer cannot have known a later revision than that of its own write.
     if (age < 0 || revision > revisionMax || revision >= modRevision) return undefined
     notes.push({ version: versionOfState(revision), ageMs: age })
   }

@@ -2,17 +2,17 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
 import type { KeyValue, RangeResult, Txn, TxnResult } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
-import { silentLog } from '../lib/log.ts'
+import { silentLog } from '../lib/log/log.ts'
 import { versionOfState } from '../storage/resource-version.ts'
 import { Compactor } from './compactor.ts'
-import type { Term } from './leadership.ts'
+import type { Term } from './term.ts'
 import { Timeline } from './timeline.ts'
 
 const time = { now: 0 }
 const intervalMs = 10_000
 
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 5; turn++) await new Promise((resolve) => setImmediate(resolve))
+  for (let tick = 0; tick < 5; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 beforeEach(() => {
@@ -21,7 +21,7 @@ beforeEach(() => {
 })
 afterEach(() => mock.timers.reset())
 
-/** Just the announcement, a revision that goes on by itself, and what was compacted. */
+/** An etcd with an announcement, a revision that tests advance, and a log of compactions. */
 class SmallEtcd {
   revision = 100
   announcedAt = 0
@@ -87,7 +87,7 @@ function makeReplica(etcd: SmallEtcd, termRevision = 1) {
   return { compactor, timeline, lead }
 }
 
-/** A second at a time: `writes` new revisions, and a note of the newest by every replica. */
+/** Each second: `writes` new revisions, and every replica notes the newest one. */
 async function advance(
   etcd: SmallEtcd,
   replicas: readonly { readonly timeline: Timeline }[],
@@ -96,7 +96,7 @@ async function advance(
   for (let second = 0; second < options.seconds; second++) {
     etcd.revision += options.writes
     for (const { timeline } of replicas) {
-      timeline.note(versionOfState(etcd.revision), { askedAt: time.now, answeredAt: time.now })
+      timeline.note(versionOfState(etcd.revision), { requestedAt: time.now, respondedAt: time.now })
     }
     time.now += 1_000
     mock.timers.tick(1_000)
@@ -104,7 +104,7 @@ async function advance(
   }
 }
 
-test('compactor: once per interval, to what was current one interval before', async () => {
+test('compactor: each interval, etcd is compacted to the revision of one interval ago', async () => {
   const etcd = new SmallEtcd()
   const replica = makeReplica(etcd)
   const end = replica.lead()
@@ -117,13 +117,13 @@ test('compactor: once per interval, to what was current one interval before', as
   )
   for (const { at, revision } of etcd.compactions) {
     const kept = etcd.revision - revision
-    assert.ok(kept >= 5 * ((time.now - at) / 1_000 + 9), `${kept} revisions are left`)
+    assert.ok(kept >= 5 * ((time.now - at) / 1_000 + 9), `${kept} revisions kept`)
   }
   assert.equal(replica.compactor.count, 4)
   await end()
 })
 
-test('compactor: a change of leaders neither skips one nor adds one', async () => {
+test('compactor: a change of leaders neither skips nor adds a compaction', async () => {
   const etcd = new SmallEtcd()
   const replicas = [makeReplica(etcd), makeReplica(etcd), makeReplica(etcd)]
   for (let round = 0; round < 20; round++) {
@@ -138,7 +138,7 @@ test('compactor: a change of leaders neither skips one nor adds one', async () =
   )
 })
 
-test('compactor: one that has not been up for an interval leaves the history alone', async () => {
+test('compactor: a replica that has not been up for an interval does not compact', async () => {
   const etcd = new SmallEtcd()
   const old = makeReplica(etcd)
   await advance(etcd, [old], { seconds: 30, writes: 5 })
@@ -151,7 +151,7 @@ test('compactor: one that has not been up for an interval leaves the history alo
   await end()
 })
 
-test('compactor: an idle store is not written to for the sake of compaction', async () => {
+test('compactor: an idle store gets no writes for compaction', async () => {
   const etcd = new SmallEtcd()
   const replica = makeReplica(etcd)
   const end = replica.lead()
@@ -161,7 +161,7 @@ test('compactor: an idle store is not written to for the sake of compaction', as
   await end()
 })
 
-test('compactor: what somebody else compacted further is no failure', async () => {
+test('compactor: an etcd that is compacted further already is no failure', async () => {
   const etcd = new SmallEtcd()
   const replica = makeReplica(etcd)
   const end = replica.lead()
@@ -174,7 +174,7 @@ test('compactor: what somebody else compacted further is no failure', async () =
   await end()
 })
 
-test('compactor: one that failed is made up for', async () => {
+test('compactor: a failed compaction is retried', async () => {
   const etcd = new SmallEtcd()
   const replica = makeReplica(etcd)
   const end = replica.lead()
@@ -184,7 +184,7 @@ test('compactor: one that failed is made up for', async () => {
   await end()
 })
 
-test('compactor: a leader that is none any more announces nothing and compacts nothing', async () => {
+test('compactor: a replica that has lost its term announces and compacts nothing', async () => {
   const etcd = new SmallEtcd()
   const replica = makeReplica(etcd)
   etcd.leaderRevision = 55
@@ -194,7 +194,7 @@ test('compactor: a leader that is none any more announces nothing and compacts n
   await end()
 })
 
-test('compactor: a full store is compacted without an announcement, once per interval too', async () => {
+test('compactor: a full etcd is compacted without an announcement, also once per interval', async () => {
   const etcd = new SmallEtcd()
   etcd.isFull = true
   const replica = makeReplica(etcd)

@@ -1,45 +1,45 @@
 /**
- * Makes etcd forget its history, once per interval among all replicas.
+ * Compacts the history of etcd, once per interval among all replicas.
  *
- * What it forgets is what was history one interval ago already, so watchers and pages of lists have
- * at least one interval to catch up. Which revision that was, each replica knows from its own
- * timeline; one that has not been up for an interval does not know it yet and leaves things alone.
+ * A compaction removes what was history one interval ago already, so watchers and paged lists have
+ * at least one interval to catch up. Each replica takes that revision from its own timeline; a
+ * replica that has not been up for an interval does not know it yet and does not compact.
  *
- * Each compaction is announced in a key before it is made. The revision of the announcement tells,
- * against the timeline, whether an interval has passed since: no clock is compared with another's,
- * and a change of leaders neither skips nor doubles a compaction. Should we be stopped between the
- * two steps, the next interval makes up for it. etcd itself refuses to go back.
+ * Each compaction is announced in a key first. Held against the timeline, the revision of the
+ * announcement tells whether an interval has passed since: no two clocks are compared, and a change
+ * of leaders neither skips nor repeats a compaction. If a replica stops between the two steps, the
+ * next interval makes up for it. etcd itself refuses to compact backwards.
  *
- * An etcd that is full takes no announcement, and needs the compaction most: it is then made without
- * one. Each replica that sees to it still does so once per interval only.
+ * A full etcd rejects the announcement, and needs the compaction most: it is then compacted without
+ * an announcement, still only once per interval by each replica that compacts.
  */
 import type { CallOptions, ConnectionNumber, EtcdClient, Txn } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
-import { type KeyRange, markValue } from '../storage/keys.ts'
+import type { Log } from '../lib/log/log.ts'
+import { type KeyRange, markValue } from '../storage/etcd/keys.ts'
 import { revisionOf } from '../storage/resource-version.ts'
 import type { KnownHistory } from './known-history.ts'
-import type { Term } from './leadership.ts'
+import type { Term } from './term.ts'
 import type { Timeline } from './timeline.ts'
 
-const looksPerInterval = 20
-const lookEveryMsMin = 100
-const lookEveryMsMax = 10_000
+const checksPerInterval = 20
+const checkEveryMsMin = 100
+const checkEveryMsMax = 10_000
 
 export interface CompactorOptions {
   readonly client: Pick<EtcdClient, 'range' | 'txn' | 'compact'>
-  /** Where compactions are announced. */
+  /** The key of the announcements. */
   readonly key: string
-  /** That of the leader: announcements are made under its term only. */
+  /** The leader's key: only the leader announces. */
   readonly leaderKey: string
   readonly replica: string
-  /** Where keys of other programs would be: a compaction concerns them too. */
+  /** Where other programs' keys would be: compaction removes their history as well. */
   readonly foreign?: readonly KeyRange[] | undefined
-  /** Of the mark by which histories are recognised. */
+  /** Key of the mark by which a history is recognised. */
   readonly markKey?: Buffer | undefined
-  /** Without one, every connection leads to the history that the timeline is about. */
+  /** Undefined: every connection leads to the history of the timeline. */
   readonly history?: KnownHistory | undefined
   readonly intervalMs: number
   readonly timeline: Pick<Timeline, 'versionAt'>
@@ -51,17 +51,17 @@ export class Compactor {
   readonly #options: CompactorOptions
   readonly #key: Buffer
   readonly #leaderKey: Buffer
-  /** Of the last announcement anybody made, as far as we know. */
+  /** Revision of the last announcement of any replica, as far as this one knows. */
   #announcedAt = 0
-  /** How far etcd was when we last went without an announcement. */
+  /** Revision of etcd at this replica's last compaction without an announcement. */
   #unannouncedAt = 0
-  /** How far it was when we last asked whether there is an announcement. */
-  #askedAt = 0
-  /** Announced by us, or not to be announced, and not made yet. */
-  #owed: number | undefined
+  /** Revision of etcd when the announcement was last read. */
+  #announcementReadAt = 0
+  /** The revision of a compaction that is announced, or needs no announcement, and is not done. */
+  #pending: number | undefined
   #count = 0
   #compactedRevision = 0
-  #hasLookedForOthers = false
+  #hasCheckedForeignKeys = false
 
   constructor(options: CompactorOptions) {
     this.#options = options
@@ -69,48 +69,48 @@ export class Compactor {
     this.#leaderKey = Buffer.from(options.leaderKey)
   }
 
-  /** How many compactions this replica has made. */
+  /** Number of compactions by this replica. */
   get count(): number {
     return this.#count
   }
 
-  /** The oldest revision that its last compaction left; 0 before the first. */
+  /** Revision of its last compaction; 0 before the first. */
   get compactedRevision(): number {
     return this.#compactedRevision
   }
 
-  /** What is known of announcements may be about another history than the one that etcd is in. */
+  /** Resets what is known of announcements: it may belong to another history. */
   forget(): void {
     this.#announcedAt = 0
     this.#unannouncedAt = 0
-    this.#owed = undefined
+    this.#pending = undefined
   }
 
-  /** Looks after the history until the term is over. Rejects on a bug only. */
+  /** Compacts periodically until the term is over. Rejects on a bug only. */
   async run(term: Term): Promise<void> {
     const { intervalMs, log } = this.#options
     const everyMs = Math.min(
-      lookEveryMsMax,
-      Math.max(lookEveryMsMin, intervalMs / looksPerInterval),
+      checkEveryMsMax,
+      Math.max(checkEveryMsMin, intervalMs / checksPerInterval),
     )
-    this.#owed = undefined
+    this.#pending = undefined
     this.#announcedAt = 0
     while (term.isHeld()) {
       try {
-        await this.#lookForOthers(term)
-        await this.#look(term)
+        await this.#checkForeignKeys(term)
+        await this.#compactIfDue(term)
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error
         if (error.kind === 'outdated') this.#options.history?.verify()
-        if (!term.signal.aborted) log.warn('Cannot compact now', { err: error })
+        if (!term.signal.aborted) log.warn('Compaction failed; will retry', { err: error })
       }
       await pause(everyMs, term.signal)
     }
   }
 
-  /** Tells once of other programs in this etcd, an interval before the first compaction. */
-  async #lookForOthers({ signal }: Term): Promise<void> {
-    if (this.#hasLookedForOthers) return
+  /** Warns once of other programs in this etcd, an interval before the first compaction. */
+  async #checkForeignKeys({ signal }: Term): Promise<void> {
+    if (this.#hasCheckedForeignKeys) return
     const { client, foreign = [], log, intervalMs } = this.#options
     for (const range of foreign) {
       const { kvs } = await client.range({ ...range, limit: 1, keysOnly: true }, { signal })
@@ -123,29 +123,29 @@ export class Compactor {
       })
       break
     }
-    this.#hasLookedForOthers = true
+    this.#hasCheckedForeignKeys = true
   }
 
-  async #look(term: Term): Promise<void> {
+  async #compactIfDue(term: Term): Promise<void> {
     const { timeline, clock, intervalMs, history } = this.#options
-    // Of the same moment as the target.
+    // Read at the same time as the target.
     const connectionMax = history?.verified()
     if (connectionMax === 0) return
     const version = timeline.versionAt(clock.now() - intervalMs)
     const target = version === undefined ? 0 : revisionOf(version)
-    // With nothing but the announcement since, there is nothing to forget.
-    if (this.#owed === undefined && target > this.#lastAt && (await this.#isDue(target, term))) {
+    // If nothing was written after the announcement, there is nothing to compact.
+    if (this.#pending === undefined && target > this.#lastAt && (await this.#isDue(target, term))) {
       await this.#announce(target, term, connectionMax)
     }
-    if (this.#owed === undefined || !term.isHeld()) return
-    await this.#compact(this.#owed, { signal: term.signal, connectionMax })
+    if (this.#pending === undefined || !term.isHeld()) return
+    await this.#compact(this.#pending, { signal: term.signal, connectionMax })
   }
 
-  /** Whether nobody has announced one within the interval. */
+  /** Whether no replica has announced a compaction within the interval. */
   async #isDue(target: number, term: Term): Promise<boolean> {
     const { client } = this.#options
     const { kvs, revision } = await client.range({ key: this.#key }, { signal: term.signal })
-    this.#askedAt = revision
+    this.#announcementReadAt = revision
     this.#announcedAt = kvs[0]?.modRevision ?? 0
     return target > this.#lastAt && term.isHeld()
   }
@@ -163,8 +163,8 @@ export class Compactor {
       await this.#announceOrFail(target, term, connectionMax)
     } catch (error) {
       if (!(error instanceof EtcdError) || error.kind !== 'no-space') throw error
-      this.#unannouncedAt = this.#askedAt
-      this.#owed = target
+      this.#unannouncedAt = this.#announcementReadAt
+      this.#pending = target
     }
   }
 
@@ -185,8 +185,8 @@ export class Compactor {
           key: this.#key,
           value: Buffer.from(JSON.stringify({ replica, compactedRevision: target })),
         },
-        // Those who follow need something to recognise the history by that is not forgotten: in a
-        // quiet cluster nothing else may have been written for longer than that.
+        // Replicas need a revision that is not compacted to recognise the history by: in a quiet
+        // cluster, nothing else may have been written for longer than an interval.
         ...(markKey === undefined
           ? []
           : [{ type: 'put' as const, key: markKey, value: markValue() }]),
@@ -195,7 +195,7 @@ export class Compactor {
     const { succeeded, revision } = await client.txn(txn, { connectionMax })
     if (!succeeded || !term.isHeld()) return
     this.#announcedAt = revision
-    this.#owed = target
+    this.#pending = target
   }
 
   async #compact(revision: number, options: CallOptions): Promise<void> {
@@ -208,9 +208,9 @@ export class Compactor {
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error
       const { kind } = error
-      // Somebody went further than we wanted to, or set the store back: either way it is done with.
+      // etcd is compacted further already, or was restored: in both cases nothing is left to do.
       if (kind !== 'compacted' && kind !== 'future-revision') throw error
     }
-    this.#owed = undefined
+    this.#pending = undefined
   }
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { silentLog } from '../lib/log.ts'
+import { silentLog } from '../lib/log/log.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type {
@@ -12,7 +12,7 @@ import type {
 } from '../storage/storage.ts'
 import { StoredBody } from '../storage/stored-form.ts'
 import { StorageFeed } from './due-feed.ts'
-import { DueQueue } from './due-queue.ts'
+import { ExpiryQueue } from './expiry-queue.ts'
 
 function stored(name: string, version: number, writtenAtMs: number): StoredEvent {
   return new StoredBody({
@@ -32,10 +32,10 @@ const put = (event: StoredEvent, previous?: StoredEvent): WatchItem => ({
 
 type Batch = readonly WatchItem[] | StorageError
 
-/** Lists what it is given, then delivers batches as they are pushed. */
+/** Lists the given pages, then delivers batches as they are pushed. */
 class ScriptedStorage {
   pages: (readonly StoredEvent[])[] = [[]]
-  readonly asked: ListOptions[] = []
+  readonly lists: ListOptions[] = []
   readonly watchedFrom: number[] = []
   readonly #batches: Batch[] = []
   #wake = () => {}
@@ -47,7 +47,7 @@ class ScriptedStorage {
 
   async list(_scope: unknown, options: ListOptions): Promise<EventPage> {
     const at = options.at === undefined ? 0 : Number(options.after?.name.split('-')[0]) + 1
-    this.asked.push(options)
+    this.lists.push(options)
     return {
       items: this.pages[at] ?? [],
       version: 77 as Version,
@@ -79,15 +79,15 @@ class ScriptedStorage {
 }
 
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 20; turn++) await new Promise((resolve) => setImmediate(resolve))
+  for (let tick = 0; tick < 20; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 function start(storage: ScriptedStorage, options?: { isUniform?: boolean; dead?: number }) {
-  const queue = new DueQueue()
+  const queue = new ExpiryQueue()
   const ending = new AbortController()
   const feed = new StorageFeed({
     storage,
-    // Odd versions are kept for ever.
+    // Events with odd versions never expire.
     dueTime: (event) => (event.version % 2 === 1 ? 'never' : event.writtenAtMs + 100),
     isUniform: options?.isUniform ?? true,
     deadToleratedMin: options?.dead,
@@ -102,9 +102,9 @@ function start(storage: ScriptedStorage, options?: { isUniform?: boolean; dead?:
   return { queue, filled, end }
 }
 
-const names = (queue: DueQueue) => queue.takeDue(10_000, 100).map((event) => event.key.name)
+const names = (queue: ExpiryQueue) => queue.takeDue(10_000, 100).map((event) => event.key.name)
 
-test('feed: everything listed, page by page at one version, then what is created', async () => {
+test('feed: all events are listed, page by page at one version, then followed', async () => {
   const storage = new ScriptedStorage()
   storage.pages = [
     [stored('0-a', 2, 30), stored('0-b', 4, 10)],
@@ -117,7 +117,7 @@ test('feed: everything listed, page by page at one version, then what is created
   await settle()
   assert.deepEqual(names(queue), ['0-b', 'new', '1-a', '0-a'])
   assert.deepEqual(
-    storage.asked.map(({ at, after }) => [at, after?.name]),
+    storage.lists.map(({ at, after }) => [at, after?.name]),
     [
       [undefined, undefined],
       [77, '0-b'],
@@ -127,7 +127,7 @@ test('feed: everything listed, page by page at one version, then what is created
   await end()
 })
 
-test('feed: an event has one place, however often it is changed', async () => {
+test('feed: an event has one entry, however often it is changed', async () => {
   const storage = new ScriptedStorage()
   const { queue, end } = start(storage)
   const first = stored('hot', 80, 10)
@@ -139,7 +139,7 @@ test('feed: an event has one place, however often it is changed', async () => {
   await end()
 })
 
-test('feed: a change that brings the end nearer, or at all, gives a second place', async () => {
+test('feed: a change that makes an event due earlier, or due at all, adds a second entry', async () => {
   const storage = new ScriptedStorage()
   const { queue, end } = start(storage, { isUniform: false })
   const kept = stored('kept', 81, 10)
@@ -156,7 +156,7 @@ test('feed: a change that brings the end nearer, or at all, gives a second place
   await end()
 })
 
-test('feed: starts over when the history is gone', async () => {
+test('feed: the feed lists again when the history is compacted', async () => {
   const storage = new ScriptedStorage()
   storage.pages = [[stored('0-old', 2, 10)]]
   const { queue, filled, end } = start(storage)
@@ -171,7 +171,7 @@ test('feed: starts over when the history is gone', async () => {
   await end()
 })
 
-test('feed: places of what others deleted do not pile up', async () => {
+test('feed: the number of entries of deleted events is bounded', async () => {
   const storage = new ScriptedStorage()
   const { queue, end } = start(storage, { dead: 100 })
   for (let at = 0; at < 300; at++) {
@@ -180,7 +180,7 @@ test('feed: places of what others deleted do not pile up', async () => {
     storage.push([{ type: 'delete', stored: event }])
     await settle()
   }
-  assert.ok(queue.size <= 102, `${queue.size} dead places`)
+  assert.ok(queue.size <= 102, `${queue.size} dead entries`)
   assert.ok(storage.watchedFrom.length >= 2)
   await end()
 })

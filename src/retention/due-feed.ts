@@ -1,32 +1,32 @@
 /**
- * How the sweeper learns what will be due.
+ * Fills the expiry queue of the sweeper.
  *
- * Everything is listed once and followed from there. Each event is in the queue once, from its
- * creation on, whatever changes it: when its turn comes, the sweeper finds out that it was changed
- * and gives it a new place. An event that is updated every second costs one look per lifetime that
- * way, and nobody has to find things in the queue.
+ * Lists all events once and follows the changes from there. Each event has one entry in the queue,
+ * from its creation on, whatever changes it: when the entry is due, the sweeper finds out that the
+ * event was changed and queues it again. That way an event that is updated every second costs one
+ * check per lifetime, and the queue needs no lookup by key.
  *
- * The price is that events which others delete stay in the queue until they would have been due.
- * Should those become more than the living ones, everything is listed anew.
+ * The price is that events which clients delete stay in the queue until they would have been due.
+ * When these dead entries outnumber the live ones, everything is listed again.
  */
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
-import type { Log } from '../lib/log.ts'
+import type { Log } from '../lib/log/log.ts'
+import { yieldToEventLoop } from '../lib/yield.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, StoredEvent, WatchItem } from '../storage/storage.ts'
-import type { DueQueue } from './due-queue.ts'
-import { nextTurn } from './next-turn.ts'
+import type { ExpiryQueue } from './expiry-queue.ts'
 import type { RetentionPolicy } from './policy.ts'
 import type { Timeline } from './timeline.ts'
 
-/** Fills a queue with what will be due. */
+/** Fills a queue with the events that will be due. */
 export interface DueFeed {
   /**
-   * Until aborted. `onFilled` is told when everything that was there is in the queue, again after
-   * each time of starting over. A storage that fails is waited for; rejects on a bug only.
+   * Runs until aborted. Calls `onFilled` when all existing events are in the queue, and again after
+   * each new list. Retries when the storage fails; rejects on a bug only.
    */
-  run(queue: DueQueue, options: FeedOptions): Promise<void>
+  run(queue: ExpiryQueue, options: FeedOptions): Promise<void>
 }
 
 export interface FeedOptions {
@@ -34,10 +34,10 @@ export interface FeedOptions {
   readonly onFilled: () => void
 }
 
-/** When an event is due, in the words of the queue. */
+/** When an event is due, by the clock of the queue. */
 export type DueTime = (stored: StoredEvent) => number | 'never'
 
-/** Puts together when something was written and how long it is kept. */
+/** Adds the lifetime of an event to the time when it was written. */
 export function dueTime(policy: RetentionPolicy, timeline: Timeline): DueTime {
   return (stored) => {
     const lifetime = policy.lifetimeOf(stored)
@@ -45,24 +45,24 @@ export function dueTime(policy: RetentionPolicy, timeline: Timeline): DueTime {
   }
 }
 
-/** etcd counts all that follows for every page it is asked for, so pages had better be large. */
+/** etcd counts all remaining keys for each page, so pages should be large. */
 const pageMax = 2_000
-/** Handled in a few milliseconds; then the rest of the process has its turn. */
-const perTurn = 500
+/** Events handled between two yields to the event loop: a few milliseconds. */
+const perSlice = 500
 const deadToleratedMin = 100_000
 
 export interface StorageFeedOptions {
-  /** Best one that reads from memory. */
+  /** Preferably one that reads from memory. */
   readonly storage: Pick<EventStorage, 'list' | 'watch'>
   readonly dueTime: DueTime
-  /** Whether a change never brings the end of an event nearer. */
+  /** Whether a change never makes an event due earlier. */
   readonly isUniform: boolean
   readonly log: Log
-  /** How many dead entries are put up with besides as many as live; a default for tests to lower. */
+  /** Dead entries allowed in addition to as many as there are live ones; lowered by tests. */
   readonly deadToleratedMin?: number | undefined
 }
 
-/** The feed that any storage can give: its list, then its watch. */
+/** A feed from any storage: lists it, then watches it. */
 export class StorageFeed implements DueFeed {
   readonly #options: StorageFeedOptions
 
@@ -70,7 +70,7 @@ export class StorageFeed implements DueFeed {
     this.#options = options
   }
 
-  async run(queue: DueQueue, options: FeedOptions): Promise<void> {
+  async run(queue: ExpiryQueue, options: FeedOptions): Promise<void> {
     const { signal, onFilled } = options
     const backoff = new Backoff({ firstMs: 100, mostMs: 2_000 })
     while (!signal.aborted) {
@@ -84,7 +84,10 @@ export class StorageFeed implements DueFeed {
       } catch (error) {
         if (!(error instanceof StorageError)) throw error
         if (signal.aborted) return
-        this.#options.log.warn('Starting over with what is to be swept', { err: error })
+        this.#options.log.warn(
+          'Following events for the sweep was interrupted; listing all events again',
+          { err: error },
+        )
         await pause(backoff.next(), signal)
       }
     }
@@ -92,7 +95,7 @@ export class StorageFeed implements DueFeed {
 
   /** Undefined when aborted. */
   async #list(
-    queue: DueQueue,
+    queue: ExpiryQueue,
     signal: AbortSignal,
   ): Promise<{ readonly version: Version; readonly count: number } | undefined> {
     let count = 0
@@ -103,7 +106,7 @@ export class StorageFeed implements DueFeed {
         { namespace: undefined },
         { at, after, limit: pageMax, signal },
       )
-      await inTurns(page.items, (stored) => this.#push(queue, stored))
+      await inSlices(page.items, (stored) => this.#push(queue, stored))
       count += page.items.length
       after = page.items.at(-1)?.key
       at = page.version
@@ -113,53 +116,53 @@ export class StorageFeed implements DueFeed {
   }
 
   async #follow(
-    queue: DueQueue,
+    queue: ExpiryQueue,
     from: { readonly version: Version; readonly count: number },
     signal: AbortSignal,
   ): Promise<void> {
-    let living = from.count
+    let live = from.count
     const deadMin = this.#options.deadToleratedMin ?? deadToleratedMin
     const scope = { namespace: undefined }
     for await (const { items } of this.#options.storage.watch(scope, {
       from: from.version,
       signal,
     })) {
-      await inTurns(items, (item) => {
-        living += this.#take(queue, item)
+      await inSlices(items, (item) => {
+        live += this.#apply(queue, item)
       })
-      if (queue.size > 2 * living + deadMin) return
+      if (queue.size > 2 * live + deadMin) return
     }
   }
 
-  /** Answers by how many the living have become more. */
-  #take(queue: DueQueue, item: WatchItem): number {
+  /** Returns by how much the number of live events has grown. */
+  #apply(queue: ExpiryQueue, item: WatchItem): number {
     if (item.type === 'delete') return -1
     const { stored, previous } = item
     if (previous === undefined) {
       this.#push(queue, stored)
       return 1
     }
-    // It has its place already, unless the change makes it due before that comes.
-    if (!this.#options.isUniform && this.#isNearer(stored, previous)) this.#push(queue, stored)
+    // It has an entry already; it needs another one only if the change makes it due earlier.
+    if (!this.#options.isUniform && this.#isDueEarlier(stored, previous)) this.#push(queue, stored)
     return 0
   }
 
-  #isNearer(stored: StoredEvent, previous: StoredEvent): boolean {
+  #isDueEarlier(stored: StoredEvent, previous: StoredEvent): boolean {
     const before = this.#options.dueTime(previous)
     const now = this.#options.dueTime(stored)
     return now !== 'never' && (before === 'never' || now < before)
   }
 
-  #push(queue: DueQueue, stored: StoredEvent): void {
+  #push(queue: ExpiryQueue, stored: StoredEvent): void {
     const dueAt = this.#options.dueTime(stored)
     if (dueAt !== 'never') queue.push({ key: stored.key, version: stored.version, dueAt })
   }
 }
 
-/** Never many at a time. Ends in a turn of its own. */
-async function inTurns<T>(items: readonly T[], take: (item: T) => void): Promise<void> {
-  for (let at = 0; at < items.length; at += perTurn) {
-    for (const item of items.slice(at, at + perTurn)) take(item)
-    await nextTurn()
+/** Yields to the event loop after each slice, also after the last one. */
+async function inSlices<T>(items: readonly T[], take: (item: T) => void): Promise<void> {
+  for (let at = 0; at < items.length; at += perSlice) {
+    for (const item of items.slice(at, at + perSlice)) take(item)
+    await yieldToEventLoop()
   }
 }

@@ -10,16 +10,17 @@ import type {
   WatchRequest,
 } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
-import { type LogFields, silentLog } from '../lib/log.ts'
-import { Leadership, type Term } from './leadership.ts'
+import { type LogFields, silentLog } from '../lib/log/log.ts'
+import { Leadership } from './leadership.ts'
+import type { Term } from './term.ts'
 
 const time = { now: 0 }
 
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 6; turn++) await new Promise((resolve) => setImmediate(resolve))
+  for (let tick = 0; tick < 6; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-/** In small steps, so that what one timer leads to can set the next. */
+/** In small steps, so that the effects of one timer can set the next. */
 async function advance(ms: number): Promise<void> {
   for (let at = 0; at < ms; at += 50) {
     time.now += 50
@@ -34,7 +35,7 @@ beforeEach(() => {
 })
 afterEach(() => mock.timers.reset())
 
-/** One key and its leases, kept by the same clock as everybody else's. */
+/** An etcd with one key and its leases, on the same clock as the replicas. */
 class OneKeyEtcd {
   revision = 10
   held: { readonly lease: bigint; readonly value: string; readonly revision: number } | undefined
@@ -68,10 +69,10 @@ class OneKeyEtcd {
 
 type Method = 'range' | 'txn' | 'grantLease' | 'keepLeaseAlive' | 'revokeLease'
 
-/** A replica's way to that etcd, which can be slow, or lose requests or answers. */
+/** A replica's connection to that etcd, which can delay or lose requests and responses. */
 class Link {
   readonly calls: Method[] = []
-  /** Runs before the request arrives, and before the answer does. */
+  /** These run before the request arrives, and before the response does. */
   before: (method: Method) => Promise<void> = async () => {}
   after: (method: Method) => Promise<void> = async () => {}
   readonly #etcd: OneKeyEtcd
@@ -142,18 +143,18 @@ class Link {
     }
   }
 
-  async #call<T>(method: Method, answer: () => T): Promise<T> {
+  async #call<T>(method: Method, respond: () => T): Promise<T> {
     this.calls.push(method)
     await this.before(method)
     this.#etcd.expire()
-    const result = answer()
+    const result = respond()
     await this.after(method)
     return result
   }
 }
 
 const full = () => new EtcdError({ kind: 'no-space', message: 'space exceeded' })
-const lost = () => new EtcdError({ kind: 'timeout', message: 'no answer', maybeApplied: true })
+const lost = () => new EtcdError({ kind: 'timeout', message: 'no response', maybeApplied: true })
 
 function start(
   etcd: OneKeyEtcd,
@@ -188,7 +189,7 @@ function start(
     leadership,
     terms,
     warnings,
-    /** Makes work go on past its term until the promise resolves. */
+    /** Makes work continue after its term until the promise resolves. */
     holdWork: (until: Promise<void>) => {
       finishWork = until
     },
@@ -202,7 +203,7 @@ function start(
   }
 }
 
-/** The time of etcd goes on by itself. */
+/** Advances the time of etcd as well. */
 async function advanceWith(etcd: OneKeyEtcd, ms: number): Promise<void> {
   for (let at = 0; at < ms; at += 50) {
     await advance(50)
@@ -211,7 +212,7 @@ async function advanceWith(etcd: OneKeyEtcd, ms: number): Promise<void> {
   }
 }
 
-test('leadership: the first takes the key and keeps it, the others wait', async () => {
+test('leadership: the first replica takes and keeps the key, the others wait', async () => {
   const etcd = new OneKeyEtcd()
   const a = start(etcd, 'a')
   await settle()
@@ -221,11 +222,11 @@ test('leadership: the first takes the key and keeps it, the others wait', async 
   assert.ok(a.leadership.term !== undefined)
   assert.equal(etcd.held?.value, 'a')
   assert.equal(a.terms[0]?.revision, etcd.held?.revision)
-  assert.equal(etcd.leases.size, 1, 'waiting costs no lease')
+  assert.equal(etcd.leases.size, 1, 'a waiting replica has no lease')
   await Promise.all([a.end(), b.end()])
 })
 
-test('leadership: a replica with other settings than the leader says so, once for each', async () => {
+test('leadership: a replica whose settings differ from the leader’s warns once', async () => {
   const etcd = new OneKeyEtcd()
   const a = start(etcd, 'a', undefined, '--ttl=1h')
   await settle()
@@ -234,12 +235,12 @@ test('leadership: a replica with other settings than the leader says so, once fo
   await advanceWith(etcd, 60_000)
   assert.equal(etcd.held?.value, 'a --ttl=1h')
   assert.deepEqual(same.warnings, [])
-  const msg = 'The replica that sweeps has other settings; give all replicas the same'
+  const msg = 'The sweeping replica has different settings; give all replicas the same'
   assert.deepEqual(other.warnings, [{ msg, sweeper: 'a', there: '--ttl=1h', here: '--ttl=2h' }])
   await Promise.all([a.end(), same.end(), other.end()])
 })
 
-test('leadership: a leader that tells no settings is not taken for one that has others', async () => {
+test('leadership: a leader that publishes no settings causes no warning', async () => {
   const etcd = new OneKeyEtcd()
   const old = start(etcd, 'old')
   await settle()
@@ -250,7 +251,7 @@ test('leadership: a leader that tells no settings is not taken for one that has 
   await Promise.all([old.end(), young.end()])
 })
 
-test('leadership: a leader that stops hands over at once, after its work has ended', async () => {
+test('leadership: a stopping leader hands over as soon as its work has ended', async () => {
   const etcd = new OneKeyEtcd()
   const a = start(etcd, 'a')
   await settle()
@@ -270,7 +271,7 @@ test('leadership: a leader that stops hands over at once, after its work has end
   assert.equal(etcd.leases.size, 0)
 })
 
-test('leadership: cut off from etcd, it stops believing before the key can be another’s', async () => {
+test('leadership: a leader cut off from etcd ends its term before another can be elected', async () => {
   const etcd = new OneKeyEtcd()
   const a = start(etcd, 'a')
   await settle()
@@ -292,29 +293,29 @@ test('leadership: cut off from etcd, it stops believing before the key can be an
   await Promise.all([a.end(), b.end()])
 })
 
-test('leadership: the term counts from before the question, however late the answer is', async () => {
+test('leadership: the term counts from before the request, however late the response is', async () => {
   const etcd = new OneKeyEtcd()
   const a = start(etcd, 'a')
   await settle()
   const granted = a.leadership.term?.heldUntil
   assert.equal(granted, 1_000 + 4_750)
-  // The renewal arrives at once; its answer takes a second.
-  const answer = Promise.withResolvers<void>()
-  let askedAt = 0
+  // The renewal arrives at once; its response takes a second.
+  const response = Promise.withResolvers<void>()
+  let renewedAt = 0
   a.link.after = async (method) => {
     if (method !== 'keepLeaseAlive') return
-    askedAt = time.now
-    await answer.promise
+    renewedAt = time.now
+    await response.promise
   }
   await advanceWith(etcd, 2_500)
-  answer.resolve()
+  response.resolve()
   await settle()
-  assert.ok(askedAt > 0 && time.now - askedAt > 500)
-  assert.equal(a.leadership.term?.heldUntil, askedAt + 4_750)
+  assert.ok(renewedAt > 0 && time.now - renewedAt > 500)
+  assert.equal(a.leadership.term?.heldUntil, renewedAt + 4_750)
   await a.end()
 })
 
-test('leadership: a replica that was stopped for long knows it before any of its timers', async () => {
+test('leadership: a paused replica knows that its term is over before any of its timers fires', async () => {
   const etcd = new OneKeyEtcd()
   const a = start(etcd, 'a')
   await advanceWith(etcd, 3_000)
@@ -331,23 +332,23 @@ test('leadership: a replica that was stopped for long knows it before any of its
   await Promise.all([a.end(), b.end()])
 })
 
-test('leadership: stopped between winning and hearing of it, it does not begin', async () => {
+test('leadership: a replica paused between winning and the response does not begin to lead', async () => {
   const etcd = new OneKeyEtcd()
-  const answer = Promise.withResolvers<void>()
+  const response = Promise.withResolvers<void>()
   const a = start(etcd, 'a')
   a.link.after = async (method) => {
-    if (method === 'txn') await answer.promise
+    if (method === 'txn') await response.promise
   }
   await settle()
   assert.equal(etcd.held?.value, 'a')
   time.now += 6_000
-  answer.resolve()
+  response.resolve()
   await settle()
   assert.equal(a.leadership.term, undefined)
   await a.end()
 })
 
-test('leadership: of a campaign whose end is not known, nothing is left behind', async () => {
+test('leadership: a campaign with an unknown result leaves no lease behind', async () => {
   const etcd = new OneKeyEtcd()
   const a = start(etcd, 'a')
   let isFirst = true
@@ -363,12 +364,12 @@ test('leadership: of a campaign whose end is not known, nothing is left behind',
   await a.end()
 })
 
-test('leadership: a key deleted by hand ends the term, one put there by hand is no obstacle', async () => {
+test('leadership: a key replaced by hand ends the term and does not block the next election', async () => {
   const etcd = new OneKeyEtcd()
   const a = start(etcd, 'a')
   await advanceWith(etcd, 3_000)
   const [first] = a.terms
-  etcd.held = { lease: 0n, value: 'somebody', revision: ++etcd.revision }
+  etcd.held = { lease: 0n, value: 'operator', revision: ++etcd.revision }
   await advanceWith(etcd, 3_000)
   assert.ok(first?.signal.aborted)
   assert.equal(etcd.held?.value, 'a')
@@ -376,7 +377,7 @@ test('leadership: a key deleted by hand ends the term, one put there by hand is 
   await a.end()
 })
 
-test('leadership: a key that goes unnoticed is found by looking again', async () => {
+test('leadership: a deletion that the watch misses is found by reading the key again', async () => {
   const etcd = new OneKeyEtcd()
   etcd.held = { lease: 99n, value: 'gone', revision: 5 }
   const a = start(etcd, 'a')
@@ -388,7 +389,7 @@ test('leadership: a key that goes unnoticed is found by looking again', async ()
   await a.end()
 })
 
-test('leadership: ends while etcd does not answer', async () => {
+test('leadership: run ends while etcd does not respond', async () => {
   const etcd = new OneKeyEtcd()
   const a = start(etcd, 'a', async () => {
     throw lost()
@@ -399,34 +400,34 @@ test('leadership: ends while etcd does not answer', async () => {
   await a.end()
 })
 
-/** Refuses what a full etcd refuses: leases, or the key alone. */
-function fullEtcd(refused: Method) {
-  const room = { isThere: false }
+/** Rejects what a full etcd rejects: leases, or only the key. */
+function fullEtcd(rejected: Method) {
+  const space = { isFree: false }
   const before = async (method: Method) => {
-    if (method === refused && !room.isThere) throw full()
+    if (method === rejected && !space.isFree) throw full()
   }
-  return { room, before }
+  return { space, before }
 }
 
-for (const refused of ['grantLease', 'txn'] as const) {
-  test(`leadership: a full etcd that refuses ${refused}: all work, until one is elected`, async () => {
+for (const rejected of ['grantLease', 'txn'] as const) {
+  test(`leadership: all replicas work while a full etcd rejects ${rejected}, until one is elected`, async () => {
     const etcd = new OneKeyEtcd()
-    const { room, before } = fullEtcd(refused)
+    const { space, before } = fullEtcd(rejected)
     const all = ['a', 'b'].map((name) => start(etcd, name, before))
     await advanceWith(etcd, 30_000)
     for (const { leadership, terms, warnings } of all) {
-      assert.deepEqual([leadership.isStandingIn, leadership.term], [true, undefined])
-      assert.equal(terms.length, 1, 'the work is begun once')
+      assert.deepEqual([leadership.isWorkingWithoutLeader, leadership.term], [true, undefined])
+      assert.equal(terms.length, 1, 'the work begins once')
       const [term = assert.fail()] = terms
       assert.deepEqual([term.isHeld(), term.revision], [true, 0])
       assert.ok(term.lateMs !== undefined && term.lateMs >= 0 && term.lateMs <= 10_000)
       assert.equal(warnings.length, 1)
     }
     assert.equal(etcd.leases.size, 0)
-    room.isThere = true
+    space.isFree = true
     await advanceWith(etcd, 10_000)
     assert.equal(all.filter(({ leadership }) => leadership.term !== undefined).length, 1)
-    assert.ok(all.every(({ leadership }) => !leadership.isStandingIn))
+    assert.ok(all.every(({ leadership }) => !leadership.isWorkingWithoutLeader))
     const held = all.flatMap(({ terms }) => terms).filter((term) => term.isHeld())
     assert.deepEqual(
       held.map(({ revision, lateMs }) => ({ revision, lateMs })),
@@ -436,25 +437,25 @@ for (const refused of ['grantLease', 'txn'] as const) {
   })
 }
 
-test('leadership: in a full etcd a leader goes on, and nobody works beside it', async () => {
+test('leadership: a leader continues in a full etcd, and no other replica works beside it', async () => {
   const etcd = new OneKeyEtcd()
-  const { room, before } = fullEtcd('grantLease')
-  room.isThere = true
+  const { space, before } = fullEtcd('grantLease')
+  space.isFree = true
   const a = start(etcd, 'a', before)
   await settle()
   const b = start(etcd, 'b', before)
-  room.isThere = false
+  space.isFree = false
   await advanceWith(etcd, 30_000)
   assert.ok(a.leadership.term !== undefined)
   assert.equal(b.terms.length, 0)
   await a.end()
   await advanceWith(etcd, 1_000)
-  assert.ok(b.leadership.isStandingIn)
+  assert.ok(b.leadership.isWorkingWithoutLeader)
   await b.end()
-  assert.ok(!b.leadership.isStandingIn)
+  assert.ok(!b.leadership.isWorkingWithoutLeader)
 })
 
-test('leadership: what works without an election goes on through an outage', async () => {
+test('leadership: work without an election continues during an outage', async () => {
   const etcd = new OneKeyEtcd()
   const { before } = fullEtcd('grantLease')
   const a = start(etcd, 'a', before)
@@ -463,6 +464,6 @@ test('leadership: what works without an election goes on through an outage', asy
     throw lost()
   }
   await advanceWith(etcd, 30_000)
-  assert.deepEqual([a.leadership.isStandingIn, a.terms.length], [true, 1])
+  assert.deepEqual([a.leadership.isWorkingWithoutLeader, a.terms.length], [true, 1])
   await a.end()
 })

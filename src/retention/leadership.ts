@@ -1,69 +1,56 @@
 /**
- * One replica at a time does what must be done once.
+ * Leader election through an etcd lease: one replica at a time does the work.
  *
- * There is one key. Whoever manages to put it there, on a lease of its own, leads until the lease is
- * given back or runs out; with the lease goes the key, and those who wait try their luck.
+ * There is one key. The replica that creates it, on a lease of its own, leads until the lease is
+ * revoked or expires; the key is deleted with the lease, and the waiting replicas try to create it
+ * again.
  *
- * A leader counts its time from before it asked for the lease, or for its renewal, by its own clock:
- * etcd begins to count later, so by the time the key can be another's the old leader has stopped
- * believing. That takes clocks that run at the same speed, not clocks that agree. A leader that was
- * stopped in the middle of something (by a signal, by its machine) looks at the clock before it
- * begins anything else. What it had begun cannot be called back, so whatever is done under a term
- * must do no harm when it comes late: a delete names the version it is about, a compaction never
- * goes back.
+ * A leader counts its term from before it requested the lease, or its renewal, by its own clock.
+ * etcd begins to count later, so the old leader has ended its term by the time another replica can
+ * create the key. That requires clocks that run at the same speed, not clocks that agree. A leader
+ * that was paused (by a signal, by its machine) checks the clock before it begins another step. The
+ * step it was in cannot be undone, so everything that is done under a term must be harmless when it
+ * comes late: a delete is guarded by the version, a compaction never goes back.
  *
- * An etcd that is full takes neither lease nor key; see stand-in.ts for what becomes of the work.
+ * A full etcd rejects both lease and key; leaderless-work.ts then does the work.
+ *
+ * Longer than 300 lines: one state machine (campaign, lead, renew, hand over), which is read as a
+ * whole.
  */
 import type { EtcdClient, KeyValue } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
-import { standIn } from './stand-in.ts'
+import type { Log } from '../lib/log/log.ts'
+import { workWithoutLeader } from './leaderless-work.ts'
+import type { Term } from './term.ts'
 
-/** After a leader is killed, nobody sweeps for about this long. */
-export const leaseTtlSecondsDefault = 5
-/** Two clocks may count the same lease this much apart. */
+/** After a leader is killed, no replica sweeps for about this long. */
+const leaseTtlSecondsDefault = 5
+/** How much the measurements of the same lease by two clocks may differ. */
 const driftShare = 0.05
-/** A third of the term leaves time for two more attempts. */
+/** Renewing after a third of the term leaves time for two retries. */
 const renewShare = 3
-/** A shutdown waits for it, and the lease runs out anyway. */
-const giveBackTimeoutMs = 2_000
+/** Short, since a shutdown waits for it, and the lease expires anyway. */
+const revokeTimeoutMs = 2_000
 const retryFirstMs = 100
 const retryMostMs = 2_000
-
-/** The time during which a replica leads. */
-export interface Term {
-  /** Aborts when it is over, or nearly. */
-  readonly signal: AbortSignal
-  /** Of the write that put the leader's key there: the key has it for as long as the term lasts. */
-  readonly revision: number
-  /** Whether it lasts, by the clock. Ask before every step. */
-  isHeld(): boolean
-  /** Until when it lasts if it is not renewed, by the clock. */
-  readonly heldUntil: number
-  /**
-   * Of a replica that works without having been elected, as others may: by how much later than due
-   * it begins. Undefined for the leader.
-   */
-  readonly lateMs?: number | undefined
-}
 
 export interface LeadershipOptions {
   readonly client: Pick<
     EtcdClient,
     'range' | 'txn' | 'watch' | 'grantLease' | 'keepLeaseAlive' | 'revokeLease'
   >
-  /** The key that is fought for; its value names the replica, in one word. */
+  /** The leader's key. Its value is the name of the replica, without spaces, and the settings. */
   readonly key: string
   readonly replica: string
   readonly clock: Clock
   readonly log: Log
   readonly leaseTtlSeconds?: number | undefined
-  /** What it goes by when it leads. Stands behind its name, for the others to compare with. */
+  /** The retention settings of this replica; other replicas compare them with their own. */
   readonly settings?: string | undefined
-  /** Uniform in [0, 1); handed in by tests. */
+  /** Uniform in [0, 1); tests pass their own. */
   readonly random?: (() => number) | undefined
 }
 
@@ -79,9 +66,9 @@ export class Leadership {
   readonly #ttlSeconds: number
   #term: Term | undefined
   #termCount = 0
-  #isStandingIn = false
-  /** Those of a leader that have been warned of. */
-  #otherSettings: string | undefined
+  #isWorkingWithoutLeader = false
+  /** Settings of a leader that this replica has already warned of. */
+  #warnedSettings: string | undefined
 
   constructor(options: LeadershipOptions) {
     this.#options = options
@@ -94,55 +81,59 @@ export class Leadership {
     return this.#term?.isHeld() === true ? this.#term : undefined
   }
 
-  /** How often this replica has come to lead. */
+  /** How often this replica has been elected. */
   get termCount(): number {
     return this.#termCount
   }
 
-  /** Whether it works without an election, as etcd is full. */
-  get isStandingIn(): boolean {
-    return this.#isStandingIn
+  /** Whether it works without an election because etcd is full. */
+  get isWorkingWithoutLeader(): boolean {
+    return this.#isWorkingWithoutLeader
   }
 
   /**
-   * Stands for election until aborted, and does `work` whenever it is this replica's turn, or when
-   * there can be no election. `work` must end soon after its term; only then, and once the key is
-   * given back, this ends. Rejects with what `work` rejects with.
+   * Campaigns until aborted, and runs `work` whenever this replica is elected, or when no replica
+   * can be. `work` must end soon after its term. This resolves only then, and once the lease is
+   * revoked. Rejects with what `work` rejects with.
    */
   async run(work: (term: Term) => Promise<void>, signal: AbortSignal): Promise<void> {
     const backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
     while (!signal.aborted) {
-      const outcome = await this.#await(backoff, signal)
-      const lease = outcome === 'full' ? await this.#standIn(work, signal) : outcome
+      const outcome = await this.#awaitElection(backoff, signal)
+      const lease = outcome === 'full' ? await this.#workWithoutLeader(work, signal) : outcome
       if (lease === undefined) continue
       await this.#lead(lease, work, signal)
       await pause(retryFirstMs, signal)
     }
   }
 
-  /** One attempt, once the key is free. Undefined when it came to nothing. */
-  async #await(backoff: Backoff, signal: AbortSignal): Promise<Lease | 'full' | undefined> {
+  /**
+   * One attempt. Undefined when not elected; if another replica leads, waits until the key is free.
+   */
+  async #awaitElection(backoff: Backoff, signal: AbortSignal): Promise<Lease | 'full' | undefined> {
     try {
-      const outcome = await this.#stand(signal, (revision) => this.#untilFree(revision, signal))
+      const outcome = await this.#tryElection(signal, (revision) =>
+        this.#untilFree(revision, signal),
+      )
       backoff.reset()
       return outcome === 'taken' ? undefined : outcome
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error
       if (signal.aborted) return undefined
-      this.#options.log.v(2, 'Cannot stand for election', { err: error })
+      this.#options.log.v(2, 'Election attempt failed; will retry', { err: error })
       await pause(backoff.next(), signal)
       return undefined
     }
   }
 
-  async #stand(
+  async #tryElection(
     signal: AbortSignal,
     onTaken?: (revision: number) => Promise<void>,
   ): Promise<Lease | 'taken' | 'full'> {
     const { kvs, revision } = await this.#options.client.range({ key: this.#key }, { signal })
     const [held] = kvs
     if (held !== undefined && !isFree(held)) {
-      this.#compare(held)
+      this.#compareSettings(held)
       await onTaken?.(revision)
       return 'taken'
     }
@@ -154,33 +145,33 @@ export class Leadership {
     }
   }
 
-  async #standIn(
+  async #workWithoutLeader(
     work: (term: Term) => Promise<void>,
     signal: AbortSignal,
   ): Promise<Lease | undefined> {
     const { log, random = Math.random } = this.#options
     const ttlMs = this.#ttlSeconds * 1000
-    this.#isStandingIn = true
+    this.#isWorkingWithoutLeader = true
     try {
-      const stand = (ending: AbortSignal) => this.#stand(ending)
-      return await standIn({ work, stand, ttlMs, random, log, signal })
+      const tryElection = (ending: AbortSignal) => this.#tryElection(ending)
+      return await workWithoutLeader({ work, tryElection, ttlMs, random, log, signal })
     } finally {
-      this.#isStandingIn = false
+      this.#isWorkingWithoutLeader = false
     }
   }
 
-  /** Whoever leads next goes by its own: events would be kept now this long, now that. */
-  #compare({ value }: KeyValue): void {
+  /** Each leader uses its own settings: if they differ, lifetimes change with the leader. */
+  #compareSettings({ value }: KeyValue): void {
     const { settings: here, log } = this.#options
     const [, sweeper, there] = /^(\S*) (.*)$/s.exec(value.toString()) ?? []
     if (here === undefined || there === undefined) return
-    if (there === here || there === this.#otherSettings) return
-    this.#otherSettings = there
+    if (there === here || there === this.#warnedSettings) return
+    this.#warnedSettings = there
     const fields = { sweeper, there, here }
-    log.warn('The replica that sweeps has other settings; give all replicas the same', fields)
+    log.warn('The sweeping replica has different settings; give all replicas the same', fields)
   }
 
-  /** Until the key is deleted; not for ever, in case that goes unnoticed. */
+  /** Waits until the key is deleted, at most a lease time in case the watch misses it. */
   async #untilFree(revision: number, signal: AbortSignal): Promise<void> {
     const ending = new AbortController()
     const end = () => ending.abort()
@@ -204,7 +195,7 @@ export class Leadership {
   async #campaign(signal: AbortSignal): Promise<Lease | undefined> {
     const { client, clock, replica, settings } = this.#options
     const value = Buffer.from(settings === undefined ? replica : `${replica} ${settings}`)
-    const askedAt = clock.now()
+    const requestedAt = clock.now()
     const { id, ttlSeconds } = await client.grantLease(this.#ttlSeconds, {
       signal,
       timeoutMs: this.#ttlSeconds * 1000,
@@ -213,16 +204,16 @@ export class Leadership {
     try {
       const { succeeded, revision } = await client.txn(
         {
-          // Holds when there is no such key, and when somebody has put it there without a lease.
+          // True when the key does not exist, and when it was written by hand without a lease.
           compare: [{ key: this.#key, target: 'lease', to: 0n }],
           success: [{ type: 'put', key: this.#key, value, lease: id }],
         },
         { timeoutMs: ttlSeconds * 1000 },
       )
-      if (succeeded) lease = { id, revision, heldUntil: askedAt + termMs(ttlSeconds) }
+      if (succeeded) lease = { id, revision, heldUntil: requestedAt + termMs(ttlSeconds) }
     } finally {
-      // Also when it is not known whether the key is ours.
-      if (lease === undefined) await this.#giveBack(id)
+      // Also when it is not known whether the transaction was applied.
+      if (lease === undefined) await this.#revoke(id)
     }
     return lease
   }
@@ -256,12 +247,12 @@ export class Leadership {
       signal.removeEventListener('abort', end)
       this.#term = undefined
       await renewing
-      await this.#giveBack(lease.id)
+      await this.#revoke(lease.id)
       log.info('This replica no longer sweeps and compacts', { term: lease.revision })
     }
   }
 
-  /** Keeps the lease until the term is ended, or ends it when that can no longer be done. */
+  /** Renews the lease until the term is ended; ends the term when the lease is lost. */
   async #renew(lease: Lease, ending: AbortController): Promise<void> {
     const { clock, log } = this.#options
     const { signal } = ending
@@ -273,7 +264,7 @@ export class Leadership {
       if (signal.aborted) return
       const outcome = termLeft() > 0 ? await this.#renewOnce(lease, everyMs, signal) : 'lost'
       if (outcome === 'lost') {
-        log.warn('The lease of this replica is over')
+        log.warn('This replica has lost its leader lease')
         ending.abort()
       }
       waitMs = outcome === 'renewed' ? everyMs : retryFirstMs
@@ -286,29 +277,29 @@ export class Leadership {
     signal: AbortSignal,
   ): Promise<'renewed' | 'lost' | 'failed'> {
     const { client, clock, log } = this.#options
-    const askedAt = clock.now()
-    const options = { signal, timeoutMs: Math.min(timeoutMs, lease.heldUntil - askedAt) }
+    const requestedAt = clock.now()
+    const options = { signal, timeoutMs: Math.min(timeoutMs, lease.heldUntil - requestedAt) }
     try {
       const [ttlSeconds, { kvs }] = await Promise.all([
         client.keepLeaseAlive(lease.id, options),
         client.range({ key: this.#key }, options),
       ])
-      // The key can be gone before the lease: somebody may have deleted it by hand.
+      // The key can be gone before the lease: an operator may have deleted it.
       if (ttlSeconds === 0 || kvs[0]?.lease !== lease.id) return 'lost'
       if (clock.now() >= lease.heldUntil) return 'lost'
-      lease.heldUntil = Math.max(lease.heldUntil, askedAt + termMs(ttlSeconds))
+      lease.heldUntil = Math.max(lease.heldUntil, requestedAt + termMs(ttlSeconds))
       return 'renewed'
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error
-      if (!signal.aborted) log.v(2, 'The lease was not renewed', { err: error })
+      if (!signal.aborted) log.v(2, 'Could not renew the leader lease; will retry', { err: error })
       return 'failed'
     }
   }
 
-  /** So that the next one need not wait for it to run out. Nothing depends on it. */
-  async #giveBack(id: bigint): Promise<void> {
+  /** Best effort, so that the next leader need not wait until the lease expires. */
+  async #revoke(id: bigint): Promise<void> {
     try {
-      await this.#options.client.revokeLease(id, { timeoutMs: giveBackTimeoutMs })
+      await this.#options.client.revokeLease(id, { timeoutMs: revokeTimeoutMs })
     } catch (error) {
       if (!(error instanceof EtcdError)) throw error
     }

@@ -33,7 +33,7 @@ const unreadable: Keepable = {
   },
 }
 
-test('policy: one row is about every event and never looks into it', () => {
+test('policy: a single rule applies to every event without parsing it', () => {
   const policy = RetentionPolicy.uniform(5_000)
   assert.equal(policy.lifetimeOf(unreadable), 5_000)
   assert.deepEqual([policy.isUniform, policy.shortestMs, policy.longestMs], [true, 5_000, 5_000])
@@ -42,7 +42,7 @@ test('policy: one row is about every event and never looks into it', () => {
   assert.deepEqual([keepAll.shortestMs, keepAll.longestMs], [undefined, 0])
 })
 
-test('policy: the first row that is about an event counts, by all the values it names', () => {
+test('policy: the first rule whose values all match applies', () => {
   const policy = new RetentionPolicy([
     { selector: { namespace: 'prod', type: 'Warning' }, lifetime: 'never' },
     { selector: { reason: 'Pulled' }, lifetime: 1_000 },
@@ -62,7 +62,7 @@ test('policy: the first row that is about an event counts, by all the values it 
   assert.deepEqual([policy.isUniform, policy.shortestMs], [false, 1_000])
 })
 
-test('policy: an event that cannot be read goes by the rows that ask for no values', () => {
+test('policy: an unreadable event matches only rules that require no values', () => {
   const policy = new RetentionPolicy([
     { selector: { type: 'Normal' }, lifetime: 'never' },
     { selector: { namespace: 'prod' }, lifetime: 3_000 },
@@ -71,7 +71,7 @@ test('policy: an event that cannot be read goes by the rows that ask for no valu
   assert.equal(policy.lifetimeOf(unreadable), 3_000)
 })
 
-test('policy: a table that would keep things by mistake is refused', () => {
+test('policy: a table that would keep events by mistake is rejected', () => {
   const selector = { namespace: 'a' }
   assert.throws(() => new RetentionPolicy([]), RangeError)
   assert.throws(() => new RetentionPolicy([{ selector, lifetime: 1 }]), RangeError)

@@ -4,7 +4,7 @@ import type { StoredEvent } from '../storage/storage.ts'
 /** How long an event is kept after its last change, in milliseconds. */
 export type Lifetime = number | 'never'
 
-/** Which events a rule is about: those that have all the values named here. */
+/** Selects events that have all the values given here. */
 export interface RuleSelector {
   readonly namespace?: string | undefined
   readonly type?: string | undefined
@@ -12,32 +12,32 @@ export interface RuleSelector {
   readonly reportingController?: string | undefined
 }
 
-/** One row of the table. Without a selector it is about every event. */
+/** A row of the table. Without a selector it applies to every event. */
 export interface RetentionRule {
   readonly selector?: RuleSelector | undefined
   readonly lifetime: Lifetime
 }
 
-/** What of an event decides how long it is kept. */
+/** The parts of an event that decide how long it is kept. */
 export type Keepable = Pick<StoredEvent, 'key' | 'fields'>
 
 /**
- * How long events are kept: a table of rules, of which the first that is about an event counts.
+ * How long events are kept: a table of rules, of which the first that matches applies.
  *
- * It is asked when an event may be due, not when it is written: a changed table counts for what is
- * stored already.
+ * It is evaluated when an event may be due, not when it is written: a changed table applies to
+ * stored events as well.
  */
 export class RetentionPolicy {
   readonly #rules: readonly RetentionRule[]
 
-  /** The last rule must be about every event, so that nothing is kept by mistake. */
+  /** The last rule must match every event, so that no event is kept by mistake. */
   constructor(rules: readonly RetentionRule[]) {
     if (rules.length === 0 || rules.at(-1)?.selector !== undefined) {
-      throw new RangeError('the last rule must be about every event')
+      throw new RangeError('the last rule must match every event')
     }
     for (const { lifetime } of rules) {
       if (lifetime !== 'never' && !(lifetime > 0)) {
-        throw new RangeError(`not a lifetime: ${lifetime}`)
+        throw new RangeError(`invalid lifetime: ${lifetime}`)
       }
     }
     this.#rules = rules
@@ -49,22 +49,24 @@ export class RetentionPolicy {
   }
 
   lifetimeOf(event: Keepable): Lifetime {
-    const rule = this.#rules.find(({ selector }) => selector === undefined || fits(selector, event))
+    const rule = this.#rules.find(
+      ({ selector }) => selector === undefined || matches(selector, event),
+    )
     return rule?.lifetime ?? 'never'
   }
 
-  /** Whether a change of an event can change how long it is kept. */
+  /** Whether all events have the same lifetime, so that a change of an event cannot change it. */
   get isUniform(): boolean {
     return this.#rules.length === 1
   }
 
-  /** The shortest lifetime there is; undefined when nothing ever goes. */
+  /** The shortest lifetime; undefined when no event ever expires. */
   get shortestMs(): number | undefined {
     const lifetimes = this.#lifetimesMs()
     return lifetimes.length === 0 ? undefined : Math.min(...lifetimes)
   }
 
-  /** The longest after which something goes; 0 when nothing ever does. */
+  /** The longest lifetime of events that expire; 0 when none does. */
   get longestMs(): number {
     return Math.max(0, ...this.#lifetimesMs())
   }
@@ -74,10 +76,10 @@ export class RetentionPolicy {
   }
 }
 
-function fits(selector: RuleSelector, event: Keepable): boolean {
+function matches(selector: RuleSelector, event: Keepable): boolean {
   const { namespace, type, reason, reportingController } = selector
   if (namespace !== undefined && namespace !== event.key.namespace) return false
-  // The fields cost the parsing of the whole event: leave them alone where nobody asks.
+  // Reading the fields parses the whole event: skip it when the selector does not need them.
   if (type === undefined && reason === undefined && reportingController === undefined) return true
   const fields = fieldsOf(event)
   return (
@@ -88,7 +90,7 @@ function fits(selector: RuleSelector, event: Keepable): boolean {
   )
 }
 
-/** An event that cannot be read has no values, and goes by the rules that ask for none. */
+/** An unreadable event has no values: only rules that require none match it. */
 function fieldsOf(event: Keepable): StoredEvent['fields'] | undefined {
   try {
     return event.fields

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { EtcdClient } from '../etcd/client.ts'
-import { silentLog } from '../lib/log.ts'
+import { silentLog } from '../lib/log/log.ts'
 import type { EventStorage } from '../storage/storage.ts'
 import { RetentionPolicy } from './policy.ts'
 import { Retention } from './retention.ts'
 
-test('retention: where nothing ever goes, nobody is asked for anything', async () => {
+test('retention: run sends no requests when nothing expires or is compacted', async () => {
   const untouchable = new Proxy({}, { get: (_, name) => assert.fail(`${String(name)} was used`) })
   const retention = new Retention({
     client: untouchable as EtcdClient,
@@ -20,7 +20,7 @@ test('retention: where nothing ever goes, nobody is asked for anything', async (
   await retention.run(new AbortController().signal)
   assert.deepEqual(retention.status, {
     isLeader: false,
-    isStandingIn: false,
+    isWorkingWithoutLeader: false,
     termCount: 0,
     sweptCount: 0,
     sweepLagMs: undefined,

@@ -1,46 +1,47 @@
 import type { EtcdClient } from '../etcd/client.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
-import { formatDuration } from '../lib/duration.ts'
-import type { Log } from '../lib/log.ts'
-import { controlKey, EventKeys, foreignRanges } from '../storage/keys.ts'
+import { formatDuration } from '../lib/go/duration.ts'
+import type { Log } from '../lib/log/log.ts'
+import { controlKey, EventKeys, foreignRanges } from '../storage/etcd/keys.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { AgeRecord } from './age-record.ts'
 import { Compactor } from './compactor.ts'
 import { dueTime, StorageFeed } from './due-feed.ts'
 import type { KnownHistory } from './known-history.ts'
-import { Leadership, type Term } from './leadership.ts'
+import { Leadership } from './leadership.ts'
 import type { RetentionPolicy } from './policy.ts'
 import { readEveryMs, SteadyClock } from './steady-clock.ts'
 import { Sweeper } from './sweeper.ts'
+import type { Term } from './term.ts'
 import { Timeline } from './timeline.ts'
 
-/** Notes are taken so often that their distance does not matter to what they are used for. */
+/** The timeline takes this many notes per lifetime or interval, so that gaps hardly matter. */
 const notesPerPeriod = 20
 const noteEveryMsMin = 250
 const noteEveryMsMax = 10_000
-/** Ages beyond this many of the longest lifetime are not told apart, so that notes stay few. */
+/** Ages beyond this many times the longest lifetime are not distinguished, to limit the notes. */
 const horizonLifetimes = 2
-/** Each time a few kilobytes are written to etcd. */
+/** Each record writes a few kilobytes to etcd. */
 const recordEveryMsMin = 1_000
 
 export interface RetentionOptions {
   readonly client: EtcdClient
-  /** Where events are deleted, and where what is due is learned: best one that reads from memory. */
+  /** Where events are listed, watched and deleted: preferably one that reads from memory. */
   readonly storage: EventStorage
-  /** What memory believes to be there, where there is a memory: saves some reads. */
+  /** The event as memory has it, if there is a cache: saves some reads. */
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
-  /** Events that cannot be read: they go as well when their time is up. */
+  /** Events that cannot be read: they expire as well. */
   readonly damaged?: (() => Iterable<StoredEvent>) | undefined
-  /** As for events; see `controlKey`. */
+  /** The etcd prefix, as for events; see `controlKey`. */
   readonly prefix: string
-  /** That of memory. Without one, etcd is believed never to be restored from a snapshot. */
+  /** The history of the cache. Undefined: etcd is assumed never to be restored from a snapshot. */
   readonly history?:
     | (KnownHistory & {
-        /** Whether every connection there is leads to it; finds out if that is not known. */
+        /** Whether the newest connection leads to it; if not known, starts to verify it. */
         isVerified(): boolean
       })
     | undefined
-  /** A name that tells this replica from the others to whoever looks into etcd. */
+  /** A name for this replica, written to etcd for operators. */
   readonly replica: string
   readonly policy: RetentionPolicy
   /** 0: never. */
@@ -51,29 +52,29 @@ export interface RetentionOptions {
   readonly wallTime?: (() => number) | undefined
 }
 
-/** How retention is doing, for metrics. Counts are this replica's own, since its start. */
+/** For metrics. Counters are this replica's own, since its start. */
 export interface RetentionStatus {
-  /** Whether it was elected and knows what has to go: one that cannot read the record does nothing yet. */
+  /** Whether it was elected and has read the age record; before that it does not sweep. */
   readonly isLeader: boolean
-  /** Whether it sweeps without having been elected, as nobody can be; others may do so too. */
-  readonly isStandingIn: boolean
-  /** How often it has come to lead. */
+  /** Whether it sweeps without an election because none is possible; others may do so too. */
+  readonly isWorkingWithoutLeader: boolean
+  /** How often it has been elected. */
   readonly termCount: number
   readonly sweptCount: number
-  /** For how long the event most overdue should have been gone. Undefined where nobody looks. */
+  /** How long the most overdue event has been due. Undefined while this replica does not sweep. */
   readonly sweepLagMs: number | undefined
   readonly waitingCount: number
   readonly compactionCount: number
   readonly compactedRevision: number
-  /** How far its wall clock is ahead of the sweeper's; undefined when that is not known. */
+  /** How far its wall clock is ahead of the sweeper's; undefined when not known. */
   readonly clockSkewMs: number | undefined
-  /** By how much longer than due it may keep events now, for want of proof that they are due. */
+  /** How much longer than due events may be kept now because their age is not proved. */
   readonly unprovedMs: number
 }
 
 /**
- * What leaves, when, and who sees to it: every replica stands ready, one of them sweeps and
- * compacts. Should nobody be electable for want of space in etcd, all of them do.
+ * Deletes expired events and compacts etcd. Every replica takes part in the election, and the
+ * leader does the work. While no leader can be elected because etcd is full, all replicas do it.
  */
 export class Retention {
   readonly #options: RetentionOptions
@@ -84,9 +85,9 @@ export class Retention {
   readonly #compactor: Compactor
   readonly #record: AgeRecord
   #begunAt = Number.NEGATIVE_INFINITY
-  /** It is known what has to go when. */
+  /** The age record has been read, and work has begun. */
   #hasBegun = false
-  /** Ends what is being done when everything is forgotten. */
+  /** Aborts the current work on `forget`. */
   #forgetting = new AbortController()
 
   constructor(options: RetentionOptions) {
@@ -115,7 +116,7 @@ export class Retention {
       client,
       key: leaderKey,
       replica,
-      // A lease is over when it is over, also for a process that was stopped meanwhile.
+      // Not the steady clock: a lease expires also while the process is stopped.
       clock: processClock,
       log,
       leaseTtlSeconds: options.leaseTtlSeconds,
@@ -146,7 +147,7 @@ export class Retention {
     })
   }
 
-  /** The term of this replica, if it is the one that sweeps. */
+  /** The term of this replica, if it is the leader. */
   get term(): Term | undefined {
     return this.#leadership.term
   }
@@ -157,13 +158,13 @@ export class Retention {
 
   get status(): RetentionStatus {
     const isLeader = this.isLeader && this.#hasBegun
-    const isStandingIn = this.#leadership.isStandingIn && this.#hasBegun
+    const isWorkingWithoutLeader = this.#leadership.isWorkingWithoutLeader && this.#hasBegun
     return {
       isLeader,
-      isStandingIn,
+      isWorkingWithoutLeader,
       termCount: this.#leadership.termCount,
       sweptCount: this.#sweeper.sweptCount,
-      sweepLagMs: isLeader || isStandingIn ? this.#sweeper.lagMs : undefined,
+      sweepLagMs: isLeader || isWorkingWithoutLeader ? this.#sweeper.lagMs : undefined,
       waitingCount: this.#sweeper.waitingCount,
       compactionCount: this.#compactor.count,
       compactedRevision: this.#compactor.compactedRevision,
@@ -172,19 +173,18 @@ export class Retention {
     }
   }
 
-  /** After a lifetime, all that was there when sweeping began has gone. */
+  /** One lifetime after sweeping began, all events with unproved age are gone. */
   get #isUnproved(): boolean {
     return this.#clock.now() < this.#begunAt + this.#options.policy.longestMs
   }
 
   /**
-   * Does its part until aborted, then ends what it is doing and lets another replica take over.
-   * Storage and client must stay open until this resolves. An etcd that is down is waited for;
-   * rejects on a bug only.
+   * Runs until aborted, then ends the current work and lets another replica take over. Storage and
+   * client must stay open until this resolves. Waits while etcd is down; rejects on a bug only.
    */
   async run(signal: AbortSignal): Promise<void> {
     const periods = this.#periodsMs()
-    // Nothing ever goes: there is nothing to be elected for.
+    // Nothing expires and nothing is compacted: no leader is needed.
     if (periods.length === 0) return
     const everyMs = Math.min(
       noteEveryMsMax,
@@ -219,9 +219,9 @@ export class Retention {
   }
 
   /**
-   * Memory was read anew, as nothing proved that etcd is still in the history that memory was of. What is
-   * known about ages may be about another one, so it is forgotten, and the work begins again with what
-   * the record in etcd says.
+   * Called when the cache was reloaded because nothing proved that etcd is still in the same
+   * history. What is known about ages may belong to another history: it is reset, and the work
+   * begins again from the age record in etcd.
    */
   forget(): void {
     this.#timeline.forget()
@@ -248,7 +248,7 @@ export class Retention {
 
   async #workUntilForgotten(term: Term): Promise<void> {
     const { policy, compactionIntervalMs } = this.#options
-    // First: what is queued to be swept, and when, is decided by what is known now.
+    // First: the due times of all queued events are computed from what is known now.
     if (!(await this.#record.begin(term))) return
     this.#begunAt = this.#clock.now()
     this.#hasBegun = true
@@ -261,7 +261,7 @@ export class Retention {
   }
 }
 
-/** As the flags have them. */
+/** In the form of the flags. */
 function settingsOf({ policy, compactionIntervalMs }: RetentionOptions): string {
   const { shortestMs } = policy
   const ttl = shortestMs === undefined ? 'never' : formatDuration(shortestMs)

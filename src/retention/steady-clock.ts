@@ -1,18 +1,18 @@
 import type { Clock } from '../lib/clock.ts'
 
-/** Read at least this often, so that a step is told from a pause between two readings. */
+/** The clock must be read at least this often, to tell a step from a pause between two readings. */
 export const readEveryMs = 1_000
-/** Longer than the event loop ever blocks, and what a step can add at most. */
+/** Longer than the event loop ever blocks; a step adds at most this much. */
 const stepMsMax = 5_000
 
 /**
- * Elapsed time of which no single step can be longer than a few seconds.
+ * A monotonic clock that limits each step to a few seconds.
  *
- * The monotonic clock of a process cannot be set, but it can step: by a hypervisor, by a machine that
- * was suspended, by a library that fakes time. For retention a step forward would make every event
- * older at once. What is left out here is at most counted too late; the record of ages (age-record.ts)
- * makes up for a process that was in fact stopped. Must be read every second. A clock that runs too
- * fast is not noticed: up to five times the true speed is believed.
+ * The monotonic clock of a process cannot be set, but it can step: because of a hypervisor, a
+ * suspended machine, or a library that fakes time. For retention, a step forward would make every
+ * event older at once. Time that is cut off here is at worst counted late; the age record
+ * (age-record.ts) makes up for a process that really was stopped. Must be read every second. A
+ * clock that runs too fast is not detected, up to five times the true speed.
  */
 export class SteadyClock implements Clock {
   readonly #inner: Clock

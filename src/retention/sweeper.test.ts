@@ -1,18 +1,18 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
-import { silentLog } from '../lib/log.ts'
+import { silentLog } from '../lib/log/log.ts'
 import { missing, StorageError } from '../storage/errors.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { EventKey, Guard, StoredEvent } from '../storage/storage.ts'
 import { StoredBody } from '../storage/stored-form.ts'
-import type { DueQueue } from './due-queue.ts'
-import type { Term } from './leadership.ts'
+import type { ExpiryQueue } from './expiry-queue.ts'
 import { Sweeper } from './sweeper.ts'
+import type { Term } from './term.ts'
 
 const time = { now: 0 }
 
 async function settle(): Promise<void> {
-  for (let turn = 0; turn < 50; turn++) await new Promise((resolve) => setImmediate(resolve))
+  for (let tick = 0; tick < 50; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
 
 async function advance(ms: number): Promise<void> {
@@ -31,20 +31,20 @@ afterEach(() => mock.timers.reset())
 
 type Reply = StorageError | undefined
 
-/** Events by name; answers deletes as it is told to, and else as a storage does. */
+/** Events by name. Scripted replies come first, then it behaves like a storage. */
 class ScriptedStorage {
   readonly versions = new Map<string, number>()
   readonly deleted: string[] = []
-  /** What the next deletes end with before anything else. */
+  /** Results of the next calls. */
   readonly replies: Reply[] = []
-  asked = 0
+  deletes = 0
   /** Deletes wait for this. */
   gate: Promise<void> = Promise.resolve()
 
-  read = 0
+  reads = 0
 
   async get(key: EventKey): Promise<StoredEvent> {
-    this.read++
+    this.reads++
     const reply = this.replies.shift()
     if (reply !== undefined) throw reply
     const version = this.versions.get(key.name)
@@ -53,7 +53,7 @@ class ScriptedStorage {
   }
 
   async delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {
-    this.asked++
+    this.deletes++
     await this.gate
     const reply = this.replies.shift()
     if (reply !== undefined) throw reply
@@ -77,7 +77,7 @@ function storedAt(key: EventKey, version: number): StoredEvent {
   })
 }
 
-/** Versions are the times of writing; everything lives for 1,000 ms after. */
+/** A version is the time of the write; even ones expire 1,000 ms later, odd ones never. */
 function start(storage: ScriptedStorage, lateMs?: number, damaged?: () => Iterable<StoredEvent>) {
   const ending = new AbortController()
   const held = { until: Number.POSITIVE_INFINITY }
@@ -90,7 +90,7 @@ function start(storage: ScriptedStorage, lateMs?: number, damaged?: () => Iterab
     },
     lateMs,
   }
-  let queue: DueQueue | undefined
+  let queue: ExpiryQueue | undefined
   let onFilled = () => {}
   const recalled = new Map<string, StoredEvent>()
   const sweeper = new Sweeper({
@@ -122,7 +122,7 @@ function start(storage: ScriptedStorage, lateMs?: number, damaged?: () => Iterab
   return { sweeper, add, recalled, filled: () => onFilled(), held, running, end }
 }
 
-test('sweeper: nothing before it is due, all within a second after, in order', async () => {
+test('sweeper: events are deleted within a second after they are due, in order, never before', async () => {
   const storage = new ScriptedStorage()
   const { sweeper, add, end } = start(storage)
   add('late', 1_500)
@@ -138,7 +138,7 @@ test('sweeper: nothing before it is due, all within a second after, in order', a
   await end()
 })
 
-test('sweeper: what is due when it comes to lead goes as soon as it is known', async () => {
+test('sweeper: overdue events are deleted as soon as the queue is filled', async () => {
   const storage = new ScriptedStorage()
   const { add, filled, end } = start(storage)
   await advance(300)
@@ -151,7 +151,7 @@ test('sweeper: what is due when it comes to lead goes as soon as it is known', a
   await end()
 })
 
-test('sweeper: a changed event keeps its life and gets a new time; one to be kept gets none', async () => {
+test('sweeper: a changed event is queued again with its new due time, if it has one', async () => {
   const storage = new ScriptedStorage()
   const { sweeper, add, end } = start(storage)
   add('updated', 0)
@@ -159,55 +159,55 @@ test('sweeper: a changed event keeps its life and gets a new time; one to be kep
   storage.versions.set('updated', 900)
   storage.versions.set('kept', 901)
   await advance(1_100)
-  assert.equal(storage.asked, 2)
+  assert.equal(storage.deletes, 2)
   assert.deepEqual(storage.deleted, [])
   assert.equal(sweeper.waitingCount, 1)
   await advance(700)
   assert.deepEqual(storage.deleted, [])
   await advance(1_200)
   assert.deepEqual(storage.deleted, ['updated'])
-  assert.equal(storage.asked, 3)
+  assert.equal(storage.deletes, 3)
   await end()
 })
 
-test('sweeper: what memory knows to be changed is left alone, on any other word it is asked', async () => {
+test('sweeper: an event that memory knows to be changed is queued again without a delete', async () => {
   const storage = new ScriptedStorage()
   const { add, recalled, end } = start(storage)
   add('changed', 4)
   add('same', 6)
   add('older', 8)
-  const believed = (name: string, version: number) =>
+  const remember = (name: string, version: number) =>
     recalled.set(name, storedAt({ namespace: 'n', name }, version))
-  believed('changed', 900)
-  believed('same', 6)
-  believed('older', 2)
+  remember('changed', 900)
+  remember('same', 6)
+  remember('older', 2)
   storage.versions.set('changed', 900)
   await advance(1_500)
-  assert.equal(storage.asked, 0)
+  assert.equal(storage.deletes, 0)
   await advance(550)
-  assert.deepEqual([storage.asked, storage.deleted], [3, ['same', 'older', 'changed']])
+  assert.deepEqual([storage.deletes, storage.deleted], [3, ['same', 'older', 'changed']])
   await end()
 })
 
-test('sweeper: what somebody else deleted, and what is no event, is not asked for again', async () => {
+test('sweeper: a delete that finds no event, or a corrupt one, is not retried', async () => {
   const storage = new ScriptedStorage()
   const { sweeper, add, end } = start(storage)
   add('gone', 0)
   storage.versions.clear()
   await advance(1_100)
   add('corrupt', 0)
-  storage.replies.push(new StorageError({ kind: 'corrupt', message: 'what is this' }))
+  storage.replies.push(new StorageError({ kind: 'corrupt', message: 'not an event' }))
   await advance(3_000)
-  assert.deepEqual([storage.asked, sweeper.waitingCount, sweeper.sweptCount], [2, 0, 0])
+  assert.deepEqual([storage.deletes, sweeper.waitingCount, sweeper.sweptCount], [2, 0, 0])
   await end()
 })
 
-test('sweeper: an unknown end is found out by trying again, in its old place', async () => {
+test('sweeper: a delete with an unknown result is retried with its old due time', async () => {
   const storage = new ScriptedStorage()
   const { sweeper, add, end } = start(storage)
   add('first', 0)
   add('second', 0)
-  storage.replies.push(new StorageError({ kind: 'timeout', message: 'no answer' }))
+  storage.replies.push(new StorageError({ kind: 'timeout', message: 'no response' }))
   await advance(1_050)
   assert.deepEqual(storage.deleted, ['second'])
   assert.ok(sweeper.lagMs >= 50)
@@ -217,27 +217,27 @@ test('sweeper: an unknown end is found out by trying again, in its old place', a
   await end()
 })
 
-test('sweeper: an overloaded storage is asked for less, and not before it said', async () => {
+test('sweeper: an overloaded storage gets smaller batches, and none before Retry-After', async () => {
   const storage = new ScriptedStorage()
   const { add, end } = start(storage)
   for (let at = 0; at < 2_000; at++) add(`e${at}`, 0)
   const overloaded = new StorageError({ kind: 'overloaded', message: 'full', retryAfterMs: 3_000 })
   storage.replies.push(...Array.from({ length: 500 }, () => overloaded))
   await advance(1_050)
-  assert.equal(storage.asked, 500)
+  assert.equal(storage.deletes, 500)
   await advance(2_800)
-  assert.equal(storage.asked, 500)
+  assert.equal(storage.deletes, 500)
   const gate = Promise.withResolvers<void>()
   storage.gate = gate.promise
   await advance(300)
-  assert.equal(storage.asked, 750)
+  assert.equal(storage.deletes, 750)
   gate.resolve()
   await advance(50)
   assert.equal(storage.deleted.length, 2_000)
   await end()
 })
 
-test('sweeper: begins no batch after its term, whether it was told or not', async () => {
+test('sweeper: no batch begins after the term, even if the signal has not aborted', async () => {
   const storage = new ScriptedStorage()
   const { add, held, running } = start(storage)
   for (let at = 0; at < 2_000; at++) add(`e${at}`, 0)
@@ -245,15 +245,15 @@ test('sweeper: begins no batch after its term, whether it was told or not', asyn
   storage.gate = gate.promise
   held.until = 5_000
   await advance(1_050)
-  assert.equal(storage.asked, 500)
-  // Stopped for a minute: no timer has run when it goes on.
+  assert.equal(storage.deletes, 500)
+  // Paused for a minute: no timer has run when it continues.
   time.now += 60_000
   gate.resolve()
   await Promise.all([running, advance(100)])
-  assert.equal(storage.asked, 500)
+  assert.equal(storage.deletes, 500)
 })
 
-test('sweeper: a bug ends it instead of being slept over', async () => {
+test('sweeper: a bug ends the sweeper instead of being retried', async () => {
   const storage = new ScriptedStorage()
   storage.delete = () => Promise.reject(new TypeError('a bug'))
   const { add, running } = start(storage)
@@ -261,24 +261,24 @@ test('sweeper: a bug ends it instead of being slept over', async () => {
   await Promise.all([assert.rejects(running, TypeError), advance(1_100)])
 })
 
-test('sweeper: without an election it comes later, and leaves alone what others have swept', async () => {
+test('sweeper: work without an election starts later and skips what others have deleted', async () => {
   const storage = new ScriptedStorage()
   const { sweeper, add, recalled, end } = start(storage, 3_000)
   for (const name of ['swept', 'unknown', 'remembered']) add(name, 0)
   recalled.set('remembered', storedAt({ namespace: 'n', name: 'remembered' }, 0))
   await advance(3_900)
-  assert.deepEqual([storage.read, storage.asked], [0, 0])
+  assert.deepEqual([storage.reads, storage.deletes], [0, 0])
   assert.equal(sweeper.lagMs, 2_900)
   storage.versions.delete('swept')
   storage.replies.push(new StorageError({ kind: 'unavailable', message: 'a short outage' }))
   await advance(2_500)
   assert.deepEqual(storage.deleted.toSorted(), ['remembered', 'unknown'])
-  assert.deepEqual([storage.read, storage.asked], [4, 2])
+  assert.deepEqual([storage.reads, storage.deletes], [4, 2])
   assert.deepEqual([sweeper.sweptCount, sweeper.waitingCount], [2, 0])
   await end()
 })
 
-test('sweeper: a damaged event is in the queue once, however often sweeping it fails', async () => {
+test('sweeper: a damaged event is queued once, however often its delete fails', async () => {
   const storage = new ScriptedStorage()
   storage.versions.set('d', 2)
   const damaged = () =>
@@ -290,6 +290,6 @@ test('sweeper: a damaged event is in the queue once, however often sweeping it f
   assert.equal(sweeper.waitingCount, 1)
   await advance(30_000)
   assert.deepEqual([storage.deleted, sweeper.waitingCount], [['d'], 0])
-  assert.equal(storage.asked, 7)
+  assert.equal(storage.deletes, 7)
   await end()
 })

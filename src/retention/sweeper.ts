@@ -1,56 +1,64 @@
+/**
+ * Deletes expired events: once a second, in the order of due times, each only if it still has the
+ * version that was found to be due. A change gives an event a new version and a new due time, so
+ * even a delayed delete cannot remove the changed event.
+ *
+ * Longer than 300 lines: the sweep loop and what it does with each outcome of a delete are one
+ * algorithm, which is read as a whole.
+ */
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
-import type { Log } from '../lib/log.ts'
+import type { Log } from '../lib/log/log.ts'
+import { yieldToEventLoop } from '../lib/yield.ts'
 import { isUnreadable, StorageError, type StorageErrorKind } from '../storage/errors.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, Guard, StoredEvent } from '../storage/storage.ts'
 import type { DueFeed, DueTime } from './due-feed.ts'
-import { type DueEvent, DueQueue } from './due-queue.ts'
-import type { Term } from './leadership.ts'
-import { nextTurn } from './next-turn.ts'
+import { type DueEvent, ExpiryQueue } from './expiry-queue.ts'
+import type { Term } from './term.ts'
 
 const sweepEveryMs = 1_000
 /**
- * Deletes under way at a time: five transactions, so that there is always one to follow the two
- * that are on their way to etcd, and writes of clients wait for a few of ours at most.
+ * Concurrent deletes: five transactions, so that one is always ready to follow the two that are in
+ * flight to etcd, and writes of clients wait for at most a few transactions of the sweeper.
  */
-const atOnceMax = 500
-const atOnceMin = 10
-/** Begun in one turn of the event loop: a few milliseconds even where each has to read first. */
-const perTurn = 50
-/** Looked at in one turn. */
-const damagedPerTurn = 1_000
+const batchMax = 500
+const batchMin = 10
+/** Deletes started between two yields: a few milliseconds, even if each has to read first. */
+const deletesPerSlice = 50
+/** Damaged events checked between two yields. */
+const damagedPerSlice = 1_000
 
 export interface SweeperOptions {
   readonly storage: Pick<EventStorage, 'get' | 'delete'>
   /**
-   * What memory believes to be there: saves the storage the question whether an event was changed.
-   * It may be out of date, and nothing is deleted on its word.
+   * The event as memory has it: saves a read to find out whether an event was changed. It may be
+   * out of date, so nothing is deleted because of it.
    */
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
-  /** Events that cannot be read, which the feed does not know of. Mostly there are none. */
+  /** Events that cannot be read; the feed does not have them. Usually there are none. */
   readonly damaged?: (() => Iterable<StoredEvent>) | undefined
   readonly feed: DueFeed
   readonly dueTime: DueTime
   /**
-   * Whether what is due was learned from the history that etcd is in: in another one the same version
-   * may be that of another change. Default true.
+   * Whether etcd is in the history that the queue was filled from: in another history the same
+   * version may belong to another change. Default true.
    */
   readonly isVerified?: (() => boolean) | undefined
   readonly clock: Clock
   readonly log: Log
 }
 
-/** What became of one event. */
-type Ending =
+/** The result of one delete. */
+type Outcome =
   | 'swept'
-  /** Somebody else has deleted it. */
+  /** It was already deleted. */
   | 'gone'
   | { readonly changed: StoredEvent }
   | { readonly failed: StorageError }
 
-/** Keeps the guard's word and the state it was about apart from failures of the storage. */
+/** Thrown by the guard, to tell a changed event from a failure of the storage. */
 class Changed extends Error {
   override readonly name = 'Changed'
   readonly current: StoredEvent
@@ -61,36 +69,31 @@ class Changed extends Error {
   }
 }
 
-/**
- * Deletes what is due: once a second, in the order of due times, each event only if it is still at
- * the version that was found to be due. A change gives an event a new version and a new time, so it
- * cannot be taken for the old one, however late a delete comes.
- */
 export class Sweeper {
   readonly #options: SweeperOptions
-  #queue = new DueQueue()
-  /** Those of damaged events that are in the queue, or were. */
+  #queue = new ExpiryQueue()
+  /** Versions of the damaged events that are, or were, in the queue. */
   #damagedVersions: ReadonlySet<Version> = new Set()
   #sweptCount = 0
-  #atOnce = atOnceMax
-  /** Ends the rest between two sweeps. */
+  #batchSize = batchMax
+  /** Ends the pause between two sweeps. */
   #wake = () => {}
 
   constructor(options: SweeperOptions) {
     this.#options = options
   }
 
-  /** How many events this replica has deleted. */
+  /** Number of events that this replica has deleted. */
   get sweptCount(): number {
     return this.#sweptCount
   }
 
-  /** How many are waiting to be due, as far as this replica knows. */
+  /** Number of entries in the queue. */
   get waitingCount(): number {
     return this.#queue.size
   }
 
-  /** For how long the first of them should have been gone; 0 when it is not due yet. */
+  /** How long the first entry has been due; 0 when it is not due yet. */
   get lagMs(): number {
     const { firstDueAt } = this.#queue
     return firstDueAt === undefined ? 0 : Math.max(0, this.#options.clock.now() - firstDueAt)
@@ -98,10 +101,10 @@ export class Sweeper {
 
   /** Sweeps until the term is over. Rejects on a bug only. */
   async run(term: Term): Promise<void> {
-    const queue = new DueQueue()
+    const queue = new ExpiryQueue()
     this.#queue = queue
     this.#damagedVersions = new Set()
-    this.#atOnce = atOnceMax
+    this.#batchSize = batchMax
     const ending = new AbortController()
     const end = () => ending.abort()
     term.signal.addEventListener('abort', end)
@@ -109,10 +112,10 @@ export class Sweeper {
     try {
       await Promise.all([
         this.#options.feed
-          // Whoever has just come to lead may not have a second to wait.
+          // `onFilled` starts a sweep at once: after an election events may be overdue already.
           .run(queue, { signal: ending.signal, onFilled: () => this.#filled() })
           .finally(end),
-        this.#sweepOn(queue, term, ending.signal).finally(end),
+        this.#sweepLoop(queue, term, ending.signal).finally(end),
       ])
     } finally {
       term.signal.removeEventListener('abort', end)
@@ -120,87 +123,90 @@ export class Sweeper {
     }
   }
 
-  async #sweepOn(queue: DueQueue, term: Term, signal: AbortSignal): Promise<void> {
+  async #sweepLoop(queue: ExpiryQueue, term: Term, signal: AbortSignal): Promise<void> {
     const { clock } = this.#options
     const backoff = new Backoff({ firstMs: 250, mostMs: 4_000 })
     while (!signal.aborted && term.isHeld()) {
-      const begunAt = clock.now()
+      const beganAt = clock.now()
       const failure = await this.#sweepOnce(queue, term, signal)
       if (failure === undefined) {
         backoff.reset()
-        await this.#rest(begunAt + sweepEveryMs - clock.now(), signal)
+        await this.#pauseOrWake(beganAt + sweepEveryMs - clock.now(), signal)
       } else {
         const waitMs = Math.max(backoff.next(), failure.retryAfterMs ?? 0)
-        this.#options.log.warn('Cannot sweep now', { err: failure, waitMs: Math.round(waitMs) })
+        this.#options.log.warn('Sweep failed; will retry', {
+          err: failure,
+          waitMs: Math.round(waitMs),
+        })
         await pause(waitMs, signal)
       }
     }
   }
 
-  /** The queue was cleared before, if it had been in use. */
+  /** The feed cleared the queue before it filled it: damaged events must be queued again. */
   #filled(): void {
     this.#damagedVersions = new Set()
     this.#wake()
   }
 
-  async #rest(ms: number, signal: AbortSignal): Promise<void> {
-    const resting = new AbortController()
-    const wake = () => resting.abort()
+  async #pauseOrWake(ms: number, signal: AbortSignal): Promise<void> {
+    const pausing = new AbortController()
+    const wake = () => pausing.abort()
     this.#wake = wake
     signal.addEventListener('abort', wake)
     if (signal.aborted) wake()
-    await pause(Math.max(0, ms), resting.signal)
+    await pause(Math.max(0, ms), pausing.signal)
     signal.removeEventListener('abort', wake)
   }
 
-  /** Everything that is due now, batch by batch; ends early with the first failure. */
+  /** Deletes everything that is due now, batch by batch; stops at the first failure. */
   async #sweepOnce(
-    queue: DueQueue,
+    queue: ExpiryQueue,
     term: Term,
     signal: AbortSignal,
   ): Promise<StorageError | undefined> {
     const { clock } = this.#options
     const { lateMs } = term
-    const isShared = lateMs !== undefined
+    const isLeaderless = lateMs !== undefined
     await this.#queueDamaged(queue)
     while (!signal.aborted && term.isHeld()) {
-      const batch = queue.takeDue(clock.now() - (lateMs ?? 0), this.#atOnce)
+      const batch = queue.takeDue(clock.now() - (lateMs ?? 0), this.#batchSize)
       if (batch.length === 0) return undefined
-      const left = isShared ? await this.#stillThere(queue, batch, signal) : batch
+      const left = isLeaderless ? await this.#stillThere(queue, batch, signal) : batch
       if (left instanceof StorageError) return left
       const failure = await this.#sweepBatch(queue, left)
       if (failure !== undefined) {
-        this.#atOnce = Math.max(atOnceMin, Math.floor(this.#atOnce / 2))
+        this.#batchSize = Math.max(batchMin, Math.floor(this.#batchSize / 2))
         return failure
       }
-      this.#atOnce = Math.min(atOnceMax, this.#atOnce + atOnceMin)
+      this.#batchSize = Math.min(batchMax, this.#batchSize + batchMin)
     }
     return undefined
   }
 
-  /** Each once, when it is first seen. A sweep that fails keeps its place. */
-  async #queueDamaged(queue: DueQueue): Promise<void> {
+  /** Queues each damaged event once, when it is first seen. A failed delete stays queued. */
+  async #queueDamaged(queue: ExpiryQueue): Promise<void> {
     const { damaged, dueTime } = this.#options
     const known = this.#damagedVersions
     const versions = new Set<Version>()
     for (const event of damaged?.() ?? []) {
       const { key, version } = event
       versions.add(version)
-      if (versions.size % damagedPerTurn === 0) await nextTurn()
+      if (versions.size % damagedPerSlice === 0) await yieldToEventLoop()
       if (known.has(version)) continue
       const dueAt = dueTime(event)
       if (dueAt !== 'never') queue.push({ key, version, dueAt })
     }
-    // Unless the queue was filled anew meanwhile: then each has to be put there once more.
+    // Unless the queue was refilled meanwhile: then each has to be queued again.
     if (known === this.#damagedVersions) this.#damagedVersions = versions
   }
 
   /**
-   * Without those that another replica has swept. Memory has seen them go, and answers for all of
-   * them after one question to etcd.
+   * The batch without the events that another replica has already deleted. Memory has those
+   * deletes, and serves all these reads after one revision read from etcd.
    */
   async #stillThere(
-    queue: DueQueue,
+    queue: ExpiryQueue,
     batch: readonly DueEvent[],
     signal: AbortSignal,
   ): Promise<readonly DueEvent[] | StorageError> {
@@ -221,51 +227,56 @@ export class Sweeper {
       return true
     } catch (error) {
       if (error instanceof StorageError && error.kind === 'missing') return false
-      // For the sweep to find out: it deletes what is damaged, and tells of what is foreign.
+      // The delete decides: it removes damaged events, and fails on foreign values.
       if (isUnreadable(error)) return true
       throw error
     }
   }
 
   async #sweepBatch(
-    queue: DueQueue,
+    queue: ExpiryQueue,
     batch: readonly DueEvent[],
   ): Promise<StorageError | undefined> {
-    const underWay: Promise<StorageError | undefined>[] = []
-    for (let at = 0; at < batch.length; at += perTurn) {
-      if (at > 0) await nextTurn()
-      for (const event of batch.slice(at, at + perTurn)) underWay.push(this.#sweep(queue, event))
+    const deletes: Promise<StorageError | undefined>[] = []
+    for (let at = 0; at < batch.length; at += deletesPerSlice) {
+      if (at > 0) await yieldToEventLoop()
+      for (const event of batch.slice(at, at + deletesPerSlice))
+        deletes.push(this.#sweep(queue, event))
     }
-    const failures = await Promise.all(underWay)
+    const failures = await Promise.all(deletes)
     return failures.find((failure) => failure !== undefined)
   }
 
-  /** Answers with the failure if there is to be another try. */
-  async #sweep(queue: DueQueue, event: DueEvent): Promise<StorageError | undefined> {
-    const ending = await this.#delete(event)
-    if (ending === 'gone') return undefined
-    if (ending === 'swept') {
+  /** Returns the failure if the delete is to be retried. */
+  async #sweep(queue: ExpiryQueue, event: DueEvent): Promise<StorageError | undefined> {
+    const outcome = await this.#delete(event)
+    if (outcome === 'gone') return undefined
+    if (outcome === 'swept') {
       this.#sweptCount++
       return undefined
     }
-    if ('changed' in ending) {
-      this.#giveNewPlace(queue, ending.changed)
+    if ('changed' in outcome) {
+      this.#requeue(queue, outcome.changed)
       return undefined
     }
-    const { failed } = ending
-    if (isWorthAnotherTry(failed)) {
+    const { failed } = outcome
+    if (isRetryable(failed)) {
       queue.push(event)
       return failed
     }
     const { namespace, name } = event.key
-    this.#options.log.warn('Cannot sweep this', { namespace, name, err: failed })
+    this.#options.log.warn('Cannot delete an expired event; it is skipped', {
+      namespace,
+      name,
+      err: failed,
+    })
     return undefined
   }
 
-  async #delete(event: DueEvent): Promise<Ending> {
-    const believed = this.#options.recall?.(event.key)
-    if (believed !== undefined && isAfter(believed.version, event.version)) {
-      return { changed: believed }
+  async #delete(event: DueEvent): Promise<Outcome> {
+    const known = this.#options.recall?.(event.key)
+    if (known !== undefined && isAfter(known.version, event.version)) {
+      return { changed: known }
     }
     const guard: Guard = (current) => {
       if (this.#options.isVerified?.() === false) throw unverified()
@@ -281,7 +292,7 @@ export class Sweeper {
     }
   }
 
-  #giveNewPlace(queue: DueQueue, current: StoredEvent): void {
+  #requeue(queue: ExpiryQueue, current: StoredEvent): void {
     const { key, version } = current
     const dueAt = this.#options.dueTime(current)
     if (dueAt !== 'never') queue.push({ key, version, dueAt })
@@ -289,21 +300,21 @@ export class Sweeper {
 }
 
 /**
- * Of a delete whose end is not known, another is harmless: it finds nothing, or what it would have
- * found. What cannot be read as an event, though, will not be read better later.
+ * A delete with an unknown result can be repeated: it finds nothing, or the same version. A value
+ * that is not an event is not retried: it will not become readable.
  */
-const worthAnotherTry: ReadonlySet<StorageErrorKind> = new Set<StorageErrorKind>([
+const retryable: ReadonlySet<StorageErrorKind> = new Set<StorageErrorKind>([
   'unavailable',
   'timeout',
   'overloaded',
   'conflict',
 ])
 
-function isWorthAnotherTry(error: StorageError): boolean {
-  return worthAnotherTry.has(error.kind)
+function isRetryable(error: StorageError): boolean {
+  return retryable.has(error.kind)
 }
 
 function unverified(): StorageError {
-  const message = 'the connection to etcd broke, and it may have been restored'
+  const message = 'the connection to etcd broke, and etcd may have been restored from a snapshot'
   return new StorageError({ kind: 'unavailable', message })
 }

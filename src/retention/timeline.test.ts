@@ -9,21 +9,21 @@ function makeTimeline() {
   const time = { now: 0 }
   const timeline = new Timeline({ now: () => time.now })
   const note = (revision: number, at = time.now) =>
-    timeline.note(versionOfState(revision), { askedAt: at - 1, answeredAt: at + 1 })
+    timeline.note(versionOfState(revision), { requestedAt: at - 1, respondedAt: at + 1 })
   return { time, timeline, note }
 }
 
-/** An event that was written in this revision, by whatever clock. */
+/** An event that was written in this revision. */
 const written = (revision: number) => ({ version: (revision * 1000) as Version })
 
-test('timeline: with nothing known, everything was written just now', () => {
+test('timeline: an event counts as written now when there are no notes', () => {
   const { time, timeline } = makeTimeline()
   time.now = 10_000
   assert.equal(timeline.writtenAt(written(5)), 10_000)
   assert.equal(timeline.versionAt(10_000), undefined)
 })
 
-test('timeline: an event was written by the time of the first note that covers it', () => {
+test('timeline: an event counts as written at the time of the first note that covers it', () => {
   const { time, timeline, note } = makeTimeline()
   note(10, 1_000)
   note(20, 2_000)
@@ -33,22 +33,22 @@ test('timeline: an event was written by the time of the first note that covers i
   assert.deepEqual(times, [1_001, 1_001, 2_001, 2_001, 3_001, 9_000])
 })
 
-test('timeline: what was asked for before everything was forgotten is not noted after it', async () => {
+test('timeline: a response to a read from before a reset is not noted', async () => {
   const { time, timeline, note } = makeTimeline()
   note(10, 1_000)
-  const answer = Promise.withResolvers<Version>()
+  const response = Promise.withResolvers<Version>()
   const ending = new AbortController()
-  const storage = { currentVersion: () => answer.promise }
+  const storage = { currentVersion: () => response.promise }
   const running = timeline.run(storage, { everyMs: 1, signal: ending.signal })
   timeline.forget()
   ending.abort()
-  answer.resolve(versionOfState(20))
+  response.resolve(versionOfState(20))
   await running
   time.now = 9_000
   assert.equal(timeline.writtenAt(written(5)), 9_000)
 })
 
-test('timeline: a version that stays the current one is known from the first note on', () => {
+test('timeline: a version that stays current is proved from its first note on', () => {
   const { time, timeline, note } = makeTimeline()
   for (let at = 1_000; at <= 100_000; at += 1_000) note(10, at)
   time.now = 200_000
@@ -60,7 +60,7 @@ test('timeline: a version that stays the current one is known from the first not
   assert.equal(timeline.summary().length, 1)
 })
 
-test('timeline: what others prove makes events older, never younger', () => {
+test('timeline: notes of other replicas make events older, never younger', () => {
   const { time, timeline, note } = makeTimeline()
   note(20, 2_000)
   note(30, 3_000)
@@ -68,9 +68,9 @@ test('timeline: what others prove makes events older, never younger', () => {
   timeline.learn([
     { version: versionOfState(10), at: -60_000 },
     { version: versionOfState(15), at: -30_000 },
-    // Less than is known already.
+    // Proves less than is known already.
     { version: versionOfState(25), at: 8_000 },
-    // More: revision 30 was there at 2,500.
+    // Proves more: revision 30 existed at 2,500.
     { version: versionOfState(31), at: 2_500 },
   ])
   const times = [10, 12, 16, 25, 30, 31, 32].map((each) => timeline.writtenAt(written(each)))
@@ -80,7 +80,7 @@ test('timeline: what others prove makes events older, never younger', () => {
   assert.equal(timeline.versionAt(2_500), versionOfState(31))
 })
 
-test('timeline: however many notes are taken, few are kept and they make nothing older', () => {
+test('timeline: the number of notes is bounded, and thinning makes no event older', () => {
   const { time, timeline, note } = makeTimeline()
   const count = 8_000
   for (let at = 1; at <= count; at++) {
@@ -93,7 +93,7 @@ test('timeline: however many notes are taken, few are kept and they make nothing
   copy.learn(timeline.summary())
   for (const each of [timeline, copy]) {
     for (let at = 1; at < count; at += 7) {
-      // Written in the middle between two notes.
+      // Written halfway between two notes.
       const actual = at * 1_000 + 500
       const late = each.writtenAt(written(at * 10 + 5)) - actual
       assert.ok(late >= 0, `${late} ms too old`)
@@ -103,12 +103,12 @@ test('timeline: however many notes are taken, few are kept and they make nothing
   assert.equal(timeline.versionAt(time.now + 1), versionOfState(count * 10))
 })
 
-test('timeline: what is beyond the horizon is told by one note', () => {
+test('timeline: one note covers everything beyond the horizon', () => {
   const time = { now: 0 }
   const timeline = new Timeline({ now: () => time.now }, 10_000)
   for (let at = 1; at <= 100; at++) {
     time.now = at * 1_000
-    timeline.note(versionOfState(at), { askedAt: time.now, answeredAt: time.now })
+    timeline.note(versionOfState(at), { requestedAt: time.now, respondedAt: time.now })
   }
   const summary = timeline.summary()
   assert.deepEqual(
@@ -120,7 +120,7 @@ test('timeline: what is beyond the horizon is told by one note', () => {
   assert.equal(copy.writtenAt(written(5)), 90_000)
 })
 
-test('timeline: when the store is set back to an older state, what was known is forgotten', () => {
+test('timeline: the notes are deleted when the store is restored to an older state', () => {
   const { time, timeline, note } = makeTimeline()
   note(100, 1_000)
   time.now = 2_000
@@ -130,25 +130,25 @@ test('timeline: when the store is set back to an older state, what was known is 
   assert.equal(timeline.writtenAt(written(101)), 3_000)
 })
 
-test('timeline: an answer that was overtaken is not taken for a store that was set back', () => {
+test('timeline: a response that was overtaken is not mistaken for a restored store', () => {
   const { time, timeline } = makeTimeline()
   time.now = 1_000
   timeline.learn([{ version: versionOfState(100), at: 500 }])
-  timeline.note(versionOfState(50), { askedAt: 900, answeredAt: 1_100 })
+  timeline.note(versionOfState(50), { requestedAt: 900, respondedAt: 1_100 })
   assert.equal(timeline.writtenAt(written(100)), 500)
 })
 
-test('timeline: asks again and again, and a storage that fails is asked again', async () => {
+test('timeline: run reads the version periodically, also after a failure', async () => {
   mock.timers.enable({ apis: ['setTimeout'] })
   try {
     const { time, timeline } = makeTimeline()
     const ending = new AbortController()
-    let asked = 0
+    let reads = 0
     const storage = {
       currentVersion: async () => {
-        asked++
-        if (asked === 2) throw new StorageError({ kind: 'timeout', message: 'no answer' })
-        return versionOfState(asked)
+        reads++
+        if (reads === 2) throw new StorageError({ kind: 'timeout', message: 'no response' })
+        return versionOfState(reads)
       },
     }
     const running = timeline.run(storage, { everyMs: 1_000, signal: ending.signal })
@@ -159,7 +159,7 @@ test('timeline: asks again and again, and a storage that fails is asked again', 
     }
     ending.abort()
     await running
-    assert.equal(asked, 3)
+    assert.equal(reads, 3)
     assert.deepEqual(
       [0, 1_500, 2_500].map((at) => timeline.versionAt(at)),
       [versionOfState(1), versionOfState(1), versionOfState(3)],

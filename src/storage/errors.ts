@@ -1,27 +1,27 @@
 import type { Version } from './resource-version.ts'
 import type { EventKey, StoredEvent } from './storage.ts'
 
-/** What went wrong, in the words callers decide by. */
+/** What went wrong; callers decide by it. */
 export type StorageErrorKind =
   | 'missing'
-  /** The key is taken; see `current`, or `reason` when what is there is not an event. */
+  /** The key exists; see `current`, or `reason` when its value is not an event. */
   | 'exists'
-  /** Others kept changing the event for as long as we tried. Nothing was written. */
+  /** The event kept changing until the retries timed out. Nothing was written. */
   | 'conflict'
-  /** The history asked for is gone; see `version` for the oldest that is left, when known. */
+  /** The requested history was compacted; `version` is the oldest available one, if known. */
   | 'compacted'
-  /** The version asked for has not come to be; see `version` for the newest there is. */
+  /** The requested version does not exist yet; `version` is the newest one. */
   | 'future'
-  /** The store cannot be reached or cannot serve. Of a write: it has not happened and will not. */
+  /** The store cannot be reached or cannot serve. A write was not applied and will not be. */
   | 'unavailable'
-  /** No answer in time. Of a write: it may have happened, may happen yet, or not at all. */
+  /** No response in time. A write may have been applied, may still be, or may never be. */
   | 'timeout'
-  /** Too much is waiting already. Nothing was written; `retryAfterMs` says when to come back. */
+  /** The queue is full. Nothing was written; `retryAfterMs` says when to retry. */
   | 'overloaded'
   | 'too-large'
-  /** What is stored there is ours, but cannot be read as an event. It can be deleted. */
+  /** The stored value is ours, but cannot be decoded as an event. It can be deleted. */
   | 'corrupt'
-  /** What is stored there was written by another program, and is left alone. */
+  /** The stored value was written by another program, and is never changed. */
   | 'foreign'
 
 export interface StorageErrorDetails {
@@ -35,16 +35,16 @@ export interface StorageErrorDetails {
   readonly cause?: unknown
 }
 
-/** The one family of errors that leaves this room. */
+/** The only kind of error that storage throws for failures of the store. */
 export class StorageError extends Error {
   override readonly name = 'StorageError'
   readonly kind: StorageErrorKind
   readonly key: EventKey | undefined
   readonly version: Version | undefined
-  /** With `exists`: the event that has the key. */
+  /** With `exists`: the event under the key. */
   readonly current: StoredEvent | undefined
   readonly retryAfterMs: number | undefined
-  /** Why, in words that clients may read; `message` is for the log. */
+  /** The cause in a form that clients may read; `message` is for the log. */
   readonly reason: string | undefined
 
   constructor(details: StorageErrorDetails) {
@@ -59,8 +59,8 @@ export class StorageError extends Error {
 }
 
 /**
- * The store goes on in another history than the one that is known here, with the same versions for
- * other changes. Nothing that is remembered holds any more.
+ * The store now has another history than the one in memory, with the same versions for other
+ * changes. Everything in memory is invalid.
  */
 export class OtherHistoryError extends Error {
   override readonly name = 'OtherHistoryError'
@@ -69,12 +69,12 @@ export class OtherHistoryError extends Error {
 export function missing(key: EventKey): StorageError {
   return new StorageError({
     kind: 'missing',
-    message: `there is no event ${key.namespace}/${key.name}`,
+    message: `event ${key.namespace}/${key.name} does not exist`,
     key,
   })
 }
 
-/** There is something, and it is not an event. */
+/** Whether there is a value that is not an event. */
 export function isUnreadable(error: unknown): error is StorageError {
   return error instanceof StorageError && (error.kind === 'corrupt' || error.kind === 'foreign')
 }

@@ -1,7 +1,7 @@
 /**
- * What a change looks like on the wire, made once however many watchers get it. An encoder is an
- * object that lives as long as the program: one for each media type and each way of telling a
- * change.
+ * Encoded watch frames: each change is encoded once per encoder and shared by all watchers. An
+ * encoder is an object that lives as long as the program: one for each media type and each kind of
+ * watch frame.
  */
 import type { WatchBatch, WatchItem } from './storage.ts'
 
@@ -9,12 +9,12 @@ export interface FrameEncoder {
   encode(item: WatchItem): Buffer
 }
 
-/** Media types and ways of telling that are worth remembering for one change. */
+/** How many encoders' frames are cached for one change. */
 const framesMax = 8
-/** One record of TLS, with what HTTP puts around it: so little waits for who does not read. */
+/** One TLS record including HTTP framing, so that a watcher which does not read buffers little. */
 const pieceBytes = 16 * 1024 - 64
 
-/** The frames of one change for as long as it is in the ring. */
+/** The cached frames of one change while it is in the ring buffer. */
 export class Frames {
   readonly #onMade: (bytes: number) => void
   #made: Map<FrameEncoder, Buffer> | undefined
@@ -35,7 +35,7 @@ export class Frames {
     return frame
   }
 
-  /** The change has left the ring; answers what its frames took. */
+  /** The change has left the ring: drops its frames and returns their size in bytes. */
   end(): number {
     let bytes = 0
     for (const frame of this.#made?.values() ?? []) bytes += frame.length
@@ -45,23 +45,23 @@ export class Frames {
   }
 }
 
-/** A change in the ring. */
+/** A change in the ring buffer. */
 export type FramedItem = WatchItem & { readonly frames: Frames }
 
-/** What the bodies of changes take in memory. */
+/** The size of the bodies of these changes in memory. */
 export function bodyBytes(items: readonly WatchItem[]): number {
   let bytes = 0
   for (const item of items) bytes += bodyBytesOf(item)
   return bytes
 }
 
-/** The same of one, with the state before it. */
+/** The size of the bodies of one change: the new state and the previous one. */
 export function bodyBytesOf(item: WatchItem): number {
   const previous = item.type === 'put' ? (item.previous?.body.length ?? 0) : 0
   return item.stored.body.length + previous
 }
 
-/** What several watchers are due at once: the same object for all of them. */
+/** A batch that several watchers share, with its encoded frames. */
 export class SharedBatch implements WatchBatch {
   readonly items: readonly WatchItem[]
   readonly version: WatchBatch['version']
@@ -88,37 +88,40 @@ export class SharedBatch implements WatchBatch {
   }
 }
 
-/** The frame of an item of any watch; encoded once if it is out of the ring. */
+/** The frame of an item of any watch; cached if the item is from the ring. */
 export function frameOf(item: WatchItem, encoder: FrameEncoder): Buffer {
   const { frames } = item as Partial<FramedItem>
   return frames === undefined ? encoder.encode(item) : frames.of(item, encoder)
 }
 
 /**
- * All frames of a batch, in pieces fit to be sent. Watchers that are due the same share the same
- * bytes; for one that is alone each piece is made when it is asked for.
+ * All frames of a batch, joined into pieces of sendable size. Watchers of a shared batch share the
+ * same bytes; for a batch of one watcher each piece is created when it is pulled.
  */
 export function framesOf(batch: WatchBatch, encoder: FrameEncoder): Iterable<Buffer> {
   if (batch instanceof SharedBatch) return batch.pieces(encoder)
   return joined(eachFrame(batch.items, encoder))
 }
 
-/** Frames as they come, put together into pieces; one that is longer than a piece is cut. */
+/** Joins frames into pieces; a frame that is longer than a piece is split. */
 export function* joined(frames: Iterable<Buffer>): Generator<Buffer, void, undefined> {
-  const held = new Held()
+  const pending = new PendingPiece()
   for (const frame of frames) {
-    if (held.bytes > 0 && held.bytes + frame.length > pieceBytes) yield held.take()
+    if (pending.bytes > 0 && pending.bytes + frame.length > pieceBytes) yield pending.take()
     let at = 0
     for (; frame.length - at > pieceBytes; at += pieceBytes) {
       yield frame.subarray(at, at + pieceBytes)
     }
-    held.add(at === 0 ? frame : frame.subarray(at))
+    pending.add(at === 0 ? frame : frame.subarray(at))
   }
-  if (held.bytes > 0) yield held.take()
+  if (pending.bytes > 0) yield pending.take()
 }
 
-/** Frames that will be one piece. Whoever waits with a piece in hand must not hold its frames too. */
-class Held {
+/**
+ * The frames of the next piece. Taking the piece drops them, so that a generator that is suspended
+ * with a piece does not keep its frames in memory too.
+ */
+class PendingPiece {
   #frames: Buffer[] = []
   #bytes = 0
 
@@ -139,7 +142,7 @@ class Held {
     return piece
   }
 
-  /** Not out of Node's pool: a piece that waits would keep the whole of it. */
+  /** Not from Node's buffer pool: a buffered piece would keep the whole pool slab in memory. */
   #joined(): Buffer {
     const piece = Buffer.allocUnsafeSlow(this.#bytes)
     let at = 0

@@ -1,37 +1,37 @@
 /**
- * The version of a change, and the only place that knows how it is made: the etcd revision of the
- * transaction times 1000, plus the position of the change inside it.
+ * Computes the version of a change: the etcd revision of the transaction times 1000, plus the index
+ * of the change in the transaction. No other file knows this formula.
  *
- * Changes of one transaction share an etcd revision, yet a client that resumes a watch needs every
- * change to have a version of its own, rising in the order of the changes. etcd delivers the changes
- * of a revision in the order of the operations. A put carries its position in the transaction with
- * it (see stored-form.ts). A delete carries nothing, so its index is that of the change before it in
- * the revision plus one: never more than its position, hence below the index of any later put.
+ * Changes of one transaction share an etcd revision, but a client that resumes a watch needs every
+ * change to have its own version, increasing in the order of the changes. etcd delivers the changes
+ * of a revision in the order of the operations. A put stores its index in its value (see
+ * stored-form.ts). A delete stores nothing, so its index is that of the previous change in the
+ * revision plus one: never more than its position, hence below the index of any later put.
  *
- * For a delete this takes all changes of the revision, in every namespace: whoever numbers changes
- * must see them all, and choose among them afterwards.
+ * The index of a delete depends on all changes of the revision, in every namespace: code that
+ * numbers changes must see all of them, and filter afterwards.
  *
- * The last index of a revision is never given to a change. It says "with all of that revision in
- * it", which is what a list is.
+ * The last index of a revision is never assigned to a change. It means "includes all of that
+ * revision", as the version of a list does.
  */
 
 declare const brand: unique symbol
 
-/** Ordered; made and taken apart here only. */
+/** Ordered; composed and decomposed in this file only. */
 export type Version = number & { readonly [brand]: true }
 
 const indexesPerRevision = 1000
 const lastIndex = indexesPerRevision - 1
 
-/** The greatest index a change may have. */
+/** The highest index of a change. */
 export const changeIndexMax: number = lastIndex - 1
-/** Past this the versions would not be exact any more: at 20,000 revisions a second, 14 years. */
+/** Above this, versions are no safe integers: 14 years at 20,000 revisions a second. */
 export const revisionMax: number = Math.floor(Number.MAX_SAFE_INTEGER / indexesPerRevision) - 1
 
-/** Before every change. Clients write it as 0 and mean "whatever you have". */
+/** Before every change. Clients write it as 0 and mean "any state". */
 export const beginning: Version = 0 as Version
 
-/** Of the change at this position in the transaction that made this revision. */
+/** The version of the change at this index in the transaction of this revision. */
 export function versionOfChange(revision: number, index: number): Version {
   checkRevision(revision)
   if (!Number.isInteger(index) || index < 0 || index > changeIndexMax) {
@@ -40,21 +40,21 @@ export function versionOfChange(revision: number, index: number): Version {
   return (revision * indexesPerRevision + index) as Version
 }
 
-/** Of a state that has all of this revision in it, such as a list. */
+/** The version of a state that includes all of this revision, such as a list. */
 export function versionOfState(revision: number): Version {
   checkRevision(revision)
   return (revision * indexesPerRevision + lastIndex) as Version
 }
 
 /**
- * The revision that holds the change, or the state: what etcd compares, and what it is asked for
- * when the state at a version is wanted.
+ * The etcd revision of the change or state: used in etcd compares, and to read the state at a
+ * version.
  */
 export function revisionOf(version: Version): number {
   return Math.floor(version / indexesPerRevision)
 }
 
-/** The first revision of which something may come after this version. */
+/** The first revision that can contain changes after this version. */
 export function firstRevisionAfter(version: Version): number {
   const revision = revisionOf(version)
   const isWhole = version % indexesPerRevision === lastIndex
@@ -65,12 +65,12 @@ export function isAfter(version: Version, other: Version): boolean {
   return version > other
 }
 
-/** As clients see it. */
+/** The form that clients see. */
 export function formatVersion(version: Version): string {
   return String(version)
 }
 
-/** What a client sent is not a version. `reason` is `range` for a number beyond 64 bits. */
+/** A client sent an invalid version. `reason` is `range` for a number beyond 64 bits. */
 export class VersionSyntaxError extends Error {
   override readonly name = 'VersionSyntaxError'
   readonly text: string
@@ -91,9 +91,9 @@ const uint64Max = 2n ** 64n - 1n
 const uint64Digits = 20
 
 /**
- * Reads what a client sent: decimal digits, up to 64 bits. A number that no revision will ever
- * reach becomes the greatest version there is, so that it is treated as what it is: not there yet.
- * Any number is a position, also one that we never gave out.
+ * Parses the version that a client sent: decimal digits, up to 64 bits. A number above all possible
+ * revisions becomes the highest version, so that it is treated as a future version. Any number is a
+ * valid position, even if no change has that version.
  */
 export function parseVersion(text: string): Version {
   if (!/^[0-9]+$/.test(text)) throw new VersionSyntaxError(text, 'syntax')
@@ -105,14 +105,14 @@ export function parseVersion(text: string): Version {
 }
 
 /**
- * Gives the changes of a stream their versions. Takes every change there is, in etcd's order, from
- * the beginning of a revision.
+ * Assigns versions to the changes of a stream. Needs every change, in etcd's order, from the
+ * beginning of a revision.
  */
 export class ChangeNumbering {
   #revision = 0
   #last = -1
 
-  /** Undefined when the index does not come after that of the change before: it was not ours. */
+  /** Undefined when the index is not above the previous one: another program wrote the value. */
   put(revision: number, index: number): Version | undefined {
     this.#enter(revision)
     if (index <= this.#last || index > changeIndexMax) return undefined
@@ -120,7 +120,7 @@ export class ChangeNumbering {
     return versionOfChange(revision, index)
   }
 
-  /** Undefined when the revision has more changes than there are numbers: it was not ours. */
+  /** Undefined when the revision has too many changes: another program made it. */
   delete(revision: number): Version | undefined {
     this.#enter(revision)
     if (this.#last >= changeIndexMax) return undefined

@@ -1,4 +1,4 @@
-import type { Labels } from '../api/compact-labels.ts'
+import type { Labels } from '../api/selectors/compact-labels.ts'
 import type { Pull } from '../lib/pull.ts'
 import type { Version } from './resource-version.ts'
 
@@ -8,48 +8,48 @@ export interface EventKey {
 }
 
 /**
- * Connections to the store are numbered in the order in which they are made. A store that was restored
- * from a snapshot can only answer over connections that are made after that.
+ * Connections to the store are numbered in the order in which they are established. A store that
+ * was restored from a snapshot can respond only over connections established after the restore.
  */
 export type ConnectionNumber = number
 
-/** An event as one change left it. */
+/** The state of an event after one change. */
 export interface StoredEvent {
   readonly key: EventKey
   /**
    * The events.k8s.io/v1 object as JSON, without its resourceVersion. Often a view into a larger
-   * message: whoever keeps it copies it.
+   * message: copy it to keep it.
    */
   readonly body: Buffer
-  /** Where in `body` the resourceVersion goes; see `served` in stored-form.ts. */
+  /** Where in `body` the resourceVersion is inserted; see `served` in stored-form.ts. */
   readonly versionOffset: number
-  /** Of the change that left it so. */
+  /** The version of that change. */
   readonly version: Version
-  /** When that was, by the clock of the replica that wrote it. Lifetimes count from here. */
+  /** The time of that change, by the clock of the replica that wrote it. Lifetimes start here. */
   readonly writtenAtMs: number
-  /** Read out of `body` when first asked for. Throws `corrupt` when that is not the JSON it should be. */
+  /** Parsed from `body` on first access. Throws `corrupt` when `body` is not valid JSON. */
   readonly fields: EventFields
 }
 
-/** Under one of our keys there is a value that is not an event. */
+/** A value under one of our keys that is not an event. */
 export interface Unreadable {
   readonly key: EventKey
-  /** `foreign`: another program wrote it. `damaged`: we did, and it cannot be read. */
+  /** `foreign`: another program wrote it. `damaged`: this server wrote it, but cannot decode it. */
   readonly fault: 'foreign' | 'damaged'
-  /** Of the change that left it so. */
+  /** The version of the change that wrote the value. */
   readonly version: Version
-  /** 0 for a foreign one. */
+  /** 0 for a foreign value. */
   readonly writtenAtMs: number
 }
 
-/** What selectors and indexes look at. Absent strings are empty, as selectors see them. */
+/** The fields that selectors and indexes use. Absent strings are empty, as selectors require. */
 export interface EventFields {
   readonly uid: string
   readonly labels: Labels
   readonly reason: string
   readonly type: string
   readonly reportingController: string
-  /** `deprecatedSource.component`, which the core/v1 view selects by. */
+  /** `deprecatedSource.component`, which selectors of core/v1 use. */
   readonly sourceComponent: string
   readonly regarding: Readonly<
     Record<
@@ -59,28 +59,28 @@ export interface EventFields {
   >
 }
 
-/** A kind of objects that events are about. */
+/** A kind of the objects that events regard. */
 export interface RegardedKind {
-  /** Empty for the group without a name. */
+  /** Empty for the core group. */
   readonly group: string
   readonly version: string
   readonly kind: string
 }
 
-/** Which events a list or a watch is about; `namespace` undefined means all of them. */
+/** The events of a list or a watch; `namespace` undefined means all namespaces. */
 export interface EventScope {
   readonly namespace: string | undefined
 }
 
-/** A choice among events. */
+/** A filter for events. */
 export interface EventSelector {
   matches(stored: StoredEvent): boolean
   /**
-   * Values that every match has, for implementations that keep indexes. Leaving some out, or all,
-   * is never wrong; `matches` decides.
+   * Values that every match has, for implementations with indexes. All of them are optional;
+   * `matches` decides.
    */
   readonly requires?: {
-    /** Of the event itself; finds it at once within one namespace. */
+    /** The name of the event itself: within one namespace it needs no search. */
     readonly name?: string | undefined
     readonly regardingUid?: string | undefined
     readonly regarding?:
@@ -94,101 +94,104 @@ export interface EventSelector {
 
 export interface ReadOptions {
   /**
-   * A state with this version in it is fresh enough: `future` when there is none yet. With
-   * `beginning` whatever is at hand will do. Undefined: the newest state, with every write in it
-   * that had been answered when the call was made.
+   * The state must include this version: `future` when there is no such state yet. With `beginning`
+   * any state will do. Undefined: a consistent read, which includes every write that was
+   * acknowledged before the call.
    */
   readonly notOlderThan?: Version | undefined
   readonly signal: AbortSignal
-  /** Waits for a store that is known to be away, where others are refused at once. Default false. */
+  /** Waits for a store that is known to be down; other reads fail at once. Default false. */
   readonly isPatient?: boolean | undefined
 }
 
 export interface ListOptions extends ReadOptions {
   /**
-   * The state at this version and no other. Versions inside a transaction share the state after
-   * the whole of it; the page says so by its own version.
+   * Read exactly the state at this version. Versions of one transaction share the state after the
+   * whole transaction; the version of the page shows that.
    */
   readonly at?: Version | undefined
-  /** Begin after this key. It need not exist. */
+  /** Start after this key, which need not exist. */
   readonly after?: EventKey | undefined
-  /** At least 1. Whoever wants everything reads page after page at the version of the first. */
+  /** At least 1. To read everything, read page after page at the version of the first page. */
   readonly limit: number
-  /** A page may end before the limit once its bodies take this much. */
+  /** A page may end before the limit once its bodies have this size. */
   readonly bytesEnough?: number | undefined
   readonly selector?: EventSelector | undefined
 }
 
 export interface EventPage {
-  /** In the order of the bytes of `namespace/name`. Fewer than the limit only at the end, or when bytes were enough. */
+  /**
+   * In byte order of `namespace/name`. Fewer than the limit only at the end, or when `bytesEnough`
+   * was reached.
+   */
   readonly items: readonly StoredEvent[]
-  /** Of the state this page was read from; the next page must be read `at` it. */
+  /** The version of the state that was read; the next page must be read `at` it. */
   readonly version: Version
-  /** Whether the scope goes on after the last item. With a selector, what follows may not match. */
+  /** Whether the scope has more events after the last item. They may not match the selector. */
   readonly more: boolean
   /** How many events follow the last item; undefined with a selector. */
   readonly remaining: number | undefined
-  /** What was left out between the items; nothing where memory is read, which has only events. */
+  /** Values between the items that are not events. Not set by memory, which has only events. */
   readonly unreadable?: readonly Unreadable[] | undefined
-  /** The newest one that any of it came over, where it came from the store. */
+  /** The newest connection that the page came over, if it was read from the store. */
   readonly connection?: ConnectionNumber | undefined
 }
 
 /**
- * Stands for some neighbouring events just as they are, versions included, and for nothing else ever.
- * One state after another has the same run until one of its events changes or goes, or another comes
- * between them.
+ * The identity of an immutable sequence of adjacent events, including their versions; usable as a
+ * cache key. Successive states contain the same run until one of its events is changed or deleted,
+ * or another event is inserted between them.
  */
 export interface EventRun {
-  /** That has happened: only earlier states have it. */
+  /** The run was replaced: only earlier states contain it. */
   readonly isPast: boolean
 }
 
-/** A stretch of a list, not empty. */
+/** A non-empty part of a list. */
 export type ListPart =
-  /** A run of which the reader has what it needs. */
+  /** A run whose encoded form the reader has in its cache. */
   | { readonly known: Buffer; readonly count: number }
   | {
       readonly known?: undefined
-      /** Undefined when these are not the whole of a run. */
+      /** Undefined when the events are not a whole run. */
       readonly run: EventRun | undefined
       readonly events: readonly StoredEvent[]
       readonly count: number
     }
 
 export interface RunsOptions {
-  /** As with a list. */
+  /** As in `ListOptions`. */
   readonly at: Version
   readonly after?: EventKey | undefined
-  /** The page ends with the run in which it reaches this many. */
+  /** The page ends with the run in which it reaches this number of events. */
   readonly limit: number
-  /** What the reader made of a run and kept; its events are then not read. */
+  /** Returns the cached encoding of a run; on a cache hit its events are not read. */
   readonly recall: (run: EventRun) => Buffer | undefined
 }
 
 export interface RunsPage {
   /** In order, without gaps. */
   readonly parts: readonly ListPart[]
-  /** Of the last event; undefined when there is none. */
+  /** The key of the last event; undefined when there is none. */
   readonly last: EventKey | undefined
   readonly more: boolean
 }
 
-/** One change. `stored.version` is that of the change, for a delete too. */
+/** One change. `stored.version` is the version of the change, also for a delete. */
 export type WatchItem =
   | {
       readonly type: 'put'
       readonly stored: StoredEvent
       readonly previous: StoredEvent | undefined
     }
-  /** `stored` is the last state under the version of the delete. */
+  /** `stored` is the last state with the version of the delete. */
   | { readonly type: 'delete'; readonly stored: StoredEvent }
 
-/** A change for somebody who knows the state before it, and so need not be told. */
+/** A change without the previous state, for consumers that keep that state themselves. */
 export type FollowItem =
   | { readonly type: 'put'; readonly stored: StoredEvent }
   | { readonly type: 'delete'; readonly key: EventKey; readonly version: Version }
-  /** An event that was there is not there any more. */
+  /** The event was replaced by a value that is not an event. */
   | {
       readonly type: 'unreadable'
       readonly key: EventKey
@@ -196,95 +199,97 @@ export type FollowItem =
       readonly value: Unreadable
     }
 
-/** Whole transactions, in order, each change once. No items: only progress was made. */
+/** Whole transactions, in order, each change once. Without items it only reports progress. */
 export interface WatchBatch<Item = WatchItem> {
   readonly items: readonly Item[]
-  /** Nothing up to here is owed any more: a watch may be resumed from it. Never goes back. */
+  /** All changes up to here were delivered: a watch can resume from it. Never goes back. */
   readonly version: Version
 }
 
-/** Begins when it is iterated, and can be iterated once. */
+/** Starts when it is iterated, and can be iterated once. */
 export interface EventWatch<Item = WatchItem> extends AsyncIterable<WatchBatch<Item>> {
   /**
-   * Asks for a batch, possibly without items, that says how far the watch has come. None need come
-   * while there is nothing after `from`.
+   * Requests a batch, possibly without items, that reports the position of the watch. There may be
+   * no such batch while there are no changes after `from`.
    */
   requestProgress(): void
 }
 
-/** Of all events, from where a list left off; see src/etcd/protocol.ts. */
+/** A watch of all events that continues a list; see src/etcd/protocol/protocol.ts. */
 export interface FollowWatch extends EventWatch<FollowItem> {
-  /** What comes over connections up to this one is of the history that was told. 0: not known now. */
+  /** Responses over connections up to this one are of the delivered history. 0: not known now. */
   readonly verified: ConnectionNumber
   verify(connection: ConnectionNumber): void
 }
 
-/** The newest version, and over which connection that was learned. */
+/** The newest version, and the connection over which it was read. */
 export interface Newest {
   readonly version: Version
   readonly connection: ConnectionNumber
 }
 
-/** One that can be taken from batch by batch instead, which begins it as well. */
+/** A watch that can also be pulled batch by batch; the first pull starts it as well. */
 export interface PulledWatch extends EventWatch, Pull<WatchBatch> {}
 
 /**
- * What an update makes of an event; `current` is undefined when there is none. Must be repeatable:
- * it runs once per attempt, and the last run counts. Returning undefined, or `current.body` itself, means that nothing is to be
- * written, `remove` that the event is to go; what it throws comes out unchanged.
+ * Computes the new body of an event; `current` is undefined when there is no event. Must be
+ * repeatable: it runs once per attempt, and the last run counts. Undefined, or `current.body`
+ * itself, means that nothing is written; `remove` deletes the event. An error that it throws is
+ * passed on to the caller unchanged.
  */
 export type Change = (current: StoredEvent | undefined) => Buffer | 'remove' | undefined
 
-/** Sees the event about to go and throws to keep it. Must be repeatable as well. */
+/** Gets the event before it is deleted, and throws to prevent that. Must be repeatable too. */
 export type Guard = (current: StoredEvent) => void
 
 /**
- * Where events live. Every implementation is held to this by the tests in test/contract. All
- * methods fail with a StorageError, or with what a `Change`, `Guard` or selector threw; none of them
- * knows of HTTP.
+ * The storage of events. The tests in test/ci/contract check every implementation. All methods fail
+ * with a StorageError, or with the error that a `Change`, `Guard` or selector threw. They know
+ * nothing of HTTP.
  *
- * Reads and watches end with their signal. Writes have none: once begun they run to their end,
- * which comes soon enough, and a caller who has gone away changes nothing about that.
+ * Reads and watches end with their signal. Writes have no signal: once started they run to
+ * completion within a few seconds, even if the client has disconnected.
  */
 export interface EventStorage {
   /** Fails with `missing`. */
   get(key: EventKey, options: ReadOptions): Promise<StoredEvent>
   list(scope: EventScope, options: ListOptions): Promise<EventPage>
 
-  /** Fails with `exists` when the key is taken; the error has the event that took it. */
+  /** Fails with `exists` when the key exists; the error contains the existing event. */
   create(key: EventKey, body: Buffer): Promise<StoredEvent>
 
   /**
-   * Reads, changes, writes if nobody wrote in between, else starts over from what is there now.
-   * Where there is no event, a `change` that wants nothing written fails with `missing`. Answers
-   * what it left; of an event that it removed, the last state under the version of the delete.
+   * Optimistic update: reads, changes, and writes if there was no other write in between; else it
+   * starts over from the new state. If there is no event and `change` writes nothing, it fails with
+   * `missing`. Returns the new state; for a removed event, the last state with the version of the
+   * delete.
    */
   update(key: EventKey, change: Change): Promise<StoredEvent>
 
   /**
-   * Fails with `missing`. Answers the last state, under the version of the delete. A damaged event
-   * is deleted too: the guard sees, and the answer is, one that has no more than its name.
+   * Fails with `missing`. Returns the last state with the version of the delete. A damaged event is
+   * deleted too: the guard gets, and the result is, an event that has only its name.
    */
   delete(key: EventKey, guard?: Guard): Promise<StoredEvent>
 
   /**
    * Every change after `from`, in order, once, until the signal aborts; then it ends without an
-   * error. A version of the future is waited for. Fails with `compacted` when what is owed is gone.
+   * error. Waits for a future version. Fails with `compacted` when the needed history is lost.
    */
   watch(
     scope: EventScope,
     options: { readonly from: Version; readonly signal: AbortSignal },
   ): EventWatch
 
-  /** Of the newest state: every write answered before the call is in it. */
+  /** The version of the newest state, which includes every write acknowledged before the call. */
   currentVersion(options: { readonly signal: AbortSignal }): Promise<Version>
 }
 
-/** One whose watchers are many, and its long lists often the same. */
+/** Storage with many watchers and with long lists that change little between reads. */
 export interface WatchedStorage extends EventStorage {
   /**
-   * The same events as `list` at that version, run by run, for readers who keep what they make of
-   * them. Undefined when that state is not at hand in runs; `list` knows.
+   * The same events as `list` at that version, run by run, for readers that cache the encoded form
+   * of runs. Undefined when that state is not in memory; use `list` then.
    */
   listRuns(scope: EventScope, options: RunsOptions): RunsPage | undefined
 

@@ -25,7 +25,7 @@ function faultOf(value: string | Buffer, at: typeof key | undefined = key): stri
   return opened instanceof BadValue ? opened.fault : undefined
 }
 
-/** Members that no release of ours has yet. */
+/** Members that only a later release would know. */
 function newerMembers(members: object): object {
   return Object.fromEntries(Object.entries(members).map(([name, value]) => [`new-${name}`, value]))
 }
@@ -36,7 +36,7 @@ function servedText(text: string): string {
 }
 
 describe('stored form', () => {
-  test('a header line, then the body as it is', () => {
+  test('a sealed value is a header line and the unchanged body', () => {
     const prepared = prepareValue(bytes('{"metadata":{"name":"a"},"note":"ü"}'))
     const sealed = sealValue(prepared, 1_700_000_000_123, 42)
     assert.equal(
@@ -50,7 +50,7 @@ describe('stored form', () => {
     )
   })
 
-  test('what was sealed opens to the same, for every time, index and object', () => {
+  test('a sealed value opens to the same time, index and object', () => {
     const cases = fc.tuple(
       fc.maxSafeNat(),
       fc.integer({ min: 0, max: changeIndexMax }),
@@ -71,7 +71,7 @@ describe('stored form', () => {
     )
   })
 
-  test('a body that is not JSON to its end is damaged', () => {
+  test('a body that is not valid JSON to its end is damaged', () => {
     assert.equal(faultOf(`${head}{${own},"reason":"x"}`), undefined)
     for (const body of [
       `{${own},"reason":}`,
@@ -90,7 +90,7 @@ describe('stored form', () => {
     )
   })
 
-  test('a value of the wrong type anywhere, or under another name than its own, is damaged', () => {
+  test('a value with a wrong type anywhere, or with the name of another key, is damaged', () => {
     const misfits: readonly [where: string, body: string][] = [
       ['metadata.labels', `{"metadata":{"labels":5,"name":"a","namespace":"ns"}}`],
       ['metadata.labels', `{"metadata":{"labels":{"a":null},"name":"a","namespace":"ns"}}`],
@@ -142,14 +142,14 @@ describe('stored form', () => {
     )
   })
 
-  test('served: the version is in the metadata, whatever is after it', () => {
+  test('served inserts the version into the metadata, whatever follows', () => {
     const rest = fc.dictionary(fc.string(), fc.jsonValue(), { noNullPrototype: true })
     fc.assert(
       fc.property(rest, rest, (metadata, after) => {
         const { resourceVersion: _, ...clean } = metadata
         const event = { metadata: clean, ...newerMembers(after) }
         const whole = servedText(JSON.stringify(event))
-        // Through JSON, which knows no negative zero.
+        // Through JSON, which has no negative zero.
         const expected = JSON.parse(JSON.stringify(event))
         expected.metadata.resourceVersion = '12003'
         assert.deepEqual(JSON.parse(whole), expected)
@@ -157,7 +157,7 @@ describe('stored form', () => {
     )
   })
 
-  test('what has no header of ours is foreign, and what has one is damaged', () => {
+  test('an unreadable value without our header is foreign, with it damaged', () => {
     for (const text of [
       '',
       '{',
@@ -176,7 +176,7 @@ describe('stored form', () => {
     }
   })
 
-  test('no bytes whatever make it throw or hang', () => {
+  test('openValue never throws or hangs, whatever the bytes', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 60 }), (tail) => {
         openValue(Buffer.concat([bytes(`${head}{${own}`), tail]), key)
@@ -186,7 +186,7 @@ describe('stored form', () => {
     )
   })
 
-  test('prepare: a body without metadata is a mistake of the caller', () => {
+  test('prepareValue throws on a body without metadata', () => {
     assert.throws(() => prepareValue(bytes('{}')), TypeError)
   })
 })
@@ -198,7 +198,7 @@ describe('stored event', () => {
     return new StoredBody({ key, body, versionOffset: 13, version, writtenAtMs: 5 })
   }
 
-  test('fields: as selectors see them, absent ones empty', () => {
+  test('fields contain what selectors use; absent fields are empty', () => {
     const { fields } = stored(
       '{"metadata":{"uid":"u","labels":{"a":"b"}},"reason":"R","type":"Normal",' +
         '"reportingController":"c","deprecatedSource":{"component":"s"},' +
@@ -224,13 +224,13 @@ describe('stored event', () => {
     assert.equal(stored('{"metadata":{},"regarding":[]}').fields.regarding.kind, '')
   })
 
-  test('fields: what is not JSON is corrupt, once somebody looks', () => {
+  test('fields throw corrupt on access when the body is not JSON', () => {
     const broken = stored('{"metadata":{},}')
     const isCorrupt = (error: unknown) => error instanceof StorageError && error.kind === 'corrupt'
     assert.throws(() => broken.fields, isCorrupt)
   })
 
-  test('a delete leaves the same state under its own version', () => {
+  test('withVersion returns the same state with another version', () => {
     const last = withVersion(stored('{"metadata":{}}'), versionOfChange(13, 0))
     assert.equal(served(last).toString(), '{"metadata":{"resourceVersion":"13000"}}')
     assert.equal(last.writtenAtMs, 5)

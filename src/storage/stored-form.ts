@@ -1,38 +1,38 @@
 /**
- * An event as it lies in etcd: one header line, `{"w":<write time in ms>,"i":<index>}`, then the
- * JSON that is served, without its resourceVersion, which is not known before etcd has answered.
- * Serving is copying, with the version spliced in.
+ * The stored form of events in etcd: one header line, `{"w":<write time in ms>,"i":<index>}`, then
+ * the JSON that is served, without its resourceVersion, which is not known before etcd has
+ * responded. To serve an event, the JSON is copied and the version inserted.
  */
 import { isUtf8 } from 'node:buffer'
-import { compactLabels } from '../api/compact-labels.ts'
 import { eventType } from '../api/schema.ts'
-import { misfit } from '../api/type-check.ts'
+import { compactLabels } from '../api/selectors/compact-labels.ts'
+import { findTypeMismatch } from '../api/validation/type-check.ts'
 import { StorageError } from './errors.ts'
 import { changeIndexMax, formatVersion, type Version } from './resource-version.ts'
 import type { EventFields, EventKey, StoredEvent } from './storage.ts'
 
-/** Enough for the longest header: `{"w":`, 16 digits, `,"i":`, 3 digits, `}` and the line's end. */
+/** Size of the longest header: `{"w":`, 16 digits, `,"i":`, 3 digits, `}` and a line feed. */
 const headerRoom = 32
 
 const beforeTime: Buffer = Buffer.from('{"w":')
 const beforeIndex: Buffer = Buffer.from(',"i":')
 const afterIndex: Buffer = Buffer.from('}\n')
 const braceClose = 0x7d
-/** Every body begins like this, so the version of an event has its place right behind it. */
+/** Every body starts with this; the version is inserted right behind it. */
 const bodyStart: Buffer = Buffer.from('{"metadata":{')
 const versionOffset = bodyStart.length
 
 /**
- * A value on its way to etcd. Its index is known only once its place in a transaction is, and
- * changes when it has to go into another one, so the header is written last, in front of the body.
+ * A value to be written to etcd. Its index is known only when it is added to a transaction, and
+ * changes when it is retried in another one, so the header is written last, in front of the body.
  */
 export interface PreparedValue {
-  /** Room for the header, then the body. */
+  /** Space for the header, then the body. */
   readonly bytes: Buffer
   readonly versionOffset: number
 }
 
-/** Throws when `body` does not begin with metadata: that is a mistake in our own code. */
+/** Throws when `body` does not start with metadata: that is a bug in the caller. */
 export function prepareValue(body: Buffer): PreparedValue {
   checkBody(body)
   const bytes = Buffer.allocUnsafe(headerRoom + body.length)
@@ -40,7 +40,7 @@ export function prepareValue(body: Buffer): PreparedValue {
   return { bytes, versionOffset }
 }
 
-/** The value as etcd is to keep it. A view: it is gone when the header is written again. */
+/** The value for etcd. A view: it is overwritten when the header is written again. */
 export function sealValue(prepared: PreparedValue, writtenAtMs: number, index: number): Buffer {
   const header = `{"w":${writtenAtMs},"i":${index}}\n`
   const start = headerRoom - header.length
@@ -61,12 +61,12 @@ export interface OpenedValue {
   readonly fields: EventFields
 }
 
-/** A value that is not an event: another program wrote it, or we did and it cannot be read. */
+/** A value that is not an event: written by another program, or by this server and unreadable. */
 export class BadValue {
   readonly fault: ValueFault
-  /** What is wrong with it, for the log. */
+  /** What is wrong with the value, for the log. */
   readonly what: string
-  /** 0 where that cannot be known. */
+  /** 0 when it is not known. */
   readonly writtenAtMs: number
   readonly index: number
 
@@ -81,33 +81,34 @@ export class BadValue {
 export type ValueFault = 'foreign' | 'damaged'
 
 /**
- * Reads a value that was found under this key, or under one that is none of ours. The whole of it is looked at, once, on its way in:
- * what is served later is served as it is, so nothing may be let in that an encoder stumbles over.
+ * Decodes the value of this key; undefined is a key that is not an event key. The whole value is
+ * validated once, when it is read: it is served unchanged later, so a value that an encoder cannot
+ * handle must be rejected here.
  */
 export function openValue(value: Buffer, key: EventKey | undefined): OpenedValue | BadValue {
   const header = readHeader(value)
-  if (header === undefined) return new BadValue('it has no header of ours')
+  if (header === undefined) return new BadValue('it does not have the header of tidings')
   const { writtenAtMs, index } = header
   if (index > changeIndexMax) return new BadValue('its index is out of range', header)
-  if (key === undefined) return new BadValue('its key is not one of ours', header)
+  if (key === undefined) return new BadValue('its key is not the key of an event', header)
   const body = value.subarray(header.end)
   const event = parse(body)
-  if (event === undefined) return new BadValue('it is not JSON with metadata first', header)
-  const wrong = misfit(eventType, event) ?? misplaced(event as StoredTree, key)
+  if (event === undefined) return new BadValue('it is not JSON that starts with metadata', header)
+  const wrong = findTypeMismatch(eventType, event) ?? contradictingField(event as StoredTree, key)
   if (wrong !== undefined) return new BadValue(`${wrong} has a wrong type or value`, header)
   return { key, writtenAtMs, index, body, versionOffset, fields: fieldsIn(event) }
 }
 
-/** Whether this has our header, which says when it was written. */
+/** Whether the value has our header, which contains the write time. */
 export function isOwnValue(value: Buffer): boolean {
   return readHeader(value) !== undefined
 }
 
-/** What an event of the right types says about itself that cannot be, under this key. */
-function misplaced(event: StoredTree, key: EventKey): string | undefined {
+/** The first field that contradicts the key or must not be stored; undefined if there is none. */
+function contradictingField(event: StoredTree, key: EventKey): string | undefined {
   const { namespace, name } = key
   const { metadata } = event
-  // A second member of that name.
+  // From a second `metadata` member in the JSON.
   if (metadata === null) return 'metadata'
   if (metadata['name'] !== name) return 'metadata.name'
   if (metadata['namespace'] !== namespace) return 'metadata.namespace'
@@ -122,13 +123,13 @@ interface StoredTree {
   readonly apiVersion?: unknown
 }
 
-/** Undefined when this is not JSON that begins with the metadata. */
+/** Undefined when this is not JSON that starts with the metadata. */
 function parse(body: Buffer): unknown {
   if (!hasAt(body, 0, bodyStart) || !isUtf8(body)) return undefined
   try {
     return JSON.parse(body.toString())
   } catch {
-    // Said by the answer.
+    // The caller reports it.
     return undefined
   }
 }
@@ -150,7 +151,7 @@ function readHeader(value: Buffer): Header | undefined {
   return { writtenAtMs: time.number, index: index.number, end }
 }
 
-/** The event whole: as clients get it, with its version. */
+/** The event as clients get it, with its version. */
 export function served(stored: Pick<StoredEvent, 'body' | 'versionOffset' | 'version'>): Buffer {
   const { body, versionOffset, version } = stored
   const end = body[versionOffset] === braceClose ? '"' : '",'
@@ -162,7 +163,7 @@ export function served(stored: Pick<StoredEvent, 'body' | 'versionOffset' | 'ver
   return whole
 }
 
-/** A stored event whose fields are looked up when somebody asks for them. */
+/** A stored event whose fields are parsed on first access. */
 export class StoredBody implements StoredEvent {
   readonly key: EventKey
   readonly body: Buffer
@@ -193,7 +194,7 @@ export function fieldsOf({ key, body }: Pick<StoredEvent, 'key' | 'body'>): Even
   return fieldsIn(event)
 }
 
-/** An event as it would be stored, or would have been; `version` is undefined if it never was. */
+/** An event that is not written, as in a dry run; `version` is undefined if it does not exist. */
 export function unwritten(
   key: EventKey,
   body: Buffer,
@@ -203,25 +204,27 @@ export function unwritten(
   return { key, body, versionOffset, version }
 }
 
-/** What is shown of a damaged event, of which nothing else is known, to who may delete it. */
-export function standIn(event: Pick<StoredEvent, 'key' | 'version' | 'writtenAtMs'>): StoredEvent {
+/** An event with only its name, in place of a damaged event, so that it can be deleted. */
+export function placeholderEvent(
+  event: Pick<StoredEvent, 'key' | 'version' | 'writtenAtMs'>,
+): StoredEvent {
   const { namespace, name } = event.key
   const body = Buffer.from(JSON.stringify({ metadata: { name, namespace } }))
   return new StoredBody({ ...event, body, versionOffset })
 }
 
-/** The same state under another version: what a delete leaves behind. */
+/** The same state with another version, as the result of a delete. */
 export function withVersion(stored: StoredEvent, version: Version): StoredEvent {
   const { key, body, versionOffset, writtenAtMs } = stored
   return new StoredBody({ key, body, versionOffset, writtenAtMs, version })
 }
 
-/** What a caller is told who asks for an event where there is a value that is none. */
+/** The error for a read of a value that is not an event. */
 export function unreadable(key: EventKey, fault: ValueFault): StorageError {
   const reason =
     fault === 'foreign'
-      ? 'the datastore holds a value under this name that this server did not write; it is left alone'
-      : 'what is stored under this name cannot be read as an event; delete it to free the name'
+      ? 'the datastore has a value under this name that this server did not write and never changes'
+      : 'the value stored under this name cannot be decoded as an event; delete it to free the name'
   const message = `event ${key.namespace}/${key.name}: ${reason}`
   return new StorageError({ kind: fault === 'foreign' ? fault : 'corrupt', message, reason, key })
 }
@@ -260,7 +263,7 @@ function text(object: unknown, name: string): string {
 }
 
 function checkBody(body: Buffer): void {
-  if (!hasAt(body, 0, bodyStart)) throw new TypeError('the body does not begin with metadata')
+  if (!hasAt(body, 0, bodyStart)) throw new TypeError('the body does not start with metadata')
 }
 
 function hasAt(bytes: Buffer, at: number, wanted: Buffer): boolean {

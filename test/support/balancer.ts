@@ -2,8 +2,8 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 /**
- * One address before several servers. A new connection goes to the next of those that are in
- * rotation; those that are there stay where they are, as with any balancer that knows no HTTP.
+ * One address in front of several servers. A new connection goes to the next server in rotation;
+ * existing connections stay where they are, as with any balancer below HTTP.
  */
 export class Balancer implements AsyncDisposable {
   readonly #server: Server

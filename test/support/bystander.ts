@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { openClient, PROTOCOLS } from './http-client.ts'
 
-/** What became of a well-behaved client while others misbehaved. */
+/** The results of a well-behaved client while others misbehave. */
 export interface BystanderReport {
   readonly answers: number
   readonly failures: readonly unknown[]
@@ -10,7 +10,7 @@ export interface BystanderReport {
 
 const PAUSE_MS = 20
 
-/** Asks on, one connection of each protocol, until told to stop. */
+/** Sends requests on one connection of each protocol, until it is stopped. */
 export async function startBystander(port: number): Promise<{ stop(): Promise<BystanderReport> }> {
   const clients = await Promise.all(PROTOCOLS.map((protocol) => openClient(protocol, port)))
   const failures: unknown[] = []

@@ -21,9 +21,9 @@ export interface KeyPair {
   readonly key: Buffer
 }
 
-/** An authority of one's own, for the length of a test. */
+/** A certificate authority for the length of a test. */
 export class CertificateAuthority {
-  /** PEM, for those who are to trust it. */
+  /** PEM, for clients and servers that trust it. */
   readonly cert: Buffer
   readonly #certificate: X509Certificate
   readonly #keys: CryptoKeyPair
@@ -52,7 +52,7 @@ export class CertificateAuthority {
     this.cert = Buffer.from(certificate.toString('pem'))
   }
 
-  /** For a server that is reached under these names and addresses. */
+  /** A certificate for a server with these names and addresses. */
   issueServer(hosts: readonly string[] = ['127.0.0.1', 'localhost']): Promise<KeyPair> {
     return this.#issue(`CN=${hosts[0]}`, [
       // etcd's own gateway is a client of the same server, hence both usages.
@@ -63,7 +63,7 @@ export class CertificateAuthority {
     ])
   }
 
-  /** For a client: `user` becomes the common name, each group an organization. */
+  /** A certificate for a client: `user` is the common name, each group an organization. */
   issueClient(
     user: string,
     groups: readonly string[] = [],

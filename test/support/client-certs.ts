@@ -18,23 +18,23 @@ export interface ClientCertificate {
 }
 
 export interface ClientCertificateOptions {
-  /** When it ends, in milliseconds from now; negative for one that has expired. */
+  /** The time until it expires, in milliseconds; negative for an expired one. */
   readonly endsInMs?: number
   readonly usage?: 'client' | 'server'
-  /** In place of a subject of nothing but the name; each entry is an attribute by name or OID. */
+  /** The subject, if it is not only the name; each entry is an attribute by name or OID. */
   readonly subject?: readonly Readonly<Record<string, readonly string[]>>[]
 }
 
 export interface AuthorityOptions {
   readonly endsInMs?: number
-  /** How many authorities there may be below it. */
+  /** The path length: how many authorities there may be below it. */
   readonly pathLength?: number
 }
 
-/** Signs certificates for clients, for the length of a test. */
+/** Signs client certificates, for the length of a test. */
 export class ClientAuthority {
   readonly cert: string
-  /** The certificates between this authority and the one that needs no other, itself included. */
+  /** The chain from this authority up to the root, itself included. */
   readonly chain: string
   readonly #certificate: X509Certificate
   readonly #keys: webcrypto.CryptoKeyPair
@@ -67,7 +67,7 @@ export class ClientAuthority {
     this.chain = chainAbove
   }
 
-  /** An authority that this one vouches for; `chain` is what its clients have to send along. */
+  /** An intermediate authority; `chain` is what its clients have to send along. */
   async authority(name: string, options: AuthorityOptions = {}): Promise<ClientAuthority> {
     const { endsInMs = HOUR_MS, pathLength } = options
     const keys = await webcrypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])

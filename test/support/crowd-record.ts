@@ -1,10 +1,10 @@
 /**
- * What a crowd of watchers was sent, when all of them were owed the same bytes. Whoever comes to a
- * place first writes it down, everybody else is compared with it: a comparison of memory, so that
- * the watching does not cost more than the serving.
+ * Checks that all watchers of a crowd receive the same bytes. The first watcher that reaches an
+ * offset records the bytes, and all others are compared with them: a comparison of memory, so that
+ * checking does not cost more than serving.
  */
 
-/** Of delays: a tenth of a millisecond each, the last one takes all that is longer. */
+/** Buckets of delays: a tenth of a millisecond each; the last one counts all longer delays. */
 const BUCKET_US = 100
 const BUCKETS = 100_000
 
@@ -15,7 +15,10 @@ export class CrowdRecord {
   readonly #ends: number[] = []
   readonly #onFrame: (line: string) => void
 
-  /** `onFrame` is told of every frame once, with its text, by whoever is the first to have it. */
+  /**
+   * `onFrame` is called once for every frame, with its text, when the first watcher has received
+   * it.
+   */
   constructor(onFrame: (line: string) => void) {
     this.#onFrame = onFrame
   }
@@ -24,12 +27,14 @@ export class CrowdRecord {
     return this.#ends.length
   }
 
-  /** A watcher at the very beginning. */
+  /** A watcher at the beginning of the stream. */
   watcher(): CrowdWatcher {
     return new CrowdWatcher(this)
   }
 
-  /** Whether these bytes belong here, of which the ones past the end are believed. */
+  /**
+   * Whether the bytes equal the recorded ones; bytes past the end of the record are appended to it.
+   */
   accept(offset: number, chunk: Buffer): boolean {
     const known = Math.min(chunk.length, this.#length - offset)
     const isSame = this.#bytes.compare(chunk, 0, known, offset, offset + known) === 0
@@ -38,7 +43,7 @@ export class CrowdRecord {
     return true
   }
 
-  /** How many frames end at or before the offset, counted on from `frame`. */
+  /** How many frames end at or before the offset, counting from `frame`. */
   framesUpTo(offset: number, frame: number): number {
     let next = frame
     while (next < this.#ends.length && (this.#ends[next] ?? 0) <= offset) next += 1
@@ -63,24 +68,24 @@ export class CrowdRecord {
   }
 }
 
-/** One of the crowd. */
+/** One watcher of the crowd. */
 export class CrowdWatcher {
   readonly #record: CrowdRecord
   #offset = 0
   #frames = 0
-  /** What it was sent is not what others were. */
+  /** It has received other bytes than the others. */
   isAstray = false
 
   constructor(record: CrowdRecord) {
     this.#record = record
   }
 
-  /** Frames it has had in full. */
+  /** Frames that it has received completely. */
   get frames(): number {
     return this.#frames
   }
 
-  /** Takes what came; `onFrames` is told which frames that has completed. */
+  /** Takes received bytes; `onFrames` is called with the frames that they complete. */
   take(chunk: Buffer, onFrames: (first: number, end: number) => void): void {
     if (this.isAstray || !this.#record.accept(this.#offset, chunk)) {
       this.isAstray = true
@@ -93,7 +98,7 @@ export class CrowdWatcher {
   }
 }
 
-/** Counts delays; made for millions of them. */
+/** A histogram of delays, for millions of them. */
 export class Delays {
   readonly #counts = new Uint32Array(BUCKETS)
   #total = 0
@@ -104,7 +109,7 @@ export class Delays {
     this.#total += 1
   }
 
-  /** In milliseconds, the end of its bucket. */
+  /** In milliseconds, the upper end of the bucket. */
   percentile(share: number): number {
     let left = Math.ceil(this.#total * share)
     for (let bucket = 0; bucket < BUCKETS; bucket++) {

@@ -11,12 +11,12 @@ const localBinary = join(import.meta.dirname, '../../.cache/etcd/usr/bin/etcd')
 export const etcdBinary: string = existsSync(localBinary) ? localBinary : 'etcd'
 
 export interface EtcdOptions {
-  /** Clients then need `tls` of the cluster. */
+  /** Uses TLS; clients then need `tls` of the cluster. */
   readonly encrypted?: boolean | undefined
   readonly args?: readonly string[] | undefined
 }
 
-/** What a client needs to get in. */
+/** The TLS options that a client needs. */
 export interface ClientTls {
   readonly ca: Buffer
   readonly cert: Buffer
@@ -27,8 +27,9 @@ export interface ClientTls {
 const stopMsMax = 2_000
 
 /**
- * Blocks until no thread of the process runs. The kernel gives SIGSTOP to one thread, and until that
- * one is scheduled the others go on: a request sent right after the signal may still be answered.
+ * Blocks until no thread of the process runs. The kernel delivers SIGSTOP to one thread, and the
+ * others run until that one is scheduled: a request sent right after the signal may still get a
+ * response.
  */
 function untilStopped(pid: number): void {
   const giveUpAt = performance.now() + stopMsMax
@@ -43,8 +44,8 @@ function untilStopped(pid: number): void {
 }
 
 /**
- * One real member that can be mistreated. Its data and ports stay its own through stops, kills and
- * starts.
+ * One real member that can be killed and paused. It keeps its data and ports through stops, kills
+ * and starts.
  */
 export class EtcdMember {
   readonly endpoint: string
@@ -67,11 +68,11 @@ export class EtcdMember {
 
   /** `waitForQuorum: false` when the rest of the cluster may be down. */
   async start(options?: { readonly waitForQuorum: boolean }): Promise<void> {
-    if (this.#process !== undefined) throw new Error('the member runs already')
+    if (this.#process !== undefined) throw new Error('the member is already running')
     this.#process = await EtcdProcess.start({ ...this.#options, ...options })
   }
 
-  /** Stops the clock of the process: its sockets stay open and nothing answers. */
+  /** Stops the process with SIGSTOP: its sockets stay open and nothing responds. */
   pause(): void {
     const { pid } = this.#running()
     this.#running().signal('SIGSTOP')
@@ -95,12 +96,12 @@ export class EtcdMember {
   }
 
   #running(): EtcdProcess {
-    if (this.#process === undefined) throw new Error('the member does not run')
+    if (this.#process === undefined) throw new Error('the member is not running')
     return this.#process
   }
 }
 
-/** Members that form one cluster, in a folder of their own, for `await using`. */
+/** The members of one cluster, in their own folder, for `await using`. */
 export class EtcdCluster implements AsyncDisposable {
   readonly members: readonly EtcdMember[]
   readonly endpoints: readonly string[]
@@ -143,7 +144,7 @@ export async function startEtcdCluster(size: number, options?: EtcdOptions): Pro
     try {
       return await startOnce(size, options)
     } catch (error) {
-      // etcd cannot be given port 0, and a port that was free a moment ago may have been taken.
+      // etcd cannot be given port 0, and a port that was free a moment ago may be taken.
       const isTaken = error instanceof Error && error.message.includes('address already in use')
       if (!isTaken || attempt === START_ATTEMPTS) throw error
     }
@@ -168,7 +169,7 @@ async function startOnce(size: number, options?: EtcdOptions): Promise<EtcdClust
         ports: own,
         cluster,
         tls: tlsFiles,
-        // What is written survives a killed process without it; only a lost machine is not tested.
+        // Without fsync: writes survive a killed process; the loss of a machine is not tested.
         args: ['--unsafe-no-fsync', ...(options?.args ?? [])],
       }),
   )

@@ -1,19 +1,18 @@
 import { after, before } from 'node:test'
 import { eventsGroup } from '../../src/api/event-groups.ts'
 import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached-storage.ts'
-import { KeptEntries } from '../../src/codec/kept-entries.ts'
-import { eventsService, eventsServiceName } from '../../src/endpoints/events-service.ts'
+import { EncodedRunCache } from '../../src/codec/encoders/encoded-run-cache.ts'
+import { eventsService, eventsServiceName } from '../../src/endpoints/events/events-service.ts'
 import { lateResponse, serve } from '../../src/endpoints/serve.ts'
 import { Services } from '../../src/endpoints/services.ts'
 import type { EtcdClient } from '../../src/etcd/client.ts'
 import type { Chunk, Handler, Response } from '../../src/http/exchange.ts'
-import { type Log, silentLog } from '../../src/lib/log.ts'
-import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
-import type { Presence } from '../../src/storage/presence.ts'
+import { type Log, silentLog } from '../../src/lib/log/log.ts'
+import type { EtcdAvailability } from '../../src/storage/etcd/etcd-availability.ts'
+import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
+import type { QuotaAlarm } from '../../src/storage/etcd/quota-alarm.ts'
 import { revisionOf } from '../../src/storage/resource-version.ts'
-import type { Space } from '../../src/storage/space.ts'
 import { startEtcd } from './etcd.ts'
-import { makeEvent, type WatchFrame } from './event-client.ts'
 import {
   startListener,
   startPlainListener,
@@ -23,28 +22,29 @@ import {
 import { inParallel } from './load.ts'
 import { openTo } from './open-gate.ts'
 import { PresentClient } from './present-client.ts'
+import { makeEvent, type WatchFrame } from './wire-event.ts'
 
 const group = eventsGroup('events.k8s.io')
 const base = `/apis/${group.apiVersion}`
-/** As the server has it. */
+/** As the server configures it. */
 const callTimeoutMsDefault = 10_000
 export const token = 'secret'
 
 export interface EventApiOptions
   extends Pick<CachedStorageOptions, 'historyBounds' | 'memoryBounds'> {
-  /** How long etcd may take to answer a read. */
+  /** The timeout of a read from etcd. */
   readonly callTimeoutMs?: number
-  /** Told when etcd is away or full, and when that is over. */
-  readonly presenceLog?: Log
+  /** Gets the messages about an unavailable or full etcd. */
+  readonly availabilityLog?: Log
 }
 
 export interface Call {
   readonly method?: string
-  /** From the namespace on: `demo`, `demo/name`; empty for all namespaces. */
+  /** The path after `namespaces/`: `demo`, `demo/name`; empty for all namespaces. */
   readonly at: string
   readonly query?: Readonly<Record<string, string | number | boolean>>
   readonly headers?: Readonly<Record<string, string>>
-  /** What is no text goes out as JSON. */
+  /** A value that is not a string is sent as JSON. */
   readonly body?: unknown
   readonly signal?: AbortSignal
 }
@@ -53,28 +53,28 @@ export interface Answered {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly text: string
-  // biome-ignore lint/suspicious/noExplicitAny: tests look into answers of every kind.
+  // biome-ignore lint/suspicious/noExplicitAny: tests read responses of every kind.
   readonly json: any
 }
 
 /**
- * Everything between a request and etcd, in this process: the handler as the server has it, over
- * the engine as the server has it. For `await using`.
+ * Everything between a request and etcd, in this process: the handler and the engine as the server
+ * builds them. For `await using`.
  */
 export class EventApiUnderTest implements AsyncDisposable {
   readonly handler: Handler
   readonly storage: CachedStorage
-  /** What was printed of lists. */
-  readonly kept: KeptEntries = new KeptEntries()
+  /** The cache of encoded runs of lists. */
+  readonly runCache: EncodedRunCache = new EncodedRunCache()
   readonly client: EtcdClient
-  readonly presence: Presence
-  readonly space: Space
+  readonly availability: EtcdAvailability
+  readonly quotaAlarm: QuotaAlarm
   readonly #etcd: PresentClient
   readonly #written: EtcdStorage
   readonly #end = new AbortController()
   readonly #running: Promise<void>
 
-  /** Resolves when memory has been filled. */
+  /** Resolves when the cache is filled. */
   static async start(
     endpoints: readonly string[],
     options: EventApiOptions = {},
@@ -85,15 +85,15 @@ export class EventApiUnderTest implements AsyncDisposable {
   }
 
   private constructor(endpoints: readonly string[], options: EventApiOptions) {
-    const { callTimeoutMs = callTimeoutMsDefault, presenceLog, ...cacheOptions } = options
-    this.#etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs }, presenceLog)
+    const { callTimeoutMs = callTimeoutMsDefault, availabilityLog, ...cacheOptions } = options
+    this.#etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs }, availabilityLog)
     this.client = this.#etcd.client
-    this.presence = this.#etcd.presence
-    this.space = this.#etcd.space
+    this.availability = this.#etcd.availability
+    this.quotaAlarm = this.#etcd.quotaAlarm
     this.#written = new EtcdStorage({
       client: this.client,
-      presence: this.presence,
-      space: this.space,
+      availability: this.availability,
+      quotaAlarm: this.quotaAlarm,
       prefix: '/registry',
       recall: (key) => this.storage.recall(key),
       onCorrupt: (key) => {
@@ -103,7 +103,7 @@ export class EventApiUnderTest implements AsyncDisposable {
     this.storage = new CachedStorage({ inner: this.#written, log: silentLog, ...cacheOptions })
     this.#running = this.storage.run(this.#end.signal)
     const services = new Services([eventsServiceName(group)])
-    services.install(eventsService({ storage: this.storage, group, kept: this.kept }))
+    services.install(eventsService({ storage: this.storage, group, runCache: this.runCache }))
     const user = { name: 'tester', groups: [] }
     this.handler = serve({
       services,
@@ -131,7 +131,7 @@ export class EventApiUnderTest implements AsyncDisposable {
     })
   }
 
-  /** The whole answer. */
+  /** The complete response. */
   async call(call: Call): Promise<Answered> {
     const { status, headers, body } = await this.ask(call)
     const text = await textOf(body)
@@ -146,13 +146,13 @@ export class EventApiUnderTest implements AsyncDisposable {
     return new Watched(response, end)
   }
 
-  /** A watch of all that comes after this call, however late it begins. */
+  /** A watch of all changes after this call, however late it begins. */
   async watchFromNow(at: string): Promise<Watched> {
     const { json } = await this.call({ at, query: { limit: 1 } })
     return this.watch(at, { resourceVersion: json.metadata.resourceVersion })
   }
 
-  /** Many events at once, past the API: `e-000000` and so on. */
+  /** Creates many events at once, past the API: `e-000000` and so on. */
   async fill(
     namespace: string,
     count: number,
@@ -164,7 +164,7 @@ export class EventApiUnderTest implements AsyncDisposable {
       const { kind: _kind, apiVersion: _version, metadata: sent, ...event } = made
       const uid = '5b1f2f5e-6f0b-4e0e-9d3c-0a6f1f3a9b11'
       const metadata = { ...sent, uid, creationTimestamp: '2026-01-01T00:00:00Z' }
-      // As it is stored: the metadata first.
+      // In the stored order: the metadata first.
       const body = Buffer.from(JSON.stringify({ metadata, ...event }))
       await this.storage.create({ namespace, name }, body)
     })
@@ -178,7 +178,7 @@ export class EventApiUnderTest implements AsyncDisposable {
     return startPlainListener(this.handler, { lateResponse, ...options })
   }
 
-  /** Makes etcd forget everything before the present. */
+  /** Compacts etcd to its current revision. */
   async compact(): Promise<void> {
     const { signal } = new AbortController()
     await this.client.compact(revisionOf(await this.storage.currentVersion({ signal })))
@@ -192,7 +192,7 @@ export class EventApiUnderTest implements AsyncDisposable {
   }
 }
 
-/** With an etcd of its own. */
+/** With its own etcd. */
 async function startEventApi(
   options?: EventApiOptions,
 ): Promise<{ readonly api: EventApiUnderTest } & AsyncDisposable> {
@@ -207,7 +207,7 @@ async function startEventApi(
   }
 }
 
-/** An API for all tests of a suite, in which this is called; `end` comes before it goes. */
+/** An API for all tests of the suite that calls this; `end` is called before it is closed. */
 export function withEventApi(suite: {
   readonly options?: EventApiOptions
   begin(api: EventApiUnderTest): void | Promise<void>
@@ -224,11 +224,11 @@ export function withEventApi(suite: {
   })
 }
 
-/** A watch as it was answered, and all it has told so far. */
+/** The response of a watch, and the frames so far. */
 export class Watched implements AsyncDisposable {
   readonly status: number
   readonly frames: WatchFrame[] = []
-  /** Resolves at its orderly end; rejects when it broke off. */
+  /** Resolves at its normal end; rejects when it was cut. */
   readonly ended: Promise<void>
   readonly #end: AbortController
 
@@ -236,14 +236,14 @@ export class Watched implements AsyncDisposable {
     this.status = response.status
     this.#end = end
     this.ended = this.#read(response.body)
-    this.ended.catch(() => {}) // Told to whoever waits for it.
+    this.ended.catch(() => {}) // Handled by the caller that awaits it.
   }
 
-  get told(): readonly string[] {
+  get received(): readonly string[] {
     return this.frames.map(({ type, object }) => `${type} ${object.metadata.name}`)
   }
 
-  /** As when the client leaves, or the server does. */
+  /** As when the client disconnects, or the server shuts down. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#end.abort()
     await this.ended.catch(() => {})
@@ -259,7 +259,7 @@ export class Watched implements AsyncDisposable {
   }
 }
 
-/** The path of a call, for those who go over a connection. */
+/** The path of a call, for tests that use a connection. */
 export function pathOf(at: string): string {
   if (at === '') return `${base}/events`
   const [namespace, name] = at.split('/')

@@ -1,49 +1,19 @@
 import type { ClientHttp2Session, ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2'
 import { connect, constants } from 'node:http2'
 import { isObject, type Json } from '../../src/lib/json.ts'
+import type { WatchFrame, WireEvent, WireList } from './wire-event.ts'
 
 /**
- * The Event API as a program would call it: one TLS connection, HTTP/2, any number of requests and
- * watches side by side. Answers are read whole; only `watch` hands out what it gets as it comes.
+ * A client of the Event API: one HTTP/2 connection over TLS, with any number of concurrent requests
+ * and watches. Responses are read completely; only `watch` returns frames as they arrive.
  */
 
-/** Where to, and as whom. */
+/** Server address and credentials. */
 export interface EventClientOptions {
   readonly port: number
   readonly ca: string
-  /** Undefined asks as nobody. */
+  /** Undefined for an unauthenticated client. */
   readonly token?: string | undefined
-}
-
-/** An event as it goes over the wire; only what tests look at is named. */
-export interface WireEvent {
-  readonly apiVersion?: string
-  readonly kind?: string
-  readonly metadata: {
-    readonly name: string
-    readonly namespace: string
-    readonly resourceVersion?: string
-    readonly labels?: Readonly<Record<string, string>>
-    readonly annotations?: Readonly<Record<string, string>>
-  }
-  readonly reason?: string
-  readonly note?: string
-  readonly [field: string]: unknown
-}
-
-export interface WireList {
-  readonly metadata: {
-    readonly resourceVersion: string
-    readonly continue?: string
-    readonly remainingItemCount?: number
-  }
-  readonly items: readonly WireEvent[]
-}
-
-/** One line of a watch. `object` is a Status in an ERROR. */
-export interface WatchFrame {
-  readonly type: 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK' | 'ERROR'
-  readonly object: WireEvent & { readonly code?: number; readonly message?: string }
 }
 
 export interface ApiCall {
@@ -59,12 +29,12 @@ export interface ApiAnswer {
   readonly body: Buffer
 }
 
-/** `Query` values go into the URL as they are, escaped. */
+/** `Query` values are escaped into the URL. */
 export type Query = Readonly<Record<string, string | number | boolean>>
 
 export type PatchType = 'json-patch' | 'merge-patch' | 'strategic-merge-patch'
 
-/** An answer that is not a success, with the Status the server gave as its reason. */
+/** A response that is not a success, with the Status that the server sent. */
 export class ApiError extends Error {
   readonly status: number
   readonly reason: string
@@ -79,9 +49,12 @@ export class ApiError extends Error {
   }
 }
 
-/** The stream ended without an answer, or within one. */
+/** The stream ended before or within the response. */
 export class CutError extends Error {
-  /** Of HTTP/2; REFUSED_STREAM is the server's word that it did nothing for this request. */
+  /**
+   * The HTTP/2 error code; with REFUSED_STREAM the server reports that the request was not
+   * processed.
+   */
   readonly code: number | undefined
 
   constructor({ rstCode }: ClientHttp2Stream, options?: ErrorOptions) {
@@ -90,7 +63,7 @@ export class CutError extends Error {
   }
 }
 
-/** Large enough that a reader who keeps up never holds the server back. */
+/** Large enough that a reader who keeps up never applies backpressure to the server. */
 const STREAM_WINDOW_BYTES = 1024 * 1024
 const SESSION_WINDOW_BYTES = 32 * 1024 * 1024
 
@@ -106,7 +79,7 @@ export class EventClient implements Disposable {
       ca: options.ca,
       settings: { initialWindowSize: STREAM_WINDOW_BYTES, enablePush: false },
     })
-    session.on('error', reject) // Later ones show in the streams they cut.
+    session.on('error', reject) // Later errors show in the streams they cut.
     session.once('connect', () => {
       session.setLocalWindowSize(SESSION_WINDOW_BYTES)
       resolve(new EventClient(session, options))
@@ -119,25 +92,25 @@ export class EventClient implements Disposable {
     this.#headers = options.token === undefined ? {} : { authorization: `Bearer ${options.token}` }
   }
 
-  /** The path of the events of a namespace, of all of them, or of one event. */
+  /** The path of the events of a namespace, of all namespaces, or of one event. */
   path(namespace: string | undefined, name?: string): string {
     if (namespace === undefined) return `${BASE}/events`
     const collection = `${BASE}/namespaces/${namespace}/events`
     return name === undefined ? collection : `${collection}/${name}`
   }
 
-  /** Any call, with the answer as it is, whatever its status. */
+  /** Any request; resolves with the response, whatever its status. */
   request(call: ApiCall): Promise<ApiAnswer> {
     return answerOf(this.send(call))
   }
 
-  /** Starts a call and leaves its answer to the caller. */
+  /** Starts a request; the caller reads the response. */
   send({ method = 'GET', path, headers, body }: ApiCall): ClientHttp2Stream {
     const stream = this.session.request(
       { ':method': method, ':path': path, ...this.#headers, ...headers },
       { endStream: body === undefined },
     )
-    stream.on('error', () => {}) // Whoever reads it gets to know.
+    stream.on('error', () => {}) // The reader of the stream gets the error.
     if (body !== undefined) stream.end(body)
     return stream
   }
@@ -185,7 +158,7 @@ export class EventClient implements Disposable {
     await this.#answer({ method: 'DELETE', path: this.path(namespace, name) })
   }
 
-  /** Resolves when the server has begun to answer; an answer other than 200 is an ApiError. */
+  /** Resolves when the response begins; a status other than 200 is an ApiError. */
   watch(namespace: string | undefined, query: Query = {}): Promise<EventWatch> {
     const call = { path: this.path(namespace) + queryText({ ...query, watch: true }) }
     const stream = this.send(call)
@@ -211,11 +184,11 @@ export class EventClient implements Disposable {
 }
 
 /**
- * One watch under way. Walking over it gives frame after frame; the walk is over when the server
- * ends the stream in order, and throws when the stream was cut.
+ * One running watch. Iterating yields its frames; the iteration ends when the server ends the
+ * stream normally, and throws when the stream was cut.
  */
 export class EventWatch implements AsyncIterable<WatchFrame>, Disposable {
-  /** For readers who take the bytes themselves. */
+  /** For readers of the raw bytes. */
   readonly stream: ClientHttp2Stream
 
   constructor(stream: ClientHttp2Stream) {
@@ -242,36 +215,9 @@ export class EventWatch implements AsyncIterable<WatchFrame>, Disposable {
     if (rest !== '') throw new Error(`the watch ended within a frame: ${rest.slice(0, 200)}`)
   }
 
-  /** Walks away. */
+  /** Cancels the watch. */
   [Symbol.dispose](): void {
     this.stream.close(constants.NGHTTP2_CANCEL)
-  }
-}
-
-interface EventFields {
-  readonly labels?: Readonly<Record<string, string>>
-  readonly [field: string]: unknown
-}
-
-/** A complete event; `fields` go over what it has, `labels` into its metadata. */
-export function makeEvent(
-  namespace: string,
-  name: string,
-  { labels, ...fields }: EventFields = {},
-): WireEvent {
-  return {
-    apiVersion: 'events.k8s.io/v1',
-    kind: 'Event',
-    metadata: { name, namespace, ...(labels === undefined ? {} : { labels }) },
-    eventTime: '2026-01-02T03:04:05.000006Z',
-    reportingController: 'example.com/tester',
-    reportingInstance: 'tester-0',
-    action: 'Testing',
-    reason: 'Tested',
-    regarding: { apiVersion: 'v1', kind: 'Pod', namespace, name: 'pod-0' },
-    note: 'one of many',
-    type: 'Normal',
-    ...fields,
   }
 }
 
@@ -284,10 +230,7 @@ function queryText(query: Query): string {
   return params.size === 0 ? '' : `?${params}`
 }
 
-/**
- * Listens from the first moment: a stream that has closed before somebody reads it has nothing
- * left to read.
- */
+/** Listens from the start: a stream that has closed before it is read has no data left to read. */
 function answerOf(stream: ClientHttp2Stream, known?: IncomingHttpHeaders): Promise<ApiAnswer> {
   const { promise, resolve, reject } = Promise.withResolvers<ApiAnswer>()
   let head = known

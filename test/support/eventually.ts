@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 
 const POLL_MS = 10
 
-/** Waits until something holds; fails with `what` when it does not come true in time. */
+/** Polls until a condition holds; fails with `what` when it does not hold in time. */
 export async function eventually(
   what: string,
   holds: () => boolean | Promise<boolean>,

@@ -5,9 +5,9 @@ import { type AddressInfo, connect, createServer, type Server, type Socket } fro
  * What the proxy does with bytes and connections:
  * - `pass`: forwards
  * - `delay`: forwards after `delayMs`, both ways
- * - `blackhole`: takes everything and forwards nothing
+ * - `blackhole`: accepts everything and forwards nothing
  * - `cut-replies`: forwards requests; the first byte of a reply destroys the connection instead
- * - `refuse`: destroys new connections as they come and those that are there
+ * - `refuse`: destroys new and existing connections
  */
 export type Fault = 'pass' | 'delay' | 'blackhole' | 'cut-replies' | 'refuse'
 
@@ -19,9 +19,9 @@ export class FaultProxy implements AsyncDisposable {
   #delayMs = 0
   /** Connections that `cut-replies` has destroyed. */
   cutCount = 0
-  /** What has been forwarded to clients so far. */
+  /** Bytes forwarded to clients so far. */
   bytesToClient = 0
-  /** Connections taken so far. */
+  /** Connections accepted so far. */
   acceptedCount = 0
 
   /** `target` is `host:port` or a URL. */
@@ -50,14 +50,14 @@ export class FaultProxy implements AsyncDisposable {
     return this.#pairs.size
   }
 
-  /** From now on; connections that are there are affected as well. */
+  /** Changes the mode; it also applies to existing connections. */
   set(fault: Fault, delayMs = 0): void {
     this.#fault = fault
     this.#delayMs = delayMs
     if (fault === 'refuse') this.cut()
   }
 
-  /** Destroys both sides of every connection; new ones are taken as before. */
+  /** Destroys both sides of every connection; new ones are accepted as before. */
   cut(): void {
     for (const pair of [...this.#pairs]) pair.destroy()
   }
@@ -84,7 +84,7 @@ export class FaultProxy implements AsyncDisposable {
       } else {
         this.bytesToClient += bytes.length
         this.#forward(bytes, client)
-        // The client decides how fast it goes.
+        // Backpressure: reads no faster than the client.
         if (client.writableNeedDrain) {
           server.pause()
           client.once('drain', () => server.resume())
@@ -103,7 +103,7 @@ export class FaultProxy implements AsyncDisposable {
   }
 }
 
-/** The two sides of one connection: what ends one ends the other. */
+/** The two sides of one connection: closing one closes the other. */
 class Pair {
   readonly #sockets: readonly Socket[]
   readonly #onEnd: () => void

@@ -14,12 +14,12 @@ import {
 } from './raw-http2.ts'
 
 /**
- * Clients that send far more than they ask for. They run in a process of their own, because the
- * work of flooding would otherwise be measured as slowness of the server that is flooded:
+ * Clients that send far more than they read. They run in their own process, since the work of
+ * flooding would otherwise be measured as latency of the server:
  *
  *   node test/support/flooder.ts <kind> <port>
  *
- * prints one line of JSON when its time is up.
+ * prints one line of JSON when its time is over.
  */
 
 export type FloodKind = (typeof FLOOD_KINDS)[number]
@@ -36,12 +36,12 @@ export const FLOOD_KINDS = [
 ] as const
 
 export interface FloodReport {
-  /** Connections that sent all they had, or were cut before. */
+  /** Connections that sent everything, or were cut before. */
   readonly connections: number
   readonly cut: number
-  /** The most frames one connection got rid of. */
+  /** The most frames that one connection could send. */
   readonly framesMax: number
-  /** Why the server cut them, as far as it said so: codes of its GOAWAY frames. */
+  /** Why the server cut them, if it said so: error codes of its GOAWAY frames. */
   readonly codes: readonly number[]
 }
 
@@ -56,12 +56,14 @@ const AFTERMATH_MS = 3000
 interface Flood {
   opening(): readonly Buffer[]
   nth(n: number): Buffer
-  /** Our client never acknowledges the server's settings. */
+  /** This client never acknowledges the server's settings. */
   readonly isUnsettled?: boolean
 }
 
 const REFERENCE = Buffer.from([0x80 | 62])
-/** One long field that is remembered, then frame after frame that says it a thousand times over. */
+/**
+ * One long field that goes into the dynamic table, then frames that reference it a thousand times.
+ */
 const references = {
   opening: () => [getFrame(1, '/', longField(3900))],
   nth: (n: number) => getFrame(2 * n + 3, '/', Buffer.concat(Array(16_000).fill(REFERENCE))),

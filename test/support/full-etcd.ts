@@ -12,19 +12,19 @@ const localBinary = join(import.meta.dirname, '../../.cache/etcd/usr/bin/etcdctl
 const binary = existsSync(localBinary) ? localBinary : 'etcdctl'
 const run = promisify(execFile)
 
-/** A cluster that is soon full. */
+/** A cluster with a small quota. */
 export function startSmallEtcd(size = 1): Promise<EtcdCluster> {
   return startEtcdCluster(size, { args: [`--quota-backend-bytes=${quotaBytes}`] })
 }
 
-/** What an operator types, with the endpoints put in; resolves to what it prints. */
+/** Runs a command of an operator, with the endpoints set; resolves to its output. */
 export async function etcdctl(etcd: EtcdCluster, command: string): Promise<string> {
   const endpoints = `--endpoints=${etcd.endpoints.join(',')}`
   const { stdout } = await run(binary, [endpoints, ...command.split(' ')])
   return stdout
 }
 
-/** Writes what is not ours until etcd takes no more. */
+/** Writes other keys until etcd is full. */
 export async function fillUp(client: EtcdClient): Promise<void> {
   const value = Buffer.alloc(200_000)
   for (let number = 0; number < 500; number++) {
@@ -39,7 +39,7 @@ export async function fillUp(client: EtcdClient): Promise<void> {
   throw new Error('etcd is not full')
 }
 
-/** Removes what filled it, and does what the docs say. */
+/** Deletes those keys, and does what the docs say. */
 export async function makeRoom(etcd: EtcdCluster, client: EtcdClient): Promise<void> {
   const rangeEnd = prefixEnd(junk)
   const { revision } = await client.txn({ success: [{ type: 'delete', key: junk, rangeEnd }] })

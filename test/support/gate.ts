@@ -3,43 +3,43 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { ConnectionOptions } from 'node:tls'
 import { StatusError } from '../../src/api/status.ts'
-import { openAuthentication } from '../../src/authentication.ts'
-import { statusResponse } from '../../src/endpoints/respond.ts'
-import { attributesOf } from '../../src/gate/attributes.ts'
+import { statusResponse } from '../../src/endpoints/response/respond.ts'
 import { alwaysAllow } from '../../src/gate/authorization/always-allow.ts'
 import { Gate } from '../../src/gate/gate.ts'
 import { NotIdentified } from '../../src/gate/refusal.ts'
+import { readTarget } from '../../src/gate/target.ts'
 import type { User } from '../../src/gate/user.ts'
 import type { Handler } from '../../src/http/exchange.ts'
 import type { HttpLimits } from '../../src/http/limits.ts'
-import { createLog, type LineSink } from '../../src/lib/log.ts'
+import { createLog, type LineSink } from '../../src/lib/log/log.ts'
 import { serverCommand } from '../../src/options/commands.ts'
 import { parseFlags } from '../../src/options/parse.ts'
+import { openAuthentication } from '../../src/server/authentication.ts'
 import { openSession, type Protocol, requestOn } from './http-client.ts'
 import { startListener } from './listener.ts'
 import { type Answer, RawHttp1 } from './raw-http1.ts'
 
-/** Headers as they are to be sent, one by one. */
+/** Headers in the order in which they are sent. */
 export type SentHeaders = readonly (readonly [name: string, value: string])[]
 
-/** A connection on which headers can be sent in any case and any number. */
+/** A connection that sends headers in any case and any number. */
 export interface GateClient extends Disposable {
   request(headers?: SentHeaders, path?: string): Promise<Answer>
 }
 
-/** A listener that tells whoever asks who it takes them for. */
+/** A listener whose response is the authenticated user. */
 export interface TestGate extends AsyncDisposable {
   readonly port: number
   /** Everything logged, at the highest level. */
   readonly lines: readonly string[]
-  /** Why those were refused who were not identified, in order. */
+  /** The reasons of rejected requests, in order. */
   readonly refusals: readonly string[]
-  /** How many got past the gate. */
+  /** How many requests were authenticated. */
   admitted(): number
-  /** How many bodies were asked for. */
+  /** How many bodies were read. */
   bodiesRead(): number
   connect(protocol: Protocol, options?: ConnectionOptions): Promise<GateClient>
-  /** A connection for one request. */
+  /** Sends one request on its own connection. */
   ask(protocol: Protocol, headers?: SentHeaders, options?: ConnectionOptions): Promise<Answer>
 }
 
@@ -77,7 +77,7 @@ export async function startGate(
     }
     try {
       const access = { isOpenToHost: request.path === '/livez' }
-      const { user } = await gate.admit(request, attributesOf(request), access)
+      const { user } = await gate.admit(request, readTarget(request), access)
       admitted += 1
       return { status: 200, headers: {}, body: JSON.stringify(user) }
     } catch (error) {
@@ -111,7 +111,7 @@ export async function startGate(
   }
 }
 
-/** Whom the gate took the caller for; undefined when it was refused. */
+/** The user that the gate authenticated; undefined for a 401. */
 export function userIn(answer: Answer): User | undefined {
   if (answer.status === 401) return undefined
   if (answer.status !== 200) throw new Error(`${answer.status} ${answer.body}`)
@@ -142,20 +142,20 @@ async function connectTo(
   }
 }
 
-/** HTTP/2 knows lower case only; a list is sent as headers of their own. */
+/** HTTP/2 allows lower case only; repeated headers are sent one by one. */
 function grouped(headers: SentHeaders): Record<string, string> {
   const found: Record<string, string[]> = {}
   for (const [name, value] of headers) {
-    // UTF-8, as it goes over the wire.
+    // UTF-8, as it is sent.
     const bytes = Buffer.from(value).toString('latin1')
     const key = name.toLowerCase()
     found[key] = [...(found[key] ?? []), bytes]
   }
-  // Node takes lists as well, which is what this is about.
+  // Node also accepts lists, which its types do not say.
   return found as Record<string, unknown> as Record<string, string>
 }
 
-/** A folder of files that are replaced as a whole, as a careful operator would. */
+/** A folder of files that are replaced atomically. */
 export class Folder implements AsyncDisposable {
   readonly path: string
 
@@ -167,7 +167,7 @@ export class Folder implements AsyncDisposable {
     this.path = path
   }
 
-  /** The path of the file. */
+  /** Returns the path of the file. */
   async write(name: string, text: string): Promise<string> {
     const path = join(this.path, name)
     await writeFile(`${path}.new`, text)

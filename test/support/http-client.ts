@@ -4,20 +4,20 @@ import type { ConnectionOptions } from 'node:tls'
 import type { Answer, Call } from './raw-http1.ts'
 import { RawHttp1, requestHead } from './raw-http1.ts'
 
-/** One connection of either protocol behind the same few methods, for tests of both. */
+/** One connection of either protocol with the same interface, for tests of both. */
 export interface Client extends Disposable {
   readonly protocol: Protocol
   request(call: Call): Promise<Answer>
-  /** Sends a request, waits for the head of the answer and leaves the rest to be read. */
+  /** Sends a request and waits for the head of the response; the body is left to be read. */
   open(call: Call): Promise<OpenAnswer>
 }
 
-/** An answer that has begun. */
+/** A response that has begun. */
 export interface OpenAnswer {
   readonly status: number
-  /** The next piece of the body; undefined at its orderly end. Rejects when it is cut. */
+  /** The next chunk of the body; undefined at its normal end. Rejects when it is cut. */
   read(): Promise<Buffer | undefined>
-  /** Walks away, as a client that has lost interest does. */
+  /** Cancels the response. */
   leave(): void
 }
 
@@ -44,7 +44,7 @@ async function openHttp1(port: number, options: ConnectionOptions): Promise<Clie
         status,
         read: async () => {
           const chunk = await connection.readChunk()
-          if (chunk === undefined) throw new Error('the answer was cut')
+          if (chunk === undefined) throw new Error('the response was cut')
           return chunk.length === 0 ? undefined : chunk
         },
         leave: () => connection.close(),
@@ -86,14 +86,14 @@ export function openSession(
     session.once('error', reject)
     session.once('connect', () => {
       session.off('error', reject)
-      // Sessions that are meant to be cut tell so through their streams and their 'close'.
+      // Sessions that are meant to be cut report it through their streams and 'close'.
       session.on('error', () => {})
       resolve(session)
     })
   })
 }
 
-/** The server has promised that it did nothing for this request: it can be sent elsewhere. */
+/** The server has reported that the request was not processed: it can be sent elsewhere. */
 export class RefusedError extends Error {}
 
 export async function requestOn(session: ClientHttp2Session, call: Call): Promise<Answer> {
@@ -121,7 +121,7 @@ export function startRequest(session: ClientHttp2Session, call: Call): ClientHtt
     { ':method': method, ':path': path, ...headers },
     { endStream: isBodiless },
   )
-  // A stream may be cut at any point; the reader sees it as a rejected read.
+  // A stream may be cut at any point; the reader gets a rejected read.
   stream.on('error', () => {})
   if (!isBodiless) stream.end(body)
   return stream
@@ -133,8 +133,8 @@ function headOf(
   return new Promise((resolve, reject) => {
     const onClose = (): void => {
       const isRefused = stream.rstCode === constants.NGHTTP2_REFUSED_STREAM
-      if (isRefused) reject(new RefusedError('the server has not touched this request'))
-      else reject(new Error(`the stream ended before an answer, code ${stream.rstCode}`))
+      if (isRefused) reject(new RefusedError('the server has not processed this request'))
+      else reject(new Error(`the stream ended before a response, code ${stream.rstCode}`))
     }
     stream.once('close', onClose)
     stream.once('response', (received) => {
@@ -149,6 +149,6 @@ function headOf(
 /** Node ends the readable side of a stream also when it was reset without an error code. */
 function assertClean(stream: ClientHttp2Stream): void {
   if (stream.rstCode !== undefined && stream.rstCode !== 0) {
-    throw new Error(`the answer was cut with code ${stream.rstCode}`)
+    throw new Error(`the response was cut with code ${stream.rstCode}`)
   }
 }

@@ -9,7 +9,7 @@ export interface Said {
   readonly stderr: string
 }
 
-/** The program of the user's own; undefined where there is none. */
+/** The user's own kubectl; undefined where there is none. */
 export async function findKubectl(): Promise<string | undefined> {
   // biome-ignore lint/style/noProcessEnv: a test uses what the machine has.
   for (const folder of (process.env['PATH'] ?? '').split(delimiter)) {
@@ -23,7 +23,9 @@ export async function findKubectl(): Promise<string | undefined> {
   return undefined
 }
 
-/** kubectl as one user of a server. Its caches and its kubeconfig are kept in the server's folder. */
+/**
+ * kubectl as one user of a server. Its caches and its kubeconfig are in the folder of the server.
+ */
 export class Kubectl {
   readonly #program: string
   readonly #flags: readonly string[]

@@ -9,7 +9,7 @@ import { Tidings } from './tidings.ts'
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
 
-/** Writes one of a few hundred events, always with something new in it. */
+/** Writes one of a few hundred events, each time with another label. */
 export const WRITE: LoadRequest = {
   method: 'PUT',
   path: `${EVENTS}/load-NUMBER`,
@@ -28,11 +28,11 @@ export const WRITE: LoadRequest = {
   }),
 }
 export const LIST: LoadRequest = { method: 'GET', path: `${EVENTS}?limit=100` }
-/** Looks at every event, and has little to show for it. */
+/** Reads every event, and returns none. */
 export const SEARCH: LoadRequest = { method: 'GET', path: `${EVENTS}?labelSelector=none%3Dsuch` }
 export const GET: LoadRequest = { method: 'GET', path: `${EVENTS}/load-NUMBER` }
 
-/** The built program before an etcd of its own, with a token for each user, who may all do all. */
+/** The built program with its own etcd, and a token for each user. All users may do everything. */
 export class LimitedServer implements AsyncDisposable {
   readonly server: Tidings
   readonly #etcd: EtcdCluster
@@ -64,8 +64,8 @@ export class LimitedServer implements AsyncDisposable {
   }
 
   /**
-   * How long its thread has been kept waiting for a processor, in ms: what other programs on this
-   * machine have taken from it.
+   * How long the main thread has waited for a CPU, in ms: time that other programs on this machine
+   * took.
    */
   starvedMs(): number {
     const { pid } = this.server.process
@@ -73,7 +73,7 @@ export class LimitedServer implements AsyncDisposable {
     return Number(waitedNs) / 1e6
   }
 
-  /** Memory of the process, without the events and changes that it is there to keep. */
+  /** Memory of the process, without the events and changes that it caches. */
   async memoryBytes(): Promise<number> {
     const { body } = await this.server.ask('/metrics')
     const metric = (name: string): number =>
@@ -89,7 +89,7 @@ export class LimitedServer implements AsyncDisposable {
   }
 }
 
-/** Asks for health over and over on one connection. */
+/** Requests a health endpoint over and over on one connection. */
 export class HealthProbe {
   readonly #server: Tidings
   readonly #agent: https.Agent

@@ -1,19 +1,19 @@
 import type { AddressInfo } from 'node:net'
+import type { ProxySettings } from '../../src/http/connections/proxied-connections.ts'
 import type { Handler, Request, Response } from '../../src/http/exchange.ts'
 import type { HttpLimits } from '../../src/http/limits.ts'
 import { DEFAULT_LIMITS } from '../../src/http/limits.ts'
-import type { ServingCertificate, TlsSettings } from '../../src/http/listener.ts'
 import { Listener } from '../../src/http/listener.ts'
-import type { ProxySettings } from '../../src/http/proxied-connections.ts'
-import { makeSelfSigned } from '../../src/http/self-signed.ts'
+import type { ServingCertificate, TlsSettings } from '../../src/http/tls/secure-context.ts'
+import { makeSelfSigned } from '../../src/http/tls/self-signed.ts'
+import type { MemoryLedger } from '../../src/lib/client-memory/ledger.ts'
 import { type Clock, monotonicClock } from '../../src/lib/clock.ts'
-import type { MemoryLedger } from '../../src/lib/ledger.ts'
 
-/** A listener of its own on a port of the kernel's choice, gone at the end of the scope. */
+/** A listener on a port that the kernel chose, closed at the end of the scope. */
 export interface TestListener extends AsyncDisposable {
   readonly listener: Listener
   readonly port: number
-  /** What clients trust. */
+  /** The certificate that clients trust. */
   readonly ca: string
   /** Everything reported through `onBug`, in order. */
   readonly bugs: readonly unknown[]
@@ -45,7 +45,7 @@ export function startPlainListener(
   return start(handler, options, undefined)
 }
 
-/** Made once per process: a key costs more than most of the tests that need one. */
+/** Made once per process: generating a key takes longer than most of the tests that need one. */
 export function servingCertificate(): Promise<ServingCertificate> {
   shared ??= makeSelfSigned(['localhost', '127.0.0.1'])
   return shared
@@ -82,7 +82,7 @@ async function start(
   }
 }
 
-/** A plain answer. */
+/** A plain text response. */
 export function text(status: number, body: string): Response {
   return { status, headers: { 'content-type': 'text/plain' }, body }
 }

@@ -17,7 +17,7 @@ export interface LoadExchange {
   readonly body: string | undefined
 }
 
-/** Hears of an answer when it has come to its end; the status is 0 if there was none. */
+/** Called at the end of a response; the status is 0 if there was none. */
 export type Done = (status: number, retryAfter: string | undefined) => void
 
 /** One connection to a server under load. */
@@ -29,7 +29,7 @@ export interface LoadConnection {
 
 type Note = (what: string) => void
 
-/** A few at a time: handshakes are not what is measured. */
+/** Opens a few at a time: handshakes are not what is measured. */
 export async function openAll(
   count: number,
   open: () => Promise<LoadConnection>,

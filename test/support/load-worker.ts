@@ -1,5 +1,6 @@
 /**
- * Puts load on a server from a thread of its own, so that whoever measures beside it is not held up.
+ * Sends load to a server from its own thread, so that measurements in other threads are not
+ * delayed.
  */
 import { parentPort, workerData } from 'node:worker_threads'
 import { type LoadConnection, openAll, openHttp1, openHttp2 } from './load-connection.ts'
@@ -34,7 +35,7 @@ const startedAt = performance.now()
 if (order.perSecond === undefined) closedLoop(order.concurrency ?? 1)
 else openLoop(order.perSecond)
 
-/** As many as are asked for under way at all times. */
+/** Keeps the configured number of requests in flight. */
 function closedLoop(concurrency: number): void {
   const next = (): void => {
     const connection = freeConnection()
@@ -45,7 +46,9 @@ function closedLoop(concurrency: number): void {
   setTimeout(end, order.ms)
 }
 
-/** On a schedule, whatever the server does; what finds no free stream is counted and forgotten. */
+/**
+ * Sends on a schedule, whatever the server does; a request without a free stream is only counted.
+ */
 function openLoop(perSecond: number): void {
   let due = 0
   const timer = setInterval(() => {
@@ -65,12 +68,12 @@ function openLoop(perSecond: number): void {
   }, TICK_MS)
 }
 
-/** Nothing more is sent, and all has been answered. */
+/** Ends when nothing more is sent and every request has its response. */
 function endIfDone(): void {
   if (isLast && connections.every(({ open }) => open === 0)) end()
 }
 
-/** One after the other, of those that can take a request. */
+/** Round-robin over the connections that can take a request. */
 function freeConnection(): Connection | undefined {
   serial += 1
   return free[serial % free.length]

@@ -1,9 +1,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 
-/** Whether this file was started as `node <file> full`: the sizes promised, not those of every day. */
+/**
+ * Whether this file was started as `node <file> full`: the promised sizes, not those of the short
+ * run.
+ */
 export const isFull: boolean = process.argv.includes('full')
 
-/** Does `count` pieces of work, `width` of them at a time, in order of their numbers. */
+/** Runs `count` pieces of work, `width` of them at a time, in order of their numbers. */
 export async function inParallel(
   count: number,
   width: number,
@@ -20,7 +23,7 @@ export async function inParallel(
   await Promise.all(Array.from({ length: width }, worker))
 }
 
-/** Begins work at a steady pace, whether or not earlier work is done; resolves when all is. */
+/** Starts work at a steady rate, whether or not earlier work is done; resolves when all is done. */
 export async function atPace(
   { count, perSecond }: { readonly count: number; readonly perSecond: number },
   work: (index: number) => Promise<void>,
@@ -31,19 +34,19 @@ export async function atPace(
     const wait = startedAt + (index * 1000) / perSecond - performance.now()
     if (wait > 0) await sleep(wait)
     const piece = work(index)
-    piece.catch(() => {}) // Told below; until then nobody listens.
+    piece.catch(() => {}) // Handled below; until then there is no handler.
     begun.push(piece)
   }
   await Promise.all(begun)
 }
 
-/** Repeats work until it is told to stop; `stop` resolves when the last piece is done. */
+/** Repeats work until it is stopped; `stop` resolves when the last piece is done. */
 export function again(work: (round: number) => Promise<void>): { stop(): Promise<void> } {
   let isStopped = false
   const running = (async () => {
     for (let round = 0; !isStopped; round++) await work(round)
   })()
-  running.catch(() => {}) // Told by `stop`.
+  running.catch(() => {}) // Rethrown by `stop`.
   return {
     stop: async () => {
       isStopped = true

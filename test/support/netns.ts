@@ -2,11 +2,11 @@ import { execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 
 /**
- * A host of its own: a network namespace joined to this machine by a cable. Needs root and the
- * `ip` program. The addresses are from the block set aside for tests of network devices.
+ * Another host: a network namespace connected to this machine by a virtual cable. Needs root and
+ * the `ip` program. The addresses are from the block that is reserved for tests of network devices.
  */
 export class NeighbourHost implements Disposable {
-  /** This machine as the neighbour sees it. */
+  /** The address of this machine, seen from the namespace. */
   readonly ourAddress: string
   readonly #name: string
 
@@ -26,7 +26,7 @@ export class NeighbourHost implements Disposable {
     ip('-n', this.#name, 'link', 'set', far, 'up')
   }
 
-  /** Runs a program over there; its standard output. */
+  /** Runs a program in the namespace; resolves to its standard output. */
   async run(program: string, args: readonly string[]): Promise<string> {
     const child = spawn('ip', ['netns', 'exec', this.#name, program, ...args], {
       stdio: ['ignore', 'pipe', 'inherit'],
@@ -39,7 +39,7 @@ export class NeighbourHost implements Disposable {
   }
 
   [Symbol.dispose](): void {
-    // The cable goes with the namespace at its end.
+    // The cable is removed with the namespace at its end.
     ip('netns', 'del', this.#name)
   }
 }

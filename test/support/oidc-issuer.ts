@@ -19,7 +19,7 @@ export interface Signing {
 export class OidcIssuer implements AsyncDisposable {
   readonly url: string
   readonly ca: string
-  /** Paths that were asked for. */
+  /** Paths that were requested. */
   readonly reads: string[] = []
   readonly #server: https.Server
   readonly #keys = new Map<string, { readonly key: SigningKey; readonly jwk: JWK }>()
@@ -50,7 +50,7 @@ export class OidcIssuer implements AsyncDisposable {
     })
   }
 
-  /** Makes another key, shown from now on and used for signing; its name. */
+  /** Adds a key, which is published and used for signing from now on; returns its id. */
   async addKey(): Promise<string> {
     const { privateKey, publicKey } = await generateKeyPair('RS256')
     const kid = `key-${this.#keys.size}-${Date.now()}`
@@ -60,7 +60,7 @@ export class OidcIssuer implements AsyncDisposable {
     return kid
   }
 
-  /** Shows only the newest key from now on. */
+  /** Publishes only the newest key from now on. */
   dropOldKeys(): void {
     for (const kid of [...this.#keys.keys()]) if (kid !== this.#newest) this.#keys.delete(kid)
   }

@@ -1,10 +1,13 @@
-import type { RequestObserver } from '../../src/endpoints/request-tallies.ts'
+import type { RequestObserver } from '../../src/endpoints/observe/request-tallies.ts'
 import { alwaysAllow } from '../../src/gate/authorization/always-allow.ts'
 import { Gate } from '../../src/gate/gate.ts'
 import { type Limits, RequestLimits } from '../../src/gate/limits/limits.ts'
 import type { User } from '../../src/gate/user.ts'
 
-/** For tests of what is behind the gate: everybody is this user, and may do everything at once. */
+/**
+ * For tests of what is behind the gate: every caller is this user, with all permissions and no
+ * limits.
+ */
 export function openTo(user: User): {
   readonly gate: Gate
   readonly limits: Limits

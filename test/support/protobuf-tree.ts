@@ -1,9 +1,13 @@
-/** Answers in Kubernetes protobuf as trees, so that they can be compared member by member. */
+/** Responses in Kubernetes protobuf as trees, so that they can be compared member by member. */
 import { coreEventType } from '../../src/api/core-schema.ts'
 import { eventType, StructType } from '../../src/api/schema.ts'
-import { opened } from '../../src/codec/kube-protobuf.ts'
-import { documentTypes, listMetaType, partialObjectType } from '../../src/codec/meta-types.ts'
-import { decodeStruct } from '../../src/codec/protobuf-struct.ts'
+import { unwrapEnvelope } from '../../src/codec/struct/kube-protobuf.ts'
+import {
+  documentTypes,
+  listMetaType,
+  partialObjectType,
+} from '../../src/codec/struct/meta-types.ts'
+import { decodeStruct } from '../../src/codec/struct/protobuf-struct.ts'
 import { isObject, type Json, type JsonObject } from '../../src/lib/json.ts'
 import { Reader } from '../../src/lib/protobuf.ts'
 
@@ -16,7 +20,7 @@ export function protobufTree(bytes: Buffer, isWatch: boolean): Json {
 }
 
 function envelope(bytes: Buffer): Json {
-  const { kind, apiVersion, raw } = opened(bytes)
+  const { kind, apiVersion, raw } = unwrapEnvelope(bytes)
   const tree = decodeStruct(typeOf(kind, apiVersion), raw, VALUES_MAX)
   return withoutManagedFields({ kind, apiVersion, ...tree })
 }
@@ -61,7 +65,7 @@ function typeOf(kind: string, apiVersion: string): StructType {
   ])
 }
 
-/** They begin with the first apply here, and are held to their own suite. */
+/** managedFields: here they begin with the first apply, and have their own suite. */
 function withoutManagedFields(tree: Json): Json {
   if (Array.isArray(tree)) return tree.map(withoutManagedFields)
   if (!isObject(tree)) return tree

@@ -10,10 +10,10 @@ import { eventually } from './eventually.ts'
 
 const page = join(import.meta.dirname, '../../docs/proxies.md')
 
-/** From where proxies of tests connect; everything else on this host connects from 127.0.0.1. */
+/** The address that proxies of tests connect from; everything else on this host uses 127.0.0.1. */
 export const PROXY_ADDRESS = '127.0.0.5'
 
-/** The configuration in docs/proxies.md that follows this heading. */
+/** The configuration in docs/proxies.md below this heading. */
 export function configurationIn(heading: string): string {
   const text = readFileSync(page, 'utf8')
   const at = text.indexOf(`\n## ${heading}\n`)
@@ -25,13 +25,13 @@ export function configurationIn(heading: string): string {
 export interface ProxyOptions {
   /** With the addresses and paths of the page. */
   readonly configuration: string
-  /** Of the replicas 10.0.1.1, 10.0.1.2 and 10.0.1.3. */
+  /** Ports of the replicas 10.0.1.1, 10.0.1.2 and 10.0.1.3. */
   readonly ports: readonly number[]
-  /** What the files in `/etc/haproxy/` hold, by name. */
+  /** Contents of the files in `/etc/haproxy/`, by name. */
   readonly files?: Readonly<Record<string, string>>
 }
 
-/** A haproxy or nginx of its own, gone at the end of the scope. */
+/** A real haproxy or nginx, stopped at the end of the scope. */
 export class RealProxy implements AsyncDisposable {
   readonly port: number
   readonly #folder: string
@@ -116,8 +116,8 @@ export class RealProxy implements AsyncDisposable {
 }
 
 /**
- * A port that was free a moment ago, for programs that must be told one; below those that the kernel
- * hands out, so that it stays free while a program restarts.
+ * A port that was free a moment ago, for programs that need a given one. It is below the range that
+ * the kernel assigns, so that it stays free while a program restarts.
  */
 export async function reservePort(): Promise<number> {
   for (;;) {

@@ -4,15 +4,15 @@ import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import { connect as connectTls } from 'node:tls'
 
 /**
- * HTTP by hand. A client library hides what these tests are about: whether an answer was whole,
- * when a connection was closed, and what happens to bytes no decent client would send.
+ * HTTP/1.1 by hand. A client library hides what these tests check: whether a response was complete,
+ * when a connection was closed, and what happens to bytes that no client library would send.
  */
 
 export interface Answer {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly body: Buffer
-  /** The answer ended as announced, not by a connection or stream that broke off. */
+  /** The response ended as announced, not by a cut connection or stream. */
   readonly isWhole: boolean
   /** Statuses below 200 that came before it. */
   readonly informational: readonly number[]
@@ -27,14 +27,14 @@ export interface Call {
 
 export const PATIENCE_MS = 15_000
 
-/** A TLS connection that offers the given protocols; trusts anybody unless told otherwise. */
+/** A TLS connection that offers the given protocols; it does not verify the server by default. */
 export function openTls(port: number, options: ConnectionOptions = {}): Promise<TLSSocket> {
   return new Promise((resolve, reject) => {
     const socket = connectTls({ host: '127.0.0.1', port, rejectUnauthorized: false, ...options })
     socket.once('error', reject)
     socket.once('secureConnect', () => {
       socket.off('error', reject)
-      // Many of these connections are meant to be cut; 'close' tells what there is to know.
+      // Many of these connections are meant to be cut; tests use 'close'.
       socket.on('error', () => {})
       resolve(socket)
     })
@@ -91,7 +91,7 @@ export class RawHttp1 {
     return await this.readAnswer(call.method)
   }
 
-  /** Reads one answer; undefined body parts and broken ends show in `isWhole`. */
+  /** Reads one response; missing body parts and cut ends show in `isWhole`. */
   async readAnswer(method = 'GET'): Promise<Answer> {
     const informational: number[] = []
     let head = await this.readHead()
@@ -105,7 +105,7 @@ export class RawHttp1 {
 
   async readHead(): Promise<Head> {
     const bytes = await this.#source.readThrough('\r\n\r\n')
-    if (bytes === undefined) throw new Error('the connection ended before the head of an answer')
+    if (bytes === undefined) throw new Error('the connection ended before the head of a response')
     const [statusLine = '', ...lines] = bytes.toString('latin1').trimEnd().split('\r\n')
     const headers: Record<string, string> = {}
     for (const line of lines) {
@@ -115,7 +115,7 @@ export class RawHttp1 {
     return { status: Number(statusLine.split(' ')[1]), headers }
   }
 
-  /** The next piece of a chunked answer; an empty one is its end, undefined a broken one. */
+  /** The next chunk of a chunked response; an empty one is its end, undefined a cut one. */
   async readChunk(): Promise<Buffer | undefined> {
     const size = await this.#source.readThrough('\r\n')
     if (size === undefined) return undefined
@@ -155,7 +155,7 @@ export interface Head {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** The bytes of a request up to its body; a body without any length given gets its length. */
+/** The bytes of a request up to its body; a body without a given length gets a content-length. */
 export function requestHead(call: Call): string {
   const { method = 'GET', path = '/', body } = call
   const headers: Record<string, string> = { host: 'localhost', ...call.headers }
@@ -165,7 +165,7 @@ export function requestHead(call: Call): string {
   return `${method} ${path} HTTP/1.1\r\n${lines.join('')}\r\n`
 }
 
-/** What a socket delivers, to be asked for piece by piece. Nothing is read before the first ask. */
+/** The bytes of a socket, read on demand. Nothing is read before the first call. */
 class ByteSource {
   readonly closed: Promise<void>
   readonly #socket: Socket
@@ -221,7 +221,7 @@ class ByteSource {
     return taken
   }
 
-  /** True when there is more than before, false when there never will be. */
+  /** True when there are more bytes than before, false when there never will be. */
   async #more(): Promise<boolean> {
     this.start()
     const before = this.#held.length

@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import type { ConnectionOptions, TLSSocket } from 'node:tls'
 import { openTls, PATIENCE_MS } from './raw-http1.ts'
 
-/** HTTP/2 frame by frame, for what a client library would refuse to send. */
+/** HTTP/2 frame by frame, for frames that a client library would refuse to send. */
 
 export const FRAME = {
   data: 0,
@@ -37,7 +37,7 @@ export function frame(type: number, flags: number, stream: number, payload?: Uin
   return Buffer.concat([head, body])
 }
 
-/** A header block in HPACK's plainest form: every field literal, nothing remembered. */
+/** A header block in the plainest form of HPACK: every field literal, without indexing. */
 export function headerBlock(fields: Readonly<Record<string, string>>): Buffer {
   const parts: Buffer[] = []
   for (const [name, value] of Object.entries(fields)) {
@@ -50,7 +50,7 @@ export function requestFields(method: string, path: string): Record<string, stri
   return { ':method': method, ':scheme': 'https', ':authority': 'localhost', ':path': path }
 }
 
-/** A field that both sides are to remember: from then on it is the first of their tables. */
+/** A field that goes into the dynamic table: from then on it is the first entry. */
 export function longField(length: number): Buffer {
   return Buffer.concat([
     Buffer.from([0x40]),
@@ -59,13 +59,13 @@ export function longField(length: number): Buffer {
   ])
 }
 
-/** A whole GET in one frame; `more` is a header block to be added. */
+/** A whole GET in one frame; `more` is appended to its header block. */
 export function getFrame(stream: number, path = '/', more: Buffer = Buffer.alloc(0)): Buffer {
   const block = Buffer.concat([headerBlock(requestFields('GET', path)), more])
   return frame(FRAME.headers, FLAG.endHeaders | FLAG.endStream, stream, block)
 }
 
-/** The head of a request whose body is to follow. */
+/** The head of a request whose body follows. */
 export function postFrame(stream: number, path = '/', extra: Record<string, string> = {}): Buffer {
   const block = headerBlock({ ...requestFields('POST', path), ...extra })
   return frame(FRAME.headers, FLAG.endHeaders, stream, block)
@@ -77,7 +77,7 @@ export function resetFrame(stream: number, code: number): Buffer {
   return frame(FRAME.rstStream, 0, stream, payload)
 }
 
-/** A connection whose frames are collected as they come; it acknowledges settings by itself. */
+/** A connection that collects the frames it receives; it acknowledges settings by itself. */
 export class RawHttp2 {
   readonly socket: TLSSocket
   readonly frames: Frame[] = []
@@ -88,7 +88,7 @@ export class RawHttp2 {
   readonly #watchers = new Set<() => void>()
 
   /**
-   * `preface` false leaves even the greeting to the caller, `acknowledge` false greets and then
+   * `preface` false leaves even the preface to the caller; `acknowledge` false sends it and then
    * ignores the server's settings.
    */
   static async open(
@@ -105,7 +105,7 @@ export class RawHttp2 {
     return client
   }
 
-  /** On a connection whose handshake somebody else has begun. */
+  /** On a connection whose handshake has already begun. */
   static async over(socket: TLSSocket): Promise<RawHttp2> {
     await once(socket, 'secureConnect')
     socket.on('error', () => {})
@@ -133,18 +133,23 @@ export class RawHttp2 {
     this.send(Buffer.from(PREFACE), frame(FRAME.settings, 0, 0))
   }
 
-  /** Resolves when both sides have agreed on settings: from here on nothing is sent unasked. */
+  /**
+   * Resolves when both sides have acknowledged the settings: from here on nothing is sent unasked.
+   */
   async settled(): Promise<void> {
     await this.find((one) => one.type === FRAME.settings && (one.flags & FLAG.ack) !== 0)
     await this.find((one) => one.type === FRAME.settings && (one.flags & FLAG.ack) === 0)
   }
 
-  /** In one write, so that the server is likely to meet all of it in one read. */
+  /** In one write, so that the server is likely to get all of it in one read. */
   send(...frames: readonly Uint8Array[]): void {
     if (!this.socket.destroyed) this.socket.write(Buffer.concat(frames))
   }
 
-  /** The first frame, past or to come, that fits; undefined when the connection ends without. */
+  /**
+   * The first frame, received already or later, that matches; undefined when the connection ends
+   * first.
+   */
   async find(fits: (frame: Frame) => boolean): Promise<Frame | undefined> {
     const deadline = Date.now() + PATIENCE_MS
     for (;;) {
@@ -155,7 +160,7 @@ export class RawHttp2 {
     }
   }
 
-  /** Waits for the end of an answer; undefined when the stream or the connection was cut. */
+  /** Waits for the end of a response; undefined when the stream or the connection was cut. */
   async answer(stream: number): Promise<Buffer | undefined> {
     const isOfStream = (frame: Frame): boolean => frame.stream === stream
     const last = await this.find(

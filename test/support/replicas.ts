@@ -5,15 +5,18 @@ import { type EtcdCluster, startEtcd } from './etcd.ts'
 import { EventClient } from './event-client.ts'
 import { Tidings } from './tidings.ts'
 
-/** May do everything, everywhere. */
+/** A user with all permissions. */
 export const ADMIN_TOKEN = 'admin-token'
 const TOKENS = `${ADMIN_TOKEN},admin,1,system:masters\n`
 const READY_MS_MAX = 30_000
 
-/** Several built servers before one etcd, ready to serve events; gone at the end of the scope. */
+/**
+ * Several built servers in front of one etcd, ready to serve events; stopped at the end of the
+ * scope.
+ */
 export class Replicas implements AsyncDisposable {
   readonly etcd: EtcdCluster
-  /** For files of tests as well; removed at the end. */
+  /** Also for files of tests; removed at the end. */
   readonly folder: string
   readonly #flags: readonly string[]
   readonly #servers: Tidings[] = []
@@ -37,7 +40,7 @@ export class Replicas implements AsyncDisposable {
     this.#flags = flags
   }
 
-  /** Starts the replica of this number, in the place of one that has ended if there was one. */
+  /** Starts the replica with this number, in place of one that has ended if there was one. */
   async startOne(index: number): Promise<Tidings> {
     const server = await Tidings.start([
       `--etcd-servers=${this.etcd.endpoints.join(',')}`,
@@ -56,7 +59,7 @@ export class Replicas implements AsyncDisposable {
     return server
   }
 
-  /** A connection of its own to that replica, as somebody who may do everything. */
+  /** A connection to that replica, as a user with all permissions. */
   client(index: number): Promise<EventClient> {
     const { port, ca } = this.server(index)
     return EventClient.open({ port, ca, token: ADMIN_TOKEN })

@@ -2,13 +2,13 @@ import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 
 /**
- * A TCP proxy that lets requests through and keeps replies back, until the test destroys the
- * connections: whatever was asked has then been done, or not, and nobody was told. For `await using`.
+ * A TCP proxy that forwards requests and holds replies back, until the test destroys the
+ * connections: a request was then applied or not, and no client knows. For `await using`.
  */
 export class ReplyCutter implements AsyncDisposable {
   readonly #server: Server
   readonly #sockets = new Set<Socket>()
-  /** Keep replies back from now on; new connections too. */
+  /** Holds replies back from now on, on new connections too. */
   isHolding = false
 
   static async start(target: string): Promise<ReplyCutter> {

@@ -1,27 +1,30 @@
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
 
-/** What a client does. With a rate it sends on schedule, otherwise as fast as it is answered. */
+/**
+ * The load of one client. With a rate it sends on a schedule, otherwise as fast as it gets
+ * responses.
+ */
 export interface LoadOrder {
   readonly port: number
   readonly ca: string
-  /** Tells this load apart from others in what it writes. */
+  /** Marks the writes of this load. */
   readonly id: string
-  /** One for each connection, in turn. */
+  /** Assigned to the connections in rotation. */
   readonly tokens: readonly string[]
   readonly connections: number
-  /** HTTP/2 unless it says otherwise, as API clients do; HTTP/1.1 has one request on each. */
+  /** HTTP/2 by default, as API clients use; HTTP/1.1 has one request on each connection. */
   readonly protocol?: 'http1'
   readonly perSecond?: number
   readonly concurrency?: number
   readonly ms: number
-  /** An answer after this long is of no use any more. */
+  /** A later response counts as failed. */
   readonly deadlineMs: number
-  /** Of a schedule: answers that come after its end count too. */
+  /** With a schedule: responses after its end count too. */
   readonly countsLate?: boolean
   /**
-   * One after the other, over and over. `NUMBER` in a path or body becomes one of a few hundred
-   * numbers, `UNIQUE` a word of its own.
+   * Sent in rotation. `NUMBER` in a path or body becomes one of a few hundred numbers, `UNIQUE` a
+   * unique word.
    */
   readonly requests: readonly LoadRequest[]
   /** How many numbers there are. */
@@ -36,24 +39,24 @@ export interface LoadRequest {
 
 export interface LoadResult {
   readonly sent: number
-  /** Would have been sent, but the server had not given back a stream yet. */
+  /** Requests on schedule for which no stream was free. */
   readonly unsent: number
   /** 2xx, in time. */
   readonly ok: number
   readonly refused: number
-  /** Refused without being told when to come back. */
+  /** 429 without a valid Retry-After. */
   readonly refusedWithoutDate: number
   readonly failed: number
   readonly seconds: number
   readonly p50Ms: number
   readonly p99Ms: number
-  /** What else happened, and how often. */
+  /** Other events, with their counts. */
   readonly others: Readonly<Record<string, number>>
 }
 
 /**
- * Runs the loads side by side, each in a thread of its own, all starting at the same moment, of
- * which `onStart` hears.
+ * Runs the loads concurrently, each in its own thread. All start at the same moment, at which
+ * `onStart` is called.
  */
 export async function runLoads(
   orders: readonly LoadOrder[],

@@ -6,14 +6,14 @@ import { machineClock, type WorkerConfig, type WorkerLine } from './retention-wo
 
 const worker = fileURLToPath(new URL('retention-worker.ts', import.meta.url))
 
-/** A time during which a replica believed to lead. */
+/** A period in which a replica believed to lead. */
 export interface Belief {
   readonly replica: string
   readonly from: number
   to: number
 }
 
-/** A worker process that can be mistreated. */
+/** A worker process that can be killed and paused. */
 export class Replica {
   readonly name: string
   readonly beliefs: Belief[] = []
@@ -23,7 +23,7 @@ export class Replica {
   isPaused = false
   readonly #child: ChildProcess
   readonly #exited: Promise<unknown>
-  /** Until when it leads, by what it last said. */
+  /** Until when it leads, according to its last report. */
   #until: number | undefined
 
   constructor(config: WorkerConfig) {

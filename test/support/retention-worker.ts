@@ -1,26 +1,26 @@
 /**
- * One replica as far as retention goes: storage and retention on an etcd, told by its argument what
- * to do. Says on standard output, a line of JSON each, until when it believes to lead, and which of
- * its deletes it began before their time.
+ * One replica reduced to retention: storage and retention on an etcd, configured by its argument.
+ * Reports on standard output, one line of JSON each, until when it believes to lead, and which
+ * events it deleted too early.
  */
 import { CachedStorage } from '../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../src/etcd/client.ts'
-import { silentLog } from '../../src/lib/log.ts'
+import { silentLog } from '../../src/lib/log/log.ts'
 import { RetentionPolicy } from '../../src/retention/policy.ts'
 import { Retention } from '../../src/retention/retention.ts'
-import { EtcdStorage } from '../../src/storage/etcd-storage.ts'
+import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import type { EventStorage } from '../../src/storage/storage.ts'
 
-/** What a worker is started with. */
+/** The configuration of a worker. */
 export interface WorkerConfig {
   readonly endpoints: readonly string[]
   readonly prefix: string
   readonly replica: string
   readonly lifetimeMs: number
   readonly compactionIntervalMs: number
-  /** Whether it reads from memory, as servers do. */
+  /** Whether it reads from the cache, as servers do. */
   readonly cached: boolean
-  /** How far its wall clock is off. */
+  /** The error of its wall clock. */
   readonly clockErrorMs: number
 }
 

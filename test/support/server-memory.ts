@@ -3,13 +3,13 @@ import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Tidings } from './tidings.ts'
 
-/** For the allocator to give back what the collection has freed. */
+/** Time for the allocator to return the memory that the collection has freed. */
 const SETTLE_MS = 500
 
 /**
- * What a server holds in memory once its garbage is gone, in KiB. Garbage can be as much again, and
- * says nothing about what things cost. Asks through the inspector, which a signal opens; only one
- * program of a machine can have it open at a time.
+ * The resident memory of a server after a garbage collection, in KiB. Garbage can be as much again,
+ * and says nothing about the cost of what is kept. Uses the inspector, which a signal opens; only
+ * one process of a machine can have it open at a time.
  */
 export async function residentKib(server: Tidings): Promise<number> {
   const { pid } = server.process
@@ -31,7 +31,7 @@ async function collectGarbage(server: Tidings): Promise<void> {
   }
   const socket = new WebSocket(url)
   await once(socket, 'open')
-  // Twice: what the first finds dead may let go of more.
+  // Twice: objects that the first collection finalizes may release more.
   for (const id of [1, 2]) {
     socket.send(JSON.stringify({ id, method: 'HeapProfiler.collectGarbage' }))
     await once(socket, 'message')

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { ADMIN_TOKEN, Replicas } from './replicas.ts'
 
-/** A piece of a page that can be run, and what it then prints. */
+/** A snippet of a page that can be run, and its expected output. */
 export interface Snippet {
   readonly language: string
   /** The line of the page where it begins. */
@@ -21,15 +21,15 @@ export function readSnippets(page: string): Snippet[] {
   let open: { readonly language: string; readonly line: number; readonly code: string } | undefined
   for (const { language, line, code } of fencedBlocks(readFileSync(page, 'utf8'))) {
     if (language !== OUTPUT) {
-      if (open !== undefined) throw new Error(`line ${open.line}: what does it print?`)
+      if (open !== undefined) throw new Error(`line ${open.line}: the snippet has no output block`)
       open = { language, line, code }
     } else {
-      if (open === undefined) throw new Error(`line ${line}: what prints this?`)
+      if (open === undefined) throw new Error(`line ${line}: the output block has no snippet`)
       snippets.push({ ...open, output: code })
       open = undefined
     }
   }
-  if (open !== undefined) throw new Error(`line ${open.line}: what does it print?`)
+  if (open !== undefined) throw new Error(`line ${open.line}: the snippet has no output block`)
   return snippets
 }
 

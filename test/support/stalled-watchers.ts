@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { type ClientHttp2Session, type ClientHttp2Stream, connect } from 'node:http2'
 import { connect as connectTls, type TLSSocket } from 'node:tls'
 
-/** Where to, as whom, and what for. */
+/** Server address, credentials, and the path to watch. */
 export interface StalledOptions {
   readonly port: number
   readonly ca: string
@@ -13,19 +13,19 @@ export interface StalledOptions {
 }
 
 const PER_SESSION = 50
-/** So that what holds a stream back is its own window and not the one it shares. */
+/** So that a stream is limited by its own window and not by that of the session. */
 const SESSION_WINDOW_BYTES = 64 * 1024 * 1024
 
 /**
- * Watchers that ask and then read no byte: streams that never open their window again, and
- * connections of HTTP/1.1 that are left alone. Closed at the end of the scope.
+ * Watchers that send a request and then read no byte: streams that never open their window again,
+ * and HTTP/1.1 connections that are not read. Closed at the end of the scope.
  */
 export class StalledWatchers implements Disposable {
   readonly sockets: readonly TLSSocket[]
   readonly streams: readonly ClientHttp2Stream[]
   readonly #sessions: readonly ClientHttp2Session[]
 
-  /** Resolves when the server has begun to answer those of HTTP/2, and has had all requests. */
+  /** Resolves when the HTTP/2 responses have begun, and all requests have been sent. */
   static async open(options: StalledOptions): Promise<StalledWatchers> {
     const sockets: TLSSocket[] = []
     for (let index = 0; index < options.http1; index++) sockets.push(await openHttp1(options))

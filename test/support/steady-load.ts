@@ -2,7 +2,7 @@ import http2 from 'node:http2'
 import https from 'node:https'
 import type { Tidings } from './tidings.ts'
 
-/** What became of the requests of a steady load. */
+/** The results of a steady load. */
 export interface LoadReport {
   readonly answered: number
   /** Requests that failed, with the time since the start of the load and the reason. */
@@ -22,11 +22,10 @@ interface Tally {
 }
 
 /**
- * Sends requests at a fixed rate, whether or not answers come back (an open loop), as a client
- * that minds its manners: it leaves a connection when told to, and sends nothing twice but what
- * the protocol says was never looked at (REFUSED_STREAM, or a stream after the last one that a
- * GOAWAY names). Being refused a new connection is the expected
- * end, not a failure.
+ * Sends requests at a fixed rate, whether or not responses arrive (an open loop), as a well-behaved
+ * client: it closes a connection when the server asks for it, and retries only requests that the
+ * protocol reports as not processed (REFUSED_STREAM, or a stream after the last one that a GOAWAY
+ * names). A refused connection is the expected end, not a failure.
  */
 export function steadyLoad(
   server: Tidings,
@@ -92,7 +91,7 @@ function http1Sender(server: Tidings): Sender {
   }
 }
 
-/** The server has told us that it did not look at this request. */
+/** The server has reported that it did not process this request. */
 class UnseenError extends Error {}
 
 function http2Sender(server: Tidings): Sender {
@@ -132,7 +131,7 @@ function http2Sender(server: Tidings): Sender {
       })
       stream.on('close', () => {
         owner.off('error', fail)
-        fail(new Error('the stream was closed without an answer'))
+        fail(new Error('the stream was closed without a response'))
       })
       stream.resume()
     })

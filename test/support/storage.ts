@@ -1,18 +1,18 @@
 import { EtcdClient } from '../../src/etcd/client.ts'
-import { silentLog } from '../../src/lib/log.ts'
-import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd-storage.ts'
-import { reportSpace, Space } from '../../src/storage/space.ts'
+import { silentLog } from '../../src/lib/log/log.ts'
+import { EtcdStorage, type EtcdStorageOptions } from '../../src/storage/etcd/etcd-storage.ts'
+import { QuotaAlarm, reportSpace } from '../../src/storage/etcd/quota-alarm.ts'
 import type { EtcdCluster } from './etcd.ts'
 
 export const prefix = '/registry'
 
-/** An EtcdStorage with a client of its own, as a replica has it, for `await using`. */
+/** An EtcdStorage with its own client, as a replica has it, for `await using`. */
 export class Replica implements AsyncDisposable {
   readonly client: EtcdClient
   readonly storage: EtcdStorage
-  /** Keys that lists and watches left out. */
+  /** Keys that lists and watches skipped. */
   readonly corrupt: string[] = []
-  /** How many writes each transaction carried. */
+  /** The number of writes in each transaction. */
   readonly batches: number[] = []
   readonly #end = new AbortController()
 
@@ -21,15 +21,15 @@ export class Replica implements AsyncDisposable {
     options?: Partial<Pick<EtcdStorageOptions, 'groupCommit' | 'recall'>>,
   ) {
     this.client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 10_000 })
-    const space = new Space({
-      ask: (timeoutMs) => reportSpace(this.client, { timeoutMs }),
+    const quotaAlarm = new QuotaAlarm({
+      readReport: (timeoutMs) => reportSpace(this.client, { timeoutMs }),
       log: silentLog,
     })
-    space.watch(this.#end.signal)
+    quotaAlarm.watch(this.#end.signal)
     this.storage = new EtcdStorage({
       client: this.client,
       prefix,
-      space,
+      quotaAlarm,
       onCorrupt: (key) => this.corrupt.push(key.toString()),
       onCommit: (operations) => this.batches.push(operations),
       ...options,

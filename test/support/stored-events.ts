@@ -5,7 +5,7 @@ export function eventKey(namespace: string, name: string): EventKey {
   return { namespace, name }
 }
 
-/** The JSON of an event as it is stored, about as large as most are when `note` is short. */
+/** The stored JSON of an event, about as large as most events when `note` is short. */
 export function eventBody(
   key: EventKey,
   note: string,
@@ -46,7 +46,7 @@ export function noteOf(stored: StoredEvent): string {
   return JSON.parse(stored.body.toString()).note
 }
 
-/** What the promise fails with. */
+/** The error that the promise rejects with. */
 export async function failure(promise: Promise<unknown>): Promise<unknown> {
   const answered = Symbol('answered')
   const outcome = await promise.then(

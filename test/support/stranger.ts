@@ -21,7 +21,7 @@ export class Stranger implements Disposable {
     return (await this.#client.range({ key: Buffer.from(key) })).kvs[0]?.value
   }
 
-  /** As `etcdctl del --prefix`. */
+  /** Like `etcdctl del --prefix`. */
   async deleteAll(prefix: string): Promise<void> {
     const key = Buffer.from(prefix)
     const { kvs } = await this.#client.range({ key, rangeEnd: prefixEnd(key), keysOnly: true })

@@ -25,7 +25,7 @@ export interface Ask {
   readonly body?: string
   readonly protocol?: 'h1' | 'h2' | 'plain'
   readonly timeoutMs?: number
-  /** Whom to trust, if not the certificate it started with. */
+  /** The CA to trust, if not the certificate that the server started with. */
   readonly ca?: string
 }
 
@@ -35,8 +35,8 @@ interface LogLine {
 }
 
 /**
- * The built program as a process of its own, on ports the kernel chose, with a certificate it made
- * itself. Stopped, and its folder removed, at the end of the block that uses it.
+ * The built program as a process, on ports that the kernel chose, with a self-signed certificate.
+ * Stopped, and its folder removed, at the end of the scope.
  */
 export class Tidings implements AsyncDisposable {
   readonly port: number
@@ -45,17 +45,20 @@ export class Tidings implements AsyncDisposable {
   readonly log: LogLine[]
   /** Exit code and signal, once it has ended. */
   readonly ended: Promise<{ readonly code: number | null; readonly signal: string | null }>
-  /** Holds its certificate; removed at the end. */
+  /** Contains its certificate; removed at the end. */
   readonly folder: string
 
-  /** Resolves when it listens. `env` goes over the environment of the test; `program` may be another build. */
+  /**
+   * Resolves when it listens. `env` overrides the environment of the test; `program` may be another
+   * build.
+   */
   static async start(
     flags: readonly string[],
     env: Readonly<Record<string, string>> = {},
     program: string = built,
   ): Promise<Tidings> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-test-'))
-    // `env` becomes the program, so signals reach it.
+    // `env` execs the program, so signals reach it.
     const child = spawn(
       'env',
       [
@@ -117,7 +120,7 @@ export class Tidings implements AsyncDisposable {
     return portOf(await this.logged('Serving plain HTTP to this host'))
   }
 
-  /** The first line with this message, now or when it comes. */
+  /** The first log line with this message; waits for it. */
   async logged(msg: string, timeoutMs = 10_000): Promise<LogLine> {
     const endsAt = performance.now() + timeoutMs
     while (performance.now() < endsAt) {
@@ -133,7 +136,7 @@ export class Tidings implements AsyncDisposable {
     return askHttp1(this, path, ask)
   }
 
-  /** Asks until `accept` likes the answer; the time that took, in milliseconds. */
+  /** Polls until `accept` returns true; resolves to the time that took, in milliseconds. */
   async until(
     path: string,
     accept: (answer: Answer) => boolean,
@@ -160,7 +163,7 @@ export class Tidings implements AsyncDisposable {
   }
 }
 
-/** Starts the program and waits for its end: for flags that do not let it serve. */
+/** Starts the program and waits for its end: for flags with which it does not serve. */
 export async function runToEnd(
   flags: readonly string[],
 ): Promise<{ readonly code: number | null; readonly stdout: string; readonly stderr: string }> {
@@ -173,12 +176,12 @@ export async function runToEnd(
   return { code, stdout, stderr }
 }
 
-/** Starts the program, for tests that do with it what they like. */
+/** Starts the program, for tests that control it themselves. */
 export function startProgram(flags: readonly string[]): ChildProcess {
   return spawn(process.execPath, [built, ...flags], { stdio: 'ignore' })
 }
 
-/** The same as the first process of a namespace, as in a container; the child is its parent. */
+/** The same as PID 1 of a namespace, as in a container; the returned child is its parent. */
 export function startAsInit(flags: readonly string[]): ChildProcess {
   const command = [process.execPath, built, ...flags]
   return spawn('unshare', ['--pid', '--fork', '--kill-child', ...command], { stdio: 'ignore' })
@@ -214,8 +217,8 @@ async function askHttp1(server: Tidings, path: string, ask: Ask): Promise<Answer
     agent: false,
     timeout: ask.timeoutMs ?? 15_000,
   })
-  request.on('timeout', () => request.destroy(new Error(`${path}: no answer in time`)))
-  // An answer may overtake the body it did not need, and the connection be closed with it.
+  request.on('timeout', () => request.destroy(new Error(`${path}: no response in time`)))
+  // A response may arrive before the body is sent, and the connection may be closed with it.
   request.on('error', () => {})
   request.end(ask.body)
   const [response] = await once(request, 'response')

@@ -1,10 +1,11 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { CrowdRecord, Delays } from './crowd-record.ts'
-import { EventClient, type EventWatch, type WatchFrame } from './event-client.ts'
+import { EventClient, type EventWatch } from './event-client.ts'
 import type { CrowdOptions, CrowdReport } from './watch-crowd.ts'
 import { microseconds } from './watch-crowd.ts'
 import { type Change, changeOf } from './watch-sequence.ts'
+import type { WatchFrame } from './wire-event.ts'
 
 const options: CrowdOptions = workerData
 const sentAt = new Float64Array(options.sentAt)

@@ -13,23 +13,23 @@ export interface CrowdOptions {
   readonly resourceVersion: string
   /** Events with a smaller number are not timed. */
   readonly untimed: number
-  /** Microseconds, by the number at the end of the event's name; 0 is not yet. */
+  /** Microseconds, by the number at the end of the event's name; 0 means not yet. */
   readonly sentAt: SharedArrayBuffer
   readonly answeredAt: SharedArrayBuffer
 }
 
 export interface CrowdReport {
-  /** What the watchers were told, in the order in which they were. */
+  /** The changes that the watchers received, in order. */
   readonly changes: readonly Change[]
-  /** Watchers who were told something else than the others. */
+  /** Watchers that received other bytes than the rest. */
   readonly astray: number
   readonly incomplete: number
   /** Watchers whose stream has ended. */
   readonly cut: number
-  /** In all. */
+  /** The sum over all watchers. */
   readonly frames: number
   readonly sinceSentMs: Percentiles
-  /** From the answer to the create until a watcher had it; 0 when it had it before that. */
+  /** From the response to the create until a watcher received it; 0 when that was earlier. */
   readonly sinceAnsweredMs: Percentiles
 }
 
@@ -38,7 +38,7 @@ interface Percentiles {
   readonly p99: number
 }
 
-/** Many watchers of one namespace, in a thread of their own. */
+/** Many watchers of one namespace, in their own thread. */
 export class WatchCrowd implements AsyncDisposable {
   readonly #worker: Worker
 
@@ -55,7 +55,7 @@ export class WatchCrowd implements AsyncDisposable {
     this.#worker = worker
   }
 
-  /** Waits until all have this many frames, but not for long, and tells how it went. */
+  /** Waits a limited time until all have this many frames, and returns the results. */
   async report(frames: number): Promise<CrowdReport> {
     this.#worker.postMessage(frames)
     const [report] = await once(this.#worker, 'message')

@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { EventWatch, WatchFrame, WireEvent } from './event-client.ts'
+import type { EventWatch } from './event-client.ts'
+import type { WatchFrame, WireEvent } from './wire-event.ts'
 
-/** One change as a watcher is told of it. */
+/** One change as a watcher receives it. */
 export interface Change {
   readonly type: WatchFrame['type']
   /** `namespace/name` */
@@ -9,12 +10,12 @@ export interface Change {
   readonly version: number
 }
 
-/** How many of each fault are named; the rest is counted. */
+/** How many of each fault are listed; the rest is counted. */
 const NAMED_MAX = 5
 
 /**
- * Compares what a watcher saw with what it was owed: every change, once, in the order of their
- * versions. Says what is wrong in words; empty when nothing is.
+ * Compares what a watcher received with what it must get: every change, once, in the order of
+ * versions. Returns descriptions of the faults.
  */
 export function sequenceFaults(owed: readonly Change[], seen: readonly Change[]): string[] {
   const owedTexts = new Set(owed.map(changeText))
@@ -40,17 +41,17 @@ export function sequenceFaults(owed: readonly Change[], seen: readonly Change[])
     .map(([name, found]) => `${found.length} ${name}: ${found.slice(0, NAMED_MAX).join(', ')}`)
 }
 
-/** What a frame tells, apart from the object itself. */
+/** The change of a frame, without the object itself. */
 export function changeOf({ type, object }: WatchFrame): Change {
   return { type, ...identityOf(object) }
 }
 
-/** What a watcher is owed for a create that was answered with this object. */
+/** The change that a watcher must get for a create with this response. */
 export function added(event: WireEvent): Change {
   return { type: 'ADDED', ...identityOf(event) }
 }
 
-/** The events there are once these changes are done, as name and version, sorted. */
+/** The events that exist after these changes, as name and version, sorted. */
 export function replay(changes: readonly Change[]): string[] {
   const present = new Map<string, number>()
   for (const { type, key, version } of changes) {
@@ -60,7 +61,7 @@ export function replay(changes: readonly Change[]): string[] {
   return [...present].map(([key, version]) => `${key} ${version}`).sort()
 }
 
-/** The same of a list. */
+/** The same for a list. */
 export function statesOf(events: readonly WireEvent[]): string[] {
   return events
     .map((event) => identityOf(event))
@@ -68,10 +69,10 @@ export function statesOf(events: readonly WireEvent[]): string[] {
     .sort()
 }
 
-/** Reads a watch from its start, in the background, and keeps what came. */
+/** Reads a watch from its start, in the background, and keeps the frames. */
 export class WatchLog implements Disposable {
   readonly frames: WatchFrame[] = []
-  /** Undefined when the server ended the watch in order, else what cut it. */
+  /** Undefined when the server ended the watch normally, else the error. */
   readonly ended: Promise<unknown>
   readonly #watch: EventWatch
 
@@ -87,7 +88,7 @@ export class WatchLog implements Disposable {
     return this.frames.map(changeOf)
   }
 
-  /** Waits for a frame; fails when it does not come in time. */
+  /** Waits until the frames satisfy a condition; fails when they do not in time. */
   async until(
     what: string,
     holds: (frames: readonly WatchFrame[]) => boolean,
@@ -105,7 +106,7 @@ export class WatchLog implements Disposable {
     }
   }
 
-  /** Waits until a change of this version or a later one has come. */
+  /** Waits until a change of this version or a later one is received. */
   reach(version: number, waitMsMax?: number): Promise<void> {
     return this.until(
       `version ${version}`,

@@ -4,17 +4,17 @@ import https from 'node:https'
 import type { AddressInfo } from 'node:net'
 import { CertificateAuthority } from './certs.ts'
 
-/** What becomes of a question; by default it stays unanswered. */
+/** Handles a request; without a response it stays open. */
 export type WebhookAnswer = (question: unknown, response: ServerResponse) => void
 
-/** A server that is asked by reviews, and answers as it is told. */
+/** A webhook for reviews, whose responses are set by the test. */
 export class WebhookServer implements AsyncDisposable {
   answer: WebhookAnswer
-  /** Everything that was asked. */
+  /** All requests. */
   readonly questions: unknown[] = []
-  /** The most that were open at a time. */
+  /** The most requests that were open at a time. */
   openMax = 0
-  /** A kubeconfig that leads here. */
+  /** A kubeconfig for this server. */
   readonly kubeconfig: string
   readonly #server: https.Server
   #open = 0
@@ -66,7 +66,7 @@ export class WebhookServer implements AsyncDisposable {
     this.answer(question, response)
   }
 
-  /** Nobody is at home any more; those who wait are cut off. */
+  /** Closes the server and cuts open requests. */
   async [Symbol.asyncDispose](): Promise<void> {
     this.#server.closeAllConnections()
     this.#server.close()

@@ -8,15 +8,17 @@ const libraries = ['x86_64-linux-gnu', 'aarch64-linux-gnu'].map(
 )
 
 /**
- * A wall clock for one process that shows what it is told to: `+2h`, `-1d`, or `+0s x100` for one that
- * runs a hundred times too fast. It is libfaketime (Debian: `apt-get install libfaketime`).
+ * A wall clock for one process that shows the given time: `+2h`, `-1d`, or `+0s x100` for one that
+ * runs a hundred times too fast. Uses libfaketime (Debian: `apt-get install libfaketime`).
  */
 export class WrongClock implements AsyncDisposable {
-  /** For the process that is to have it. */
+  /** Environment for the process that gets this clock. */
   readonly env: Readonly<Record<string, string>>
   readonly #folder: string
 
-  /** `fakesMonotonic`: what cannot happen by setting the clock, the monotonic one goes with it. */
+  /**
+   * `fakesMonotonic`: the monotonic clock is wrong too, which cannot happen by setting the clock.
+   */
   static async make(shows: string, options?: { fakesMonotonic: boolean }): Promise<WrongClock> {
     const library = libraries.find((path) => existsSync(path))
     if (library === undefined) throw new Error('needs libfaketime: apt-get install libfaketime')
@@ -36,15 +38,15 @@ export class WrongClock implements AsyncDisposable {
     this.env = env
   }
 
-  /** The process shows it within a second. */
+  /** The process uses it within a second. */
   async set(shows: string): Promise<void> {
     await writeFile(join(this.#folder, 'next'), shows)
     await rename(join(this.#folder, 'next'), join(this.#folder, 'shows'))
   }
 
   /**
-   * Removes what the library left behind of a process that was killed. A later process that got the same
-   * id would wait for it for ever.
+   * Removes shared memory that the library left behind of a process that was killed. A later
+   * process with the same id would wait for it for ever.
    */
   static async cleanUp(pid: number | undefined): Promise<void> {
     const files = [`faketime_shm_${pid}`, `sem.faketime_sem_${pid}`]

@@ -1,16 +1,16 @@
-/** The lines of the audit log: Events of `audit.k8s.io/v1`, members in the order Kubernetes has them. */
+/** Lines of the audit log: Events of `audit.k8s.io/v1`, with members in the order of Kubernetes. */
 import { isIP } from 'node:net'
 import type { StatusDetails, StatusError, StatusReason } from '../../api/status.ts'
 import type { Request } from '../../http/exchange.ts'
-import { isSecretName } from '../../lib/log-fields.ts'
-import { escapeRest } from '../../lib/log-text.ts'
-import { REDACTED, withoutTokens } from '../../lib/token-scrub.ts'
+import { isSecretName } from '../../lib/log/log-fields.ts'
+import { escapeTerminalControls } from '../../lib/log/log-text.ts'
+import { REDACTED, withoutTokens } from '../../lib/log/token-scrub.ts'
 import type { Attributes } from '../attributes.ts'
 import type { User } from '../user.ts'
 import type { AuditLevel, AuditStage } from './audit-policy.ts'
 import { auditUri, URI_LENGTH_MAX } from './audit-uri.ts'
 
-/** How many bytes of the line a member may take, and how many addresses are named. */
+/** How many bytes of a line a member may take, and how many addresses a line may have. */
 interface Bounds {
   readonly uri: number
   readonly agent: number
@@ -28,13 +28,19 @@ const BOUNDS: Bounds = {
   message: 3 * URI_LENGTH_MAX,
   sourceIps: 16,
 }
-/** What a caller without credentials gets: a line of 2 KiB at most, whatever it sends. */
-const STRANGER_BOUNDS: Bounds = { uri: 256, agent: 128, name: 64, message: 128, sourceIps: 2 }
+/** For clients without valid credentials: a line of 2 KiB at most, whatever they send. */
+const UNAUTHENTICATED_BOUNDS: Bounds = {
+  uri: 256,
+  agent: 128,
+  name: 64,
+  message: 128,
+  sourceIps: 2,
+}
 const CUT = '...TRUNCATED'
-/** Their messages quote what was sent, which is no business of a level without bodies. */
+/** Their messages quote the request body, which a level without bodies must not log. */
 const QUOTING: ReadonlySet<StatusReason> = new Set(['BadRequest', 'Invalid'])
 
-/** Times as they stand in the log: six digits after the second. Those of one second are quick. */
+/** Formats times with microseconds. Caches the text of the last second. */
 export class MicroTimes {
   #second = Number.NaN
   #text = ''
@@ -51,26 +57,26 @@ export class MicroTimes {
   }
 }
 
-/** What the log says of one request whatever its stage. */
+/** What the lines of all stages of a request share. */
 export interface AuditSubject {
   readonly request: Request
   readonly attributes: Attributes
   readonly auditId: string
   readonly level: AuditLevel
   readonly user: User | undefined
-  /** It showed no valid credentials. */
-  readonly isStranger: boolean
+  /** It has no valid credentials. */
+  readonly isUnauthenticated: boolean
   readonly receivedAt: string
 }
 
-/** What one line adds to it. Texts of objects are JSON on a single line. */
+/** What one line adds. Objects are JSON on a single line. */
 export interface AuditMoment {
   readonly stage: AuditStage
   readonly at: string
   readonly impersonatedUser: User | undefined
   readonly annotations: Readonly<Record<string, string>>
   readonly response?: AuditedResponse
-  /** Of the object that was made, when the path has no name for it. */
+  /** Of a created object, when the path does not have its name. */
   readonly createdName?: string | undefined
   readonly requestObject?: string | undefined
   readonly responseObject?: string | undefined
@@ -80,11 +86,11 @@ export interface AuditMoment {
 export interface AuditedResponse {
   readonly code: number
   readonly error?: StatusError | undefined
-  /** Takes the place of the error's own message. */
+  /** Replaces the message of the error. */
   readonly message?: string
 }
 
-/** Makes the lines of one request; what they share is made once. */
+/** Formats the lines of one request; the shared parts are formatted once. */
 export class AuditLines {
   readonly #subject: AuditSubject
   readonly #bounds: Bounds
@@ -96,7 +102,7 @@ export class AuditLines {
 
   constructor(subject: AuditSubject) {
     this.#subject = subject
-    const bounds = subject.isStranger ? STRANGER_BOUNDS : BOUNDS
+    const bounds = subject.isUnauthenticated ? UNAUTHENTICATED_BOUNDS : BOUNDS
     this.#bounds = bounds
     const { request, attributes, user } = subject
     this.#head = `{"kind":"Event","apiVersion":"audit.k8s.io/v1","level":"${subject.level}","auditID":${quoted(subject.auditId)},"stage":"`
@@ -109,7 +115,7 @@ export class AuditLines {
     this.#received = `,"requestReceivedTimestamp":"${subject.receivedAt}","stageTimestamp":"`
   }
 
-  /** What it keeps of the request, in bytes. */
+  /** Bytes of the request that it holds. */
   get heldBytes(): number {
     return this.#head.length + this.#user.length + this.#source.length + this.#ref.length
   }
@@ -137,24 +143,24 @@ export class AuditLines {
     if (error === undefined && message === undefined) {
       return `,"responseStatus":{"metadata":{},"code":${code}}`
     }
-    const isQuiet =
+    const isMessageHidden =
       error !== undefined && this.#subject.level === 'Metadata' && QUOTING.has(error.reason)
-    const told = error?.status()
+    const sent = error?.status()
     const { message: messageMax, name: nameMax } = this.#bounds
     return `,"responseStatus":${JSON.stringify({
       metadata: {},
       status: 'Failure',
-      message: message ?? (isQuiet ? undefined : shown(told?.message, messageMax)),
-      reason: told?.reason,
-      details: isQuiet ? undefined : shownDetails(told?.details, nameMax),
+      message: message ?? (isMessageHidden ? undefined : shown(sent?.message, messageMax)),
+      reason: sent?.reason,
+      details: isMessageHidden ? undefined : shownDetails(sent?.details, nameMax),
       code,
     })}`
   }
 }
 
-/** What JSON lets through but a terminal obeys, C1 controls for one, is escaped as well. */
+/** Escapes also characters that are valid in JSON but control a terminal, such as C1 controls. */
 function lineOf(event: string): string {
-  return `${escapeRest(event)}\n`
+  return `${escapeTerminalControls(event)}\n`
 }
 
 function refText(attributes: Attributes, { name: max }: Bounds, createdName?: string): string {
@@ -171,23 +177,23 @@ function refText(attributes: Attributes, { name: max }: Bounds, createdName?: st
   })}`
 }
 
-/** Without tokens, which end up in paths, headers and names, and no longer than asked for in the line. */
+/** Redacts tokens, which occur in paths, headers and names, and truncates the text. */
 function shown(text: string, bytesMax: number): string
 function shown(text: string | undefined, bytesMax: number): string | undefined
 function shown(text: string | undefined, bytesMax: number): string | undefined {
   if (text === undefined) return undefined
-  // Nothing is looked at that could not be kept.
+  // Text beyond the limit is not scanned.
   const clean = withoutTokens(text, bytesMax)
   const end = endWithin(clean, bytesMax)
   return end < clean.length || text.length > bytesMax ? `${clean.slice(0, end)}${CUT}` : clean
 }
 
-/** Nothing in it takes more than a byte. */
+/** Each character takes one byte. */
 const PLAIN = /^[ !#-[\]-~]*$/
-/** As an escape of JSON, `\u009b`; no character takes more. */
+/** Of an escape in JSON, `\u009b`; no character takes more. */
 const ESCAPE_BYTES = 6
 
-/** How much of a text takes no more than so many bytes in a line. */
+/** The length of the longest start of the text that takes at most `bytesMax` bytes in a line. */
 function endWithin(text: string, bytesMax: number): number {
   if (text.length * ESCAPE_BYTES <= bytesMax) return text.length
   if (text.length <= bytesMax && PLAIN.test(text)) return text.length
@@ -205,7 +211,7 @@ function shownDetails(details: StatusDetails | undefined, nameMax: number): obje
   return details?.name === undefined ? details : { ...details, name: shown(details.name, nameMax) }
 }
 
-/** Whoever vouches for a user, and those who impersonate, may put a token anywhere. */
+/** Identity providers and impersonating clients may put a token into any of these. */
 function userText(user: User | undefined): string {
   if (user === undefined) return '{}'
   const { name, uid, groups, extra } = user
@@ -227,14 +233,14 @@ function shownExtra(extra: User['extra']): User['extra'] {
   )
 }
 
-/** Reasons name users. */
+/** Reasons have user names, which may be tokens. */
 function shownMap(texts: Readonly<Record<string, string>>): string {
   return JSON.stringify(texts, (_, value) =>
     typeof value === 'string' ? withoutTokens(value) : value,
   )
 }
 
-/** What proxies say first, the address we saw ourselves last: only that one is proved. */
+/** Addresses claimed by proxies first, that of the connection last: only that one is proved. */
 function sourceIps({ headers, peer }: Request, countMax: number): string {
   const forwarded = headers['x-forwarded-for'] ?? headers['x-real-ip']
   if (forwarded === undefined) return `[${quoted(peer.address)}]`

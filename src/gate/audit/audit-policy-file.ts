@@ -1,19 +1,22 @@
-import { yamlDocuments } from '../../codec/yaml-documents.ts'
-import { readBounded } from '../../lib/bounded-file.ts'
-import { follow, type OnLook } from '../../lib/follow.ts'
-import type { Log } from '../../lib/log.ts'
+import { readBounded } from '../../lib/files/bounded-file.ts'
+import { follow, type OnLook } from '../../lib/files/follow.ts'
+import type { Log } from '../../lib/log/log.ts'
+import { yamlDocuments } from '../../lib/yaml-documents.ts'
 import { type AuditPolicy, readAuditPolicy } from './audit-policy.ts'
 
-/** Thousands of rules; each of them is looked at for each request. */
+/** Enough for thousands of rules; each request is compared with each of them. */
 const FILE_BYTES_MAX = 1024 * 1024
 
-/** The policy of a file, as it is now: it is looked at once a second. */
+/** The current policy of a file, which is polled once a second. */
 export interface FollowedAuditPolicy {
   policy(): AuditPolicy
   stop(): void
 }
 
-/** Rejects, naming the file, if it cannot be used. While a new one cannot be, the old one stays. */
+/**
+ * Rejects if the file cannot be used; the error has its path. While a changed file cannot be used,
+ * the last usable policy stays in effect.
+ */
 export async function openAuditPolicy(
   path: string,
   log: Log,
@@ -28,7 +31,7 @@ export async function openAuditPolicy(
       log.info('Audit policy reloaded', { file: path, rules: found.policy.ruleCount })
     },
     onProblem: (err) => log.warn('Audit policy not reloaded', { err }),
-    onMended: () => log.info('Audit policy in use again, as it was', { file: path }),
+    onMended: () => log.info('Audit policy valid again, unchanged', { file: path }),
     onLook,
   })
   return { policy: () => inUse.policy, stop: () => follower.stop() }
@@ -39,7 +42,7 @@ interface PolicyFile {
   readonly policy: AuditPolicy
 }
 
-/** Gives `current` itself when the file still says the same. */
+/** Returns `current` itself when the content of the file is unchanged. */
 async function load(path: string, current?: PolicyFile): Promise<PolicyFile> {
   const content = await readBounded(path, FILE_BYTES_MAX)
   if (current?.content.equals(content) === true) return current
@@ -50,10 +53,10 @@ async function load(path: string, current?: PolicyFile): Promise<PolicyFile> {
   }
 }
 
-/** Throws what is wrong with the text of such a file. */
+/** Throws an error that says which field of the file is wrong. */
 export function auditPolicyOf(text: string): AuditPolicy {
   const [document, second] = [...yamlDocuments(text)]
-  if (document === undefined) throw new Error('there is nothing in it')
-  if (second !== undefined) throw new Error('there is more than one document in it')
+  if (document === undefined) throw new Error('the file is empty')
+  if (second !== undefined) throw new Error('the file has more than one document')
   return readAuditPolicy(document.value)
 }

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Json } from '../../lib/json.ts'
-import { type Attributes, attributesOf } from '../attributes.ts'
+import type { Attributes } from '../attributes.ts'
+import { readTarget } from '../target.ts'
 import type { User } from '../user.ts'
 import { type AuditRuling, readAuditPolicy } from './audit-policy.ts'
 import { auditPolicyOf } from './audit-policy-file.ts'
@@ -11,15 +12,15 @@ const ada: User = { name: 'ada', groups: ['ops', 'system:authenticated'] }
 
 const head = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy' }
 
-/** `GET /path?query` as the server would see it. */
-function asked(line: string): Attributes {
+/** The attributes of `GET /path?query`. */
+function attributesOf(line: string): Attributes {
   const [method = '', target = ''] = line.split(' ')
   const [path = '', search = ''] = target.split('?')
-  return attributesOf({ method, path, query: new URLSearchParams(search) })
+  return readTarget({ method, path, query: new URLSearchParams(search) })
 }
 
 function ruling(rule: Json, line: string, user: User | undefined = ada): AuditRuling {
-  return readAuditPolicy({ ...head, rules: [rule] }).rule(user, asked(line))
+  return readAuditPolicy({ ...head, rules: [rule] }).rule(user, attributesOf(line))
 }
 
 const matches = (rule: object, line: string, user: User | undefined = ada): boolean =>
@@ -43,7 +44,7 @@ const events = (resources?: string[], resourceNames?: string[]) => ({
   ],
 })
 
-/** What a rule says, a request, and whether the one is about the other, as Kubernetes has it. */
+/** A rule, a request, and whether the rule matches it in Kubernetes. */
 const table: readonly [rule: object, line: string, expected: boolean][] = [
   [{}, one, true],
   [{}, health, true],
@@ -60,7 +61,7 @@ const table: readonly [rule: object, line: string, expected: boolean][] = [
   [{ verbs: ['list'] }, list, true],
   [{ verbs: ['watch'] }, `${list}?watch=1`, true],
   [{ verbs: ['deletecollection'] }, list.replace('GET', 'DELETE'), true],
-  // A star is a resource, not a verb or a user.
+  // A star is a wildcard for resources, not for verbs or users.
   [{ verbs: ['*'] }, one, false],
   [{ users: ['*'] }, one, false],
 
@@ -116,22 +117,22 @@ const table: readonly [rule: object, line: string, expected: boolean][] = [
 
 describe('audit policy', () => {
   for (const [rule, line, expected] of table) {
-    test(`${JSON.stringify(rule)} ${expected ? 'is' : 'is not'} about ${line}`, () => {
+    test(`${JSON.stringify(rule)} ${expected ? 'matches' : 'does not match'} ${line}`, () => {
       assert.equal(matches(rule, line), expected)
     })
   }
 
-  test('a caller who is not known matches no user and no group', () => {
-    const ofNobody = (rule: object): boolean => {
+  test('a request without a user matches no user and no group', () => {
+    const matchesWithoutUser = (rule: object): boolean => {
       const policy = readAuditPolicy({ ...head, rules: [{ level: 'Metadata', ...rule }] })
-      return policy.rule(undefined, asked(one)).level === 'Metadata'
+      return policy.rule(undefined, attributesOf(one)).level === 'Metadata'
     }
-    assert.equal(ofNobody({}), true)
-    assert.equal(ofNobody({ users: [''] }), false)
-    assert.equal(ofNobody({ userGroups: ['system:unauthenticated'] }), false)
+    assert.equal(matchesWithoutUser({}), true)
+    assert.equal(matchesWithoutUser({ users: [''] }), false)
+    assert.equal(matchesWithoutUser({ userGroups: ['system:unauthenticated'] }), false)
   })
 
-  test('the first rule that matches decides, and none means nothing', () => {
+  test('the first rule that matches decides, and without one the level is None', () => {
     const { rule } = readAuditPolicy({
       ...head,
       rules: [
@@ -140,28 +141,31 @@ describe('audit policy', () => {
         { level: 'RequestResponse', ...events() },
       ],
     })
-    assert.equal(rule(ada, asked(list)).level, 'None')
-    assert.equal(rule(ada, asked(one)).level, 'Request')
-    assert.equal(rule(ada, asked(status)).level, 'RequestResponse')
-    assert.equal(rule(ada, asked(health)).level, 'None')
+    assert.equal(rule(ada, attributesOf(list)).level, 'None')
+    assert.equal(rule(ada, attributesOf(one)).level, 'Request')
+    assert.equal(rule(ada, attributesOf(status)).level, 'RequestResponse')
+    assert.equal(rule(ada, attributesOf(health)).level, 'None')
   })
 
-  test('stages to leave out are those of the policy and those of the rule', () => {
+  test('the omitted stages are those of the policy and those of the rule', () => {
     const { rule } = readAuditPolicy({
       ...head,
       omitStages: ['RequestReceived'],
       rules: [{ level: 'Metadata', omitStages: ['Panic'] }],
     })
-    assert.deepEqual([...rule(ada, asked(one)).omitStages].sort(), ['Panic', 'RequestReceived'])
+    assert.deepEqual([...rule(ada, attributesOf(one)).omitStages].sort(), [
+      'Panic',
+      'RequestReceived',
+    ])
   })
 
-  test("a rule's own word on managed fields counts, else the policy's", () => {
+  test("a rule's omitManagedFields overrides the policy's", () => {
     const omits = (own: Json, all: Json): boolean =>
       readAuditPolicy({
         ...head,
         omitManagedFields: all,
         rules: [{ level: 'Request', omitManagedFields: own }],
-      }).rule(ada, asked(one)).omitManagedFields
+      }).rule(ada, attributesOf(one)).omitManagedFields
     assert.deepEqual(
       [omits(null, null), omits(null, true), omits(false, true), omits(true, false)],
       [false, true, false, true],
@@ -171,42 +175,39 @@ describe('audit policy', () => {
   const wrong: readonly [Json, RegExp][] = [
     [null, /the document is not an object/],
     [[], /the document is not an object/],
-    [{ rules: [] }, /it must be a Policy/],
+    [{ rules: [] }, /must be a Policy/],
     [
       { ...head, apiVersion: 'audit.k8s.io/v1beta1', rules: [{ level: 'None' }] },
       /audit.k8s.io\/v1/,
     ],
-    [{ ...head }, /rules: there must be at least one/],
+    [{ ...head }, /rules: at least one is required/],
     [{ ...head, rules: {} }, /rules is not a list/],
     [{ ...head, rules: ['x'] }, /rules\[0\] is not an object/],
-    [{ ...head, rules: [{}] }, /rules\[0\].level: write one of None, Metadata, Request, /],
-    [{ ...head, rules: [{ level: 'metadata' }] }, /rules\[0\].level: write one of/],
-    [
-      { ...head, rules: [{ level: 'None', user: ['a'] }] },
-      /rules\[0\].user: there is no such field/,
-    ],
+    [{ ...head, rules: [{}] }, /rules\[0\].level: must be one of None, Metadata, Request, /],
+    [{ ...head, rules: [{ level: 'metadata' }] }, /rules\[0\].level: must be one of/],
+    [{ ...head, rules: [{ level: 'None', user: ['a'] }] }, /rules\[0\].user: unknown field/],
     [{ ...head, rules: [{ level: 'None', users: 'a' }] }, /rules\[0\].users is not a list/],
-    [{ ...head, rules: [{ level: 'None', users: [1] }] }, /rules\[0\].users\[0\] is not a text/],
-    [{ ...head, rules: [{ level: 'None', omitStages: ['Received'] }] }, /omitStages: write one of/],
+    [{ ...head, rules: [{ level: 'None', users: [1] }] }, /rules\[0\].users\[0\] is not a string/],
+    [
+      { ...head, rules: [{ level: 'None', omitStages: ['Received'] }] },
+      /omitStages: must be one of/,
+    ],
     [{ ...head, omitStages: 'Panic', rules: [{ level: 'None' }] }, /omitStages is not a list/],
-    [{ ...head, omitManagedFields: 'yes', rules: [{ level: 'None' }] }, /neither true nor false/],
-    [{ ...head, rules: [{ level: 'None', nonResourceURLs: ['livez'] }] }, /starts with a slash/],
+    [{ ...head, omitManagedFields: 'yes', rules: [{ level: 'None' }] }, /is not a boolean/],
+    [{ ...head, rules: [{ level: 'None', nonResourceURLs: ['livez'] }] }, /start with a slash/],
     [{ ...head, rules: [{ level: 'None', nonResourceURLs: ['/a*b'] }] }, /only be the last/],
     [
       { ...head, rules: [{ level: 'None', nonResourceURLs: ['/a'], namespaces: ['n'] }] },
-      /not both/,
+      /cannot be combined/,
     ],
-    [
-      { ...head, rules: [{ level: 'None', resources: [{ group: 'a/v1' }] }] },
-      /without its version/,
-    ],
+    [{ ...head, rules: [{ level: 'None', resources: [{ group: 'a/v1' }] }] }, /without a version/],
     [
       { ...head, rules: [{ level: 'None', resources: [{ resourceNames: ['a'] }] }] },
-      /names need at least one resource/,
+      /requires at least one entry in resources/,
     ],
     [
       { ...head, rules: [{ level: 'None', resources: [{ resource: ['a'] }] }] },
-      /rules\[0\].resources\[0\].resource: there is no such field/,
+      /rules\[0\].resources\[0\].resource: unknown field/,
     ],
   ]
   for (const [document, message] of wrong) {
@@ -215,7 +216,7 @@ describe('audit policy', () => {
     })
   }
 
-  test('any document is read or refused, and nothing else happens', () => {
+  test('any document is read or refused with a plain error', () => {
     fc.assert(
       fc.property(fc.jsonValue(), (value) => {
         try {
@@ -227,10 +228,10 @@ describe('audit policy', () => {
     )
   })
 
-  test('a file holds exactly one policy', () => {
+  test('a file has exactly one policy', () => {
     const policy = 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: Metadata}]\n'
     assert.equal(auditPolicyOf(`# ours\n---\n${policy}`).ruleCount, 1)
-    assert.throws(() => auditPolicyOf(''), /there is nothing in it/)
+    assert.throws(() => auditPolicyOf(''), /the file is empty/)
     assert.throws(() => auditPolicyOf(`${policy}---\n${policy}`), /more than one document/)
     assert.throws(() => auditPolicyOf('rules: ['), /line 1/)
   })

@@ -1,11 +1,11 @@
-/** Which requests leave a trace, and how much of them: the `Policy` of `audit.k8s.io/v1`. */
+/** Which requests are logged, and how much of them: the `Policy` of `audit.k8s.io/v1`. */
 import type { Json, JsonObject } from '../../lib/json.ts'
 import { isObject, memberOf } from '../../lib/json.ts'
 import type { Attributes, ResourceAttributes } from '../attributes.ts'
 import type { User } from '../user.ts'
 
 const LEVELS = ['None', 'Metadata', 'Request', 'RequestResponse'] as const
-/** How much is kept, from nothing to the bodies of both sides. */
+/** How much is logged, from nothing to request and response bodies. */
 export type AuditLevel = (typeof LEVELS)[number]
 
 export const AUDIT_STAGES = [
@@ -14,10 +14,10 @@ export const AUDIT_STAGES = [
   'ResponseComplete',
   'Panic',
 ] as const
-/** The moments in the life of a request that are told of. */
+/** The stages of a request that are logged. */
 export type AuditStage = (typeof AUDIT_STAGES)[number]
 
-/** What the policy says of one request. */
+/** What the policy says about one request. */
 export interface AuditRuling {
   readonly level: AuditLevel
   readonly omitStages: ReadonlySet<AuditStage>
@@ -25,12 +25,12 @@ export interface AuditRuling {
 }
 
 export interface AuditPolicy {
-  /** The first rule that matches decides; where none does, nothing is kept. */
+  /** The first rule that matches decides; if none does, nothing is logged. */
   rule(user: User | undefined, attributes: Attributes): AuditRuling
   readonly ruleCount: number
 }
 
-/** An empty list means that anything will do. */
+/** An empty list matches anything. */
 interface Rule {
   readonly ruling: AuditRuling
   readonly users: readonly string[]
@@ -50,15 +50,15 @@ interface GroupResources {
 const NOTHING: AuditRuling = { level: 'None', omitStages: new Set(), omitManagedFields: false }
 
 /**
- * Throws what is wrong with the document, by the name of its field. Fields it does not know are
- * wrong too: a misspelt `users` would make a rule for everybody.
+ * Throws an error with the name of the wrong field. Unknown fields are errors too: a misspelt
+ * `users` would make a rule for all users.
  */
 export function readAuditPolicy(document: Json): AuditPolicy {
   const top = new Fields(document, '')
   const apiVersion = top.text('apiVersion')
   const kind = top.text('kind')
   if (apiVersion !== 'audit.k8s.io/v1' || kind !== 'Policy') {
-    throw new Error('it must be a Policy: write apiVersion: audit.k8s.io/v1 and kind: Policy')
+    throw new Error('must be a Policy: set apiVersion: audit.k8s.io/v1 and kind: Policy')
   }
   top.ignore('metadata')
   const omitStages = top.words('omitStages', AUDIT_STAGES)
@@ -67,7 +67,7 @@ export function readAuditPolicy(document: Json): AuditPolicy {
     .objects('rules')
     .map((fields) => readRule(fields, omitStages, omitManagedFields))
   top.end()
-  if (rules.length === 0) throw new Error('rules: there must be at least one')
+  if (rules.length === 0) throw new Error('rules: at least one is required')
   return {
     rule: (user, attributes) =>
       rules.find((rule) => matches(rule, user, attributes))?.ruling ?? NOTHING,
@@ -98,7 +98,7 @@ function readRule(
   for (const url of rule.nonResourceUrls) checkUrl(url, fields.at('nonResourceURLs'))
   if (rule.nonResourceUrls.length > 0 && rule.resources.length + rule.namespaces.length > 0) {
     throw new Error(
-      `${fields.at('nonResourceURLs')}: a rule is about resources and namespaces, or about such paths, not both`,
+      `${fields.at('nonResourceURLs')}: cannot be combined with resources or namespaces in one rule`,
     )
   }
   return rule
@@ -112,16 +112,16 @@ function readResources(fields: Fields): GroupResources {
   }
   fields.end()
   if (read.group.includes('/')) {
-    throw new Error(`${fields.at('group')}: write the group without its version`)
+    throw new Error(`${fields.at('group')}: must be a group without a version`)
   }
   if (read.resourceNames.length > 0 && read.resources.length === 0) {
-    throw new Error(`${fields.at('resourceNames')}: names need at least one resource`)
+    throw new Error(`${fields.at('resourceNames')}: requires at least one entry in resources`)
   }
   return read
 }
 
 function checkUrl(url: string, at: string): void {
-  if (url !== '*' && !url.startsWith('/')) throw new Error(`${at}: a path starts with a slash`)
+  if (url !== '*' && !url.startsWith('/')) throw new Error(`${at}: a path must start with a slash`)
   if (url.slice(0, -1).includes('*')) throw new Error(`${at}: * may only be the last character`)
 }
 
@@ -139,24 +139,26 @@ function matches(rule: Rule, user: User | undefined, attributes: Attributes): bo
   return !attributes.isResource && rule.nonResourceUrls.some((url) => matchesPath(url, path))
 }
 
-/** A resource without a namespace, and a list over all of them, are in the namespace ''. */
-function matchesResource(rule: Rule, asked: ResourceAttributes): boolean {
-  if (!allows(rule.namespaces, asked.namespace)) return false
-  return rule.resources.length === 0 || rule.resources.some((resources) => covers(resources, asked))
+/** The namespace of a cluster-scoped resource, and of a list of all namespaces, is ''. */
+function matchesResource(rule: Rule, attributes: ResourceAttributes): boolean {
+  if (!allows(rule.namespaces, attributes.namespace)) return false
+  return (
+    rule.resources.length === 0 || rule.resources.some((resources) => covers(resources, attributes))
+  )
 }
 
-function covers(listed: GroupResources, asked: ResourceAttributes): boolean {
-  if (listed.group !== asked.group) return false
+function covers(listed: GroupResources, attributes: ResourceAttributes): boolean {
+  if (listed.group !== attributes.group) return false
   if (listed.resources.length === 0) return true
   return (
-    allows(listed.resourceNames, asked.name) &&
-    listed.resources.some((resource) => coversOne(resource, asked))
+    allows(listed.resourceNames, attributes.name) &&
+    listed.resources.some((resource) => coversOne(resource, attributes))
   )
 }
 
 /**
- * `events` alone leaves out its subresources; `events/*` is both, `*` everything, and a star before
- * a slash that subresource of anything.
+ * `events` does not cover its subresources; `events/*` covers both, `*` everything, and a star
+ * before a slash covers that subresource of all resources.
  */
 function coversOne(listed: string, { resource, subresource }: ResourceAttributes): boolean {
   if (listed === '*') return true
@@ -179,11 +181,11 @@ function wordOf<const T extends string>(
   at: string,
 ): T {
   const word = known.find((candidate) => candidate === text)
-  if (word === undefined) throw new Error(`${at}: write one of ${known.join(', ')}`)
+  if (word === undefined) throw new Error(`${at}: must be one of ${known.join(', ')}`)
   return word
 }
 
-/** The members of one object of the document, each to be read once and none left over. */
+/** Reads the members of one object of the document, and finds those that were not read. */
 class Fields {
   readonly #object: JsonObject
   readonly #path: string
@@ -202,19 +204,19 @@ class Fields {
   text(name: string): string | undefined {
     const value = this.#take(name)
     if (value === undefined || typeof value === 'string') return value
-    throw new Error(`${this.at(name)} is not a text`)
+    throw new Error(`${this.at(name)} is not a string`)
   }
 
   boolean(name: string): boolean | undefined {
     const value = this.#take(name)
     if (value === undefined || typeof value === 'boolean') return value
-    throw new Error(`${this.at(name)} is neither true nor false`)
+    throw new Error(`${this.at(name)} is not a boolean`)
   }
 
   texts(name: string): readonly string[] {
     return this.#list(name).map((value, index) => {
       if (typeof value === 'string') return value
-      throw new Error(`${this.at(name)}[${index}] is not a text`)
+      throw new Error(`${this.at(name)}[${index}] is not a string`)
     })
   }
 
@@ -230,10 +232,10 @@ class Fields {
     this.#known.add(name)
   }
 
-  /** Throws if something was not read. */
+  /** Throws if a member was not read. */
   end(): void {
     const unknown = Object.keys(this.#object).find((name) => !this.#known.has(name))
-    if (unknown !== undefined) throw new Error(`${this.at(unknown)}: there is no such field`)
+    if (unknown !== undefined) throw new Error(`${this.at(unknown)}: unknown field`)
   }
 
   #list(name: string): readonly Json[] {
@@ -242,7 +244,7 @@ class Fields {
     throw new Error(`${this.at(name)} is not a list`)
   }
 
-  /** A member that is null is as good as none. */
+  /** A member that is null counts as missing. */
   #take(name: string): Json | undefined {
     this.#known.add(name)
     return memberOf(this.#object, name) ?? undefined

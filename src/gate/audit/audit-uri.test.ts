@@ -9,7 +9,7 @@ const uri = (path: string, search = ''): string =>
 const JWT = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl'
 
 describe('audit URI', () => {
-  test('what was asked for is kept', () => {
+  test('path and query are kept', () => {
     assert.equal(uri('/livez'), '/livez')
     assert.equal(
       uri('/apis/events.k8s.io/v1/events', 'watch=1&fieldSelector=type%3DNormal&limit=500'),
@@ -19,7 +19,7 @@ describe('audit URI', () => {
     assert.equal(uri('/ü b'), '/%C3%BC%20b')
   })
 
-  test('secrets in parameters are left out, however they are named', () => {
+  test('the value of a parameter with the name of a secret is redacted', () => {
     for (const name of [
       'access_token',
       'access%5Ftoken',
@@ -40,7 +40,7 @@ describe('audit URI', () => {
     assert.ok(!uri('/a', 'b=1;access_token=s3cr3t;c').includes('s3cr3t'))
   })
 
-  test('what looks like a token is left out wherever it is', () => {
+  test('text that looks like a token is redacted wherever it is', () => {
     for (const shown of [
       uri(`/a/${JWT}/b`),
       uri('/a', `x=${JWT}`),
@@ -53,7 +53,7 @@ describe('audit URI', () => {
     assert.ok(!uri('/a', 'q=bearer%20s3cr3t').includes('s3cr3t'))
   })
 
-  test('it is bounded and printable, whatever is sent', () => {
+  test('the URI is limited in length and printable for any request', () => {
     fc.assert(
       fc.property(fc.string({ unit: 'binary' }), fc.string({ unit: 'binary' }), (path, search) => {
         const shown = uri(`/${path}`, search)
@@ -63,7 +63,7 @@ describe('audit URI', () => {
     assert.ok(uri(`/${'a'.repeat(100_000)}`).length < 9000)
   })
 
-  test('one that is made to be slow holds nobody up', () => {
+  test('a URI that is crafted to be slow takes less than 500 ms', () => {
     for (const part of ['eyJ', 'eyJ.', 'eyJaaaaaaaa.aaaaaaaa', 'bearer ', ';a=']) {
       const long = part.repeat(20_000)
       const start = process.threadCpuUsage()

@@ -1,16 +1,16 @@
 import type { Request } from '../../http/exchange.ts'
-import { isSecretName } from '../../lib/log-fields.ts'
-import { REDACTED, withoutTokens } from '../../lib/token-scrub.ts'
+import { isSecretName } from '../../lib/log/log-fields.ts'
+import { REDACTED, withoutTokens } from '../../lib/log/token-scrub.ts'
 
-/** Names that are secrets in a query, if not in a log. */
+/** Names of parameters with secrets, besides the names that are secret in log fields. */
 const SECRET_PARAMETERS = new Set(['auth', 'code', 'sig', 'signature', 'assertion'])
-/** As long as the longest path that is served. */
+/** The length of the longest path that is served. */
 export const URI_LENGTH_MAX: number = 8 * 1024
 
 /**
- * What was asked for, fit to be kept: credentials do not belong into a query, but some clients put
- * them there. The value of a parameter that sounds like a secret is left out, and so is whatever
- * looks like a token, wherever it is. No more is looked at than is kept.
+ * The request URI without secrets: credentials do not belong in a query, but some clients put them
+ * there. The values of parameters with names of secrets are redacted, and so is everything that
+ * looks like a token. Text beyond the limit is not scanned.
  */
 export function auditUri(
   { path, query }: Pick<Request, 'path' | 'query'>,
@@ -31,7 +31,7 @@ export function auditUri(
 
 function shownValue(name: string, value: string, lengthMax: number): string {
   if (isSecretName(name) || SECRET_PARAMETERS.has(name.toLowerCase())) return REDACTED
-  // Some have always thought that a semicolon separates parameters.
+  // Some clients separate parameters with a semicolon.
   if (!value.includes(';')) return cleaned(value, lengthMax)
   const parts = value.split(';').map((part) => shownPart(part, lengthMax))
   return parts.join(';')
@@ -45,12 +45,12 @@ function shownPart(part: string, lengthMax: number): string {
   return cleaned(part, lengthMax)
 }
 
-/** A cut may fall into the middle of a character. */
+/** Truncation may split a surrogate pair. */
 function cleaned(text: string, lengthMax: number): string {
   return withoutTokens(text, lengthMax).toWellFormed()
 }
 
-/** The mark is shown as it is, for those who look for it. */
+/** The redaction mark is not percent-encoded, so that it can be searched for. */
 function cut(uri: string, lengthMax: number): string {
   const shown = uri.replaceAll(encodeURIComponent(REDACTED), REDACTED)
   return shown.length > lengthMax ? `${shown.slice(0, lengthMax)}...TRUNCATED` : shown

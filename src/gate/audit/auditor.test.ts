@@ -3,16 +3,17 @@ import { describe, test } from 'node:test'
 import { StatusError, unauthorized } from '../../api/status.ts'
 import type { Request } from '../../http/exchange.ts'
 import type { Json } from '../../lib/json.ts'
-import { attributesOf } from '../attributes.ts'
+import { readTarget } from '../target.ts'
 import { ANONYMOUS, type User } from '../user.ts'
 import { readAuditPolicy } from './audit-policy.ts'
-import { Auditor, type AuditTrail } from './auditor.ts'
+import type { AuditTrail } from './audit-trail.ts'
+import { Auditor } from './auditor.ts'
 
 const ada: User = { name: 'ada', uid: '7', groups: ['ops'], extra: { scope: ['all'] } }
 const WHEN = Date.UTC(2026, 10, 15, 4, 2, 47) + 123.456
 const PATH = '/apis/events.k8s.io/v1/namespaces/shop/events'
 
-function asked(change: Partial<Request> = {}): Request {
+function requestWith(change: Partial<Request> = {}): Request {
   return {
     method: 'GET',
     path: PATH,
@@ -25,7 +26,7 @@ function asked(change: Partial<Request> = {}): Request {
   }
 }
 
-// biome-ignore lint/suspicious/noExplicitAny: whatever a line says.
+// biome-ignore lint/suspicious/noExplicitAny: parsed JSON of any line.
 type Line = any
 
 interface Auditing {
@@ -38,8 +39,8 @@ interface Auditing {
 
 function auditing(
   rule: Json = { level: 'Metadata' },
-  request = asked(),
-  limit: { readonly strangersPerSecond?: number; now?(): number } = {},
+  request = requestWith(),
+  limit: { readonly unauthenticatedPerSecond?: number; now?(): number } = {},
 ): Auditing {
   const policy = readAuditPolicy({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules: [rule] })
   const lines: Line[] = []
@@ -56,13 +57,16 @@ function auditing(
     wallTime: () => now++,
     ...limit,
   })
-  const trail = auditor.begin(request, attributesOf(request), 'id-1')
+  const trail = auditor.begin(request, readTarget(request), 'id-1')
   return { trail, lines, auditor, lastText: () => last }
 }
 
 describe('auditor', () => {
-  test('a request leaves a line when it arrives and one when it is answered', () => {
-    const { trail, lines, auditor } = auditing({ level: 'Metadata' }, asked({ method: 'POST' }))
+  test('a request has one line when it arrives and one when its response is complete', () => {
+    const { trail, lines, auditor } = auditing(
+      { level: 'Metadata' },
+      requestWith({ method: 'POST' }),
+    )
     trail.identified(ada)
     trail.decided('allow', 'RBAC: allowed by a role')
     trail.ended({ code: 201, createdName: 'e1' })
@@ -107,7 +111,7 @@ describe('auditor', () => {
     assert.deepEqual(auditor.levels, { None: 0, Metadata: 1, Request: 0, RequestResponse: 0 })
   })
 
-  test('members stand in the order of Kubernetes', () => {
+  test('the members of a line have the order of Kubernetes', () => {
     const { trail, lines } = auditing({ level: 'RequestResponse' })
     trail.identified(ada)
     trail.impersonated({ name: 'bob', groups: [] })
@@ -137,7 +141,7 @@ describe('auditor', () => {
     assert.equal(lines[1]?.annotations['audit.k8s.io/truncated'], 'true')
   })
 
-  test('at level None nothing is written, and stages that are left out are not', () => {
+  test('requests of level None and omitted stages have no lines', () => {
     const none = auditing({ level: 'None' })
     none.trail.identified(ada)
     none.trail.started(200)
@@ -155,7 +159,7 @@ describe('auditor', () => {
     )
   })
 
-  test('a long answer is told of when it begins and when it ends, once', () => {
+  test('a long-running response has one line when it starts and one when it ends', () => {
     const { trail, lines } = auditing()
     trail.identified(ada)
     trail.started(200)
@@ -171,7 +175,7 @@ describe('auditor', () => {
     )
   })
 
-  test('who did not show who it is leaves one line: without a user, and with what was tried', () => {
+  test('a request that fails authentication has one line, without a user, with the kinds it tried', () => {
     const cases: readonly [Partial<Request>, string][] = [
       [{ headers: {} }, 'no credentials provided'],
       [{ headers: { authorization: 'Bearer s3cr3t' } }, 'attempted: bearer'],
@@ -180,7 +184,7 @@ describe('auditor', () => {
       [{ query: new URLSearchParams('access_token=s3cr3t') }, 'attempted: access_token'],
     ]
     for (const [change, tried] of cases) {
-      const { trail, lines } = auditing({ level: 'RequestResponse' }, asked(change))
+      const { trail, lines } = auditing({ level: 'RequestResponse' }, requestWith(change))
       trail.ended({ code: 401, error: unauthorized() })
       assert.equal(lines.length, 1)
       const [line] = lines
@@ -192,7 +196,7 @@ describe('auditor', () => {
     }
   })
 
-  test('a failure is told with its reason; one that quotes what was sent, only with the body', () => {
+  test('a failure has its reason, and a message that quotes the body only at levels with bodies', () => {
     const ended = (level: string, error: StatusError): Line => {
       const { trail, lines } = auditing({ level })
       trail.identified(ada)
@@ -218,16 +222,16 @@ describe('auditor', () => {
     assert.equal(ended('Request', invalid).message, 'bad value "s3cr3t"')
   })
 
-  test('an error that nobody planned for is a panic', () => {
+  test('an unexpected error is a Panic', () => {
     const { trail, lines } = auditing()
     trail.identified(ada)
     trail.ended({ code: 500, isPanic: true })
     assert.equal(lines[1].stage, 'Panic')
   })
 
-  test('addresses: what proxies say comes first, the one we saw last', () => {
+  test('sourceIPs has the addresses claimed by proxies first and that of the connection last', () => {
     const ips = (headers: Record<string, string>): Line => {
-      const { trail, lines } = auditing({ level: 'Metadata' }, asked({ headers }))
+      const { trail, lines } = auditing({ level: 'Metadata' }, requestWith({ headers }))
       trail.identified(ada)
       return lines[0].sourceIPs
     }
@@ -242,7 +246,7 @@ describe('auditor', () => {
     assert.equal(ips({ 'x-forwarded-for': many }).length, 17)
   })
 
-  test('what the log needs of a request is copied before the request drops it', () => {
+  test('the data that lines need is copied before the request drops its headers', () => {
     const omitted = { level: 'Metadata', omitStages: ['RequestReceived'] }
     for (const [user, rule] of [
       [ada, omitted],
@@ -253,7 +257,7 @@ describe('auditor', () => {
       const headers = { 'x-real-ip': '198.51.100.1', 'user-agent': 'kubectl/v1.36' }
       const query = new URLSearchParams('limit=7')
       const request = {
-        ...asked(),
+        ...requestWith(),
         get headers() {
           return isDropped ? {} : headers
         },
@@ -281,7 +285,7 @@ describe('auditor', () => {
     }
   })
 
-  test('nothing is copied for a log that wants no line about the request', () => {
+  test('nothing is copied when the policy wants no line', () => {
     const stages = ['RequestReceived', 'ResponseStarted', 'ResponseComplete', 'Panic']
     for (const rule of [{ level: 'None' }, { level: 'Metadata', omitStages: stages }]) {
       const { trail } = auditing(rule)
@@ -290,10 +294,13 @@ describe('auditor', () => {
     }
   })
 
-  test('what a client sends stays inside its member, and is cut', () => {
+  test('values from clients are escaped and truncated', () => {
     const agent = '"},\n{"kind":"Event" Bearer s3cr3t'
     const headers = { 'user-agent': agent + 'x'.repeat(5000) }
-    const { trail, lines } = auditing({ level: 'Metadata' }, asked({ headers, path: '/a"\nb' }))
+    const { trail, lines } = auditing(
+      { level: 'Metadata' },
+      requestWith({ headers, path: '/a"\nb' }),
+    )
     trail.identified({ name: '"\n', groups: ['\u2028'] })
     assert.ok(lines[0].userAgent.startsWith('"},\n{"kind":"Event" Bearer [redacted]'))
     assert.ok(lines[0].userAgent.length < 1100)
@@ -302,9 +309,12 @@ describe('auditor', () => {
     assert.equal(lines[0].objectRef, undefined)
   })
 
-  test('tokens are left out of names, and of what is said about a user', () => {
+  test('tokens are redacted in the path, in messages and in the extra of a user', () => {
     const jwt = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl'
-    const { trail, lines } = auditing({ level: 'Metadata' }, asked({ path: `${PATH}/${jwt}` }))
+    const { trail, lines } = auditing(
+      { level: 'Metadata' },
+      requestWith({ path: `${PATH}/${jwt}` }),
+    )
     const extra = { token: ['s3cr3t'], scope: ['all'], other: [`Bearer ${jwt}`] }
     trail.identified({ ...ada, extra })
     trail.impersonated({ name: 'bob', groups: [], extra: { 'example.com/password': ['s3cr3t'] } })
@@ -318,9 +328,9 @@ describe('auditor', () => {
     assert.deepEqual(lines[1].user.extra.token, ['[redacted]'])
   })
 
-  test('tokens are left out wherever a name, a group or a reason has one', () => {
+  test('tokens are redacted in names, uids, groups and reasons', () => {
     const jwt = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl'
-    const { trail, lines } = auditing({ level: 'Metadata' }, asked({ path: '/x' }))
+    const { trail, lines } = auditing({ level: 'Metadata' }, requestWith({ path: '/x' }))
     const named = { name: `u-${jwt}`, uid: jwt, groups: [jwt], extra: { [jwt]: ['x'] } }
     trail.identified(named)
     trail.impersonated(named)
@@ -331,11 +341,11 @@ describe('auditor', () => {
     assert.equal(lines[1].impersonatedUser.username, 'u-[redacted]')
   })
 
-  test('C1 controls and marks that turn the direction of writing are escaped', () => {
+  test('C1 controls and marks that change the writing direction are escaped', () => {
     const text = 'a\u009b31m\u202e\u2028\u007fb'
     const { trail, lines, lastText } = auditing(
       { level: 'Request' },
-      asked({ headers: { 'user-agent': text }, path: `${PATH}/${text}` }),
+      requestWith({ headers: { 'user-agent': text }, path: `${PATH}/${text}` }),
     )
     trail.identified({ name: text, groups: [text] })
     trail.ended({ code: 200, bodies: { request: JSON.stringify(text), isTruncated: false } })
@@ -344,7 +354,7 @@ describe('auditor', () => {
     assert.deepEqual([userAgent, user.username, objectRef.name, requestObject], Array(4).fill(text))
   })
 
-  test('a caller without credentials writes 2 KiB at most, whatever it sends', () => {
+  test('a line about an unauthenticated client has 2 KiB at most, whatever it sends', () => {
     const odd = '\u009b"\\\u2028é'.repeat(2000)
     const proxies = Array.from({ length: 99 }, () => '2001:db8:aaaa:bbbb:cccc:dddd:eeee:ffff')
     const headers = { 'user-agent': odd, 'x-forwarded-for': proxies.join(',') }
@@ -355,7 +365,7 @@ describe('auditor', () => {
     ]
     for (const path of paths) {
       const query = new URLSearchParams({ fieldSelector: odd })
-      const request = asked({ method: 'X'.repeat(9000), path, query, headers })
+      const request = requestWith({ method: 'X'.repeat(9000), path, query, headers })
       for (const user of [undefined, ANONYMOUS]) {
         const { trail, lastText } = auditing({ level: 'RequestResponse' }, request)
         if (user !== undefined) trail.identified(user)
@@ -368,21 +378,21 @@ describe('auditor', () => {
   })
 })
 
-describe('callers without credentials', () => {
+describe('sampling of unauthenticated clients', () => {
   let now = 0
-  const request = asked()
+  const request = requestWith()
   const flood = (count: number, { auditor }: Auditing, user?: User): void => {
     for (let index = 0; index < count; index++) {
-      const trail = auditor.begin(request, attributesOf(request), `id-${index}`)
+      const trail = auditor.begin(request, readTarget(request), `id-${index}`)
       if (user !== undefined) trail.identified(user)
       if (user === ANONYMOUS) trail.decided('forbid', '')
       trail.ended({ code: user === undefined ? 401 : 403 })
     }
   }
   const limited = (rule: Json = { level: 'Metadata' }): Auditing =>
-    auditing(rule, request, { strangersPerSecond: 2, now: () => now })
+    auditing(rule, request, { unauthenticatedPerSecond: 2, now: () => now })
 
-  test('some are kept in full, and the rest is summed up in a line', () => {
+  test('some requests are logged in full, and the rest in a summary', () => {
     const all = limited()
     flood(5000, all)
     assert.equal(all.lines.length, 100)
@@ -403,27 +413,26 @@ describe('callers without credentials', () => {
       sourceIPs: ['192.0.2.7'],
       responseStatus: {
         metadata: {},
-        message:
-          '4900 requests of callers without valid credentials were counted and not kept one by one',
+        message: '4900 requests without valid credentials were counted and not logged one by one',
         code: 401,
       },
       annotations: { 'audit.tidings/omitted': '4900' },
     })
     all.auditor.summarize()
-    assert.equal(all.lines.length, 101, 'nothing to sum up, no line')
+    assert.equal(all.lines.length, 101, 'no summary without omitted requests')
     now += 3000
     flood(10, all)
     assert.equal(all.lines.length, 107, 'two a second')
   })
 
-  test('all others are kept one by one meanwhile', () => {
+  test('requests of authenticated users are all logged meanwhile', () => {
     const all = limited()
     flood(200, all)
     flood(1000, all, ada)
     assert.equal(all.lines.filter(({ user }) => user.username === 'ada').length, 2000)
   })
 
-  test('an anonymous caller that is refused is one of them, with both of its lines', () => {
+  test('refused requests of the anonymous user are sampled, each with both of its lines', () => {
     const all = limited()
     flood(150, all, ANONYMOUS)
     assert.equal(all.lines.length, 200)
@@ -440,10 +449,10 @@ describe('callers without credentials', () => {
     assert.equal(all.auditor.omittedCount, 50)
   })
 
-  test('what an anonymous caller is allowed to do with objects is kept one by one', () => {
+  test('permitted requests of the anonymous user for objects are all logged', () => {
     const all = limited()
     flood(200, all)
-    const trail = all.auditor.begin(request, attributesOf(request), 'allowed')
+    const trail = all.auditor.begin(request, readTarget(request), 'allowed')
     trail.identified(ANONYMOUS)
     trail.decided('allow', '')
     trail.ended({ code: 200 })
@@ -454,7 +463,7 @@ describe('callers without credentials', () => {
     )
   })
 
-  test('what the policy does not want takes nothing from the allowance, and is not counted', () => {
+  test('requests that the policy does not log take nothing from the allowance and are not counted', () => {
     const none = limited({ level: 'None' })
     flood(500, none)
     const left = limited({ level: 'Metadata', omitStages: ['ResponseStarted'] })

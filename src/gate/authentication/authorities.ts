@@ -1,36 +1,36 @@
 import { X509Certificate } from 'node:crypto'
 import type { PresentedCertificate } from '../../http/exchange.ts'
-import { readBounded } from '../../lib/bounded-file.ts'
-import { follow, type OnLook } from '../../lib/follow.ts'
-import type { Log } from '../../lib/log.ts'
+import { readBounded } from '../../lib/files/bounded-file.ts'
+import { follow, type OnLook } from '../../lib/files/follow.ts'
+import type { Log } from '../../lib/log/log.ts'
 import { type CertificateFacts, certificateFacts } from './certificate-facts.ts'
 
 const FILE_BYTES_MAX = 1024 * 1024
-/** Their names are sent in every handshake. */
+/** The server sends their names in every handshake. */
 const AUTHORITIES_MAX = 100
-/** Signatures looked at: far more than an honest chain has, whichever way its parts are tried. */
+/** Signatures verified per certificate: far more than an honest chain has, in any order. */
 const SIGNATURES_MAX = 64
 
 const CLIENT_AUTH = '1.3.6.1.5.5.7.3.2'
 const ANY_USAGE = '2.5.29.37.0'
 
 /**
- * The authorities of one file. TLS has verified a certificate against those of all files together;
- * this says whether it is one of these that vouches for it, and whether it does so now: a
- * connection may outlive the certificate it was made with.
+ * The authorities of one file. TLS has verified a certificate against the authorities of all files
+ * together. This pool decides whether one of its own authorities has issued it, and whether it is
+ * valid now: a connection may outlive the certificate of its handshake.
  */
 export class AuthorityPool {
   readonly pem: string
   readonly #authorities: readonly X509Certificate[]
   readonly #known = new WeakMap<PresentedCertificate, readonly Period[]>()
 
-  /** Throws, naming the file, when it holds anything but authorities. */
+  /** Throws an error with the path when the file contains anything but authorities. */
   constructor(path: string, pem: string) {
     this.pem = pem
     this.#authorities = authoritiesIn(path, pem)
   }
 
-  vouchesFor(presented: PresentedCertificate, nowMs: number): boolean {
+  trusts(presented: PresentedCertificate, nowMs: number): boolean {
     if (!presented.isVerified) return false
     let periods = this.#known.get(presented)
     if (periods === undefined) {
@@ -40,7 +40,7 @@ export class AuthorityPool {
     return periods.some(({ fromMs, toMs }) => nowMs >= fromMs && nowMs <= toMs)
   }
 
-  /** Whether a certificate that one of them vouches for might be vouched for by the other as well. */
+  /** Whether there may be a certificate that both pools trust. */
   overlaps(other: AuthorityPool): boolean {
     return this.#authorities.some((mine) =>
       other.#authorities.some(
@@ -53,7 +53,6 @@ export class AuthorityPool {
   }
 }
 
-/** The authorities for clients and for front proxies, as their files have them now. */
 export interface AuthorityFiles {
   readonly clientCaFile: string | undefined
   readonly frontProxyCaFile: string | undefined
@@ -65,15 +64,16 @@ interface Pools {
 }
 
 /**
- * Follows the files of both pools together, since no authority may be in both: whoever can get a
- * certificate for a user could otherwise speak for all of them.
+ * The authorities for clients and for front proxies. Polls the files of both together, since no
+ * authority may be in both: a client with a certificate for one user could otherwise act as a front
+ * proxy, for any user.
  */
 export class ClientAuthorities {
   #pools: Pools
   readonly #follower: { stop(): void }
   #onChange: (pem: string) => void = () => {}
 
-  /** Rejects, naming the file, when one cannot be used or the two overlap. */
+  /** Rejects when a file cannot be used or the two overlap; the error has the path. */
   static async open(files: AuthorityFiles, log: Log, onLook?: OnLook): Promise<ClientAuthorities> {
     return new ClientAuthorities(files, await loadPools(files), { log, onLook })
   }
@@ -93,7 +93,7 @@ export class ClientAuthorities {
         log.info('Client authorities reloaded', { ...files })
       },
       onProblem: (err) => log.warn('Client authorities not reloaded', { err }),
-      onMended: () => log.info('Client authorities in use again, as they were', { ...files }),
+      onMended: () => log.info('Client authorities valid again, unchanged', { ...files }),
       onLook,
     })
   }
@@ -106,13 +106,13 @@ export class ClientAuthorities {
     return this.#pools.frontProxy
   }
 
-  /** All of them, for the handshake. */
+  /** All authorities, for the TLS handshake. */
   get pem(): string {
     const { client, frontProxy } = this.#pools
     return [client, frontProxy].map((pool) => pool?.pem ?? '').join('\n')
   }
 
-  /** One listener: whoever does the handshakes. */
+  /** There is one listener, the TLS server. */
   onChange(listener: (pem: string) => void): void {
     this.#onChange = listener
   }
@@ -130,7 +130,7 @@ async function loadPools(files: AuthorityFiles, current?: Pools): Promise<Pools>
   }
   if (client !== undefined && frontProxy?.overlaps(client) === true) {
     throw new Error(
-      `${files.clientCaFile} and ${files.frontProxyCaFile} share an authority, or one of the first is signed by one of the second or the other way about: any client could then speak for all others`,
+      `${files.clientCaFile} and ${files.frontProxyCaFile} share an authority, or an authority of one has signed an authority of the other: any client could then act as any user`,
     )
   }
   return { client, frontProxy }
@@ -147,9 +147,9 @@ async function loadPool(
 
 function authoritiesIn(path: string, pem: string): readonly X509Certificate[] {
   const blocks = pem.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? []
-  if (blocks.length === 0) throw new Error(`${path} holds no PEM certificate`)
+  if (blocks.length === 0) throw new Error(`${path} contains no PEM certificate`)
   if (blocks.length > AUTHORITIES_MAX) {
-    throw new Error(`${path} holds more than ${AUTHORITIES_MAX} certificates`)
+    throw new Error(`${path} contains more than ${AUTHORITIES_MAX} certificates`)
   }
   const all = blocks.map((block, index) => {
     try {
@@ -157,12 +157,12 @@ function authoritiesIn(path: string, pem: string): readonly X509Certificate[] {
       certificateFacts(certificate.raw)
       return certificate
     } catch (cause) {
-      throw new Error(`${path}: certificate ${index + 1} cannot be read`, { cause })
+      throw new Error(`${path}: certificate ${index + 1} cannot be parsed`, { cause })
     }
   })
   for (const [index, certificate] of all.entries()) {
     if (!certificate.ca) throw new Error(`${path}: certificate ${index + 1} is not an authority`)
-    // Without it the handshake would find no end of the chain.
+    // Without its issuer, the handshake could not complete the chain.
     if (!all.some((issuer) => isSignedBy(certificate, issuer))) {
       throw new Error(`${path}: the issuer of certificate ${index + 1} is missing, add it`)
     }
@@ -179,13 +179,13 @@ interface Period {
 interface Step {
   readonly certificate: X509Certificate
   readonly period: Period
-  /** Authorities below, for those that limit how many there may be. */
+  /** Number of intermediates below, for the path length limit of an authority. */
   readonly intermediates: number
 }
 
 /**
- * Finds every way from a certificate to an authority over what came along with it. Time is left
- * out of it, so that what is found stays true for as long as the pool is.
+ * Finds every chain from a certificate to an authority over the intermediates that the client sent.
+ * Ignores the current time, so that the result can be cached as long as the pool exists.
  */
 class ChainSearch {
   readonly #presented: PresentedCertificate
@@ -225,7 +225,7 @@ class ChainSearch {
   #leadsTo({ certificate, intermediates }: Step, issuer: X509Certificate): boolean {
     if (!issuer.ca || !allowsClients(issuer) || !certificate.checkIssued(issuer)) return false
     const facts = factsOf(issuer)
-    // What names an authority may vouch for is not looked into here: none, then.
+    // Name constraints are not evaluated, so an authority with them is not trusted at all.
     if (facts === undefined || facts.hasNameConstraints) return false
     if (facts.pathLength !== undefined && facts.pathLength < intermediates) return false
     this.#signatures += 1
@@ -237,12 +237,12 @@ function factsOf(certificate: X509Certificate): CertificateFacts | undefined {
   try {
     return certificateFacts(certificate.raw)
   } catch {
-    // What cannot be read vouches for nobody.
+    // A certificate that cannot be parsed is not trusted.
     return undefined
   }
 }
 
-/** `keyUsage` is what Node calls the extended one; without it, everything is allowed. */
+/** Node's `keyUsage` is the extended key usage; without it, all usages are allowed. */
 function allowsClients({ keyUsage }: X509Certificate): boolean {
   const usages = keyUsage as readonly string[] | undefined
   return usages === undefined || usages.includes(CLIENT_AUTH) || usages.includes(ANY_USAGE)
@@ -252,7 +252,7 @@ function isSignedBy(certificate: X509Certificate, issuer: X509Certificate): bool
   try {
     return certificate.checkIssued(issuer) && certificate.verify(issuer.publicKey)
   } catch {
-    // A key of a kind that nothing here can use has signed nothing either.
+    // The kind of key is not supported, so no signature of it can be verified.
     return false
   }
 }

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type Log, type LogFields, silentLog } from '../../lib/log.ts'
+import { type Log, type LogFields, silentLog } from '../../lib/log/log.ts'
 import { FileTokens } from './bearer-token.ts'
 
 describe('FileTokens', () => {
@@ -14,9 +14,9 @@ describe('FileTokens', () => {
   })
   after(() => rm(join(path, '..'), { recursive: true }))
 
-  test('knows the tokens of the file as it is now, and keeps them when it breaks', async (context) => {
+  test('a changed file is used, and one that cannot be used changes nothing', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
-    const { log, lines, next } = recording()
+    const { log, lines, nextLine } = recording()
     await writeFile(path, 'old-token,ada,1\n')
     const tokens = await FileTokens.open(path, log)
     const names = (): unknown[] =>
@@ -24,14 +24,14 @@ describe('FileTokens', () => {
     assert.deepEqual(names(), ['ada', undefined])
 
     await writeFile(path, 'new-token,bob,2\nnew-token')
-    const broken = next()
+    const broken = nextLine()
     context.mock.timers.tick(1000)
     assert.equal(await broken, 'Token file not reloaded')
     assert.deepEqual(names(), ['ada', undefined])
 
     await writeFile(path, 'new-token,bob,2\n')
-    const mended = next()
-    // The look that found it broken may still be ending.
+    const mended = nextLine()
+    // The last poll may not have finished yet.
     await new Promise(setImmediate)
     context.mock.timers.tick(1000)
     assert.equal(await mended, 'Token file reloaded')
@@ -40,14 +40,14 @@ describe('FileTokens', () => {
     assert.doesNotMatch(JSON.stringify(lines), /(old|new)-token/)
   })
 
-  test('tells of lines that are left out, but not of thousands', async () => {
+  test('at most twenty problems are logged one by one', async () => {
     const { log, lines } = recording()
     await writeFile(path, ',nobody,0\n'.repeat(25))
     const tokens = await FileTokens.open(path, log)
     tokens.stop()
     assert.equal(lines.length, 21)
     assert.deepEqual(lines[0], {
-      msg: 'Line of the token file not used as it stands',
+      msg: 'Problem in a line of the token file',
       file: path,
       line: 1,
       reason: 'skipped: no token',
@@ -61,17 +61,17 @@ describe('FileTokens', () => {
   })
 })
 
-/** A log that keeps its lines; `next` waits for another one. */
-function recording(): { log: Log; lines: LogFields[]; next: () => Promise<string> } {
+/** A log that keeps its lines; `nextLine` waits for another one. */
+function recording(): { log: Log; lines: LogFields[]; nextLine: () => Promise<string> } {
   const lines: LogFields[] = []
-  let heard: (msg: string) => void = () => {}
-  const note = (msg: string, fields: LogFields = {}): void => {
+  let onLine: (msg: string) => void = () => {}
+  const record = (msg: string, fields: LogFields = {}): void => {
     lines.push({ msg, ...fields, ...('err' in fields ? { err: String(fields['err']) } : {}) })
-    heard(msg)
+    onLine(msg)
   }
-  const next = (): Promise<string> =>
+  const nextLine = (): Promise<string> =>
     new Promise((resolve) => {
-      heard = resolve
+      onLine = resolve
     })
-  return { log: { ...silentLog, info: note, warn: note }, lines, next }
+  return { log: { ...silentLog, info: record, warn: record }, lines, nextLine }
 }

@@ -1,45 +1,46 @@
 import { headerValues, type Request } from '../../http/exchange.ts'
-import { follow, type OnLook } from '../../lib/follow.ts'
-import type { Log } from '../../lib/log.ts'
+import { follow, type OnLook } from '../../lib/files/follow.ts'
+import type { Log } from '../../lib/log/log.ts'
 import type { Authenticator } from '../gate.ts'
 import { notIdentified } from '../refusal.ts'
 import { authenticated, type User } from '../user.ts'
 import { loadTokens, type TokenTable } from './token-file.ts'
 
-/** Knows whose a bearer token is. */
-export interface TokenUsers {
+/** Authenticates one kind of bearer tokens. */
+export interface TokenAuthenticator {
   /**
-   * Undefined when it is nobody's that this one knows. Rejects with 401 when it must not be used,
-   * and with 503 when that cannot be found out. `from` is the address that it came from.
+   * Undefined when the token is not of this kind or not known. Rejects with 401 when it is invalid,
+   * and with 503 when it cannot be checked. `from` is the address of the client.
    */
   userOf(token: string, from: string): User | undefined | Promise<User | undefined>
 }
 
-/** Asks for a token's user one after the other; a token that nobody knows is refused. */
-export function bearerTokens(known: readonly TokenUsers[]): Authenticator {
+/** Calls the authenticators in this order; a token that none of them knows is refused. */
+export function bearerTokens(kinds: readonly TokenAuthenticator[]): Authenticator {
   return {
     authenticate: (request) => {
       const token = bearerToken(request)
-      return token === undefined ? undefined : userOf(known, token, request.peer.address)
+      return token === undefined ? undefined : userOf(kinds, token, request.peer.address)
     },
-    again: (request) => {
+    reauthenticator: (request) => {
       const token = bearerToken(request)
-      return token === undefined ? undefined : askAgain(known, copied(token), request.peer.address)
+      if (token === undefined) return undefined
+      return reauthenticatorOf(kinds, copied(token), request.peer.address)
     },
   }
 }
 
 function userOf(
-  known: readonly TokenUsers[],
+  kinds: readonly TokenAuthenticator[],
   token: string,
   from: string,
   at = 0,
 ): User | Promise<User> {
-  for (let index = at; index < known.length; index++) {
-    const found = known[index]?.userOf(token, from)
+  for (let index = at; index < kinds.length; index++) {
+    const found = kinds[index]?.userOf(token, from)
     if (found instanceof Promise) {
       return found.then((user) =>
-        user === undefined ? userOf(known, token, from, index + 1) : authenticated(user),
+        user === undefined ? userOf(kinds, token, from, index + 1) : authenticated(user),
       )
     }
     if (found !== undefined) return authenticated(found)
@@ -47,21 +48,22 @@ function userOf(
   throw notIdentified('bad-token')
 }
 
-function askAgain(known: readonly TokenUsers[], token: string, from: string) {
-  return (): User | Promise<User> => userOf(known, token, from)
+/** A function of its own, so that the closure does not hold the request. */
+function reauthenticatorOf(kinds: readonly TokenAuthenticator[], token: string, from: string) {
+  return (): User | Promise<User> => userOf(kinds, token, from)
 }
 
-/** Without the header that it is a part of. */
+/** A copy, since a substring would hold the whole header in memory. */
 function copied(token: string): string {
   return Buffer.from(token, 'latin1').toString('latin1')
 }
 
-/** Room for a signed token with hundreds of groups. Strangers cannot make us look at more. */
+/** Enough for a signed token with hundreds of groups. Longer ones are refused unread. */
 const TOKEN_LENGTH_MAX = 16 * 1024
 
 /**
- * Any case of the scheme, any text after the token; other schemes are no credentials here. Two
- * such headers are refused: a proxy may have looked at the other one.
+ * The scheme may have any case, and text after the token is ignored. Other schemes are not
+ * credentials here. Two such headers are refused: a proxy may have checked the other one.
  */
 function bearerToken(request: Request): string | undefined {
   const [sent = '', ...more] = headerValues(request, 'authorization')
@@ -72,14 +74,14 @@ function bearerToken(request: Request): string | undefined {
 }
 
 /**
- * The tokens of `--token-auth-file`, as the file has them now: it is looked at once a second. While
- * a new one cannot be used, the tokens of the old one stay.
+ * The tokens of `--token-auth-file`, which is polled once a second. While the changed file cannot
+ * be used, the last usable tokens stay valid.
  */
-export class FileTokens implements TokenUsers {
+export class FileTokens implements TokenAuthenticator {
   #table: TokenTable
   readonly #follower: { stop(): void }
 
-  /** Rejects, naming the file and the line, if the file cannot be used. */
+  /** Rejects if the file cannot be used; the error has path and line. */
   static async open(path: string, log: Log, onLook?: OnLook): Promise<FileTokens> {
     const table = await loadTokens(path)
     logRemarks(path, table, log)
@@ -104,7 +106,7 @@ export class FileTokens implements TokenUsers {
         log.info('Token file reloaded', { file: path, count: found.size })
       },
       onProblem: (err) => log.warn('Token file not reloaded', { err }),
-      onMended: () => log.info('Token file in use again, as it was', { file: path }),
+      onMended: () => log.info('Token file valid again, unchanged', { file: path }),
       onLook,
     })
   }
@@ -118,13 +120,13 @@ export class FileTokens implements TokenUsers {
   }
 }
 
-/** Enough to see what is wrong with a file; a file of nothing else must not fill the log. */
+/** Enough to find the problem; a file with thousands of problems must not fill the log. */
 const REMARKS_LOGGED_MAX = 20
 
 function logRemarks(path: string, { remarks }: TokenTable, log: Log): void {
   for (const { line, text } of remarks.slice(0, REMARKS_LOGGED_MAX)) {
-    log.warn('Line of the token file not used as it stands', { file: path, line, reason: text })
+    log.warn('Problem in a line of the token file', { file: path, line, reason: text })
   }
   const more = remarks.length - REMARKS_LOGGED_MAX
-  if (more > 0) log.warn('More such lines in the token file', { file: path, count: more })
+  if (more > 0) log.warn('More problems in the token file', { file: path, count: more })
 }

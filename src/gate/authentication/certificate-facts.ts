@@ -1,29 +1,33 @@
+/**
+ * Reads the subject, the path length and the name constraints of a certificate. Node does not
+ * expose the last two, and both Node and `@peculiar/x509` read subjects that are not strict DER
+ * (docs/decisions/0028-parse-client-certificates-by-hand.md).
+ */
 import { derContent, derInteger, derMembers, derOid, derText, derValue, TAG } from './der.ts'
 
 const COMMON_NAME = '2.5.4.3'
 const ORGANIZATION = '2.5.4.10'
-/** Where Kubernetes keeps a user's uid in a subject. */
+/** The attribute in which Kubernetes has the uid of a user. */
 const USER_ID = '1.3.6.1.4.1.57683.2'
 const BASIC_CONSTRAINTS = '2.5.29.19'
 const NAME_CONSTRAINTS = '2.5.29.30'
 
-/** What is read off a certificate itself: Node shows a subject only as text to be taken apart. */
 export interface CertificateFacts {
-  /** The last one, if there are several, as Go has it; '' if there is none. */
+  /** The last one if there are several, as in Go; '' if there is none. */
   readonly commonName: string
-  /** In their order. */
+  /** In the order of the certificate. */
   readonly organizations: readonly string[]
   readonly userIds: readonly string[]
-  /** How many intermediates may come below this authority. */
+  /** The limit of intermediates below this authority. */
   readonly pathLength: number | undefined
   readonly hasNameConstraints: boolean
 }
 
-/** Throws when the certificate can be read in more than one way, or in none. */
+/** Throws when the certificate is not strict DER, so that it cannot be read in two ways. */
 export function certificateFacts(raw: Buffer): CertificateFacts {
   const [tbs] = derMembers(derValue(raw), TAG.sequence)
   const fields = derMembers(tbs, TAG.sequence)
-  // The version is the one field in front that may be missing.
+  // The version is optional; the fields after it up to the subject are not.
   const first = fields[0]?.tag === TAG.context ? 1 : 0
   const subject = attributesOf(derMembers(fields[first + 4], TAG.sequence))
   const extensions = extensionsOf(fields.find(({ tag }) => tag === TAG.context + 3)?.content)
@@ -43,13 +47,13 @@ interface SubjectAttribute {
 
 const READ_ATTRIBUTES: ReadonlySet<string> = new Set([COMMON_NAME, ORGANIZATION, USER_ID])
 
-/** A subject is a list of sets of attributes; those nobody asks for may be of any kind. */
+/** A subject is a list of sets of attributes. Values of other attributes may be of any type. */
 function attributesOf(sets: ReturnType<typeof derMembers>): readonly SubjectAttribute[] {
   return sets
     .flatMap((set) => derMembers(set, TAG.set))
     .flatMap((attribute) => {
       const [type, value, ...more] = derMembers(attribute, TAG.sequence)
-      if (value === undefined || more.length > 0) throw new Error('a subject cannot be read')
+      if (value === undefined || more.length > 0) throw new Error('a subject cannot be parsed')
       const oid = derOid(type)
       return READ_ATTRIBUTES.has(oid) ? [{ oid, text: derText(value) }] : []
     })
@@ -61,7 +65,7 @@ function extensionsOf(content: Buffer | undefined): ReadonlyMap<string, Buffer> 
   for (const extension of derMembers(derValue(content), TAG.sequence)) {
     const members = derMembers(extension, TAG.sequence)
     const oid = derOid(members[0])
-    if (found.has(oid)) throw new Error('an extension comes twice')
+    if (found.has(oid)) throw new Error('an extension occurs twice')
     found.set(oid, derContent(members.at(-1), TAG.octetString))
   }
   return found

@@ -6,13 +6,13 @@ import { authenticated, type User } from '../user.ts'
 import type { ClientAuthorities } from './authorities.ts'
 import { certificateFacts } from './certificate-facts.ts'
 
-/** Under this name a user carries which of its credentials it showed. */
+/** The key in the extra of a user that identifies the credential. */
 export const CREDENTIAL_ID = 'authentication.kubernetes.io/credential-id'
 
 /**
- * Users by their certificate: the common name is the user, organizations are its groups. Looked at
- * for each request, so that a certificate that has expired, or whose authority is gone, is worth
- * nothing on connections that exist either.
+ * Users by client certificate: the common name is the user name, organizations are its groups.
+ * Checked for each request, so that a certificate that has expired, or whose authority was removed,
+ * is invalid on open connections too.
  */
 export function clientCertificates(
   authorities: Pick<ClientAuthorities, 'client'>,
@@ -22,7 +22,7 @@ export function clientCertificates(
   const find = async (presented: PresentedCertificate): Promise<User | undefined> => {
     if (authorities.client === undefined) return undefined
     const nowMs = now()
-    if (!authorities.client.vouchesFor(presented, nowMs)) {
+    if (!authorities.client.trusts(presented, nowMs)) {
       throw certificateRefused(presented, nowMs)
     }
     let user = users.get(presented)
@@ -38,14 +38,14 @@ export function clientCertificates(
       const presented = peer.clientCertificate()
       return presented === undefined ? undefined : find(presented)
     },
-    again: ({ peer }) => {
+    reauthenticator: ({ peer }) => {
       const presented = peer.clientCertificate()
       return presented === undefined ? undefined : () => find(presented)
     },
   }
 }
 
-/** Undefined without a common name: such a certificate says nothing of a user. */
+/** Undefined without a common name: such a certificate names no user. */
 function userOf({ leaf }: PresentedCertificate): User | undefined {
   const { commonName, organizations, userIds } = certificateFacts(leaf.raw)
   if (commonName === '') return undefined

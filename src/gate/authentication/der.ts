@@ -1,10 +1,10 @@
 /**
- * Reads DER, the encoding of certificates, as far as is needed to find fields in it. Strict: what
- * is not plainly DER is an error, so that there is one reading of every certificate or none.
+ * Parses DER, the encoding of certificates, as far as is needed to find fields in it. Strict:
+ * everything that is not valid DER is an error, so that a certificate cannot be read in two ways.
  */
 
 export interface DerValue {
-  /** Class, form and number in one byte, as it stands there. */
+  /** The encoded byte: class, form and number. */
   readonly tag: number
   readonly content: Buffer
 }
@@ -25,19 +25,19 @@ export const TAG = {
   context: 0xa0,
 } as const
 
-/** The low bits of a tag: all of them set mean that its number comes in further bytes. */
+/** The low bits of a tag. If all are set, the number of the tag follows in further bytes. */
 const TAG_NUMBER = 0x1f
 const LONG_LENGTH = 0x80
 const LENGTH_BYTES_MAX = 3
 
-/** The one value that fills the whole of it. */
+/** Throws unless the bytes are exactly one value. */
 export function derValue(bytes: Buffer): DerValue {
   const [value, ...more] = derValues(bytes)
   if (value === undefined || more.length > 0) throw new Error('not one DER value')
   return value
 }
 
-/** The values one after the other. */
+/** Throws unless the bytes are a sequence of whole values. */
 export function derValues(bytes: Buffer): readonly DerValue[] {
   const values: DerValue[] = []
   let at = 0
@@ -46,7 +46,7 @@ export function derValues(bytes: Buffer): readonly DerValue[] {
     if ((tag & TAG_NUMBER) === TAG_NUMBER) throw new Error('a DER tag of several bytes')
     const { start, length } = lengthAt(bytes, at + 1)
     const end = start + length
-    if (end > bytes.length) throw new Error('a DER value is cut')
+    if (end > bytes.length) throw new Error('a DER value is truncated')
     values.push({ tag, content: bytes.subarray(start, end) })
     at = end
   }
@@ -63,10 +63,10 @@ export function derContent(value: DerValue | undefined, tag: number): Buffer {
   return value.content
 }
 
-/** An object identifier with dots. */
+/** An object identifier in dotted notation. */
 export function derOid(value: DerValue | undefined): string {
   const content = derContent(value, TAG.oid)
-  if (((content.at(-1) ?? LONG_LENGTH) & LONG_LENGTH) !== 0) throw new Error('an OID is cut')
+  if (((content.at(-1) ?? LONG_LENGTH) & LONG_LENGTH) !== 0) throw new Error('an OID is truncated')
   const arcs: bigint[] = []
   let arc = 0n
   for (const byte of content) {
@@ -80,16 +80,16 @@ export function derOid(value: DerValue | undefined): string {
   return [root, first - root * 40n, ...rest].join('.')
 }
 
-/** A small number that is not negative. */
+/** A non-negative integer of up to four bytes. */
 export function derInteger(value: DerValue | undefined): number {
   const content = derContent(value, TAG.integer)
   if (content.length === 0 || content.length > 4 || (content[0] ?? 0) > 0x7f) {
-    throw new Error('a DER number is out of range')
+    throw new Error('a DER integer is out of range')
   }
   return content.readUIntBE(0, content.length)
 }
 
-/** Text of the kinds in use; the older ones, which nobody reads alike, are an error. */
+/** Strings of the types in use. Older types are errors: their character sets are ambiguous. */
 export function derText({ tag, content }: DerValue): string {
   switch (tag) {
     case TAG.utf8:
@@ -97,18 +97,18 @@ export function derText({ tag, content }: DerValue): string {
     case TAG.numeric:
     case TAG.printable:
     case TAG.ia5:
-      if (content.some((byte) => byte > 0x7f)) throw new Error('a DER text is not ASCII')
+      if (content.some((byte) => byte > 0x7f)) throw new Error('a DER string is not ASCII')
       return content.toString('latin1')
     case TAG.bmp:
       return new TextDecoder('utf-16be', { fatal: true, ignoreBOM: true }).decode(content)
     default:
-      throw new Error('a DER text of an unknown kind')
+      throw new Error('a DER string of an unsupported type')
   }
 }
 
 function lengthAt(bytes: Buffer, at: number): { readonly start: number; readonly length: number } {
   const first = bytes[at]
-  if (first === undefined) throw new Error('a DER value is cut')
+  if (first === undefined) throw new Error('a DER value is truncated')
   if (first < LONG_LENGTH) return { start: at + 1, length: first }
   const count = first - LONG_LENGTH
   if (count === 0 || count > LENGTH_BYTES_MAX || at + 1 + count > bytes.length) {
@@ -116,6 +116,6 @@ function lengthAt(bytes: Buffer, at: number): { readonly start: number; readonly
   }
   const length = bytes.readUIntBE(at + 1, count)
   const isShortest = length >= LONG_LENGTH && (count === 1 || length >= 2 ** (8 * (count - 1)))
-  if (!isShortest) throw new Error('a DER length is longer than need be')
+  if (!isShortest) throw new Error('a DER length is not minimal')
   return { start: at + 1 + count, length }
 }

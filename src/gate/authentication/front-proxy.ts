@@ -15,16 +15,16 @@ export interface FrontProxyHeaders {
 
 export interface FrontProxyOptions {
   readonly authorities: Pick<ClientAuthorities, 'frontProxy'>
-  /** Common names of proxies; none means that all of their authority may speak for others. */
+  /** Common names of proxies; if empty, every certificate of the authority is a proxy. */
   readonly allowedNames: readonly string[]
   readonly headers: FrontProxyHeaders
   readonly now?: () => number
 }
 
 /**
- * Users in whose name a trusted proxy speaks. Its certificate comes first: without it the headers
- * are not even looked at. A proxy that passes on what it was sent beside what it says itself would
- * give away every identity, hence a user that is named twice is nobody.
+ * Users that a trusted front proxy names in headers. The certificate of the proxy is checked first:
+ * without it the headers are not read. A request that names two users is refused: a proxy that
+ * passes on such headers of its clients beside its own would let a client be any user.
  */
 export function frontProxy(options: FrontProxyOptions): Authenticator {
   const { authorities, headers, now = Date.now } = options
@@ -35,11 +35,11 @@ export function frontProxy(options: FrontProxyOptions): Authenticator {
     names.set(presented, name)
     return name
   }
-  /** Whether it is a proxy that may speak for others; throws when it must not. */
+  /** False without configured front proxies. Throws a 401 for an invalid certificate or name. */
   const isProxy = (presented: PresentedCertificate): boolean => {
     if (authorities.frontProxy === undefined) return false
     const nowMs = now()
-    if (!authorities.frontProxy.vouchesFor(presented, nowMs)) {
+    if (!authorities.frontProxy.trusts(presented, nowMs)) {
       throw certificateRefused(presented, nowMs)
     }
     if (allowed.size > 0 && !allowed.has(nameOf(presented))) {
@@ -53,16 +53,16 @@ export function frontProxy(options: FrontProxyOptions): Authenticator {
       if (presented === undefined || !isProxy(presented)) return undefined
       return userIn(request, headers)
     },
-    again: (request) => {
+    reauthenticator: (request) => {
       const presented = request.peer.clientCertificate()
       if (presented === undefined) return undefined
-      return askAgain(presented, isProxy, userIn(request, headers))
+      return reauthenticatorOf(presented, isProxy, userIn(request, headers))
     },
   }
 }
 
-/** Whom a proxy named it has named for good: what can end is that it is believed. */
-function askAgain(
+/** The user stays the one that the proxy named; only the trust in the proxy can end. */
+function reauthenticatorOf(
   presented: PresentedCertificate,
   isProxy: (presented: PresentedCertificate) => boolean,
   user: User | undefined,
@@ -109,21 +109,21 @@ function extraIn(request: Request, prefixes: readonly string[]): User['extra'] {
     const key = decoded(name.slice(prefix.length))
     found.set(key, [...(found.get(key) ?? []), ...headerValues(request, name).map(readable)])
   }
-  // Made of entries, so that no name means anything else than itself.
+  // From entries, so that `__proto__` is a key like any other.
   return found.size === 0 ? undefined : Object.fromEntries(found)
 }
 
-/** Names of headers cannot hold everything that keys can, so proxies write it with percent signs. */
+/** Keys may have characters that header names cannot, so proxies percent-encode them. */
 function decoded(key: string): string {
   try {
     return decodeURIComponent(key)
   } catch {
-    // Not meant that way, then.
+    // Not percent-encoded.
     return key
   }
 }
 
-/** Bytes beyond ASCII arrive as one character each; proxies send UTF-8. */
+/** Proxies send UTF-8, of which Node gives each byte as one character. */
 function readable(value: string): string {
   if (/^[\x20-\x7e]*$/.test(value)) return value
   try {

@@ -1,26 +1,26 @@
-/** Reads something from another server over HTTPS, and neither waits nor listens without an end. */
+/** Reads a document from another server over HTTPS, with limits of time and size. */
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
 
 export interface HttpsReadOptions {
-  /** PEM; without it, the public authorities that Node knows. */
+  /** PEM; undefined means the public authorities of Node. */
   readonly ca: string | undefined
-  /** For the whole of it, from looking up the name to the last byte. */
+  /** For everything from the DNS lookup to the last byte. */
   readonly timeoutMs: number
-  /** Of the answer. */
+  /** Of the response body. */
   readonly bytesMax: number
 }
 
 /**
- * The body of an answer with status 200; rejects on anything else. Redirects are not followed, and
- * a certificate that does not verify is an error: there is no way to say otherwise.
+ * The body of a response with status 200; rejects on any other status. Redirects are not followed,
+ * and an invalid certificate is always an error: no option turns that off.
  */
 export async function httpsRead(url: URL, options: HttpsReadOptions): Promise<Buffer> {
   const { ca, timeoutMs, bytesMax } = options
   const signal = AbortSignal.timeout(timeoutMs)
   const request = https.get(url, {
-    // A connection of its own: so seldom is one needed that to keep it would be a waste.
+    // Without keep-alive, since requests are rare.
     agent: false,
     signal,
     minVersion: 'TLSv1.2',
@@ -30,10 +30,10 @@ export async function httpsRead(url: URL, options: HttpsReadOptions): Promise<Bu
   })
   try {
     const [response] = (await once(request, 'response')) as [IncomingMessage]
-    if (response.statusCode !== 200) throw new Error(`${url} answers ${response.statusCode}`)
+    if (response.statusCode !== 200) throw new Error(`${url}: status ${response.statusCode}`)
     return await collect(response, bytesMax)
   } catch (cause) {
-    throw signal.aborted ? new Error(`${url} gives no answer in time`) : cause
+    throw signal.aborted ? new Error(`${url}: no response within ${timeoutMs} ms`) : cause
   } finally {
     request.destroy()
   }
@@ -44,7 +44,7 @@ async function collect(response: IncomingMessage, bytesMax: number): Promise<Buf
   let length = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
     length += chunk.length
-    if (length > bytesMax) throw new Error(`the answer is longer than ${bytesMax} bytes`)
+    if (length > bytesMax) throw new Error(`the response is longer than ${bytesMax} bytes`)
     chunks.push(chunk)
   }
   return Buffer.concat(chunks)

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { silentLog } from '../../lib/log.ts'
+import { silentLog } from '../../lib/log/log.ts'
 import { IssuerKeys } from './issuer-keys.ts'
 
 const ISSUER = 'https://issuer.example/tenant'
 const COOLDOWN_MS = 5_000
 const MINUTE_MS = 60_000
 
-/** An issuer in memory, with a clock that is moved by hand. */
+/** An issuer in memory, with a manual clock. */
 function issuer(documents: { discovery?: unknown; keys?: unknown } = {}) {
   const state = {
     nowMs: 0,
@@ -36,7 +36,7 @@ function issuer(documents: { discovery?: unknown; keys?: unknown } = {}) {
 }
 
 describe('keys of an issuer', () => {
-  test('all who wait share one question', async () => {
+  test('concurrent callers share one request', async () => {
     const { state, keys } = issuer()
     await Promise.all(Array.from({ length: 100 }, () => keys.current()))
     assert.deepEqual(state.reads, [
@@ -46,7 +46,7 @@ describe('keys of an issuer', () => {
     assert.equal(state.changes, 1)
   })
 
-  test('while it is down there is one question in each pause, and a refusal for all', async () => {
+  test('an issuer that is down gets one request per cooldown, and all tokens are refused', async () => {
     const { state, keys } = issuer()
     state.isDown = true
     for (let round = 0; round < 3; round++) {
@@ -60,7 +60,7 @@ describe('keys of an issuer', () => {
     await keys.current()
   })
 
-  test('a key that is not there is asked for, but not again and again', async () => {
+  test('an unknown key causes a request, but not more than one per cooldown', async () => {
     const { state, keys } = issuer()
     const first = await keys.current()
     assert.equal(await keys.laterThan(first), undefined)
@@ -74,7 +74,7 @@ describe('keys of an issuer', () => {
     assert.equal(state.changes, 2)
   })
 
-  test('the same keys again are no later ones', async () => {
+  test('unchanged keys are not newer ones', async () => {
     const { state, keys } = issuer()
     const first = await keys.current()
     state.nowMs += COOLDOWN_MS
@@ -83,32 +83,29 @@ describe('keys of an issuer', () => {
     assert.equal(state.changes, 1)
   })
 
-  test('keys are renewed in time, and not trusted for ever without', async () => {
+  test('keys are refreshed in the background, and expire when that fails for an hour', async () => {
     const { state, keys } = issuer()
     const first = await keys.current()
     state.nowMs += 11 * MINUTE_MS
     assert.equal(await keys.current(), first)
-    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+    for (let tick = 0; tick < 5; tick++) await new Promise(setImmediate)
     assert.equal(state.reads.length, 4)
     state.isDown = true
     state.nowMs += 59 * MINUTE_MS
     assert.equal((await keys.current()).find, first.find)
-    for (let turn = 0; turn < 5; turn++) await new Promise(setImmediate)
+    for (let tick = 0; tick < 5; tick++) await new Promise(setImmediate)
     state.nowMs += MINUTE_MS
     await assert.rejects(keys.current(), { name: 'TokenRefused' })
   })
 
   for (const [what, documents] of [
     ['another issuer', { discovery: { issuer: 'https://else', jwks_uri: 'https://else/keys' } }],
-    [
-      'keys elsewhere than https',
-      { discovery: { issuer: ISSUER, jwks_uri: 'http://issuer/keys' } },
-    ],
-    ['no place of keys', { discovery: { issuer: ISSUER } }],
+    ['a jwks_uri without https', { discovery: { issuer: ISSUER, jwks_uri: 'http://issuer/keys' } }],
+    ['no jwks_uri', { discovery: { issuer: ISSUER } }],
     ['no object', { discovery: [] }],
     ['no list of keys', { keys: { keys: {} } }],
-    ['far too many keys', { keys: { keys: Array.from({ length: 101 }, () => ({ kty: 'EC' })) } }],
-    ['keys that are none', { keys: { keys: ['a'] } }],
+    ['too many keys', { keys: { keys: Array.from({ length: 101 }, () => ({ kty: 'EC' })) } }],
+    ['invalid keys', { keys: { keys: ['a'] } }],
   ] as const) {
     test(`a document with ${what} gives no keys`, async () => {
       const { keys } = issuer(documents)

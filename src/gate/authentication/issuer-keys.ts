@@ -1,71 +1,71 @@
 import { createLocalJWKSet, errors, type JSONWebKeySet, type JWTVerifyGetKey } from 'jose'
 import type { Clock } from '../../lib/clock.ts'
 import { isObject, type Json, memberOf } from '../../lib/json.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Log } from '../../lib/log/log.ts'
 import { TokenRefused } from './signed-token.ts'
 
-/** Between two questions to the issuer, whatever tokens come in: strangers can make them up. */
+/** Minimum time between two requests to the issuer, since any client can send invented tokens. */
 const COOLDOWN_MS = 5_000
-/** Keys are asked for again after so long, so that one taken back does not stay. */
+/** Keys are fetched again after this time, so that a revoked key does not stay. */
 const FRESH_MS = 10 * 60_000
-/** And without an answer they are worth nothing after so long. */
+/** If fetching fails, the last keys are trusted for this long. */
 const TRUSTED_MS = 60 * 60_000
 const KEYS_MAX = 100
 
 export interface IssuerKeysOptions {
   readonly issuerUrl: string
-  /** The bytes at an https URL, within bounds. */
+  /** Reads the document at an https URL, with limits of time and size. */
   readonly read: (url: URL) => Promise<Buffer>
   readonly onChange: () => void
   readonly clock: Clock
   readonly log: Log
 }
 
-/** Keys as an issuer had them at one moment. */
+/** The keys of an issuer at one time. */
 export interface KeysOfIssuer {
   readonly find: JWTVerifyGetKey
   readonly atMs: number
 }
 
 /**
- * The public keys of an OIDC issuer. All that wait for them share one question, and there is a
- * pause after each, whether it was answered or not.
+ * Fetches and caches the public keys of an OIDC issuer. Concurrent callers share one request, and a
+ * cooldown follows each request, whether it succeeded or not.
  */
 export class IssuerKeys {
   readonly #options: IssuerKeysOptions
   #keys: KeysOfIssuer | undefined
   #text = ''
   #pending: Promise<void> | undefined
-  #askedAtMs = Number.NEGATIVE_INFINITY
+  #fetchedAtMs = Number.NEGATIVE_INFINITY
   #isFailing = false
 
   constructor(options: IssuerKeysOptions) {
     this.#options = options
   }
 
-  /** Those to verify with. Rejects with TokenRefused when there are none that can be trusted. */
+  /** The keys to verify with. Rejects with TokenRefused when there are none that can be trusted. */
   async current(): Promise<KeysOfIssuer> {
     const ageMs = this.#ageMs()
-    if (ageMs >= TRUSTED_MS) await this.#ask()
-    else if (ageMs >= FRESH_MS) void this.#ask()
+    if (ageMs >= TRUSTED_MS) await this.#refresh()
+    else if (ageMs >= FRESH_MS) void this.#refresh()
     if (this.#keys === undefined || this.#ageMs() >= TRUSTED_MS) {
-      throw new TokenRefused('the keys of its issuer are not known')
+      throw new TokenRefused('the keys of its issuer are not available')
     }
     return this.#keys
   }
 
-  /** For a token that `keys` did not verify: later ones, if there are any; else undefined. */
+  /** For a token that `keys` did not verify: newer keys, or undefined if there are none. */
   async laterThan(keys: KeysOfIssuer): Promise<KeysOfIssuer | undefined> {
-    if (this.#keys === keys) await this.#ask()
+    if (this.#keys === keys) await this.#refresh()
     return this.#keys?.find === keys.find ? undefined : this.#keys
   }
 
-  /** Never rejects: what there is stays until there is something else. */
-  async #ask(): Promise<void> {
+  /** Never rejects: the last keys stay until new ones are fetched. */
+  async #refresh(): Promise<void> {
     const { clock } = this.#options
     if (this.#pending === undefined) {
-      if (clock.now() - this.#askedAtMs < COOLDOWN_MS) return
-      this.#askedAtMs = clock.now()
+      if (clock.now() - this.#fetchedAtMs < COOLDOWN_MS) return
+      this.#fetchedAtMs = clock.now()
       this.#pending = this.#load().finally(() => {
         this.#pending = undefined
       })
@@ -99,20 +99,22 @@ export class IssuerKeys {
     const base = issuerUrl.replace(/\/$/, '')
     const document = objectIn(await read(new URL(`${base}/.well-known/openid-configuration`)))
     if (memberOf(document, 'issuer') !== issuerUrl) {
-      throw new Error('its discovery document names another issuer')
+      throw new Error('the discovery document names another issuer')
     }
     const keysUrl = URL.parse(String(memberOf(document, 'jwks_uri')))
-    if (keysUrl?.protocol !== 'https:') throw new Error('its jwks_uri is not an https URL')
+    if (keysUrl?.protocol !== 'https:') throw new Error('jwks_uri is not an https URL')
     const bytes = await read(keysUrl)
     const found = objectIn(bytes)
     const keys = memberOf(found, 'keys')
-    if (!Array.isArray(keys) || keys.length > KEYS_MAX) throw new Error('it shows no list of keys')
+    if (!Array.isArray(keys) || keys.length > KEYS_MAX) {
+      throw new Error(`keys is not a list of at most ${KEYS_MAX}`)
+    }
     try {
       const find = createLocalJWKSet({ keys } as unknown as JSONWebKeySet)
       return { text: bytes.toString('utf8'), find }
     } catch (cause) {
       if (!(cause instanceof errors.JOSEError)) throw cause
-      throw new Error('its keys cannot be read', { cause })
+      throw new Error('the keys cannot be parsed', { cause })
     }
   }
 
@@ -126,8 +128,8 @@ function objectIn(bytes: Buffer): { [name: string]: Json } {
   try {
     value = JSON.parse(bytes.toString('utf8')) as Json
   } catch {
-    throw new Error('it answers with something else than JSON')
+    throw new Error('the response is not JSON')
   }
-  if (!isObject(value)) throw new Error('it answers with something else than an object')
+  if (!isObject(value)) throw new Error('the response is not a JSON object')
   return value
 }

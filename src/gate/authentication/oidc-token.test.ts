@@ -12,7 +12,7 @@ const rules: ClaimRules = {
 const refused = { name: 'TokenRefused' }
 
 describe('claims of an OIDC issuer', () => {
-  test('become a user, each name with its prefix', () => {
+  test('claims become a user, each name with its prefix', () => {
     assert.deepEqual(userIn({ sub: 'ada', groups: ['a', 'b'], jti: 'x' }, rules), {
       name: 'oidc:ada',
       groups: ['oidc:a', 'oidc:b'],
@@ -20,7 +20,7 @@ describe('claims of an OIDC issuer', () => {
     })
   })
 
-  test('one group may be a text, and none may be missing, null or empty', () => {
+  test('groups may be one string, and may be missing, null or empty', () => {
     assert.deepEqual(userIn({ sub: 'ada', groups: 'a' }, rules).groups, ['oidc:a'])
     for (const groups of [undefined, null, '', []]) {
       assert.deepEqual(userIn({ sub: 'ada', groups }, rules).groups, [])
@@ -31,20 +31,20 @@ describe('claims of an OIDC issuer', () => {
     )
   })
 
-  test('a user or group that is not text is refused', () => {
+  test('a user or group that is not a string is refused', () => {
     for (const claims of [{}, { sub: '' }, { sub: 7 as never }, { sub: 'a', groups: [7] }]) {
       assert.throws(() => userIn(claims, rules), refused)
     }
     assert.throws(() => userIn({ sub: 'a', groups: { a: 1 } }, rules), refused)
   })
 
-  test('what every object has is no claim', () => {
+  test('an inherited property of objects is not a claim', () => {
     for (const usernameClaim of ['constructor', '__proto__', 'toString']) {
       assert.throws(() => userIn({ sub: 'ada' }, { ...rules, usernameClaim }), refused)
     }
   })
 
-  test('names that Kubernetes keeps for itself need a prefix', () => {
+  test('reserved names of Kubernetes are refused, with and without a prefix', () => {
     const bare = { ...rules, usernamePrefix: '', groupsPrefix: '' }
     assert.throws(() => userIn({ sub: 'system:admin' }, bare), refused)
     assert.throws(() => userIn({ sub: 'ada', groups: ['dev', 'system:masters'] }, bare), refused)
@@ -62,7 +62,7 @@ describe('claims of an OIDC issuer', () => {
     }
   })
 
-  test('an address counts unless it is said not to be verified', () => {
+  test('an email address is used unless email_verified is there and not true', () => {
     const byEmail = { ...rules, usernameClaim: 'email', usernamePrefix: '' }
     const email = 'ada@example.com'
     assert.equal(userIn({ email }, byEmail).name, email)
@@ -72,7 +72,7 @@ describe('claims of an OIDC issuer', () => {
     }
   })
 
-  test('required claims must be there as they are', () => {
+  test('required claims must have exactly their value', () => {
     const strict = { ...rules, required: new Map([['hd', 'example.com']]) }
     assert.ok(userIn({ sub: 'ada', hd: 'example.com' }, strict))
     for (const hd of [undefined, 'else', ['example.com'], true]) {

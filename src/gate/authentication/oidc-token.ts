@@ -1,11 +1,11 @@
 import { errors, type JWTPayload, jwtVerify } from 'jose'
-import { readBounded } from '../../lib/bounded-file.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { follow, type OnLook } from '../../lib/follow.ts'
+import { readBounded } from '../../lib/files/bounded-file.ts'
+import { follow, type OnLook } from '../../lib/files/follow.ts'
 import type { Json } from '../../lib/json.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Log } from '../../lib/log/log.ts'
 import type { User } from '../user.ts'
-import type { TokenUsers } from './bearer-token.ts'
+import type { TokenAuthenticator } from './bearer-token.ts'
 import { CREDENTIAL_ID } from './client-certificate.ts'
 import { httpsRead } from './https-read.ts'
 import { IssuerKeys, type KeysOfIssuer } from './issuer-keys.ts'
@@ -18,10 +18,10 @@ import {
 } from './signed-token.ts'
 
 const CA_BYTES_MAX = 1024 * 1024
-/** For each of the two documents that are read from an issuer. */
+/** For each of the two documents of an issuer. */
 const READ_TIMEOUT_MS = 5_000
 const READ_BYTES_MAX = 1024 * 1024
-/** Names that Kubernetes keeps for itself; nobody else's accounts may take one. */
+/** Prefix of the names that Kubernetes reserves; users of an issuer must not have one. */
 const RESERVED = 'system:'
 
 /** How claims become a user. */
@@ -30,7 +30,7 @@ export interface ClaimRules {
   readonly usernamePrefix: string
   readonly groupsClaim: string | undefined
   readonly groupsPrefix: string
-  /** Claims that must be there with just this value. */
+  /** Claims that must have exactly this value. */
   readonly required: ReadonlyMap<string, string>
 }
 
@@ -44,15 +44,15 @@ export interface OidcTokenOptions extends ClaimRules {
   readonly onLook?: OnLook | undefined
 }
 
-/** ID tokens of an OIDC issuer. */
-export class OidcTokens implements TokenUsers {
+/** Authenticates ID tokens of an OIDC issuer. */
+export class OidcTokens implements TokenAuthenticator {
   readonly #options: OidcTokenOptions
   readonly #verified: VerifiedTokens
   readonly #keys: IssuerKeys
   readonly #follower: { stop(): void }
   #ca: string | undefined
 
-  /** Rejects when its own files cannot be used; the issuer need not be there yet. */
+  /** Rejects when a file cannot be used. The issuer need not be available yet. */
   static async open(options: OidcTokenOptions): Promise<OidcTokens> {
     const { caFile } = options
     return new OidcTokens(options, caFile === undefined ? undefined : await readCa(caFile))
@@ -71,7 +71,7 @@ export class OidcTokens implements TokenUsers {
       clock,
       log,
     })
-    // So that the first token need not wait. Whatever is wrong, the log tells.
+    // Fetched early, so that the first token need not wait. Failures are logged.
     this.#keys.current().catch(() => {})
     this.#follower = follow({
       inUse: ca,
@@ -81,12 +81,12 @@ export class OidcTokens implements TokenUsers {
         log.info('Authorities of the OIDC issuer reloaded', { file: caFile })
       },
       onProblem: (err) => log.warn('Authorities of the OIDC issuer not reloaded', { err }),
-      onMended: () => log.info('Authorities of the OIDC issuer in use again, as they were'),
+      onMended: () => log.info('Authorities of the OIDC issuer valid again, unchanged'),
       onLook: options.onLook,
     })
   }
 
-  /** The authorities that may vouch for the issuer, PEM. */
+  /** PEM: the authorities of the issuer's server certificate. */
   get ca(): string | undefined {
     return this.#ca
   }
@@ -106,7 +106,7 @@ export class OidcTokens implements TokenUsers {
     this.#follower.stop()
   }
 
-  /** A key that is not there may have been made since we asked. */
+  /** A key that is not known may be newer than our last request to the issuer. */
   async #verify(token: string): Promise<JWTPayload> {
     const keys = await this.#keys.current()
     try {
@@ -134,20 +134,21 @@ export class OidcTokens implements TokenUsers {
   }
 }
 
-/** The user of a token whose signature, times, issuer and audience are right. */
+/** The user of a token whose signature, times, issuer and audience are valid. */
 export function userIn(claims: JWTPayload, rules: ClaimRules): User {
   for (const [name, value] of rules.required) {
-    if (claimOf(claims, name) !== value) throw new TokenRefused('a required claim is not there')
+    if (claimOf(claims, name) !== value)
+      throw new TokenRefused('a required claim is missing or has another value')
   }
   const name = claimOf(claims, rules.usernameClaim)
-  if (typeof name !== 'string' || name === '') throw new TokenRefused('it names no user')
+  if (typeof name !== 'string' || name === '') throw new TokenRefused('it has no user name')
   const isUnverified =
     Object.hasOwn(claims, 'email_verified') && claimOf(claims, 'email_verified') !== true
   if (rules.usernameClaim === 'email' && isUnverified) {
-    throw new TokenRefused('its address is not verified')
+    throw new TokenRefused('its email address is not verified')
   }
   return {
-    name: outsider(name, rules.usernamePrefix),
+    name: prefixed(name, rules.usernamePrefix),
     groups: groupsIn(claims, rules),
     ...(typeof claims.jti === 'string' && claims.jti !== ''
       ? { extra: { [CREDENTIAL_ID]: [`JTI=${claims.jti}`] } }
@@ -160,25 +161,25 @@ function groupsIn(claims: JWTPayload, { groupsClaim, groupsPrefix }: ClaimRules)
   if (claimed === undefined || claimed === null || claimed === '') return []
   const groups: readonly Json[] = Array.isArray(claimed) ? claimed : [claimed]
   return groups.map((group) => {
-    if (typeof group !== 'string') throw new TokenRefused('its groups are not text')
-    return outsider(group, groupsPrefix)
+    if (typeof group !== 'string') throw new TokenRefused('its groups are not strings')
+    return prefixed(group, groupsPrefix)
   })
 }
 
 /**
- * Whoever may name a group at an issuer could otherwise name it `system:masters`. What counts is the
- * whole: a prefix may be the beginning of such a name.
+ * Refuses reserved names: someone who may create a group at the issuer could otherwise name it
+ * `system:masters`. The name is checked with its prefix, which may be the start of such a name.
  */
-function outsider(name: string, prefix: string): string {
-  const whole = prefix + name
-  if (whole.startsWith(RESERVED)) throw new TokenRefused('it takes a name that is reserved')
-  return whole
+function prefixed(name: string, prefix: string): string {
+  const full = prefix + name
+  if (full.startsWith(RESERVED)) throw new TokenRefused('it has a reserved name')
+  return full
 }
 
 async function readCa(path: string): Promise<string> {
   const pem = String(await readBounded(path, CA_BYTES_MAX))
   if (!pem.includes('-----BEGIN CERTIFICATE-----')) {
-    throw new Error(`${path} holds no PEM certificate`)
+    throw new Error(`${path} contains no PEM certificate`)
   }
   return pem
 }

@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { type JWTPayload, SignJWT } from 'jose'
 import { monotonicClock as clock } from '../../lib/clock.ts'
-import { type Log, silentLog } from '../../lib/log.ts'
+import { type Log, silentLog } from '../../lib/log/log.ts'
 import { ServiceAccountTokens } from './service-account-token.ts'
 
 const ISSUER = 'https://cluster.example'
 const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const ec = generateKeyPairSync('ec', { namedCurve: 'P-256' })
-const stranger = generateKeyPairSync('rsa', { modulusLength: 2048 })
+const unknown = generateKeyPairSync('rsa', { modulusLength: 2048 })
 const pem = (key: KeyObject): string => key.export({ type: 'spki', format: 'pem' }).toString()
 
 const CLAIMS: JWTPayload = {
@@ -71,7 +71,7 @@ describe('service account tokens', () => {
   })
   const refused = { reason: 'Unauthorized' }
 
-  test('the user is the account, with what the token is bound to', async () => {
+  test('the user is the account, with the objects that the token is bound to', async () => {
     assert.deepEqual(await tokens.userOf(await sign()), {
       name: 'system:serviceaccount:shop:cart',
       uid: 'u-1',
@@ -86,7 +86,7 @@ describe('service account tokens', () => {
     })
   })
 
-  test('any of the keys may have signed, named or not', async () => {
+  test('a token may be signed by any of the keys, named or not', async () => {
     const der = ec.publicKey.export({ format: 'der', type: 'spki' })
     const kid = Buffer.from(hash('sha256', der, 'buffer')).toString('base64url')
     for (const signing of [
@@ -100,23 +100,23 @@ describe('service account tokens', () => {
     }
   })
 
-  test('tokens of other issuers, and what is no signed token, are not ours', async () => {
+  test('tokens of other issuers and tokens that are not JWTs are left to other authenticators', async () => {
     for (const token of [await sign(CLAIMS, { issuer: 'https://else' }), 'opaque', 'a.b.c', '..']) {
       assert.equal(await tokens.userOf(token), undefined)
     }
   })
 
   for (const [what, claims, signing] of [
-    ['by a stranger', CLAIMS, { key: stranger.privateKey }],
-    ['in a way the keys do not sign', CLAIMS, { alg: 'PS256' }],
-    ['for somebody else', CLAIMS, { audience: 'else' }],
-    ['and has expired', CLAIMS, { endsIn: -60 }],
-    ['and has not begun', CLAIMS, { startsIn: 60 }],
-    ['and never ends', CLAIMS, { endsIn: undefined }],
-    ['for no account', {}, {}],
-    ['for another account than it says', { ...CLAIMS, sub: 'system:serviceaccount:a:b' }, {}],
+    ['by an unknown key', CLAIMS, { key: unknown.privateKey }],
+    ['with another algorithm', CLAIMS, { alg: 'PS256' }],
+    ['for another audience', CLAIMS, { audience: 'else' }],
+    ['and expired', CLAIMS, { endsIn: -60 }],
+    ['and not yet valid', CLAIMS, { startsIn: 60 }],
+    ['without an expiry', CLAIMS, { endsIn: undefined }],
+    ['without an account', {}, {}],
+    ['with another account in sub', { ...CLAIMS, sub: 'system:serviceaccount:a:b' }, {}],
     [
-      'for a name that would be another',
+      'with a colon in the namespace',
       {
         'kubernetes.io': { namespace: 'shop:x', serviceaccount: { name: 'cart', uid: '' } },
       },
@@ -128,7 +128,7 @@ describe('service account tokens', () => {
     })
   }
 
-  test('a token that is not signed, or with the public key for a secret, is refused', async () => {
+  test('a token without a signature, or with the public key as an HMAC secret, is refused', async () => {
     const [, body] = (await sign()).split('.')
     const header = (alg: string): string =>
       Buffer.from(JSON.stringify({ alg })).toString('base64url')
@@ -149,12 +149,12 @@ describe('service account tokens', () => {
     }
   })
 
-  test('one letter changed anywhere is refused or not ours', async () => {
+  test('a token with one changed letter is refused or left to other authenticators', async () => {
     const token = await sign()
     for (let at = 0; at < token.length; at += 7) {
       const letter = token[at] === 'A' ? 'B' : 'A'
       const changed = token.slice(0, at) + letter + token.slice(at + 1)
-      // The last letter of the signature has bits that mean nothing; it is not among these.
+      // The last letter of the signature has unused bits; it is not among these.
       const outcome = await tokens
         .userOf(changed)
         .catch((error: { reason: string }) => error.reason)
@@ -162,39 +162,40 @@ describe('service account tokens', () => {
     }
   })
 
-  test('files are followed: what an old key signed is worth nothing', async (context) => {
+  test('a changed file is used, and tokens signed by the old key are refused', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
-    const own = join(folder, 'turning.pem')
+    const own = join(folder, 'changing.pem')
     await writeFile(own, pem(rsa.publicKey))
-    let told: (msg: string) => void = () => {}
-    const log = { ...silentLog, info: (msg: string) => told(msg), warn: (msg: string) => told(msg) }
-    const turning = await open([own], log)
+    let onLine: (msg: string) => void = () => {}
+    const record = (msg: string): void => onLine(msg)
+    const log = { ...silentLog, info: record, warn: record }
+    const changing = await open([own], log)
     const token = await sign()
-    assert.ok(await turning.userOf(token))
-    const said = async (text: string): Promise<string> => {
+    assert.ok(await changing.userOf(token))
+    const lineAfter = async (text: string): Promise<string> => {
       await writeFile(own, text)
       await new Promise(setImmediate)
-      const heard = new Promise<string>((resolve) => {
-        told = resolve
+      const line = new Promise<string>((resolve) => {
+        onLine = resolve
       })
       context.mock.timers.tick(1000)
-      return heard
+      return line
     }
-    assert.equal(await said('nothing'), 'Service account keys not reloaded')
-    assert.ok(await turning.userOf(token))
+    assert.equal(await lineAfter('nothing'), 'Service account keys not reloaded')
+    assert.ok(await changing.userOf(token))
     await new Promise(setImmediate)
-    assert.equal(await said(pem(ec.publicKey)), 'Service account keys reloaded')
-    await assert.rejects(turning.userOf(token), refused)
-    turning.stop()
+    assert.equal(await lineAfter(pem(ec.publicKey)), 'Service account keys reloaded')
+    await assert.rejects(changing.userOf(token), refused)
+    changing.stop()
   })
 
-  test('files without keys, or with such as sign no tokens, are refused', async () => {
+  test('files without keys, or with keys that cannot sign tokens, are refused', async () => {
     const odd = join(folder, 'odd.pem')
     const ed = generateKeyPairSync('ed25519')
     for (const [text, why] of [
-      ['', /holds no PEM key/],
-      ['-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n', /cannot be read/],
-      [pem(ed.publicKey), /signs no tokens/],
+      ['', /contains no PEM key/],
+      ['-----BEGIN PUBLIC KEY-----\nAAAA\n-----END PUBLIC KEY-----\n', /cannot be parsed/],
+      [pem(ed.publicKey), /cannot sign tokens/],
     ] as const) {
       await writeFile(odd, text)
       await assert.rejects(open([path, odd]), why)

@@ -1,12 +1,12 @@
 import { createPublicKey, hash, type KeyObject } from 'node:crypto'
 import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
-import { readBounded } from '../../lib/bounded-file.ts'
 import type { Clock } from '../../lib/clock.ts'
-import { follow, type OnLook } from '../../lib/follow.ts'
+import { readBounded } from '../../lib/files/bounded-file.ts'
+import { follow, type OnLook } from '../../lib/files/follow.ts'
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Log } from '../../lib/log/log.ts'
 import { serviceAccountGroups, serviceAccountUser, type User } from '../user.ts'
-import type { TokenUsers } from './bearer-token.ts'
+import type { TokenAuthenticator } from './bearer-token.ts'
 import { CREDENTIAL_ID } from './client-certificate.ts'
 import {
   CLOCK_TOLERANCE_SECONDS,
@@ -18,7 +18,7 @@ import {
 
 const FILE_BYTES_MAX = 1024 * 1024
 const KEYS_MAX = 100
-/** What a key of each kind may sign with. */
+/** The signature algorithm of each kind of EC key. */
 const EC_ALGORITHMS: ReadonlyMap<string, string> = new Map([
   ['prime256v1', 'ES256'],
   ['secp384r1', 'ES384'],
@@ -30,7 +30,7 @@ export interface ServiceAccountTokenOptions {
   /** PEM: public keys, or certificates or private keys for the public keys in them. */
   readonly keyFiles: readonly string[]
   readonly issuers: readonly string[]
-  /** A token must be meant for one of these. */
+  /** A token must have one of these. */
   readonly audiences: readonly string[]
   readonly clock: Clock
   readonly log: Log
@@ -38,17 +38,17 @@ export interface ServiceAccountTokenOptions {
 }
 
 /**
- * Tokens that a Kubernetes cluster signs for its service accounts. Whether account and pod are
- * still there cannot be asked from here: such a token is good until it ends, and one that never
- * ends is not taken.
+ * Authenticates tokens that a Kubernetes cluster signs for its service accounts. Whether account
+ * and pod still exist cannot be checked from here: a token is valid until it expires, and one that
+ * never expires is refused.
  */
-export class ServiceAccountTokens implements TokenUsers {
+export class ServiceAccountTokens implements TokenAuthenticator {
   readonly #options: ServiceAccountTokenOptions
   readonly #verified: VerifiedTokens
   readonly #follower: { stop(): void }
   #keys: KeySet
 
-  /** Rejects, naming the file, if one cannot be used. */
+  /** Rejects if a file cannot be used; the error has its path. */
   static async open(options: ServiceAccountTokenOptions): Promise<ServiceAccountTokens> {
     return new ServiceAccountTokens(options, await loadKeys(options.keyFiles))
   }
@@ -67,7 +67,7 @@ export class ServiceAccountTokens implements TokenUsers {
         log.info('Service account keys reloaded', { files: keyFiles, count: found.keys.length })
       },
       onProblem: (err) => log.warn('Service account keys not reloaded', { err }),
-      onMended: () => log.info('Service account keys in use again, as they were'),
+      onMended: () => log.info('Service account keys valid again, unchanged'),
       onLook: options.onLook,
     })
   }
@@ -97,11 +97,11 @@ export class ServiceAccountTokens implements TokenUsers {
         })
         return payload
       } catch (error) {
-        // Another key may have signed it. Everything else is wrong whoever did.
+        // Another key may have signed it. Every other error is final.
         if (!(error instanceof errors.JWSSignatureVerificationFailed)) throw error
       }
     }
-    throw new TokenRefused('no key has signed it')
+    throw new TokenRefused('none of the keys has signed it')
   }
 }
 
@@ -120,7 +120,7 @@ class KeySet {
     this.keys = keys
   }
 
-  /** The one that a token names, or else all that sign the way it is signed. */
+  /** The key that the token names, or else all keys with its algorithm. */
   for(token: string): readonly PublicKey[] {
     const { alg = '', kid } = decodeProtectedHeader(token)
     const fitting = this.keys.filter(({ algorithms }) => algorithms.includes(alg))
@@ -134,7 +134,7 @@ async function loadKeys(paths: readonly string[], current?: KeySet): Promise<Key
   const content = contents.join('\0')
   if (content === current?.content) return current
   const keys = contents.flatMap((pem, index) => keysIn(paths[index] ?? '', String(pem)))
-  if (keys.length > KEYS_MAX) throw new Error(`more than ${KEYS_MAX} keys: leave out old ones`)
+  if (keys.length > KEYS_MAX) throw new Error(`more than ${KEYS_MAX} keys: remove old ones`)
   return new KeySet(content, keys)
 }
 
@@ -143,7 +143,7 @@ function keysIn(path: string, pem: string): readonly PublicKey[] {
   const keys = blocks
     .filter((block) => !block.startsWith('-----BEGIN EC PARAMETERS'))
     .map((block) => publicKey(path, block))
-  if (keys.length === 0) throw new Error(`${path} holds no PEM key`)
+  if (keys.length === 0) throw new Error(`${path} contains no PEM key`)
   return keys
 }
 
@@ -152,12 +152,14 @@ function publicKey(path: string, block: string): PublicKey {
   try {
     key = createPublicKey(block)
   } catch {
-    // What is wrong with it might quote it, and it might be a private key.
-    throw new Error(`${path} holds a key that cannot be read`)
+    // Without the cause, which might quote the key, and it might be a private one.
+    throw new Error(`${path} contains a key that cannot be parsed`)
   }
   const algorithms = algorithmsOf(key)
   if (algorithms.length === 0) {
-    throw new Error(`${path} holds a key of a kind that signs no tokens: use RSA or an EC P key`)
+    throw new Error(
+      `${path} contains a key that cannot sign tokens: use RSA, P-256, P-384 or P-521`,
+    )
   }
   const der = key.export({ format: 'der', type: 'spki' })
   return { id: Buffer.from(hash('sha256', der, 'buffer')).toString('base64url'), key, algorithms }
@@ -177,7 +179,7 @@ function serviceAccountIn(claims: JWTPayload): User {
   const user = serviceAccountUser(namespace, name)
   const isWhole = namespace !== '' && name !== '' && !`${namespace}${name}`.includes(':')
   if (!isWhole || (claims.sub !== undefined && claims.sub !== user)) {
-    throw new TokenRefused('it names no service account')
+    throw new TokenRefused('it has no valid service account')
   }
   return {
     name: user,
@@ -187,7 +189,7 @@ function serviceAccountIn(claims: JWTPayload): User {
   }
 }
 
-/** What the token is bound to, in the words of Kubernetes. */
+/** The objects that the token is bound to, with the keys of Kubernetes. */
 function extraIn(claims: JWTPayload, all: JsonObject): readonly [string, readonly string[]][] {
   const found: [string, readonly string[]][] = []
   if (typeof claims.jti === 'string' && claims.jti !== '') {

@@ -1,60 +1,60 @@
-/** What signed tokens of all kinds have in common: who says so, since when, until when. */
+/** For authenticators of signed tokens (JWT): the claimed issuer, a cache of verified tokens. */
 import { decodeJwt, errors, type JWTPayload } from 'jose'
 import type { Clock } from '../../lib/clock.ts'
 import type { Json } from '../../lib/json.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Log } from '../../lib/log/log.ts'
 import { notIdentified } from '../refusal.ts'
 import type { User } from '../user.ts'
 import { TokenCache, tokenDigest } from './token-cache.ts'
 
-/** Clocks differ. */
+/** Clocks of issuers may differ from ours. */
 export const CLOCK_TOLERANCE_SECONDS = 10
 
-/** A token that was found good is not looked at again for so long, nor beyond its own end. */
-const REMEMBERED_MS = 10_000
-const REMEMBERED_MAX = 10_000
-/** `-v` from which it is told why a token is refused. */
+/** A verified token is not verified again for this long, or until it expires. */
+const CACHE_MS = 10_000
+const CACHE_ENTRIES_MAX = 10_000
+/** `-v` from which the reason of a refused token is logged. */
 const REFUSAL_LOG_LEVEL = 4
 
-/** Who a token says it is of, by itself: only good for finding out who can verify it. */
+/** The issuer in an unverified token: only to choose the authenticator that verifies it. */
 export function claimedIssuer(token: string): string | undefined {
-  // Most tokens that are none are told apart without the cost of an error.
+  // Recognizes most tokens that are not JWTs without the cost of an error.
   if (!/^[\w-]+\.[\w-]+\.[\w-]*$/.test(token)) return undefined
   try {
     const issuer: unknown = decodeJwt(token).iss
     return typeof issuer === 'string' ? issuer : undefined
   } catch {
-    // Not a signed token at all; there are others.
+    // Not a JWT; another authenticator may know it.
     return undefined
   }
 }
 
-/** A claim of that name, of the token itself: names come from strangers and from operators. */
+/** A claim of the token, never an inherited property: the name may be any string. */
 export function claimOf(claims: object, name: string): Json | undefined {
   return Object.hasOwn(claims, name) ? (claims as Record<string, Json>)[name] : undefined
 }
 
-/** Why a token is not taken, for the log. Says nothing that is in it. */
+/** The reason why a token is refused, for the log. Contains nothing of the token. */
 export class TokenRefused extends Error {
   override readonly name = 'TokenRefused'
 }
 
-/** The users of tokens that have been verified, and how to verify others. */
+/** Verifies tokens, and caches the users of verified ones. */
 export class VerifiedTokens {
   readonly #cache: TokenCache<User>
   readonly #log: Log
 
   constructor(clock: Clock, log: Log) {
-    this.#cache = new TokenCache({ entriesMax: REMEMBERED_MAX, clock })
+    this.#cache = new TokenCache({ entriesMax: CACHE_ENTRIES_MAX, clock })
     this.#log = log
   }
 
-  /** The user of a token that was found good not long ago. */
+  /** The user of a token in the cache. */
   known(token: string): User | undefined {
     return this.#cache.get(tokenDigest(token))
   }
 
-  /** Rejects with 401 whatever `verify` and `userOf` do not take. */
+  /** Rejects with 401 when `verify` or `userOf` throws. */
   async userOf(
     token: string,
     verify: () => Promise<JWTPayload>,
@@ -64,23 +64,23 @@ export class VerifiedTokens {
       const claims = await verify()
       const user = userOf(claims)
       const leftMs = (claims.exp ?? 0) * 1000 - Date.now()
-      this.#cache.set(tokenDigest(token), user, Math.min(leftMs, REMEMBERED_MS))
+      this.#cache.set(tokenDigest(token), user, Math.min(leftMs, CACHE_MS))
       return user
     } catch (error) {
-      // Whatever goes wrong with a token is wrong with the token: the library throws TypeErrors too.
+      // Every error counts as a fault of the token: the library throws TypeErrors too.
       this.#log.v(REFUSAL_LOG_LEVEL, 'Token refused', { reason: reasonOf(error) })
-      const isOver = error instanceof errors.JWTExpired
-      throw notIdentified(isOver ? 'expired-token' : 'bad-token')
+      const isExpired = error instanceof errors.JWTExpired
+      throw notIdentified(isExpired ? 'expired-token' : 'bad-token')
     }
   }
 
-  /** When keys change: what they verified is to be verified again. */
+  /** For a change of keys: all tokens have to be verified again. */
   forget(): void {
     this.#cache.clear()
   }
 }
 
-/** Messages of the library may quote a token; its codes do not. */
+/** Messages of the library may quote a token; its error codes do not. */
 function reasonOf(error: unknown): string {
   if (error instanceof TokenRefused) return error.message
   if (error instanceof errors.JWTClaimValidationFailed || error instanceof errors.JWTExpired) {

@@ -7,7 +7,7 @@ describe('token cache', () => {
   const cacheOf = (entriesMax: number) =>
     new TokenCache<{ id: number }>({ entriesMax, clock: { now: () => nowMs } })
 
-  test('remembers until the time is up', () => {
+  test('an entry is cached until its time is over', () => {
     const cache = cacheOf(10)
     cache.set('a', { id: 1 }, 100)
     nowMs += 99
@@ -16,13 +16,13 @@ describe('token cache', () => {
     assert.equal(cache.get('a'), undefined)
   })
 
-  test('no time is no memory', () => {
+  test('an entry with no time is not cached', () => {
     const cache = cacheOf(10)
     cache.set('a', { id: 1 }, 0)
     assert.equal(cache.get('a'), undefined)
   })
 
-  test('the oldest makes room; to be set again makes young', () => {
+  test('the oldest entry is evicted, and setting an entry again makes it the newest', () => {
     const cache = cacheOf(2)
     for (const key of ['a', 'b', 'a', 'c']) cache.set(key, { id: 1 }, 100)
     assert.deepEqual(
@@ -31,7 +31,7 @@ describe('token cache', () => {
     )
   })
 
-  test('names of strangers are names, and forgotten is forgotten', () => {
+  test('an inherited property is not an entry, and a cleared cache is empty', () => {
     const cache = cacheOf(2)
     assert.equal(cache.get('__proto__'), undefined)
     cache.set('a', { id: 1 }, 100)
@@ -39,7 +39,7 @@ describe('token cache', () => {
     assert.equal(cache.get('a'), undefined)
   })
 
-  test('a digest says nothing of the token, but tells it from all others', () => {
+  test('different tokens have different digests', () => {
     assert.equal(tokenDigest('a'), 'ypeBEsobvcr6wjGzmiPcTaeG7/gUfE5yuYB3ha/uSLs=')
     assert.notEqual(tokenDigest('b'), tokenDigest('a'))
   })

@@ -2,12 +2,12 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 
 export interface TokenCacheOptions {
-  /** How many are remembered; the oldest makes room for another. */
+  /** When full, the oldest entry is evicted. */
   readonly entriesMax: number
   readonly clock: Clock
 }
 
-/** Remembers for a while what is known of tokens, by their digests: never the tokens themselves. */
+/** Caches a value per token for a time. Keys are digests of tokens, never the tokens themselves. */
 export class TokenCache<T extends object> {
   readonly #options: TokenCacheOptions
   readonly #entries = new Map<string, { readonly value: T; readonly endsAtMs: number }>()
@@ -38,7 +38,7 @@ export class TokenCache<T extends object> {
   }
 }
 
-/** Equal digests mean equal tokens, and comparing them tells nothing about the tokens. */
+/** Equal digests mean equal tokens, and the time to compare them reveals nothing of the tokens. */
 export function tokenDigest(token: string): string {
   return hash('sha256', token, 'base64')
 }

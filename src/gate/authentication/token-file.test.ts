@@ -9,7 +9,7 @@ import { loadTokens, type TokenTable, tokenTable } from './token-file.ts'
 const table = (text: string): TokenTable => tokenTable('tokens.csv', Buffer.from(text))
 
 describe('tokenTable', () => {
-  test('a token is its user, with uid, groups and the group of everybody known', () => {
+  test('a token has its user, uid and groups, and the group of authenticated users', () => {
     const tokens = table('abc,ada,7,"ops,dev"\nxyz,bob,\n')
     assert.deepEqual(tokens.userOf('abc'), {
       name: 'ada',
@@ -25,7 +25,7 @@ describe('tokenTable', () => {
     assert.deepEqual(tokens.remarks, [])
   })
 
-  test('other tokens are nobody, whatever objects inherit', () => {
+  test('other tokens, and inherited properties, have no user', () => {
     const tokens = table('abc,ada,7')
     for (const token of [
       '',
@@ -40,7 +40,7 @@ describe('tokenTable', () => {
     }
   })
 
-  test('the group of everybody known is there once, empty groups are none', () => {
+  test('the group of authenticated users is there once, and empty groups are ignored', () => {
     assert.deepEqual(table('a,b,c,"system:authenticated,,g"').userOf('a')?.groups, [
       'g',
       'system:authenticated',
@@ -48,7 +48,7 @@ describe('tokenTable', () => {
     assert.deepEqual(table('a,b,c,').userOf('a')?.groups, ['system:authenticated'])
   })
 
-  test('the later of two lines with one token wins', () => {
+  test('the later of two lines with the same token wins', () => {
     const tokens = table('abc,ada,1\nabc,bob,2')
     assert.equal(tokens.userOf('abc')?.name, 'bob')
     assert.equal(tokens.size, 1)
@@ -58,7 +58,7 @@ describe('tokenTable', () => {
     )
   })
 
-  test('lines whose token nobody could send are left out and told', () => {
+  test('lines with a token that cannot be sent are skipped and reported', () => {
     const text = `,ada,1\na b,ada,1\n"a\nb",ada,1\nä,ada,1\n${'x'.repeat(8193)},ada,1\nok,ada,1`
     const tokens = table(text)
     assert.equal(tokens.size, 1)
@@ -69,17 +69,17 @@ describe('tokenTable', () => {
     assert.equal(tokens.userOf('x'.repeat(8193)), undefined)
   })
 
-  test('groups that are not quoted together are told', () => {
+  test('groups that are not quoted together are reported', () => {
     const tokens = table('abc,ada,1,g1,g2')
     assert.deepEqual(tokens.userOf('abc')?.groups, ['g1', 'system:authenticated'])
     assert.match(tokens.remarks[0]?.text ?? '', /quote the groups/)
   })
 
-  test('a mark before the first token is not part of it', () => {
+  test('a byte order mark is not part of the first token', () => {
     assert.equal(table('\ufeffabc,ada,1').userOf('abc')?.name, 'ada')
   })
 
-  test('a malformed file is refused by name and line, without a word of what is in it', () => {
+  test('a malformed file is refused with path and line, and its content is not quoted', () => {
     for (const [text, line] of [
       ['hidden,ada,1\nhidden,ada\n', 2],
       ['\nhidden', 2],
@@ -99,7 +99,7 @@ describe('tokenTable', () => {
     assert.throws(() => tokenTable('tokens.csv', Buffer.from([0xff])), /tokens\.csv is not UTF-8/)
   })
 
-  test('any file is taken or refused by its name; the tokens it has never show in remarks', () => {
+  test('any file is accepted or refused with path and line, and its tokens are never quoted', () => {
     const unit = fc.constantFrom('Z', ',', '"', '\n', ' ')
     fc.assert(
       fc.property(fc.string({ unit }), (text) => {
@@ -114,7 +114,7 @@ describe('tokenTable', () => {
 })
 
 describe('loadTokens', () => {
-  test('gives what is in use as long as the file says the same', async () => {
+  test('a file with unchanged content gives the current table itself', async () => {
     await using folder = await tempFolder()
     const path = join(folder.path, 'tokens.csv')
     await writeFile(path, 'abc,ada,1')
@@ -125,7 +125,7 @@ describe('loadTokens', () => {
     assert.equal((await loadTokens(path, first)).userOf('abc')?.name, 'bob')
   })
 
-  test('refuses what is not a file, or too large a one', async () => {
+  test('a directory, a missing file and a too large file are refused', async () => {
     await using folder = await tempFolder()
     await assert.rejects(loadTokens(folder.path), /is not a file/)
     await assert.rejects(loadTokens(join(folder.path, 'none')), /ENOENT/)

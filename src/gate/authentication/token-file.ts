@@ -1,36 +1,36 @@
 import { hash } from 'node:crypto'
-import { readBounded } from '../../lib/bounded-file.ts'
-import { CsvError, type CsvRecord, csvRecords } from '../../lib/csv.ts'
+import { readBounded } from '../../lib/files/bounded-file.ts'
+import { CsvError, type CsvRecord, csvRecords } from '../../lib/text/csv.ts'
 import type { User } from '../user.ts'
 
-/** Room for ten thousand tokens. A much larger file would hold up requests while it is taken in. */
+/** Enough for ten thousand tokens. Parsing a much larger file would delay requests. */
 const FILE_BYTES_MAX = 1024 * 1024
-/** Longer ones are not looked up, so that a stranger cannot make us hash much. */
+/** Longer tokens are not looked up, so that no client can cause expensive hashing. */
 const TOKEN_LENGTH_MAX = 8 * 1024
 const COLUMNS_MIN = 3
 const COLUMNS_MAX = 4
 const AUTHENTICATED = 'system:authenticated'
 
-/** A line that is not used as it stands, and why: for the log, so it never quotes the line. */
+/** A problem in a line, for the log. It never quotes the line. */
 export interface TokenFileRemark {
   readonly line: number
   readonly text: string
 }
 
-/** What a token file says. */
+/** The content of a token file. */
 export interface TokenTable {
-  /** Undefined when it is nobody's. */
+  /** Undefined when the token is not in the file. */
   userOf(token: string): User | undefined
-  /** The file as it was read. */
+  /** The bytes of the file. */
   readonly content: Buffer
   readonly remarks: readonly TokenFileRemark[]
-  /** How many tokens it knows. */
+  /** Number of tokens. */
   readonly size: number
 }
 
 /**
- * Reads a file of tokens, one to a line: token, user, uid and, as one quoted field, groups with
- * commas between them. `current` comes back if the file still says what it says.
+ * Reads a file with one token per line: token, user, uid and, as one quoted field, groups separated
+ * by commas. Returns `current` itself when the content of the file is unchanged.
  */
 export async function loadTokens(path: string, current?: TokenTable): Promise<TokenTable> {
   const content = await readBounded(path, FILE_BYTES_MAX)
@@ -38,7 +38,7 @@ export async function loadTokens(path: string, current?: TokenTable): Promise<To
   return tokenTable(path, content)
 }
 
-/** Throws what is wrong with the file, by its name and line; `content` is not quoted anywhere. */
+/** Throws an error with path, line and problem. It never quotes the content. */
 export function tokenTable(path: string, content: Buffer): TokenTable {
   const users = new Map<string, User>()
   const remarks: TokenFileRemark[] = []
@@ -47,19 +47,19 @@ export function tokenTable(path: string, content: Buffer): TokenTable {
     const [token = '', name = '', uid = '', groups = ''] = fields
     if (fields.length < COLUMNS_MIN) {
       throw new Error(
-        `${path}, line ${line}: ${fields.length} columns where token, user and uid are needed`,
+        `${path}, line ${line}: ${fields.length} columns, but token, user and uid are required`,
       )
     }
-    if (name === '') throw new Error(`${path}, line ${line}: the user has no name`)
+    if (name === '') throw new Error(`${path}, line ${line}: the user name is empty`)
     if (!isSendable(token)) {
-      remark(token === '' ? 'skipped: no token' : 'skipped: no request can carry such a token')
+      remark(token === '' ? 'skipped: no token' : 'skipped: a header cannot contain this token')
       continue
     }
     if (fields.length > COLUMNS_MAX) {
-      remark('only the first group counts: quote the groups together, "one,two"')
+      remark('only the first group is used: quote the groups together, "one,two"')
     }
     const digest = digestOf(token)
-    if (users.has(digest)) remark('takes the place of an earlier line with the same token')
+    if (users.has(digest)) remark('replaces an earlier line with the same token')
     users.set(digest, { name, uid, groups: groupsOf(groups) })
   }
   return {
@@ -71,16 +71,17 @@ export function tokenTable(path: string, content: Buffer): TokenTable {
 }
 
 /**
- * Tokens are told apart by digest: how long a comparison of digests takes says nothing about the
- * tokens behind them. Whoever measures it may learn how far the digest of a guess agrees with one of
- * ours, which is no step towards the token: a guess that is closer has no digest that is closer. The
- * digest itself takes a time that depends on the length of what was sent, and on nothing of ours.
+ * Tokens are looked up by digest, against timing attacks: the time to compare digests reveals
+ * nothing of the tokens. A client that measures it may learn how many bytes the digest of a guess
+ * has in common with one of ours. That does not help to find the token, since similar tokens have
+ * unrelated digests. The time to compute the digest depends only on the length of the token that
+ * was sent.
  */
 function digestOf(token: string): string {
   return hash('sha256', token, 'base64')
 }
 
-/** The scheme ends at a space, and so does a token; headers carry printable ASCII. */
+/** A token in a header ends at a space, and a header has only printable ASCII. */
 function isSendable(token: string): boolean {
   return token.length <= TOKEN_LENGTH_MAX && /^[\x21-\x7e]+$/.test(token)
 }
@@ -99,7 +100,7 @@ function* recordsOf(path: string, content: Buffer): Generator<CsvRecord> {
   }
 }
 
-/** Without the mark that some editors put first, which would become part of the first token. */
+/** Without a byte order mark, which would become part of the first token. */
 function textOf(path: string, content: Buffer): string {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(content)

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { JsonObject } from '../../lib/json.ts'
-import { type LogFields, silentLog } from '../../lib/log.ts'
+import { type LogFields, silentLog } from '../../lib/log/log.ts'
 import { TokenWebhook } from './token-webhook.ts'
 
 const unknown = { reason: 'ServiceUnavailable', details: { retryAfterSeconds: 1 } }
@@ -13,35 +13,40 @@ const review = (status: JsonObject): JsonObject => ({
 const yes = (user: JsonObject = { username: 'ada' }): JsonObject =>
   review({ authenticated: true, user })
 
-/** A webhook whose answers are made here, and whose questions are kept. */
+/** A webhook with responses from `respond`. It records the reviews that it gets. */
 function webhookOf(
-  answer: (token: string) => Promise<JsonObject>,
+  respond: (token: string) => Promise<JsonObject>,
   options: { cacheMs?: number; audiences?: string[] } = {},
 ) {
-  const state = { nowMs: 0, asked: [] as object[], sharers: [] as string[], lines: [] as string[] }
-  const note = (msg: string, fields: LogFields = {}): void => {
+  const state = {
+    nowMs: 0,
+    reviews: [] as object[],
+    sharers: [] as string[],
+    lines: [] as string[],
+  }
+  const record = (msg: string, fields: LogFields = {}): void => {
     state.lines.push(msg + JSON.stringify({ ...fields, err: String(fields['err']) }))
   }
   const webhook = new TokenWebhook({
     reviewer: {
       post: async (body, { sharer }) => {
-        state.asked.push(body)
+        state.reviews.push(body)
         state.sharers.push(sharer)
-        return answer((body as { spec: { token: string } }).spec.token)
+        return respond((body as { spec: { token: string } }).spec.token)
       },
       stop: () => {},
     },
     audiences: [],
     cacheMs: 120_000,
     clock: { now: () => state.nowMs },
-    log: { ...silentLog, info: note, warn: note },
+    log: { ...silentLog, info: record, warn: record },
     ...options,
   })
   return { webhook, state }
 }
 
 describe('token webhook', () => {
-  test('is asked by a TokenReview, and its user is taken as it is', async () => {
+  test('a TokenReview is sent, and the user of the response is used', async () => {
     const user = {
       username: 'ada',
       uid: '7',
@@ -56,7 +61,7 @@ describe('token webhook', () => {
       extra: { scopes: ['x'] },
     })
     assert.deepEqual(state.sharers, ['192.0.2.7'])
-    assert.deepEqual(state.asked, [
+    assert.deepEqual(state.reviews, [
       {
         kind: 'TokenReview',
         apiVersion: 'authentication.k8s.io/v1',
@@ -67,7 +72,7 @@ describe('token webhook', () => {
     ])
   })
 
-  test('many with one token are one question, and its answer holds for a while', async () => {
+  test('requests with the same token share one review, and its result is cached', async () => {
     const { webhook, state } = webhookOf(async (token) =>
       token === 'good' ? yes() : review({ authenticated: false }),
     )
@@ -78,13 +83,13 @@ describe('token webhook', () => {
     state.nowMs = 119_999
     await webhook.userOf('good')
     await webhook.userOf('bad')
-    assert.equal(state.asked.length, 2)
+    assert.equal(state.reviews.length, 2)
     state.nowMs = 120_000
     await webhook.userOf('good')
-    assert.equal(state.asked.length, 3)
+    assert.equal(state.reviews.length, 3)
   })
 
-  test('is asked on behalf of the network that a token came from', async () => {
+  test('a review is charged to the network of the client', async () => {
     const { webhook, state } = webhookOf(async () => yes(), { cacheMs: 0 })
     const networks = [
       ['192.0.2.7', '192.0.2.7'],
@@ -100,14 +105,14 @@ describe('token webhook', () => {
     )
   })
 
-  test('with no time for its answers it is asked each time', async () => {
+  test('a cache time of 0 caches nothing', async () => {
     const { webhook, state } = webhookOf(async () => yes(), { cacheMs: 0 })
     await webhook.userOf('a')
     await webhook.userOf('a')
-    assert.equal(state.asked.length, 2)
+    assert.equal(state.reviews.length, 2)
   })
 
-  test('what it cannot answer is worth another try, not remembered, and told once', async () => {
+  test('a failure is a 503 with Retry-After, is not cached, and is logged once', async () => {
     let isDown = true
     const { webhook, state } = webhookOf(async () => {
       if (isDown) throw new Error('down')
@@ -116,55 +121,56 @@ describe('token webhook', () => {
     for (let round = 0; round < 3; round++) await assert.rejects(webhook.userOf('canary'), unknown)
     isDown = false
     assert.equal((await webhook.userOf('canary'))?.name, 'ada')
-    assert.equal(state.asked.length, 4)
+    assert.equal(state.reviews.length, 4)
     assert.equal(state.lines.length, 2)
     assert.doesNotMatch(state.lines.join(), /canary/)
   })
 
-  for (const [what, answer] of [
+  for (const [what, response] of [
     ['another kind', { ...yes(), kind: 'Status' }],
     ['another version', { ...yes(), apiVersion: 'authentication.k8s.io/v1beta1' }],
     ['no status', { kind: 'TokenReview', apiVersion: 'authentication.k8s.io/v1' }],
-    ['a yes that is none', review({ authenticated: 'true', user: { username: 'ada' } })],
+    ['authenticated as a string', review({ authenticated: 'true', user: { username: 'ada' } })],
     ['no user', review({ authenticated: true })],
     ['a user without a name', yes({ username: '' })],
-    ['a name that is no text', yes({ username: ['ada'] })],
-    ['groups that are no list', yes({ username: 'ada', groups: 'system:masters' })],
-    ['groups that are no texts', yes({ username: 'ada', groups: [1] })],
-    ['more that is no list', yes({ username: 'ada', extra: { a: 'b' } })],
+    ['a name that is not a string', yes({ username: ['ada'] })],
+    ['groups that are not a list', yes({ username: 'ada', groups: 'system:masters' })],
+    ['groups that are not strings', yes({ username: 'ada', groups: [1] })],
+    ['extra values that are not a list', yes({ username: 'ada', extra: { a: 'b' } })],
   ] as const) {
-    test(`an answer with ${what} lets nobody in`, async () => {
-      await assert.rejects(webhookOf(async () => answer as JsonObject).webhook.userOf('a'), unknown)
+    test(`a response with ${what} is a 503`, async () => {
+      const { webhook } = webhookOf(async () => response as JsonObject)
+      await assert.rejects(webhook.userOf('a'), unknown)
     })
   }
 
-  test('a token for others is nobody here', async () => {
+  test('a token for other audiences is refused', async () => {
     for (const [audiences, isOurs] of [
       [['api'], true],
       [['else', 'api'], true],
       [[], true],
       [['else'], false],
     ] as const) {
-      const answer = review({
+      const response = review({
         authenticated: true,
         user: { username: 'ada' },
         audiences: [...audiences],
       })
-      const { webhook } = webhookOf(async () => answer, { audiences: ['api'] })
+      const { webhook } = webhookOf(async () => response, { audiences: ['api'] })
       assert.equal((await webhook.userOf('a'))?.name, isOurs ? 'ada' : undefined)
     }
   })
 
-  test('made-up tokens do not push out good ones, and are forgotten themselves', async () => {
+  test('invented tokens do not evict valid ones, and are evicted themselves', async () => {
     const { webhook, state } = webhookOf(async (token) =>
       token === 'good' ? yes() : review({ authenticated: false }),
     )
     await webhook.userOf('good')
-    for (let index = 0; index <= 10_000; index++) await webhook.userOf(`made-up-${index}`)
-    const before = state.asked.length
+    for (let index = 0; index <= 10_000; index++) await webhook.userOf(`invented-${index}`)
+    const before = state.reviews.length
     await webhook.userOf('good')
-    assert.equal(state.asked.length, before)
-    await webhook.userOf('made-up-0')
-    assert.equal(state.asked.length, before + 1)
+    assert.equal(state.reviews.length, before)
+    await webhook.userOf('invented-0')
+    assert.equal(state.reviews.length, before + 1)
   })
 })

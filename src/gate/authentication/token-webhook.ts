@@ -1,23 +1,23 @@
 import { unavailable } from '../../api/status.ts'
 import type { Clock } from '../../lib/clock.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Log } from '../../lib/log/log.ts'
 import { networkOf } from '../../lib/network.ts'
 import { NotIdentified } from '../refusal.ts'
 import type { User } from '../user.ts'
-import type { TokenUsers } from './bearer-token.ts'
+import type { TokenAuthenticator } from './bearer-token.ts'
 import { TokenCache, tokenDigest } from './token-cache.ts'
 
 const API_VERSION = 'authentication.k8s.io/v1'
-/** A caller that waits longer has given up. */
+/** Clients do not wait longer. */
 const TIMEOUT_MS = 10_000
-/** For want of an answer; the next try may have one. */
+/** Retry-After when the webhook fails. */
 const RETRY_SECONDS = 1
-/** Apart from each other, so that made-up tokens cannot push out good ones. */
+/** Two caches, so that invented tokens cannot evict valid ones. */
 const USERS_MAX = 10_000
 const REFUSALS_MAX = 10_000
 
-/** Puts a question to the webhook; rejects when there is no answer that can be used. */
+/** Sends a review to the webhook; rejects when there is no usable response. */
 export interface Reviewer {
   post(
     body: object,
@@ -28,25 +28,26 @@ export interface Reviewer {
 
 export interface TokenWebhookOptions {
   readonly reviewer: Reviewer
-  /** What tokens must be meant for; none means that the webhook decides. */
+  /** A token must have one of these; if empty, the webhook decides. */
   readonly audiences: readonly string[]
-  /** How long an answer holds, also one that the token is nobody's. 0 asks each time. */
+  /** How long a result is cached, also that a token is unknown. 0 caches nothing. */
   readonly cacheMs: number
   readonly clock: Clock
   readonly log: Log
 }
 
-const NOBODY = {}
+const REFUSED = {}
 
 /**
- * Asks another server whose a token is. Whoever comes with the same token shares the question and,
- * for a while, the answer. No answer, or one that makes no sense, is kept for nobody and means 503:
- * the token may be a good one. Strangers ask too, so those from one address share what they may.
+ * Authenticates tokens by a webhook (TokenReview). Requests with the same token share one review
+ * and, for a time, its result. A failure or an invalid response is not cached and means 503: the
+ * token may be valid. Unauthenticated clients cause reviews too, so clients of one network share
+ * their part of the requests to the webhook.
  */
-export class TokenWebhook implements TokenUsers {
+export class TokenWebhook implements TokenAuthenticator {
   readonly #options: TokenWebhookOptions
   readonly #users: TokenCache<User>
-  readonly #refusals: TokenCache<typeof NOBODY>
+  readonly #refusals: TokenCache<typeof REFUSED>
   readonly #pending = new Map<string, Promise<User | undefined>>()
   #isFailing = false
 
@@ -62,48 +63,50 @@ export class TokenWebhook implements TokenUsers {
     const known = this.#users.get(digest)
     if (known !== undefined) return known
     if (this.#refusals.get(digest) !== undefined) return undefined
-    let answer = this.#pending.get(digest)
-    if (answer === undefined) {
-      answer = this.#ask(token, digest, networkOf(from)).finally(() => this.#pending.delete(digest))
-      this.#pending.set(digest, answer)
+    let pending = this.#pending.get(digest)
+    if (pending === undefined) {
+      pending = this.#review(token, digest, networkOf(from)).finally(() => {
+        this.#pending.delete(digest)
+      })
+      this.#pending.set(digest, pending)
     }
-    return answer
+    return pending
   }
 
   stop(): void {
     this.#options.reviewer.stop()
   }
 
-  async #ask(token: string, digest: string, sharer: string): Promise<User | undefined> {
+  async #review(token: string, digest: string, sharer: string): Promise<User | undefined> {
     const { reviewer, audiences, cacheMs } = this.#options
     let user: User | undefined
     try {
-      const asked = question(token, audiences)
-      const review = await reviewer.post(asked, { timeoutMs: TIMEOUT_MS, sharer })
-      user = userIn(review, audiences)
+      const review = tokenReview(token, audiences)
+      const response = await reviewer.post(review, { timeoutMs: TIMEOUT_MS, sharer })
+      user = userIn(response, audiences)
     } catch (err) {
       this.#report(err)
-      const answer = unavailable('whose token this is cannot be found out now', RETRY_SECONDS)
-      throw new NotIdentified('webhook-failed', answer)
+      const status = unavailable('the token cannot be checked now', RETRY_SECONDS)
+      throw new NotIdentified('webhook-failed', status)
     }
     this.#report(undefined)
-    if (user === undefined) this.#refusals.set(digest, NOBODY, cacheMs)
+    if (user === undefined) this.#refusals.set(digest, REFUSED, cacheMs)
     else this.#users.set(digest, user, cacheMs)
     return user
   }
 
-  /** Once when it breaks and once when it is mended: a line for each request would be a flood. */
+  /** Logs the first failure and the recovery: a line for each request would flood the log. */
   #report(err: unknown): void {
     const { log } = this.#options
     const isFailing = err !== undefined
     if (isFailing && !this.#isFailing)
-      log.warn('Token webhook failing, its tokens get 503', { err })
-    if (!isFailing && this.#isFailing) log.info('Token webhook answers again')
+      log.warn('Token webhook failing: requests with its tokens get 503', { err })
+    if (!isFailing && this.#isFailing) log.info('Token webhook works again')
     this.#isFailing = isFailing
   }
 }
 
-function question(token: string, audiences: readonly string[]): object {
+function tokenReview(token: string, audiences: readonly string[]): object {
   return {
     kind: 'TokenReview',
     apiVersion: API_VERSION,
@@ -113,28 +116,28 @@ function question(token: string, audiences: readonly string[]): object {
   }
 }
 
-/** Undefined when the token is nobody's. Throws when that is not what the answer is about. */
-function userIn(review: JsonObject, audiences: readonly string[]): User | undefined {
+/** Undefined when the token is not authenticated. Throws when the response is invalid. */
+function userIn(response: JsonObject, audiences: readonly string[]): User | undefined {
   if (
-    memberOf(review, 'kind') !== 'TokenReview' ||
-    memberOf(review, 'apiVersion') !== API_VERSION
+    memberOf(response, 'kind') !== 'TokenReview' ||
+    memberOf(response, 'apiVersion') !== API_VERSION
   ) {
-    throw new Error(`the webhook answered with something else than a TokenReview of ${API_VERSION}`)
+    throw new Error(`the response is not a TokenReview of ${API_VERSION}`)
   }
-  const status = memberOf(review, 'status')
-  if (!isObject(status)) throw new Error('the review of the webhook has no status')
+  const status = memberOf(response, 'status')
+  if (!isObject(status)) throw new Error('the response has no status')
   const isAuthenticated = memberOf(status, 'authenticated') ?? false
   if (typeof isAuthenticated !== 'boolean')
-    throw new Error('the webhook answers neither yes nor no')
+    throw new Error('status.authenticated of the response is not a boolean')
   if (!isAuthenticated) return undefined
-  if (!isMeantForUs(status, audiences)) return undefined
+  if (!hasOurAudience(status, audiences)) return undefined
   const user = memberOf(status, 'user')
-  if (!isObject(user)) throw new Error('the webhook names no user')
+  if (!isObject(user)) throw new Error('the response has no user')
   return reviewedUser(user)
 }
 
-/** A webhook that knows nothing of audiences names none, and answers for ours. */
-function isMeantForUs(status: JsonObject, audiences: readonly string[]): boolean {
+/** A webhook that does not know audiences returns none; its result then counts for ours. */
+function hasOurAudience(status: JsonObject, audiences: readonly string[]): boolean {
   const confirmed = texts(memberOf(status, 'audiences'))
   if (audiences.length === 0 || confirmed.length === 0) return true
   return confirmed.some((audience) => audiences.includes(audience))
@@ -145,7 +148,7 @@ function reviewedUser(user: JsonObject): User {
   const uid = memberOf(user, 'uid') ?? ''
   const extra = memberOf(user, 'extra') ?? {}
   if (typeof name !== 'string' || name === '' || typeof uid !== 'string' || !isObject(extra)) {
-    throw new Error('the webhook names a user that cannot be one')
+    throw new Error('the user of the response is invalid')
   }
   const extras = Object.entries(extra).map(([key, values]) => [key, texts(values)] as const)
   return {
@@ -159,7 +162,7 @@ function reviewedUser(user: JsonObject): User {
 function texts(value: Json | undefined): readonly string[] {
   if (value === undefined || value === null) return []
   if (!Array.isArray(value) || !value.every((item) => typeof item === 'string')) {
-    throw new Error('the webhook answers with something else than a list of texts')
+    throw new Error('a field of the response is not a list of strings')
   }
   return value
 }

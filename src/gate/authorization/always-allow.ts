@@ -1,4 +1,4 @@
 import type { Authorizer } from '../gate.ts'
 
-/** Whoever is somebody may do everything. Has to be asked for. */
+/** Allows everything to all authenticated users. Must be enabled explicitly. */
 export const alwaysAllow: Authorizer = { decide: async () => ({ verdict: 'allow' }) }

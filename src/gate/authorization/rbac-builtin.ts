@@ -1,19 +1,19 @@
 /**
- * The roles that are there without any policy, under the names that Kubernetes has for them. An
- * object of the same kind and name in the policy takes the place of the one here.
+ * The roles and bindings that exist without any policy file, with the names that Kubernetes uses.
+ * An object of the same kind and name in the policy files replaces the built-in one.
  */
-import { parseLabelSelector } from '../../api/label-selector.ts'
+import { parseLabelSelector } from '../../api/selectors/label-selector.ts'
+import { HEALTH_PATHS, METRICS_PATH, SLIS_PATH, VERSION_PATH } from '../server-paths.ts'
 import { AUTHENTICATED, MASTERS, UNAUTHENTICATED } from '../user.ts'
 import type { Binding, PolicyObject, Role } from './rbac-objects.ts'
 import { RBAC_GROUP } from './rbac-objects.ts'
 import type { PolicyRule } from './rule-set.ts'
 
-const HEALTH = ['/healthz', '/livez', '/readyz']
-const INFO = [...HEALTH, '/version', '/version/']
+const INFO = [...HEALTH_PATHS, VERSION_PATH, `${VERSION_PATH}/`]
 const READ = ['get', 'list', 'watch']
 const WRITE = ['create', 'delete', 'deletecollection', 'patch', 'update']
 
-/** `eventsGroup` is the API group of events; the group without a name has them as well. */
+/** `eventsGroup` is the API group of events; the core group has them as well. */
 export function builtinObjects(eventsGroup: string): readonly PolicyObject[] {
   const groups = ['', eventsGroup]
   const events = (verbs: readonly string[]): PolicyRule => resources(verbs, groups, ['events'])
@@ -43,7 +43,7 @@ export function builtinObjects(eventsGroup: string): readonly PolicyObject[] {
     role('system:monitoring', [
       paths(
         ['get'],
-        ['/metrics', '/metrics/slis', ...HEALTH, ...HEALTH.map((path) => `${path}/*`)],
+        [METRICS_PATH, SLIS_PATH, ...HEALTH_PATHS, ...HEALTH_PATHS.map((path) => `${path}/*`)],
       ),
     ]),
     boundTo('system:monitoring', ['system:monitoring']),
@@ -62,7 +62,7 @@ function paths(verbs: readonly string[], nonResourceUrls: readonly string[]): Po
   return { verbs, apiGroups: [], resources: [], resourceNames: [], nonResourceUrls }
 }
 
-/** `into` names the aggregated roles that take it in. */
+/** `into` has the aggregated roles that include this one. */
 function role(name: string, rules: readonly PolicyRule[], into: readonly string[] = []): Role {
   const labels = Object.fromEntries(into.map((target) => [aggregationLabel(target), 'true']))
   return { kind: 'Role', namespace: undefined, name, labels, rules, selectors: undefined }

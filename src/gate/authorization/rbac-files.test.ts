@@ -3,7 +3,7 @@ import { mkdir, mkdtemp, rm, symlink, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { type LogFields, silentLog } from '../../lib/log.ts'
+import { type LogFields, silentLog } from '../../lib/log/log.ts'
 import { Rbac } from './rbac.ts'
 import { loadPolicyFiles, overlaid } from './rbac-files.ts'
 
@@ -29,7 +29,7 @@ describe('loadPolicyFiles', () => {
     return (await loadPolicyFiles(paths)).objects.map(({ name }) => name)
   }
 
-  test('documents of a file, files of a folder, JSON too; hidden and other files are skipped', async () => {
+  test('all documents of a file and all YAML and JSON files of a folder are read, except hidden ones', async () => {
     const inner = join(folder, 'inner')
     await mkdir(join(inner, '..data'), { recursive: true })
     await writeFile(join(inner, '..data', 'b.yaml'), role('three'))
@@ -42,7 +42,7 @@ describe('loadPolicyFiles', () => {
     assert.deepEqual(await namesIn(inner, single), ['one', 'two', 'three', 'four'])
   })
 
-  test('files that say the same give what is in use', async () => {
+  test('files with unchanged content give the current policy itself', async () => {
     const path = await file('same.yaml', role('one'))
     const first = await loadPolicyFiles([path])
     assert.equal(await loadPolicyFiles([path], first), first)
@@ -50,7 +50,7 @@ describe('loadPolicyFiles', () => {
     assert.notEqual(await loadPolicyFiles([path], first), first)
   })
 
-  test('every mistake is told with its file, document and field; none is half taken', async () => {
+  test('a policy with mistakes is refused, with file, document and field of each', async () => {
     const path = await file(
       'broken.yaml',
       `${role('fine')}---\n${role('bad', 'rules: [{verbs: [], apiGroups: [""], resources: [x]}]')}---\n${role('fine')}---\nkind: Pod\n`,
@@ -59,13 +59,13 @@ describe('loadPolicyFiles', () => {
       const text = String(error)
       return [
         /broken\.yaml, document 2: rules\[0\]\.verbs: must not be empty/,
-        /document 3: ClusterRole fine is there already, in .*broken\.yaml, document 1/,
-        /document 4: kind: "Pod" is none of/,
+        /document 3: ClusterRole fine is already defined in .*broken\.yaml, document 1/,
+        /document 4: kind: "Pod" is not one of/,
       ].every((pattern) => pattern.test(text))
     })
   })
 
-  test('what is not YAML is told with its line, and nothing of it is quoted', async () => {
+  test('an error about invalid YAML has the line, and quotes nothing of it', async () => {
     const path = await file('no.yaml', `${role('fine')}---\na: b\n  secret-word: [\n`)
     await assert.rejects(loadPolicyFiles([path]), (error) => {
       assert.match(String(error), /no\.yaml, document 2: line [678]: not YAML/)
@@ -73,7 +73,7 @@ describe('loadPolicyFiles', () => {
     })
   })
 
-  test('a binding to a role that is not there is told with its role, file and document', async () => {
+  test('a binding to a missing role is logged with role, file and document', async () => {
     const binding =
       role('lost').replace('ClusterRole\n', 'ClusterRoleBinding\n').replace('rules: []', '') +
       'roleRef: {kind: ClusterRole, name: gone}\n'
@@ -87,7 +87,7 @@ describe('loadPolicyFiles', () => {
     rbac.stop()
     assert.deepEqual(lines, [
       {
-        msg: 'Binding to a role that is not there',
+        msg: 'Binding refers to a role that does not exist',
         binding: 'ClusterRoleBinding lost',
         role: 'ClusterRole gone',
         file: `${path}, document 2`,
@@ -95,13 +95,13 @@ describe('loadPolicyFiles', () => {
     ])
   })
 
-  test('a missing file, and one beyond all measure, are refused', async () => {
+  test('a missing file and a too large one are refused', async () => {
     await assert.rejects(loadPolicyFiles([join(folder, 'none.yaml')]), /none\.yaml/)
     const large = await file('large.yaml', `# ${'x'.repeat(4 * 1024 * 1024)}`)
-    await assert.rejects(loadPolicyFiles([large]), /large\.yaml: a policy has at most/)
+    await assert.rejects(loadPolicyFiles([large]), /large\.yaml: a policy may have at most/)
   })
 
-  test('a policy’s object takes the place of a built-in one of the same kind and name', async () => {
+  test('an object of a policy replaces the built-in one of the same kind and name', async () => {
     const path = await file('view.yaml', role('view'))
     const { objects } = await loadPolicyFiles([path])
     const builtin = { kind: 'Role', namespace: undefined, name: 'view' } as never

@@ -1,30 +1,30 @@
-/** The policy of `--rbac-policy-path`: files, and folders of files. */
+/** Reads the policy of `--rbac-policy-path`: files, and folders of files. */
 import { createHash } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
-import { setImmediate as nextTurn } from 'node:timers/promises'
-import { yamlDocuments } from '../../codec/yaml-documents.ts'
-import { readBounded } from '../../lib/bounded-file.ts'
-import { objectsIn, type PolicyObject, readPolicyObject, shownObject } from './rbac-objects.ts'
+import { setImmediate } from 'node:timers/promises'
+import { readBounded } from '../../lib/files/bounded-file.ts'
+import { yamlDocuments } from '../../lib/yaml-documents.ts'
+import { fullName, objectsIn, type PolicyObject, readPolicyObject } from './rbac-objects.ts'
 
-/** Objects as the files have them at a time. */
+/** The content of the files at one time. */
 export interface PolicyFiles {
   readonly objects: readonly PolicyObject[]
   /** File and document of each, by kind and name: `RoleBinding ns/name`. */
   readonly places: ReadonlyMap<string, string>
-  /** Tells one state of the files from another. */
+  /** Of the content of all files. */
   readonly digest: string
 }
 
-/** Far more than the roles of a large cluster; they are held in memory, and read anew at a change. */
+/** Far more than a large cluster has; all is held in memory, and read again on a change. */
 const BYTES_MAX = 4 * 1024 * 1024
 const FILES_MAX = 1000
-/** Enough to go on with; a file of another kind would otherwise fill the screen. */
+/** Enough to work with; a file of another kind would otherwise fill the screen. */
 const MISTAKES_SHOWN_MAX = 10
 
 /**
- * Rejects, naming file, document and field of what is wrong, if anything is: half a policy is none.
- * Gives `current` itself when the files still say the same.
+ * Rejects if anything is wrong, with file, document and field: a part of a policy is not used.
+ * Returns `current` itself when the content of the files is unchanged.
  */
 export async function loadPolicyFiles(
   paths: readonly string[],
@@ -40,13 +40,13 @@ export async function loadPolicyFiles(
   return { objects: reading.finish(), places: reading.places, digest }
 }
 
-/** The later of two of the same kind, namespace and name takes the place of the earlier. */
+/** Merges two policies. Of objects of the same kind, namespace and name, that of `above` wins. */
 export function overlaid(
   below: readonly PolicyObject[],
   above: readonly PolicyObject[],
 ): readonly PolicyObject[] {
-  const byName = new Map(below.map((object) => [shownObject(object), object]))
-  for (const object of above) byName.set(shownObject(object), object)
+  const byName = new Map(below.map((object) => [fullName(object), object]))
+  for (const object of above) byName.set(fullName(object), object)
   return [...byName.values()]
 }
 
@@ -61,15 +61,15 @@ async function readFiles(paths: readonly string[]): Promise<readonly PolicyText[
   for (const path of (await Promise.all(paths.map(filesAt))).flat()) {
     bytes += (await stat(path)).size
     if (bytes > BYTES_MAX)
-      throw new Error(`${path}: a policy has at most ${BYTES_MAX} bytes in all`)
+      throw new Error(`${path}: a policy may have at most ${BYTES_MAX} bytes in total`)
     if (files.length >= FILES_MAX)
-      throw new Error(`${path}: a policy has at most ${FILES_MAX} files`)
+      throw new Error(`${path}: a policy may have at most ${FILES_MAX} files`)
     files.push({ path, text: String(await readBounded(path, BYTES_MAX)) })
   }
   return files
 }
 
-/** What is hidden in a folder is skipped: mounted secrets keep their older states there. */
+/** Hidden files are skipped: Kubernetes keeps old versions of mounted secrets in them. */
 async function filesAt(path: string): Promise<readonly string[]> {
   if (!(await stat(path)).isDirectory()) return [path]
   const names = await readdir(path)
@@ -79,11 +79,11 @@ async function filesAt(path: string): Promise<readonly string[]> {
     .map((name) => join(path, name))
 }
 
-/** Objects and mistakes, from one file after the other. */
+/** Collects objects and mistakes of all files. */
 class Reading {
   readonly #objects: PolicyObject[] = []
   readonly #mistakes: string[] = []
-  /** Where an object of that name was found. */
+  /** File and document of each object. */
   readonly places = new Map<string, string>()
 
   async add(path: string, text: string): Promise<void> {
@@ -95,8 +95,8 @@ class Reading {
             this.#attempt(place, () => this.#keep(readPolicyObject(found), place))
           }
         })
-        // Requests have their turn between two documents.
-        await nextTurn()
+        // Yield between two documents, so that a large policy does not block requests.
+        await setImmediate()
       }
     } catch (error) {
       this.#mistakes.push(`${path}, ${messageOf(error)}`)
@@ -112,9 +112,9 @@ class Reading {
   }
 
   #keep(object: PolicyObject, place: string): void {
-    const name = shownObject(object)
+    const name = fullName(object)
     const earlier = this.places.get(name)
-    if (earlier !== undefined) throw new Error(`${name} is there already, in ${earlier}`)
+    if (earlier !== undefined) throw new Error(`${name} is already defined in ${earlier}`)
     this.places.set(name, place)
     this.#objects.push(object)
   }

@@ -35,7 +35,7 @@ const selecting = (selector: JsonObject): JsonObject =>
   clusterRole({ aggregationRule: { clusterRoleSelectors: [selector] } })
 
 describe('readPolicyObject', () => {
-  test('what kubectl prints of an object is read, whatever else its metadata has', () => {
+  test('an object as kubectl prints it is read, and other metadata is ignored', () => {
     const [found] = read(
       role({
         metadata: {
@@ -58,7 +58,7 @@ describe('readPolicyObject', () => {
     })
   })
 
-  test('a service account is the user it shows up as, of its own namespace or the binding’s', () => {
+  test('a service account is the user of its namespace, or else of the binding’s namespace', () => {
     const [found] = read(
       binding({
         subjects: [
@@ -118,13 +118,16 @@ describe('readPolicyObject', () => {
     ['role', /^not an object/],
     [{ kind: 'Role' }, /^apiVersion: must be rbac/],
     [role({ apiVersion: 'rbac.authorization.k8s.io/v1beta1' }), /^apiVersion: must be rbac/],
-    [role({ kind: 'Pod' }), /^kind: "Pod" is none of Role, ClusterRole/],
+    [role({ kind: 'Pod' }), /^kind: "Pod" is not one of Role, ClusterRole/],
     [role({ kind: '__proto__' }), /^kind: /],
     [role({ metadata: {} }), /^metadata\.name: is missing/],
     [role({ metadata: { name: 'a' } }), /^metadata\.namespace: is missing/],
     [role({ metadata: { name: 'a/b', namespace: 'a' } }), /^metadata\.name: must not/],
-    [role({ metadata: { name: 7, namespace: 'a' } }), /^metadata\.name: 7 is not a text/],
-    [clusterRole({ metadata: { name: 'a', namespace: 'a' } }), /^metadata\.namespace: this kind/],
+    [role({ metadata: { name: 7, namespace: 'a' } }), /^metadata\.name: 7 is not a string/],
+    [
+      clusterRole({ metadata: { name: 'a', namespace: 'a' } }),
+      /^metadata\.namespace: must be empty/,
+    ],
     [
       role({ metadata: { name: 'a', namespace: 'a', labels: { a: 1 } } }),
       /^metadata\.labels\.a: 1/,
@@ -137,21 +140,27 @@ describe('readPolicyObject', () => {
     [role({ rules: ['x'] }), /^rules\[0\]: not an object/],
     [role({ rules: [rule, { ...rule, verbs: [] }] }), /^rules\[1\]\.verbs: must not be empty/],
     [role({ rules: [{ ...rule, verbs: 'get' }] }), /^rules\[0\]\.verbs: must be a list/],
-    [role({ rules: [{ ...rule, verbs: [true] }] }), /^rules\[0\]\.verbs\[0\]: true is not a text/],
+    [
+      role({ rules: [{ ...rule, verbs: [true] }] }),
+      /^rules\[0\]\.verbs\[0\]: true is not a string/,
+    ],
     [role({ rules: [{ ...rule, apiGroups: null }] }), /^rules\[0\]\.apiGroups: must not be empty/],
     [role({ rules: [{ ...rule, resources: [] }] }), /^rules\[0\]\.resources: must not be empty/],
-    [role({ rules: [{ ...rule, resourceName: ['x'] }] }), /^rules\[0\]\.resourceName: is no field/],
+    [
+      role({ rules: [{ ...rule, resourceName: ['x'] }] }),
+      /^rules\[0\]\.resourceName: unknown field/,
+    ],
     [
       role({ rules: [{ verbs: ['get'], nonResourceURLs: ['/x'] }] }),
       /nonResourceURLs: only a Cluster/,
     ],
     [
       clusterRole({ rules: [{ ...rule, nonResourceURLs: ['/x'] }] }),
-      /^rules\[0\]: is about resources and/,
+      /^rules\[0\]: has both resources and/,
     ],
-    [role({ aggregationRule: {} }), /^aggregationRule: is no field/],
+    [role({ aggregationRule: {} }), /^aggregationRule: unknown field/],
     [clusterRole({ aggregationRule: {} }), /clusterRoleSelectors: must not be empty/],
-    [selecting({ matchLabel: {} }), /clusterRoleSelectors\[0\]\.matchLabel: is no field/],
+    [selecting({ matchLabel: {} }), /clusterRoleSelectors\[0\]\.matchLabel: unknown field/],
     [selecting({ matchLabels: { a: 'b,c=d' } }), /matchLabels\.a: /],
     [selecting({ matchExpressions: [{ key: 'a', operator: 'Is' }] }), /operator: must be In/],
     [selecting({ matchExpressions: [{ key: 'a', operator: 'In' }] }), /values: must not be empty/],
@@ -177,7 +186,7 @@ describe('readPolicyObject', () => {
     [binding({ subjects: [{ kind: 'User' }] }), /^subjects\[0\]\.name: is missing/],
     [
       binding({ subjects: [{ kind: 'User', name: 'x', namespace: 'a' }] }),
-      /namespace: a User is in no/,
+      /namespace: must be empty: a User/,
     ],
     [
       binding({ subjects: [{ kind: 'ServiceAccount', name: 'x', apiGroup: 'y' }] }),
@@ -195,7 +204,7 @@ describe('readPolicyObject', () => {
     [{ kind: 'List', items: [7] }, /^items\[0\]: not an object/],
   ]
   for (const [tree, expected] of mistakes) {
-    test(`${JSON.stringify(tree).slice(0, 150)} is told as ${expected}`, () => {
+    test(`${JSON.stringify(tree).slice(0, 150)} is refused: ${expected}`, () => {
       assert.throws(
         () => read(tree),
         (error) => error instanceof Error && expected.test(error.message),

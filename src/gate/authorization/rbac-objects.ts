@@ -1,9 +1,19 @@
-/** Roles and bindings as Kubernetes writes them: read, and checked as strictly as its API does. */
-import type { Labels } from '../../api/compact-labels.ts'
-import { type LabelSelector, parseLabelSelector } from '../../api/label-selector.ts'
-import { labelValueProblems, qualifiedNameProblems } from '../../api/names.ts'
+/** Reads roles and bindings in the format of Kubernetes, with the validation of its API. */
+import type { Labels } from '../../api/selectors/compact-labels.ts'
+import { type LabelSelector, parseLabelSelector } from '../../api/selectors/label-selector.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
 import { serviceAccountUser } from '../user.ts'
+import {
+  checkLabel,
+  labelsOf,
+  listOf,
+  onlyMembers,
+  PolicyMistake,
+  quoteValue,
+  requiredText,
+  textOf,
+  textsOf,
+} from './policy-fields.ts'
 import type { PolicyRule } from './rule-set.ts'
 
 export interface Role {
@@ -13,7 +23,7 @@ export interface Role {
   readonly name: string
   readonly labels: Labels
   readonly rules: readonly PolicyRule[]
-  /** With these, the rules of the cluster roles that one of them matches take the place of its own. */
+  /** Of an aggregated role: rules of all cluster roles that match one of these replace its own. */
   readonly selectors: readonly LabelSelector[] | undefined
 }
 
@@ -26,44 +36,33 @@ export interface Binding {
   readonly subjects: readonly Subject[]
 }
 
-/** Service accounts are users by another name. */
+/** A service account is a user with a special name. */
 export interface Subject {
   readonly kind: 'User' | 'Group'
   readonly name: string
-  /** Of a service account: its own name. */
+  /** Of a service account. */
   readonly account?: { readonly namespace: string; readonly name: string }
 }
 
 export type PolicyObject = Role | Binding
 
-/** What no two objects have in common: `ClusterRole name`, `RoleBinding ns/name`. */
-export function shownObject({
+/** Unique among all objects: `ClusterRole name`, `RoleBinding ns/name`. */
+export function fullName({
   kind,
   namespace,
   name,
 }: Pick<PolicyObject, 'kind' | 'namespace' | 'name'>): string {
-  const shownKind = kind === 'Role' ? 'Role' : 'RoleBinding'
-  return namespace === undefined
-    ? `Cluster${shownKind} ${name}`
-    : `${shownKind} ${namespace}/${name}`
-}
-
-/** What is wrong, and in which field. */
-export class PolicyMistake extends Error {
-  override readonly name = 'PolicyMistake'
-
-  constructor(field: string, why: string) {
-    super(field === '' ? why : `${field}: ${why}`)
-  }
+  const fullKind = kind === 'Role' ? 'Role' : 'RoleBinding'
+  return namespace === undefined ? `Cluster${fullKind} ${name}` : `${fullKind} ${namespace}/${name}`
 }
 
 export const RBAC_GROUP = 'rbac.authorization.k8s.io'
 const API_VERSION = `${RBAC_GROUP}/v1`
 const KINDS: readonly Json[] = ['Role', 'ClusterRole', 'RoleBinding', 'ClusterRoleBinding']
 
-/** An object of a document, which may be a list of them. */
+/** An object of a document. A document may have a list of objects. */
 export interface FoundObject {
-  /** Its place in the document: empty, or `items[2].`. */
+  /** Its path in the document: empty, or `items[2].`. */
   readonly at: string
   readonly tree: JsonObject
 }
@@ -85,12 +84,12 @@ export function* objectsIn(tree: Json): Generator<FoundObject> {
   }
 }
 
-/** Throws a PolicyMistake for the first thing that is wrong with it. */
+/** Throws a PolicyMistake for the first problem. */
 export function readPolicyObject({ tree, at }: FoundObject): PolicyObject {
   const apiVersion = memberOf(tree, 'apiVersion')
   const kind = memberOf(tree, 'kind') ?? ''
   if (!KINDS.includes(kind)) {
-    throw new PolicyMistake(`${at}kind`, `${shown(kind)} is none of ${KINDS.join(', ')}`)
+    throw new PolicyMistake(`${at}kind`, `${quoteValue(kind)} is not one of ${KINDS.join(', ')}`)
   }
   if (apiVersion !== API_VERSION)
     throw new PolicyMistake(`${at}apiVersion`, `must be ${API_VERSION}`)
@@ -117,7 +116,7 @@ function readMeta(tree: JsonObject, at: string, isCluster: boolean): Meta {
   }
   const namespace = textOf(metadata, 'namespace', place)
   if (isCluster && namespace !== '') {
-    throw new PolicyMistake(`${place}namespace`, 'this kind is in no namespace')
+    throw new PolicyMistake(`${place}namespace`, 'must be empty: this kind is cluster-scoped')
   }
   if (!isCluster && namespace === '') {
     throw new PolicyMistake(`${place}namespace`, 'is missing')
@@ -155,11 +154,11 @@ function readRule(tree: Json, at: string, isCluster: boolean): PolicyRule {
   if (rule.verbs.length === 0) throw new PolicyMistake(`${place}verbs`, 'must not be empty')
   if (rule.nonResourceUrls.length > 0) {
     if (!isCluster) {
-      throw new PolicyMistake(`${place}nonResourceURLs`, 'only a ClusterRole can be about paths')
+      throw new PolicyMistake(`${place}nonResourceURLs`, 'only a ClusterRole may have these')
     }
     const others = [rule.apiGroups, rule.resources, rule.resourceNames]
     if (others.some((list) => list.length > 0)) {
-      throw new PolicyMistake(at, 'is about resources and about paths: make two rules of it')
+      throw new PolicyMistake(at, 'has both resources and nonResourceURLs: make it two rules')
     }
     return rule
   }
@@ -194,7 +193,7 @@ function readSelector(tree: Json, at: string): LabelSelector {
   return parseLabelSelector(terms.join(','))
 }
 
-/** In the language of selectors, which says the same. */
+/** Returns the expression in the syntax of label selectors. */
 function readExpression(tree: Json, at: string): string {
   if (!isObject(tree)) throw new PolicyMistake(at, 'not an object')
   const place = `${at}.`
@@ -215,11 +214,6 @@ function readExpression(tree: Json, at: string): string {
     default:
       throw new PolicyMistake(`${place}operator`, 'must be In, NotIn, Exists or DoesNotExist')
   }
-}
-
-function checkLabel(key: string, values: readonly string[], at: string): void {
-  const [problem] = [...qualifiedNameProblems(key), ...values.flatMap(labelValueProblems)]
-  if (problem !== undefined) throw new PolicyMistake(`${at}${key.slice(0, SHOWN_MAX)}`, problem)
 }
 
 function readBinding(tree: JsonObject, at: string, { namespace, name }: Meta): Binding {
@@ -249,7 +243,9 @@ function readSubject(tree: Json, at: string, namespace: string | undefined): Sub
   const own = textOf(tree, 'namespace', place)
   if (kind === 'User' || kind === 'Group') {
     checkGroup(tree, place, RBAC_GROUP)
-    if (own !== '') throw new PolicyMistake(`${place}namespace`, `a ${kind} is in no namespace`)
+    if (own !== '') {
+      throw new PolicyMistake(`${place}namespace`, `must be empty: a ${kind} has no namespace`)
+    }
     return { kind, name }
   }
   if (kind !== 'ServiceAccount') {
@@ -262,7 +258,7 @@ function readSubject(tree: Json, at: string, namespace: string | undefined): Sub
   return { kind: 'User', name: serviceAccountUser(home, name), account }
 }
 
-/** Empty stands for the one that is meant. */
+/** An empty group means the expected one. */
 function checkGroup(tree: JsonObject, at: string, expected: string): void {
   const group = textOf(tree, 'apiGroup', at)
   if (group === '' || group === expected) return
@@ -270,63 +266,4 @@ function checkGroup(tree: JsonObject, at: string, expected: string): void {
     `${at}apiGroup`,
     expected === '' ? 'must be empty' : `must be ${expected}`,
   )
-}
-
-/** A misspelt name could make a rule say more than was meant, so it is a mistake. */
-function onlyMembers(tree: JsonObject, at: string, known: readonly string[]): void {
-  const unknown = Object.keys(tree).find((name) => !known.includes(name))
-  if (unknown !== undefined) {
-    throw new PolicyMistake(`${at}${unknown.slice(0, SHOWN_MAX)}`, 'is no field that is known here')
-  }
-}
-
-function requiredText(tree: JsonObject, name: string, at: string): string {
-  const text = textOf(tree, name, at)
-  if (text === '') throw new PolicyMistake(`${at}${name}`, 'is missing')
-  return text
-}
-
-/** Empty when it is not there. */
-function textOf(tree: JsonObject, name: string, at: string): string {
-  const value = memberOf(tree, name) ?? ''
-  if (typeof value !== 'string') {
-    throw new PolicyMistake(`${at}${name}`, `${shown(value)} is not a text: put it in quotes`)
-  }
-  return value
-}
-
-function textsOf(tree: JsonObject, name: string, at: string): readonly string[] {
-  return listOf(tree, name, at).map((value, index) => {
-    if (typeof value === 'string') return value
-    const why = `${shown(value)} is not a text: put it in quotes`
-    throw new PolicyMistake(`${at}${name}[${index}]`, why)
-  })
-}
-
-/** Empty when it is not there. */
-function listOf(tree: JsonObject, name: string, at: string): readonly Json[] {
-  const value = memberOf(tree, name) ?? []
-  if (!Array.isArray(value)) throw new PolicyMistake(`${at}${name}`, 'must be a list')
-  return value
-}
-
-function labelsOf(tree: JsonObject, name: string, at: string): Labels {
-  const labels = memberOf(tree, name) ?? {}
-  if (!isObject(labels)) throw new PolicyMistake(`${at}${name}`, 'not an object')
-  for (const [key, value] of Object.entries(labels)) {
-    if (typeof value !== 'string') {
-      throw new PolicyMistake(
-        `${at}${name}.${key}`,
-        `${shown(value)} is not a text: put it in quotes`,
-      )
-    }
-    checkLabel(key, [value], `${at}${name}.`)
-  }
-  return labels as Labels
-}
-
-const SHOWN_MAX = 80
-
-function shown(value: Json): string {
-  return JSON.stringify(value).slice(0, SHOWN_MAX)
 }

@@ -8,7 +8,7 @@ import { builtinObjects } from './rbac-builtin.ts'
 import { readPolicyObject } from './rbac-objects.ts'
 import { RbacPolicy } from './rbac-policy.ts'
 
-/** Objects as they stand in a file. */
+/** An object in the format of a policy file. */
 interface Tree {
   readonly kind: string
   readonly metadata: {
@@ -39,24 +39,29 @@ interface TreeRule {
 }
 
 /**
- * What Kubernetes' documentation of RBAC says, word for word and with no thought of speed: every
- * binding is looked at, its role is looked up, every rule is tried.
+ * A model: Kubernetes' documentation of RBAC word for word, without regard to speed. It tries every
+ * rule of the role of every binding.
  */
-function modelAllows(trees: readonly Tree[], user: User, asked: Attributes): boolean {
+function modelAllows(trees: readonly Tree[], user: User, attributes: Attributes): boolean {
   return trees
     .filter((tree) => tree.roleRef !== undefined)
     .filter(({ metadata: { namespace } }) =>
-      namespace === undefined ? true : asked.isResource && asked.namespace === namespace,
+      namespace === undefined ? true : attributes.isResource && attributes.namespace === namespace,
     )
     .filter((binding) => modelIsSubject(binding, user))
-    .some((binding) => modelRules(trees, binding).some((rule) => modelCovers(rule, asked)))
+    .some((binding) => modelRules(trees, binding).some((rule) => modelCovers(rule, attributes)))
 }
 
-/** All that Kubernetes might say of a permission: it stops at the first binding, in no order. */
-function modelReasons(trees: readonly Tree[], user: User, asked: Attributes): readonly string[] {
+/** All reasons that Kubernetes might give: it stops at the first binding, in any order. */
+function modelReasons(
+  trees: readonly Tree[],
+  user: User,
+  attributes: Attributes,
+): readonly string[] {
   return trees
     .filter(
-      (tree) => tree.roleRef !== undefined && modelAllows([tree, ...rolesIn(trees)], user, asked),
+      (tree) =>
+        tree.roleRef !== undefined && modelAllows([tree, ...rolesIn(trees)], user, attributes),
     )
     .map(({ kind, metadata, roleRef, subjects = [] }) => {
       const { name, namespace } = metadata
@@ -92,7 +97,7 @@ function modelRules(trees: readonly Tree[], { roleRef, metadata }: Tree): readon
   return role === undefined ? [] : modelRoleRules(trees, role, new Set())
 }
 
-/** Each role is taken in once: roles that select each other would else be walked without end. */
+/** Visits each role once: roles that select each other would otherwise recurse forever. */
 function modelRoleRules(trees: readonly Tree[], role: Tree, taken: Set<Tree>): readonly TreeRule[] {
   const { aggregationRule } = role
   if (taken.has(role)) return []
@@ -108,17 +113,18 @@ function modelRoleRules(trees: readonly Tree[], role: Tree, taken: Set<Tree>): r
     .flatMap((tree) => modelRoleRules(trees, tree, taken))
 }
 
-function modelCovers(rule: TreeRule, asked: Attributes): boolean {
+function modelCovers(rule: TreeRule, attributes: Attributes): boolean {
   const has = (list: readonly string[] | undefined, value: string): boolean =>
     list?.includes('*') === true || list?.includes(value) === true
-  if (!has(rule.verbs, asked.verb)) return false
-  if (!asked.isResource) {
+  if (!has(rule.verbs, attributes.verb)) return false
+  if (!attributes.isResource) {
     return (rule.nonResourceURLs ?? []).some(
       (url) =>
-        url === asked.path || (url.endsWith('*') && asked.path.startsWith(url.replace(/\*+$/, ''))),
+        url === attributes.path ||
+        (url.endsWith('*') && attributes.path.startsWith(url.replace(/\*+$/, ''))),
     )
   }
-  const { resource, subresource, group, name } = asked
+  const { resource, subresource, group, name } = attributes
   const whole = subresource === '' ? resource : `${resource}/${subresource}`
   const { resources = [], resourceNames = [] } = rule
   return (
@@ -209,7 +215,7 @@ const trees: fc.Arbitrary<Tree[]> = fc.uniqueArray(
     size: 'max',
   },
 )
-const asked: fc.Arbitrary<Attributes> = fc.oneof(
+const attributes: fc.Arbitrary<Attributes> = fc.oneof(
   fc.record({
     isResource: fc.constant(true as const),
     verb: some('get', 'list', 'create', 'impersonate', '', '*', 'watch'),
@@ -233,11 +239,11 @@ const user: fc.Arbitrary<User> = fc.record({
 })
 
 describe('RbacPolicy', () => {
-  test('decides as a plain reading of the rules does, for any policy and any question', () => {
+  test('the policy decides as the model does, for any objects and any request', () => {
     let allowed = 0
-    const questions = fc.array(fc.tuple(user, asked), { minLength: 20, maxLength: 20 })
+    const requests = fc.array(fc.tuple(user, attributes), { minLength: 20, maxLength: 20 })
     fc.assert(
-      fc.property(trees, questions, (policyTrees, all) => {
+      fc.property(trees, requests, (policyTrees, all) => {
         const policy = policyOf(policyTrees)
         for (const [who, what] of all) {
           const isAllowed = policy.allows(who, what)
@@ -247,15 +253,15 @@ describe('RbacPolicy', () => {
       }),
       { numRuns: 400 },
     )
-    // A property that never meets a permission would show nothing.
+    // Without any permission, the property would test nothing.
     assert.ok(allowed > 100, `${allowed}`)
   })
 
-  test('names a binding by which it allows, as Kubernetes would', () => {
+  test('the reason names a binding that allows, in the words of Kubernetes', () => {
     const kinds = new Set<string>()
-    const questions = fc.array(fc.tuple(user, asked), { minLength: 20, maxLength: 20 })
+    const requests = fc.array(fc.tuple(user, attributes), { minLength: 20, maxLength: 20 })
     fc.assert(
-      fc.property(trees, questions, (policyTrees, all) => {
+      fc.property(trees, requests, (policyTrees, all) => {
         const policy = policyOf(policyTrees)
         for (const [who, what] of all) {
           const reason = policy.reasonFor(who, what)
@@ -268,7 +274,7 @@ describe('RbacPolicy', () => {
       }),
       { numRuns: 400 },
     )
-    // A property that meets only some of them would show little.
+    // All kinds must occur, or the property would test little.
     const all = 'ClusterRole ClusterRoleBinding Group Role RoleBinding ServiceAccount User'
     assert.equal([...kinds].sort().join(' '), all)
   })
@@ -294,9 +300,9 @@ describe('RbacPolicy', () => {
     )
   })
 
-  test('lists for a user and a namespace the rules by which it decides there', () => {
+  test('the rules for a user and a namespace are those by which the policy decides', () => {
     fc.assert(
-      fc.property(trees, user, asked, (policyTrees, who, what) => {
+      fc.property(trees, user, attributes, (policyTrees, who, what) => {
         const policy = policyOf(policyTrees)
         const rules = policy.rulesFor(who, what.isResource ? what.namespace : '')
         const listed = rules.some((rule) =>
@@ -308,7 +314,7 @@ describe('RbacPolicy', () => {
     )
   })
 
-  test('bindings to roles that are not there give nothing, and are told', () => {
+  test('bindings to roles that do not exist are reported', () => {
     const subjects = [{ kind: 'User', name: 'ada' }]
     const policy = policyOf([
       {
@@ -389,60 +395,64 @@ describe('the built-in roles', () => {
     'system:monitoring': [],
     'system:public-info-viewer': [],
   }
-  const binds: readonly (string | undefined)[] = [undefined, 'a', 'nobody']
+  const scopes: readonly (string | undefined)[] = [undefined, 'a', 'unbound']
 
   interface Case {
     readonly role: string
-    /** Where it is bound. */
-    readonly place: string | undefined
-    readonly asked: ResourceAttributes
+    /** Where it is bound: in the cluster, in a namespace, or not at all. */
+    readonly scope: string | undefined
+    readonly attributes: ResourceAttributes
   }
 
-  /** Every mixture there is. */
+  /** Every combination. */
   function* cases(): Generator<Case> {
     const groups = ['', 'events.k8s.io', 'events.example.dev']
-    const all = [Object.keys(rights), binds, [...verbs, 'impersonate', ''], groups, ['', 'a', 'b']]
-    for (const [role = '', place, verb = '', apiGroup = '', namespace = ''] of product(all)) {
+    const all = [Object.keys(rights), scopes, [...verbs, 'impersonate', ''], groups, ['', 'a', 'b']]
+    for (const [role = '', scope, verb = '', apiGroup = '', namespace = ''] of product(all)) {
       for (const name of ['', 'x']) {
-        yield { role, place, asked: eventsIn(namespace, verb, { group: apiGroup, name }) }
+        yield { role, scope, attributes: eventsIn(namespace, verb, { group: apiGroup, name }) }
       }
     }
   }
 
-  function policyWith(role: string, place: string | undefined): RbacPolicy {
+  function policyWith(role: string, scope: string | undefined): RbacPolicy {
     return new RbacPolicy([
       ...builtinObjects('events.k8s.io'),
       {
         kind: 'Binding',
-        namespace: place === 'nobody' ? undefined : place,
+        namespace: scope === 'unbound' ? undefined : scope,
         name: 'mine',
         role: { isCluster: true, name: role },
-        subjects: place === 'nobody' ? [] : [{ kind: 'User', name: 'ada' }],
+        subjects: scope === 'unbound' ? [] : [{ kind: 'User', name: 'ada' }],
       },
     ])
   }
 
-  function expected({ role, place, asked: { namespace, group: apiGroup, verb } }: Case): boolean {
-    const isThere = place === undefined || (place === 'a' && namespace === 'a')
-    if (role === 'cluster-admin') return isThere
-    return isThere && apiGroup !== 'events.example.dev' && rights[role]?.includes(verb) === true
+  function expected({
+    role,
+    scope,
+    attributes: { namespace, group: apiGroup, verb },
+  }: Case): boolean {
+    const isBound = scope === undefined || (scope === 'a' && namespace === 'a')
+    if (role === 'cluster-admin') return isBound
+    return isBound && apiGroup !== 'events.example.dev' && rights[role]?.includes(verb) === true
   }
 
-  test('verb x scope x role, bound everywhere, in one namespace or not at all: all as named', () => {
+  test('each role allows its verbs and no others, bound in the cluster, a namespace or not at all', () => {
     const policies = new Map<string, RbacPolicy>()
     let count = 0
     for (const one of cases()) {
-      const key = `${one.role} ${one.place}`
-      const policy = policies.get(key) ?? policyWith(one.role, one.place)
+      const key = `${one.role} ${one.scope}`
+      const policy = policies.get(key) ?? policyWith(one.role, one.scope)
       policies.set(key, policy)
-      const isAllowed = policy.allows({ name: 'ada', groups: [] }, one.asked)
+      const isAllowed = policy.allows({ name: 'ada', groups: [] }, one.attributes)
       assert.equal(isAllowed, expected(one), JSON.stringify(one))
       count++
     }
     assert.equal(count, 8 * 3 * 10 * 3 * 3 * 2)
   })
 
-  test('who may read which path, by group', () => {
+  test('paths can be read by these groups', () => {
     const policy = new RbacPolicy(builtinObjects('events.k8s.io'))
     const readers = (path: string, verb = 'get'): readonly string[] =>
       ['system:unauthenticated', 'system:authenticated', 'system:monitoring', 'system:masters']
@@ -450,8 +460,12 @@ describe('the built-in roles', () => {
           policy.allows({ name: 'ada', groups: [one] }, { isResource: false, verb, path }),
         )
         .map((one) => one.slice('system:'.length))
-    const everybody = ['unauthenticated', 'authenticated', 'monitoring', 'masters']
-    assert.deepEqual(readers('/livez'), everybody)
+    assert.deepEqual(readers('/livez'), [
+      'unauthenticated',
+      'authenticated',
+      'monitoring',
+      'masters',
+    ])
     assert.deepEqual(readers('/version'), ['unauthenticated', 'authenticated', 'masters'])
     assert.deepEqual(readers('/apis/events.k8s.io/v1'), ['authenticated', 'masters'])
     assert.deepEqual(readers('/livez/ping'), ['monitoring', 'masters'])
@@ -461,7 +475,7 @@ describe('the built-in roles', () => {
     assert.deepEqual(readers('/livez', 'post'), ['masters'])
   })
 
-  test('a role of the policy with the label is taken in by view, and so by edit and admin', () => {
+  test('a role with the label aggregate-to-view extends view, edit and admin', () => {
     const tree = {
       apiVersion: `${group}/v1`,
       kind: 'ClusterRole',
@@ -486,7 +500,7 @@ describe('the built-in roles', () => {
   })
 })
 
-/** One of each list, in every way. */
+/** The Cartesian product. */
 function product<T>(lists: readonly (readonly T[])[]): readonly (readonly T[])[] {
   return lists.reduce<readonly (readonly T[])[]>(
     (made, list) => made.flatMap((before) => list.map((next) => [...before, next])),

@@ -1,51 +1,51 @@
 /**
- * Roles and bindings, made ready for questions: per user and per group, what they may do everywhere
- * and what in one namespace. A decision looks at the caller's own name and groups and at nothing
- * else, however large the policy is.
+ * An index of roles and bindings: per user and per group, the rules for all namespaces and for each
+ * namespace. A decision reads only the entries of the user and its groups, so its cost does not
+ * grow with the policy.
  */
-import { goQuote } from '../../lib/go-quote.ts'
+import { goQuote } from '../../lib/go/go-quote.ts'
 import type { Attributes } from '../attributes.ts'
 import type { User } from '../user.ts'
 import {
   type Binding,
+  fullName,
   type PolicyObject,
   type Role,
   type Subject,
-  shownObject,
 } from './rbac-objects.ts'
-import { grown, type PolicyRule, RuleSet } from './rule-set.ts'
+import { getOrCreate, type PolicyRule, RuleSet } from './rule-set.ts'
 
-/** Both by kind and name: `RoleBinding ns/name`. */
+/** Full names: `RoleBinding ns/name`. */
 export interface Dangling {
   readonly binding: string
   readonly role: string
 }
 
 export class RbacPolicy {
-  /** Bindings whose role is not there. They give nothing. */
+  /** Bindings whose role does not exist. They grant nothing. */
   readonly dangling: readonly Dangling[]
   readonly #users: ReadonlyMap<string, Grants>
   readonly #groups: ReadonlyMap<string, Grants>
-  readonly #given: Given
+  readonly #assigned: AssignedRoles
   readonly #sets: RuleSets
 
   /** No two of the objects may have the same kind, namespace and name. */
   constructor(objects: readonly PolicyObject[]) {
     const roles = new Roles(objects.filter((object) => object.kind === 'Role'))
     const bindings = objects.filter((object) => object.kind === 'Binding')
-    const given = new Given()
+    const assigned = new AssignedRoles()
     const dangling: Dangling[] = []
     for (const binding of bindings) {
       const role = roles.find(binding)
       if (role === undefined) dangling.push(danglingOf(binding))
-      else given.add(binding, role)
+      else assigned.add(binding, role)
     }
     this.dangling = dangling
     const sets = new RuleSets((role) => roles.rulesOf(role))
-    this.#given = given
+    this.#assigned = assigned
     this.#sets = sets
-    this.#users = given.grants('User', sets)
-    this.#groups = given.grants('Group', sets)
+    this.#users = assigned.grants('User', sets)
+    this.#groups = assigned.grants('Group', sets)
   }
 
   allows(user: User, attributes: Attributes): boolean {
@@ -57,20 +57,20 @@ export class RbacPolicy {
   }
 
   /**
-   * By which binding that is permitted, in the words of Kubernetes; undefined when it is not. If
-   * there are many, any: those of the whole cluster first. Costs more than the decision.
+   * The binding that permits this, in the words of Kubernetes; undefined when none does. If several
+   * do, any of them, cluster role bindings first. Costs more than the decision.
    */
   reasonFor(user: User, attributes: Attributes): string | undefined {
     const namespace = attributes.isResource ? attributes.namespace : ''
-    for (const place of namespace === '' ? [undefined] : [undefined, namespace]) {
-      for (const [role, binding] of this.#given.rolesOf(user, place)) {
+    for (const scope of namespace === '' ? [undefined] : [undefined, namespace]) {
+      for (const [role, binding] of this.#assigned.rolesOf(user, scope)) {
         if (covers(this.#sets.of([role]), attributes)) return reasonOf(binding, user)
       }
     }
     return undefined
   }
 
-  /** Everything that is permitted in a namespace, and on paths. */
+  /** All rules for a user in a namespace and on paths. */
   rulesFor(user: User, namespace: string): readonly PolicyRule[] {
     const found = [
       this.#users.get(user.name),
@@ -83,7 +83,7 @@ export class RbacPolicy {
   }
 }
 
-/** What one user or group may do. */
+/** The rules for one user or group. */
 interface Grants {
   readonly everywhere: RuleSet | undefined
   readonly namespaces: ReadonlyMap<string, RuleSet> | undefined
@@ -123,7 +123,7 @@ function shownSubject(subject: Subject | undefined): string {
   return `ServiceAccount ${goQuote(`${account.name}/${account.namespace}`)}`
 }
 
-/** Finds roles, and what they come to. */
+/** Finds roles and their rules. */
 class Roles {
   readonly #roles: readonly Role[]
   readonly #byKey = new Map<string, Role>()
@@ -137,18 +137,18 @@ class Roles {
     return this.#byKey.get(roleKey(role.isCluster ? undefined : namespace, role.name))
   }
 
-  /** An aggregated role has no rules of its own, but those of all that it takes in, and they in turn. */
+  /** An aggregated role has the rules of all roles that it selects, recursively, not its own. */
   rulesOf(role: Role): readonly PolicyRule[] {
     if (role.selectors === undefined) return role.rules
-    const met = new Set([role])
-    for (const one of met) {
+    const selected = new Set([role])
+    for (const one of selected) {
       if (one.selectors === undefined) continue
       for (const other of this.#roles) {
         if (other.namespace !== undefined) continue
-        if (one.selectors.some((selector) => selector.matches(other.labels))) met.add(other)
+        if (one.selectors.some((selector) => selector.matches(other.labels))) selected.add(other)
       }
     }
-    return [...met].flatMap((one) => (one.selectors === undefined ? one.rules : []))
+    return [...selected].flatMap((one) => (one.selectors === undefined ? one.rules : []))
   }
 }
 
@@ -156,37 +156,37 @@ function roleKey(namespace: string | undefined, name: string): string {
   return namespace === undefined ? name : `${namespace}/${name}`
 }
 
-/** Who has been given which roles, where, and by which binding first. */
-class Given {
+/** The roles of each user and group by scope, each with its first binding. */
+class AssignedRoles {
   readonly #roles = {
-    User: new Map<string, RolesByPlace>(),
-    Group: new Map<string, RolesByPlace>(),
+    User: new Map<string, RolesByScope>(),
+    Group: new Map<string, RolesByScope>(),
   }
 
   add(binding: Binding, role: Role): void {
     for (const { kind, name } of binding.subjects) {
-      const places = grown(this.#roles[kind], name, (): RolesByPlace => new Map())
-      grown(
-        grown(places, binding.namespace, () => new Map()),
+      const scopes = getOrCreate(this.#roles[kind], name, (): RolesByScope => new Map())
+      getOrCreate(
+        getOrCreate(scopes, binding.namespace, () => new Map()),
         role,
         () => binding,
       )
     }
   }
 
-  *rolesOf(user: User, place: string | undefined): Iterable<readonly [Role, Binding]> {
-    yield* this.#roles.User.get(user.name)?.get(place) ?? []
-    for (const group of user.groups) yield* this.#roles.Group.get(group)?.get(place) ?? []
+  *rolesOf(user: User, scope: string | undefined): Iterable<readonly [Role, Binding]> {
+    yield* this.#roles.User.get(user.name)?.get(scope) ?? []
+    for (const group of user.groups) yield* this.#roles.Group.get(group)?.get(scope) ?? []
   }
 
   grants(kind: Subject['kind'], sets: RuleSets): ReadonlyMap<string, Grants> {
     const grants = new Map<string, Grants>()
-    for (const [name, places] of this.#roles[kind]) {
+    for (const [name, scopes] of this.#roles[kind]) {
       const namespaces = new Map<string, RuleSet>()
-      for (const [namespace, roles] of places) {
+      for (const [namespace, roles] of scopes) {
         if (namespace !== undefined) namespaces.set(namespace, sets.of([...roles.keys()]))
       }
-      const everywhere = places.get(undefined)
+      const everywhere = scopes.get(undefined)
       grants.set(name, {
         everywhere: everywhere === undefined ? undefined : sets.of([...everywhere.keys()]),
         namespaces: namespaces.size === 0 ? undefined : namespaces,
@@ -196,10 +196,10 @@ class Given {
   }
 }
 
-/** Undefined stands for everywhere. */
-type RolesByPlace = Map<string | undefined, Map<Role, Binding>>
+/** By namespace; undefined is the whole cluster. */
+type RolesByScope = Map<string | undefined, Map<Role, Binding>>
 
-/** Rule sets by the roles they are made of: many share few. */
+/** Caches rule sets by their roles: many users and groups share few sets. */
 class RuleSets {
   readonly #rulesOf: (role: Role) => readonly PolicyRule[]
   readonly #numbers = new Map<Role, number>()
@@ -209,16 +209,16 @@ class RuleSets {
     this.#rulesOf = rulesOf
   }
 
-  /** Each role once. */
+  /** `roles` has no duplicates. */
   of(roles: readonly Role[]): RuleSet {
-    const numbers = roles.map((role) => grown(this.#numbers, role, () => this.#numbers.size))
+    const numbers = roles.map((role) => getOrCreate(this.#numbers, role, () => this.#numbers.size))
     const key = numbers.sort((a, b) => a - b).join()
-    return grown(this.#sets, key, () => new RuleSet(roles.flatMap(this.#rulesOf)))
+    return getOrCreate(this.#sets, key, () => new RuleSet(roles.flatMap(this.#rulesOf)))
   }
 }
 
 function danglingOf(binding: Binding): Dangling {
   const { isCluster, name } = binding.role
   const namespace = isCluster ? undefined : binding.namespace
-  return { binding: shownObject(binding), role: shownObject({ kind: 'Role', namespace, name }) }
+  return { binding: fullName(binding), role: fullName({ kind: 'Role', namespace, name }) }
 }

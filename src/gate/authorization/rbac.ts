@@ -1,5 +1,5 @@
-import { follow, type OnLook } from '../../lib/follow.ts'
-import type { Log } from '../../lib/log.ts'
+import { follow, type OnLook } from '../../lib/files/follow.ts'
+import type { Log } from '../../lib/log/log.ts'
 import type { Attributes } from '../attributes.ts'
 import type { Authorizer, Decision } from '../gate.ts'
 import type { User } from '../user.ts'
@@ -9,7 +9,7 @@ import { RbacPolicy } from './rbac-policy.ts'
 import type { PolicyRule } from './rule-set.ts'
 
 export interface RbacOptions {
-  /** Files and folders; none at all leaves the built-in roles. */
+  /** Files and folders; without any, only the built-in roles exist. */
   readonly paths: readonly string[]
   /** The API group of events, for the built-in roles. */
   readonly eventsGroup: string
@@ -19,18 +19,18 @@ export interface RbacOptions {
 
 const ALLOWED: Promise<Decision> = Promise.resolve({ verdict: 'allow' })
 const NO_OPINION: Promise<Decision> = Promise.resolve({ verdict: 'no-opinion' })
-/** Enough to see what is wrong. */
+/** Enough to find the problem. */
 const DANGLING_LOGGED_MAX = 20
 
 /**
- * Decides by roles and bindings, as Kubernetes' RBAC does. The files are looked at once a second;
- * while new ones cannot be used, the policy of the old ones stays.
+ * Decides by roles and bindings, as Kubernetes' RBAC does. The files are polled once a second;
+ * while changed files cannot be used, the last usable policy stays in effect.
  */
 export class Rbac implements Authorizer {
   #policy: RbacPolicy
   readonly #follower: { stop(): void }
 
-  /** Rejects, naming file, document and field, if the policy cannot be used. */
+  /** Rejects if the policy cannot be used; the error has file, document and field. */
   static async open(options: RbacOptions): Promise<Rbac> {
     return new Rbac(options, await loadPolicyFiles(options.paths))
   }
@@ -52,7 +52,7 @@ export class Rbac implements Authorizer {
         log.info('RBAC policy reloaded', { objects: found.objects.length })
       },
       onProblem: (err) => log.warn('RBAC policy not reloaded', { err }),
-      onMended: () => log.info('RBAC policy in use again, as it was'),
+      onMended: () => log.info('RBAC policy valid again, unchanged'),
       onLook,
     })
   }
@@ -78,8 +78,8 @@ export class Rbac implements Authorizer {
 function logDangling({ dangling }: RbacPolicy, places: PolicyFiles['places'], log: Log): void {
   for (const { binding, role } of dangling.slice(0, DANGLING_LOGGED_MAX)) {
     const file = places.get(binding)
-    log.warn('Binding to a role that is not there', { binding, role, file })
+    log.warn('Binding refers to a role that does not exist', { binding, role, file })
   }
   const more = dangling.length - DANGLING_LOGGED_MAX
-  if (more > 0) log.warn('More bindings to roles that are not there', { count: more })
+  if (more > 0) log.warn('More bindings refer to roles that do not exist', { count: more })
 }

@@ -4,46 +4,46 @@ import { ReviewCache } from './review-cache.ts'
 
 function cacheOf(ttlMs: number, entriesMax = 10) {
   const time = { ms: 0 }
-  const asked: string[] = []
+  const sent: string[] = []
   const cache = new ReviewCache<string>({
     ttlMs: () => ttlMs,
-    isRefusal: (answer) => answer.includes('no'),
+    isRefusal: (result) => result.includes('no'),
     entriesMax,
     clock: { now: () => time.ms },
   })
-  const ask = (question: string): Promise<string> =>
-    cache.answerTo(question, async () => {
-      asked.push(question)
-      return `answer to ${question}`
+  const resultOf = (review: string): Promise<string> =>
+    cache.resultOf(review, async () => {
+      sent.push(review)
+      return `result of ${review}`
     })
-  return { cache, ask, asked, time }
+  return { cache, resultOf, sent, time }
 }
 
 describe('ReviewCache', () => {
-  test('an answer is good for its time and no longer', async () => {
-    const { ask, asked, time } = cacheOf(100)
-    assert.equal(await ask('a'), 'answer to a')
+  test('a result is cached for its TTL and no longer', async () => {
+    const { resultOf, sent, time } = cacheOf(100)
+    assert.equal(await resultOf('a'), 'result of a')
     time.ms = 99
-    assert.equal(await ask('a'), 'answer to a')
-    assert.equal(asked.length, 1)
+    assert.equal(await resultOf('a'), 'result of a')
+    assert.equal(sent.length, 1)
     time.ms = 100
-    await ask('a')
-    assert.equal(asked.length, 2)
+    await resultOf('a')
+    assert.equal(sent.length, 2)
   })
 
-  test('without a time, every question is asked', async () => {
-    const { ask, asked } = cacheOf(0)
-    await ask('a')
-    await ask('a')
-    assert.equal(asked.length, 2)
+  test('a TTL of 0 caches nothing', async () => {
+    const { resultOf, sent } = cacheOf(0)
+    await resultOf('a')
+    await resultOf('a')
+    assert.equal(sent.length, 2)
   })
 
-  test('who asks while it is being asked waits for the same answer, a failure too', async () => {
+  test('concurrent calls share one request, also when it fails', async () => {
     const { cache } = cacheOf(100)
     let count = 0
     const { promise, reject } = Promise.withResolvers<string>()
     const all = Array.from({ length: 100 }, () =>
-      cache.answerTo('a', () => {
+      cache.resultOf('a', () => {
         count++
         return promise
       }),
@@ -52,18 +52,18 @@ describe('ReviewCache', () => {
     const outcomes = await Promise.allSettled(all)
     assert.ok(outcomes.every(({ status }) => status === 'rejected'))
     assert.equal(count, 1)
-    assert.equal(await cache.answerTo('a', async () => 'up'), 'up')
+    assert.equal(await cache.resultOf('a', async () => 'up'), 'up')
   })
 
-  test('no more answers are kept than it says; the oldest goes', async () => {
-    const { ask, asked } = cacheOf(100, 2)
-    for (const question of ['a', 'b', 'c', 'b', 'a']) await ask(question)
-    assert.deepEqual(asked, ['a', 'b', 'c', 'a'])
+  test('the oldest entry is evicted when the cache is full', async () => {
+    const { resultOf, sent } = cacheOf(100, 2)
+    for (const review of ['a', 'b', 'c', 'b', 'a']) await resultOf(review)
+    assert.deepEqual(sent, ['a', 'b', 'c', 'a'])
   })
 
-  test('answers that let nobody in are kept by themselves', async () => {
-    const { ask, asked } = cacheOf(100, 2)
-    for (const question of ['a', 'no 1', 'no 2', 'no 3', 'a', 'no 3', 'no 1']) await ask(question)
-    assert.deepEqual(asked, ['a', 'no 1', 'no 2', 'no 3', 'no 1'])
+  test('refusals do not evict other results', async () => {
+    const { resultOf, sent } = cacheOf(100, 2)
+    for (const review of ['a', 'no 1', 'no 2', 'no 3', 'a', 'no 3', 'no 1']) await resultOf(review)
+    assert.deepEqual(sent, ['a', 'no 1', 'no 2', 'no 3', 'no 1'])
   })
 })

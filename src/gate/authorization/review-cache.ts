@@ -2,58 +2,58 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 
 export interface ReviewCacheOptions<T> {
-  /** How long an answer is good for; 0 for not at all. */
-  readonly ttlMs: (answer: T) => number
-  /** Answers that let nobody in are kept by themselves: anybody can make as many as they like. */
-  readonly isRefusal: (answer: T) => boolean
-  /** Answers kept of each of the two; the one kept longest goes first. */
+  /** How long a result is cached; 0 for not at all. */
+  readonly ttlMs: (result: T) => number
+  /** Refusals are cached separately, since any client can cause as many as it likes. */
+  readonly isRefusal: (result: T) => boolean
+  /** Size of each of the two caches; the oldest entry is evicted first. */
   readonly entriesMax: number
   readonly clock: Clock
 }
 
 /**
- * Remembers what somebody else decided, for a while. Whoever asks what is being asked already waits
- * for the same answer. Failures are not remembered.
+ * Caches results of a webhook for a time. Concurrent calls with the same key share one request.
+ * Failures are not cached.
  */
 export class ReviewCache<T> {
   readonly #options: ReviewCacheOptions<T>
-  readonly #others: Answers<T> = new Map()
-  readonly #refusals: Answers<T> = new Map()
-  readonly #underWay = new Map<string, Promise<T>>()
+  readonly #others: Entries<T> = new Map()
+  readonly #refusals: Entries<T> = new Map()
+  readonly #inFlight = new Map<string, Promise<T>>()
 
   constructor(options: ReviewCacheOptions<T>) {
     this.#options = options
   }
 
-  /** `question` may be long and secret: it is not kept, only told from others. */
-  answerTo(question: string, ask: () => Promise<T>): Promise<T> {
-    const key = hash('sha256', question, 'base64')
-    const answers = this.#others.has(key) ? this.#others : this.#refusals
-    const known = answers.get(key)
+  /** `review` may be long and secret: only its digest is kept. */
+  resultOf(review: string, send: () => Promise<T>): Promise<T> {
+    const key = hash('sha256', review, 'base64')
+    const entries = this.#others.has(key) ? this.#others : this.#refusals
+    const known = entries.get(key)
     if (known !== undefined) {
-      if (known.until > this.#options.clock.now()) return Promise.resolve(known.answer)
-      answers.delete(key)
+      if (known.until > this.#options.clock.now()) return Promise.resolve(known.result)
+      entries.delete(key)
     }
-    const waiting = this.#underWay.get(key)
-    if (waiting !== undefined) return waiting
-    const asked = this.#ask(key, ask).finally(() => this.#underWay.delete(key))
-    this.#underWay.set(key, asked)
-    return asked
+    const pending = this.#inFlight.get(key)
+    if (pending !== undefined) return pending
+    const sent = this.#send(key, send).finally(() => this.#inFlight.delete(key))
+    this.#inFlight.set(key, sent)
+    return sent
   }
 
-  async #ask(key: string, ask: () => Promise<T>): Promise<T> {
-    const answer = await ask()
+  async #send(key: string, send: () => Promise<T>): Promise<T> {
+    const result = await send()
     const { ttlMs, isRefusal, entriesMax, clock } = this.#options
-    const ttl = ttlMs(answer)
-    if (ttl <= 0) return answer
-    const answers = isRefusal(answer) ? this.#refusals : this.#others
-    if (answers.size >= entriesMax) {
-      const [oldest] = answers.keys()
-      if (oldest !== undefined) answers.delete(oldest)
+    const ttl = ttlMs(result)
+    if (ttl <= 0) return result
+    const entries = isRefusal(result) ? this.#refusals : this.#others
+    if (entries.size >= entriesMax) {
+      const [oldest] = entries.keys()
+      if (oldest !== undefined) entries.delete(oldest)
     }
-    answers.set(key, { answer, until: clock.now() + ttl })
-    return answer
+    entries.set(key, { result, until: clock.now() + ttl })
+    return result
   }
 }
 
-type Answers<T> = Map<string, { readonly answer: T; readonly until: number }>
+type Entries<T> = Map<string, { readonly result: T; readonly until: number }>

@@ -1,14 +1,14 @@
 import type { ResourceAttributes } from '../attributes.ts'
 
-/** What a role permits, as Kubernetes' RBAC has it: all lists must match, `*` matches anything. */
+/** A rule of a role as in Kubernetes' RBAC: all lists must match, `*` matches anything. */
 export interface PolicyRule {
   readonly verbs: readonly string[]
   readonly apiGroups: readonly string[]
   /** `events`, `events/status`, `*` for all with their subresources, or `*` and a subresource. */
   readonly resources: readonly string[]
-  /** Empty for objects of every name. */
+  /** Empty means objects of any name. */
   readonly resourceNames: readonly string[]
-  /** Paths; one that ends with `*` stands for all that begin like it. */
+  /** Paths; one that ends with `*` is a prefix. */
   readonly nonResourceUrls: readonly string[]
 }
 
@@ -16,7 +16,7 @@ type Resource = Pick<ResourceAttributes, 'group' | 'resource' | 'subresource' | 
 
 const ANY = '*'
 
-/** Rules, sorted so that a question is a handful of lookups however many there are. */
+/** An index of rules: a decision takes a few lookups, however many rules there are. */
 export class RuleSet {
   readonly rules: readonly PolicyRule[]
   /** By verb, API group and resource. */
@@ -29,15 +29,15 @@ export class RuleSet {
     for (const rule of rules) {
       for (const verb of rule.verbs) {
         if (rule.nonResourceUrls.length > 0) {
-          grown(this.#paths, verb, () => new Paths()).add(rule.nonResourceUrls)
+          getOrCreate(this.#paths, verb, () => new Paths()).add(rule.nonResourceUrls)
         }
         this.#addResources(verb, rule)
       }
     }
   }
 
-  allowsResource(verb: string, asked: Resource): boolean {
-    return this.#withVerb(verb, asked) || (verb !== ANY && this.#withVerb(ANY, asked))
+  allowsResource(verb: string, attributes: Resource): boolean {
+    return this.#withVerb(verb, attributes) || (verb !== ANY && this.#withVerb(ANY, attributes))
   }
 
   allowsPath(verb: string, path: string): boolean {
@@ -49,23 +49,28 @@ export class RuleSet {
   #addResources(verb: string, rule: PolicyRule): void {
     for (const group of rule.apiGroups) {
       for (const resource of rule.resources) {
-        const groups = grown(this.#names, verb, () => new Map<string, Map<string, Names>>())
-        const resources = grown(groups, group, () => new Map<string, Names>())
-        grown(resources, resource, () => new Names()).add(rule.resourceNames)
+        const groups = getOrCreate(this.#names, verb, () => new Map<string, Map<string, Names>>())
+        const resources = getOrCreate(groups, group, () => new Map<string, Names>())
+        getOrCreate(resources, resource, () => new Names()).add(rule.resourceNames)
       }
     }
   }
 
-  #withVerb(verb: string, asked: Resource): boolean {
+  #withVerb(verb: string, attributes: Resource): boolean {
     const groups = this.#names.get(verb)
     if (groups === undefined) return false
-    return allowedIn(groups.get(asked.group), asked) || allowedIn(groups.get(ANY), asked)
+    return (
+      allowedIn(groups.get(attributes.group), attributes) || allowedIn(groups.get(ANY), attributes)
+    )
   }
 }
 
-function allowedIn(resources: ReadonlyMap<string, Names> | undefined, asked: Resource): boolean {
+function allowedIn(
+  resources: ReadonlyMap<string, Names> | undefined,
+  attributes: Resource,
+): boolean {
   if (resources === undefined) return false
-  const { resource, subresource, name } = asked
+  const { resource, subresource, name } = attributes
   if (resources.get(ANY)?.include(name) === true) return true
   if (subresource === '') return resources.get(resource)?.include(name) === true
   return (
@@ -74,7 +79,7 @@ function allowedIn(resources: ReadonlyMap<string, Names> | undefined, asked: Res
   )
 }
 
-/** Of the objects that may be touched: all, or these. */
+/** Names of permitted objects: all, or these. */
 class Names {
   #areAll = false
   readonly #some = new Set<string>()
@@ -91,24 +96,24 @@ class Names {
 
 class Paths {
   readonly #exact = new Set<string>()
-  readonly #beginnings = new Set<string>()
+  readonly #prefixes = new Set<string>()
 
   add(paths: readonly string[]): void {
     for (const path of paths) {
       this.#exact.add(path)
-      if (path.endsWith(ANY)) this.#beginnings.add(path.replace(/\*+$/, ''))
+      if (path.endsWith(ANY)) this.#prefixes.add(path.replace(/\*+$/, ''))
     }
   }
 
   include(path: string): boolean {
     if (this.#exact.has(path)) return true
-    for (const beginning of this.#beginnings) if (path.startsWith(beginning)) return true
+    for (const prefix of this.#prefixes) if (path.startsWith(prefix)) return true
     return false
   }
 }
 
-/** What is there under a key, put there first if nothing is. */
-export function grown<K, V>(map: Map<K, V>, key: K, make: () => V): V {
+/** Creates the value of a key when it is missing. */
+export function getOrCreate<K, V>(map: Map<K, V>, key: K, make: () => V): V {
   let value = map.get(key)
   if (value === undefined) {
     value = make()

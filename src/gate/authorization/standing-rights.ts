@@ -1,29 +1,31 @@
-/** What holds whatever the operator's policy says. */
+/** Permissions that are independent of the operator's policy. */
 import type { Authorizer, Decision } from '../gate.ts'
+import { HEALTH_PATHS } from '../server-paths.ts'
 import { AUTHENTICATED, isMaster } from '../user.ts'
 
 const ALLOWED: Promise<Decision> = Promise.resolve({ verdict: 'allow' })
 const NO_OPINION: Promise<Decision> = Promise.resolve({ verdict: 'no-opinion' })
-const HEALTH = /^\/(livez|readyz|healthz)$/
+const HEALTH: ReadonlySet<string> = new Set(HEALTH_PATHS)
 
 /**
- * Masters may do everything, so that no mistake in a policy locks everybody out. Whoever has shown
- * who it is may ask for the health of the whole; single checks tell reasons, and need a permission.
+ * Masters may do everything, so that a mistake in a policy cannot lock all users out. Authenticated
+ * users may read the health as a whole; single checks show reasons of failures and need a
+ * permission.
  */
 export const standingRights: Authorizer = {
   decide: (user, attributes) => {
     if (isMaster(user)) return ALLOWED
     const { isResource, verb, path } = attributes
-    const isProbe = !isResource && (verb === 'get' || verb === 'head') && HEALTH.test(path)
+    const isProbe = !isResource && (verb === 'get' || verb === 'head') && HEALTH.has(path)
     return isProbe && user.groups.includes(AUTHENTICATED) ? ALLOWED : NO_OPINION
   },
 }
 
-/** Whether one of `patterns` stands for a path; one that ends with `*` does for all that begin so. */
+/** A function that matches paths with `patterns`; a pattern that ends with `*` is a prefix. */
 export function openPaths(patterns: readonly string[]): (path: string) => boolean {
   const exact = new Set(patterns)
-  const beginnings = patterns
+  const prefixes = patterns
     .filter((pattern) => pattern.endsWith('*'))
     .map((pattern) => pattern.slice(0, -1))
-  return (path) => exact.has(path) || beginnings.some((beginning) => path.startsWith(beginning))
+  return (path) => exact.has(path) || prefixes.some((prefix) => path.startsWith(prefix))
 }

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { JsonObject } from '../../lib/json.ts'
-import { silentLog } from '../../lib/log.ts'
+import { silentLog } from '../../lib/log/log.ts'
 import type { Attributes } from '../attributes.ts'
 import type { User } from '../user.ts'
 import { WebhookAuthorizer } from './webhook-authorizer.ts'
 
 const ada: User = { name: 'ada', uid: '7', groups: ['dev'], extra: { scope: ['a'] } }
-const asked: Attributes = {
+const attributes: Attributes = {
   isResource: true,
   verb: 'list',
   group: 'events.k8s.io',
@@ -21,7 +21,7 @@ const asked: Attributes = {
 
 const ENVELOPE = { kind: 'SubjectAccessReview', apiVersion: 'authorization.k8s.io/v1' }
 
-function authorizerOf(answer: (review: JsonObject) => JsonObject | Error) {
+function authorizerOf(respond: (review: JsonObject) => JsonObject | Error) {
   const reviews: JsonObject[] = []
   const sharers: string[] = []
   const warnings: unknown[] = []
@@ -31,9 +31,9 @@ function authorizerOf(answer: (review: JsonObject) => JsonObject | Error) {
       post: async (body, { sharer }) => {
         sharers.push(sharer)
         reviews.push(body as JsonObject)
-        const answered = answer(body as JsonObject)
-        if (answered instanceof Error) throw answered
-        return { ...ENVELOPE, ...answered }
+        const response = respond(body as JsonObject)
+        if (response instanceof Error) throw response
+        return { ...ENVELOPE, ...response }
       },
     },
     authorizedTtlMs: 1000,
@@ -45,9 +45,9 @@ function authorizerOf(answer: (review: JsonObject) => JsonObject | Error) {
 }
 
 describe('WebhookAuthorizer', () => {
-  test('asks by SubjectAccessReview, with what is there', async () => {
+  test('a SubjectAccessReview has the user and the attributes, without empty members', async () => {
     const { authorizer, reviews, sharers } = authorizerOf(() => ({ status: { allowed: true } }))
-    await authorizer.decide(ada, asked)
+    await authorizer.decide(ada, attributes)
     await authorizer.decide(
       { name: 'bob', groups: [] },
       { isResource: false, verb: 'get', path: '/metrics' },
@@ -77,7 +77,7 @@ describe('WebhookAuthorizer', () => {
     ])
   })
 
-  const answers: readonly (readonly [JsonObject | Error, object])[] = [
+  const responses: readonly (readonly [JsonObject | Error, object])[] = [
     [{ status: { allowed: true } }, { verdict: 'allow' }],
     [{ status: { allowed: true, reason: 'is nice' } }, { verdict: 'allow', reason: 'is nice' }],
     [{ status: { allowed: false } }, { verdict: 'no-opinion' }],
@@ -98,61 +98,61 @@ describe('WebhookAuthorizer', () => {
     ],
     [new Error('down'), { verdict: 'no-opinion', isUnsure: true }],
   ]
-  for (const [answer, expected] of answers) {
-    test(`${answer instanceof Error ? 'a failure' : JSON.stringify(answer)} is ${JSON.stringify(expected)}`, async () => {
-      const { authorizer } = authorizerOf(() => answer)
-      assert.deepEqual(await authorizer.decide(ada, asked), expected)
+  for (const [response, expected] of responses) {
+    test(`${response instanceof Error ? 'a failure' : JSON.stringify(response)} is ${JSON.stringify(expected)}`, async () => {
+      const { authorizer } = authorizerOf(() => response)
+      assert.deepEqual(await authorizer.decide(ada, attributes), expected)
     })
   }
 
-  test('remembers a yes and a no for their own times, and a failure not at all', async () => {
-    for (const [answer, good] of [
+  test('permissions and refusals are cached for their TTLs, and failures are not cached', async () => {
+    for (const [response, ttlMs] of [
       [{ status: { allowed: true } }, 1000],
       [{ status: { allowed: false } }, 100],
       [new Error('down'), 0],
     ] as const) {
-      const { authorizer, reviews, time } = authorizerOf(() => answer)
-      await authorizer.decide(ada, asked)
-      time.ms = good - 1
-      await authorizer.decide(ada, asked)
-      assert.equal(reviews.length, good === 0 ? 2 : 1)
-      time.ms = good
-      await authorizer.decide(ada, asked)
-      assert.equal(reviews.length, good === 0 ? 3 : 2)
+      const { authorizer, reviews, time } = authorizerOf(() => response)
+      await authorizer.decide(ada, attributes)
+      time.ms = ttlMs - 1
+      await authorizer.decide(ada, attributes)
+      assert.equal(reviews.length, ttlMs === 0 ? 2 : 1)
+      time.ms = ttlMs
+      await authorizer.decide(ada, attributes)
+      assert.equal(reviews.length, ttlMs === 0 ? 3 : 2)
     }
   })
 
-  test('an answer counts for the same user, groups and question alone', async () => {
+  test('a cached decision is used only for the same user, groups and attributes', async () => {
     const { authorizer, reviews } = authorizerOf(() => ({ status: { allowed: true } }))
-    await authorizer.decide(ada, asked)
-    await authorizer.decide({ ...ada, groups: ['dev', 'ops'] }, asked)
-    await authorizer.decide({ ...ada, groups: ['de', 'v'] }, asked)
-    await authorizer.decide({ ...ada, uid: '8' }, asked)
-    await authorizer.decide({ ...ada, extra: {} }, asked)
-    await authorizer.decide(ada, { ...asked, namespace: 'b' })
-    await authorizer.decide(ada, { ...asked, name: 'x' })
+    await authorizer.decide(ada, attributes)
+    await authorizer.decide({ ...ada, groups: ['dev', 'ops'] }, attributes)
+    await authorizer.decide({ ...ada, groups: ['de', 'v'] }, attributes)
+    await authorizer.decide({ ...ada, uid: '8' }, attributes)
+    await authorizer.decide({ ...ada, extra: {} }, attributes)
+    await authorizer.decide(ada, { ...attributes, namespace: 'b' })
+    await authorizer.decide(ada, { ...attributes, name: 'x' })
     assert.equal(reviews.length, 7)
   })
 
-  test('refusals of one do not push out the permissions of others', async () => {
+  test('refusals of one user do not evict permissions of others', async () => {
     const { authorizer, reviews } = authorizerOf((review) => ({
       status: { allowed: JSON.stringify(review).includes('ada') },
     }))
-    await authorizer.decide(ada, asked)
+    await authorizer.decide(ada, attributes)
     for (let count = 0; count <= 8192; count++) {
-      await authorizer.decide({ name: 'eve', groups: [] }, { ...asked, name: `x-${count}` })
+      await authorizer.decide({ name: 'eve', groups: [] }, { ...attributes, name: `x-${count}` })
     }
     const before = reviews.length
-    await authorizer.decide(ada, asked)
+    await authorizer.decide(ada, attributes)
     assert.equal(reviews.length, before)
   })
 
-  test('a webhook that is down is logged once in a while', async () => {
+  test('a webhook that is down is logged every 10 seconds', async () => {
     const { authorizer, warnings, time } = authorizerOf(() => new Error('down'))
-    for (let count = 0; count < 50; count++) await authorizer.decide(ada, asked)
+    for (let count = 0; count < 50; count++) await authorizer.decide(ada, attributes)
     assert.equal(warnings.length, 1)
     time.ms = 10_000
-    await authorizer.decide(ada, asked)
+    await authorizer.decide(ada, attributes)
     assert.equal(warnings.length, 2)
   })
 })

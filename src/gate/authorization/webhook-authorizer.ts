@@ -1,6 +1,6 @@
 import type { Clock } from '../../lib/clock.ts'
 import { isObject, type JsonObject, memberOf } from '../../lib/json.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Log } from '../../lib/log/log.ts'
 import type { Attributes } from '../attributes.ts'
 import type { Authorizer, Decision } from '../gate.ts'
 import type { User } from '../user.ts'
@@ -9,40 +9,40 @@ import { ReviewCache } from './review-cache.ts'
 
 export interface WebhookAuthorizerOptions {
   readonly client: Pick<WebhookClient, 'post'>
-  /** How long a permission is good for, and how long a refusal is. */
+  /** How long permissions and refusals are cached. */
   readonly authorizedTtlMs: number
   readonly unauthorizedTtlMs: number
   readonly clock: Clock
   readonly log: Log
 }
 
-/** Well below the time a request has, so that its caller hears why. */
+/** Well below the request timeout, so that the client gets the reason. */
 const TIMEOUT_MS = 10_000
-/** Of those who may, and of those who may not. */
-const ANSWERS_MAX = 8192
+/** Size of the cache of permissions, and of that of refusals. */
+const DECISIONS_MAX = 8192
 const KIND = 'SubjectAccessReview'
 const API_VERSION = 'authorization.k8s.io/v1'
-/** Reasons are told to whoever is refused. */
+/** The reason of a refusal is sent to the client. */
 const REASON_LENGTH_MAX = 1024
-/** A webhook that is down is told once in a while, not for each request. */
+/** A webhook that is down is logged at this interval, not for each request. */
 const REPEAT_LOG_MS = 10_000
 
 /**
- * Asks somebody else, by SubjectAccessReview. While there is no answer that can be used, nobody is
- * let in on its word.
+ * Decides by a webhook (SubjectAccessReview). Fails closed: without a usable response of the
+ * webhook, this authorizer allows nothing.
  */
 export class WebhookAuthorizer implements Authorizer {
   readonly #options: WebhookAuthorizerOptions
-  readonly #answers: ReviewCache<Decision>
+  readonly #decisions: ReviewCache<Decision>
   #loggedAt: number | undefined
 
   constructor(options: WebhookAuthorizerOptions) {
     const { authorizedTtlMs, unauthorizedTtlMs, clock } = options
     this.#options = options
-    this.#answers = new ReviewCache({
+    this.#decisions = new ReviewCache({
       ttlMs: ({ verdict }) => (verdict === 'allow' ? authorizedTtlMs : unauthorizedTtlMs),
       isRefusal: ({ verdict }) => verdict !== 'allow',
-      entriesMax: ANSWERS_MAX,
+      entriesMax: DECISIONS_MAX,
       clock,
     })
   }
@@ -50,14 +50,14 @@ export class WebhookAuthorizer implements Authorizer {
   async decide(user: User, attributes: Attributes): Promise<Decision> {
     const spec = reviewSpec(user, attributes)
     try {
-      return await this.#answers.answerTo(JSON.stringify(spec), () => this.#ask(spec, user))
+      return await this.#decisions.resultOf(JSON.stringify(spec), () => this.#send(spec, user))
     } catch (err) {
       this.#logFailure(err)
       return { verdict: 'no-opinion', isUnsure: true }
     }
   }
 
-  async #ask(spec: object, { name: sharer }: User): Promise<Decision> {
+  async #send(spec: object, { name: sharer }: User): Promise<Decision> {
     const review = { kind: KIND, apiVersion: API_VERSION, spec }
     return decisionOf(await this.#options.client.post(review, { timeoutMs: TIMEOUT_MS, sharer }))
   }
@@ -67,7 +67,7 @@ export class WebhookAuthorizer implements Authorizer {
     const now = clock.now()
     if (this.#loggedAt !== undefined && now - this.#loggedAt < REPEAT_LOG_MS) return
     this.#loggedAt = now
-    log.warn('Authorization webhook gave no answer', { err })
+    log.warn('Authorization webhook failed', { err })
   }
 }
 
@@ -83,22 +83,22 @@ function reviewSpec(user: User, attributes: Attributes): object {
   }
 }
 
-/** Empty members are left out, as other servers do. */
+/** Empty members are left out, as in reviews of other servers. */
 function resourceSpec(attributes: Extract<Attributes, { isResource: true }>): object {
   const { namespace, verb, group, version, resource, subresource, name } = attributes
   const spec = { namespace, verb, group, version, resource, subresource, name }
   return Object.fromEntries(Object.entries(spec).filter(([, value]) => value !== ''))
 }
 
-/** Throws when the answer is no review. */
-function decisionOf(answer: JsonObject): Decision {
-  if (memberOf(answer, 'kind') !== KIND || memberOf(answer, 'apiVersion') !== API_VERSION) {
-    throw new Error(`the answer is no ${KIND} of ${API_VERSION}`)
+/** Throws when the response is not a review. */
+function decisionOf(response: JsonObject): Decision {
+  if (memberOf(response, 'kind') !== KIND || memberOf(response, 'apiVersion') !== API_VERSION) {
+    throw new Error(`the response is not a ${KIND} of ${API_VERSION}`)
   }
-  const status = memberOf(answer, 'status')
+  const status = memberOf(response, 'status')
   const allowed = isObject(status) ? memberOf(status, 'allowed') : undefined
   if (!isObject(status) || typeof allowed !== 'boolean') {
-    throw new Error(`the answer is no ${KIND} with a status`)
+    throw new Error(`the response is not a ${KIND} with a status`)
   }
   const given = memberOf(status, 'reason')
   const reason =

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { silentLog } from '../../lib/log.ts'
+import { silentLog } from '../../lib/log/log.ts'
 import { EventLimits } from './event-limits.ts'
 import { followEventLimits, readEventLimits } from './event-limits-file.ts'
 
@@ -11,7 +11,7 @@ const HEAD = 'apiVersion: eventratelimit.admission.k8s.io/v1alpha1\nkind: Config
 const ONE = `${HEAD}limits:\n- type: Server\n  qps: 1\n  burst: 1\n`
 
 describe('readEventLimits', () => {
-  test('reads a configuration of Kubernetes', () => {
+  test('a configuration of Kubernetes is read', () => {
     const text = `${HEAD}limits:
 - {type: Namespace, qps: 50, burst: 100, cacheSize: 2000}
 - type: SourceAndObject
@@ -24,59 +24,59 @@ describe('readEventLimits', () => {
     ])
   })
 
-  test('says what is wrong, and where', () => {
+  test('an error has the field and the problem', () => {
     const limit = (fields: string): string => `${HEAD}limits: [{${fields}}]`
     const cases: readonly [string, RegExp][] = [
-      ['', /nothing in it/],
+      ['', /the file is empty/],
       [`${ONE}---\n${ONE}`, /more than one document/],
       ['[]', /must be a mapping/],
-      ['kind: Configuration', /write apiVersion: eventratelimit/],
-      [HEAD, /limits: there must be at least one/],
+      ['kind: Configuration', /set apiVersion: eventratelimit/],
+      [HEAD, /limits: at least one is required/],
       [`${HEAD}limits: 7`, /at least one/],
-      [`${HEAD}limit: []`, /not "limit"/],
+      [`${HEAD}limit: []`, /unknown field "limit"/],
       [limit('type: server, qps: 1, burst: 1'), /limits\[0\]\.type: must be one of Server, /],
-      [limit('type: Server, burst: 1'), /limits\[0\]\.qps: must be a whole number from 1/],
+      [limit('type: Server, burst: 1'), /limits\[0\]\.qps: must be an integer from 1/],
       [limit('type: Server, qps: 0.5, burst: 1'), /limits\[0\]\.qps/],
       [limit('type: Server, qps: 1, burst: -1'), /limits\[0\]\.burst/],
       [limit('type: Server, qps: 1, burst: 1, cacheSize: -1'), /limits\[0\]\.cacheSize/],
-      [limit('type: Server, qps: 1, burst: 1, __proto__: 1'), /not "__proto__"/],
+      [limit('type: Server, qps: 1, burst: 1, __proto__: 1'), /unknown field "__proto__"/],
     ]
     for (const [text, problem] of cases) assert.throws(() => readEventLimits(text), problem, text)
   })
 })
 
 describe('followEventLimits', () => {
-  test('follows the file, and keeps what it had when that breaks', async (context) => {
+  test('a changed file is applied, and one that cannot be used changes nothing', async (context) => {
     context.mock.timers.enable({ apis: ['setInterval'] })
     const folder = await mkdtemp(join(tmpdir(), 'tidings-event-limits-'))
     const path = join(folder, 'limits.yaml')
-    let heard: (msg: string) => void = () => {}
-    const next = (): Promise<string> =>
+    let onLine: (msg: string) => void = () => {}
+    const nextLine = (): Promise<string> =>
       new Promise((resolve) => {
-        heard = resolve
+        onLine = resolve
       })
-    const log = { ...silentLog, info: (m: string) => heard(m), warn: (m: string) => heard(m) }
+    const log = { ...silentLog, info: (m: string) => onLine(m), warn: (m: string) => onLine(m) }
     const write = { user: { name: 'ada', groups: [] }, event: { metadata: {} }, bytes: 1000 }
     const limits = new EventLimits({ limits: [] })
-    const look = async (content: string): Promise<string> => {
+    const poll = async (content: string): Promise<string> => {
       await writeFile(path, content)
-      const told = next()
-      // The look before may still be ending.
+      const line = nextLine()
+      // The last poll may not have finished yet.
       await new Promise(setImmediate)
       context.mock.timers.tick(1000)
-      return told
+      return line
     }
     try {
       await assert.rejects(followEventLimits(limits, path, silentLog), /ENOENT/)
       await writeFile(path, 'kind: Nonsense')
-      await assert.rejects(followEventLimits(limits, path, silentLog), /limits\.yaml: it must be/)
+      await assert.rejects(followEventLimits(limits, path, silentLog), /limits\.yaml: must be/)
       await writeFile(path, ONE)
       const follower = await followEventLimits(limits, path, log)
       limits.take(write)
       assert.throws(() => limits.take(write), { code: 429 })
-      assert.equal(await look('limits: ['), 'Event rate limits not reloaded')
+      assert.equal(await poll('limits: ['), 'Event rate limits not reloaded')
       assert.throws(() => limits.take(write), { code: 429 })
-      assert.equal(await look(ONE.replace('burst: 1', 'burst: 9')), 'Event rate limits reloaded')
+      assert.equal(await poll(ONE.replace('burst: 1', 'burst: 9')), 'Event rate limits reloaded')
       limits.take(write)
       limits.take(write)
       follower.stop()

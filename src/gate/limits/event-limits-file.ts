@@ -1,8 +1,8 @@
-import { yamlDocuments } from '../../codec/yaml-documents.ts'
-import { readBounded } from '../../lib/bounded-file.ts'
-import { follow, type OnLook } from '../../lib/follow.ts'
+import { readBounded } from '../../lib/files/bounded-file.ts'
+import { follow, type OnLook } from '../../lib/files/follow.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
-import type { Log } from '../../lib/log.ts'
+import type { Log } from '../../lib/log/log.ts'
+import { yamlDocuments } from '../../lib/yaml-documents.ts'
 import {
   EVENT_LIMIT_TYPES,
   type EventLimit,
@@ -13,14 +13,14 @@ import {
 const FILE_BYTES_MAX = 64 * 1024
 const LIMITS_MAX = 100
 const RATE_MAX = 2 ** 31 - 1
-/** About a hundred bytes each. */
+/** A bucket takes about a hundred bytes. */
 const CACHE_SIZE_MAX = 1_000_000
 const CACHE_SIZE_DEFAULT = 4096
 const API_VERSION = 'eventratelimit.admission.k8s.io/v1alpha1'
 
 /**
- * Keeps `limits` to what the file says. Rejects, naming the file, if it cannot be used. While a new
- * one cannot be, the old one stays.
+ * Polls the file and applies its content to `limits`. Rejects if the file cannot be used; the error
+ * has its path. While a changed file cannot be used, the last usable content stays in effect.
  */
 export async function followEventLimits(
   limits: EventLimits,
@@ -38,7 +38,7 @@ export async function followEventLimits(
       log.info('Event rate limits reloaded', { file: path, count: found.limits.length })
     },
     onProblem: (err) => log.warn('Event rate limits not reloaded', { err }),
-    onMended: () => log.info('Event rate limits in use again, as they were', { file: path }),
+    onMended: () => log.info('Event rate limits valid again, unchanged', { file: path }),
     onLook,
   })
 }
@@ -48,7 +48,7 @@ interface LimitsFile {
   readonly limits: readonly EventLimit[]
 }
 
-/** Gives `current` itself when the file still says the same. */
+/** Returns `current` itself when the content of the file is unchanged. */
 async function load(path: string, current?: LimitsFile): Promise<LimitsFile> {
   const content = await readBounded(path, FILE_BYTES_MAX)
   if (current?.content.equals(content) === true) return current
@@ -60,23 +60,23 @@ async function load(path: string, current?: LimitsFile): Promise<LimitsFile> {
   }
 }
 
-/** Throws what is wrong with the text of such a file. */
+/** Throws an error that says which field of the file is wrong. */
 export function readEventLimits(text: string): readonly EventLimit[] {
   const [document, second] = [...yamlDocuments(text)]
-  if (document === undefined) throw new Error('there is nothing in it')
-  if (second !== undefined) throw new Error('there is more than one document in it')
+  if (document === undefined) throw new Error('the file is empty')
+  if (second !== undefined) throw new Error('the file has more than one document')
   const configuration = objectOf(document.value, 'the document', ['apiVersion', 'kind', 'limits'])
   if (
     memberOf(configuration, 'apiVersion') !== API_VERSION ||
     memberOf(configuration, 'kind') !== 'Configuration'
   ) {
     throw new Error(
-      `it must be a Configuration: write apiVersion: ${API_VERSION} and kind: Configuration`,
+      `must be a Configuration: set apiVersion: ${API_VERSION} and kind: Configuration`,
     )
   }
   const limits = memberOf(configuration, 'limits')
   if (!Array.isArray(limits) || limits.length === 0) {
-    throw new Error('limits: there must be at least one')
+    throw new Error('limits: at least one is required')
   }
   if (limits.length > LIMITS_MAX) throw new Error(`limits: at most ${LIMITS_MAX}`)
   return limits.map((limit, at) => readLimit(limit, `limits[${at}]`))
@@ -100,12 +100,12 @@ function readLimit(value: Json, where: string): EventLimit {
   }
 }
 
-/** A misspelt name would be a limit that nobody gets. */
+/** Unknown fields are errors: a misspelt one would otherwise be a limit without effect. */
 function objectOf(value: Json, where: string, names: readonly string[]): JsonObject {
   if (!isObject(value)) throw new Error(`${where}: must be a mapping`)
   const unknown = Object.keys(value).find((name) => !names.includes(name))
   if (unknown !== undefined) {
-    throw new Error(`${where}: only ${names.join(', ')} are known here, not "${unknown}"`)
+    throw new Error(`${where}: unknown field "${unknown}", known are ${names.join(', ')}`)
   }
   return value
 }
@@ -116,7 +116,7 @@ function numberOf(
   { min, max }: { readonly min: number; readonly max: number },
 ): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < min || value > max) {
-    throw new Error(`${where}: must be a whole number from ${min} to ${max}`)
+    throw new Error(`${where}: must be an integer from ${min} to ${max}`)
   }
   return value
 }

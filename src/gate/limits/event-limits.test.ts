@@ -59,7 +59,7 @@ function byteLimitsOf(bytesPerSecond: number): {
   return { limits, clock, etcd, refused }
 }
 
-/** Undefined when it may pass, else the seconds to wait. */
+/** Undefined when the write is allowed, else the seconds of Retry-After. */
 function take(limits: EventLimits, user = ada, sent = event(), bytes = 1000): number | undefined {
   try {
     limits.take({ user, event: sent, bytes })
@@ -72,7 +72,7 @@ function take(limits: EventLimits, user = ada, sent = event(), bytes = 1000): nu
 }
 
 describe('EventLimits', () => {
-  test('a burst passes, then as many as the rate says', () => {
+  test('a burst is allowed at once, then writes are allowed at the rate', () => {
     const { limits, clock, refused } = limitsOf({ type: 'Server', rate: 2, burst: 3 })
     assert.deepEqual(
       [1, 2, 3, 4].map(() => take(limits)),
@@ -85,7 +85,7 @@ describe('EventLimits', () => {
     assert.deepEqual(refused, ['Server', 'Server', 'Server'])
   })
 
-  test('the time to come back is when there will be one again', () => {
+  test('a write is allowed after its Retry-After', () => {
     const { limits, clock } = limitsOf({ type: 'User', rate: 1, burst: 1 })
     assert.equal(take(limits), undefined)
     assert.equal(take(limits), 1)
@@ -93,7 +93,7 @@ describe('EventLimits', () => {
     assert.equal(take(limits), undefined)
   })
 
-  test('each namespace, user, or source with its object has an allowance of its own', () => {
+  test('each namespace, user, and source with its object has a bucket of its own', () => {
     const others: readonly [EventLimitType, typeof ada, Event][] = [
       ['Namespace', ada, event({ metadata: { name: 'web-0.1', namespace: 'other' } })],
       ['User', bob, event()],
@@ -109,7 +109,7 @@ describe('EventLimits', () => {
     }
   })
 
-  test('an old event is told apart by its old source', () => {
+  test('an old event counts for its deprecated source', () => {
     const { limits } = limitsOf({ type: 'SourceAndObject', burst: 1 })
     const from = (component: string): Event => ({
       metadata: {},
@@ -121,7 +121,7 @@ describe('EventLimits', () => {
     )
   })
 
-  test('what one limit refuses costs nothing of the others', () => {
+  test('a write that one limit refuses does not count against the others', () => {
     const { limits, clock, refused } = limitsOf(
       { type: 'Server', rate: 1, burst: 3 },
       { type: 'User', rate: 1, burst: 1 },
@@ -136,7 +136,7 @@ describe('EventLimits', () => {
     clock.ms = 0
   })
 
-  test('of too many allowances, the one unused for longest starts anew', () => {
+  test('the least recently used bucket is evicted when there are too many', () => {
     const { limits } = limitsOf({ type: 'User', burst: 1, cacheSize: 2 })
     const names = ['a', 'b', 'a', 'c', 'a', 'b']
     assert.deepEqual(
@@ -145,7 +145,7 @@ describe('EventLimits', () => {
     )
   })
 
-  test('long names are told apart', () => {
+  test('long names that differ only at the end have different buckets', () => {
     const { limits } = limitsOf({ type: 'User', burst: 1 })
     const long = 'x'.repeat(10_000)
     assert.deepEqual(
@@ -154,7 +154,7 @@ describe('EventLimits', () => {
     )
   })
 
-  test('new limits hold at once, and limits of bytes stay', () => {
+  test('new limits hold at once, and limits in bytes stay', () => {
     const limits = new EventLimits({ limits: byteLimits(100), now: () => 0 })
     const server = { type: 'Server', unit: 'events', rate: 1, burst: 1, cacheSize: 1 } as const
     limits.replace([server])
@@ -164,7 +164,7 @@ describe('EventLimits', () => {
     assert.equal(take(limits, ada, event(), 25_600), 20)
   })
 
-  test('every change counts the bytes of the whole event, for its user', () => {
+  test('a write counts the bytes of the whole event for its user', () => {
     const { limits, clock, refused } = byteLimitsOf(1000)
     assert.equal(take(limits, ada, event(), 256_000), undefined)
     assert.equal(take(limits, ada, event(), 1500), 2)
@@ -175,7 +175,7 @@ describe('EventLimits', () => {
     assert.equal(take(limits, ada, event(), 1500), undefined)
   })
 
-  test('one user who writes all it may leaves room for the others in its namespace', () => {
+  test('one user that writes all it may does not exhaust the limit of its namespace', () => {
     const { limits, clock, etcd, refused } = byteLimitsOf(1000)
     assert.equal(take(limits, ada, event(), 256_000), undefined)
     for (let second = 1; second <= 600; second++) {
@@ -188,7 +188,7 @@ describe('EventLimits', () => {
     assert.deepEqual(refused, [])
   })
 
-  test('many users together fill a namespace, and no other one', () => {
+  test('many users together reach the limit of a namespace, and of no other one', () => {
     const { limits, refused } = byteLimitsOf(1000)
     const users = Array.from({ length: 9 }, (_, index) => ({ name: `u${index}`, groups: [] }))
     const waits = users.map((user) => take(limits, user, event(), 256_000))
@@ -198,7 +198,7 @@ describe('EventLimits', () => {
     assert.equal(take(limits, users[8], elsewhere, 256_000), undefined)
   })
 
-  test('bytes are charged to the one who sends them, whomever that one speaks for', () => {
+  test('bytes are charged to the sender, whichever user it impersonates', () => {
     const { limits } = byteLimitsOf(1000)
     const write = { sender: bob, event: event(), bytes: 200_000 }
     limits.take({ ...write, user: ada })
@@ -207,7 +207,7 @@ describe('EventLimits', () => {
     })
   })
 
-  test('while etcd fills up, those who wrote most are stopped first', () => {
+  test('users that wrote most are limited first while etcd fills up', () => {
     const { limits, etcd, clock } = byteLimitsOf(1000)
     const namespaced = (namespace: string): Event => event({ metadata: { name: 'a', namespace } })
     const writes = (who: typeof ada, bytes: number): number | undefined =>
@@ -215,17 +215,17 @@ describe('EventLimits', () => {
     assert.equal(writes(ada, 100_000), undefined)
     assert.equal(writes(bob, 1000), undefined)
     etcd.room = 0.3
-    assert.equal(writes(ada, 1000), 60, 'the wait is never longer than a minute')
+    assert.equal(writes(ada, 1000), 60, 'Retry-After is never longer than a minute')
     assert.equal(writes(bob, 1000), undefined)
     clock.ms = 60_000
-    assert.equal(writes(ada, 1000), 21, 'what was used wears off more slowly, too')
+    assert.equal(writes(ada, 1000), 21, 'the bucket empties more slowly, too')
     etcd.room = 0
     assert.equal(writes(bob, 1), 60)
     etcd.room = 1
     assert.equal(writes(ada, 1000), undefined)
   })
 
-  test('an event larger than the whole allowance passes when nothing of it is used', () => {
+  test('an event larger than the burst is allowed when the bucket is empty', () => {
     const { limits, clock } = byteLimitsOf(1)
     assert.equal(take(limits, ada, event(), 1000), undefined)
     assert.equal(take(limits, ada, event(), 1), 60)
@@ -233,7 +233,7 @@ describe('EventLimits', () => {
     assert.equal(take(limits, ada, event(), 1000), undefined)
   })
 
-  test('in any time, no more pass than burst and rate allow, and Retry-After is the truth', () => {
+  test('no more writes are allowed than burst and rate, and a write is allowed after Retry-After', () => {
     fc.assert(
       fc.property(
         fc.integer({ min: 1, max: 20 }),

@@ -1,10 +1,10 @@
 /**
- * How fast events may be written, in events (in the spirit of Kubernetes' EventRateLimit) and in
+ * Rate limits of event writes, in events (in the spirit of Kubernetes' EventRateLimit) and in
  * bytes: for the whole server, for a namespace, for a user, or for one source about one object.
  *
- * Every limit is a leaky bucket. Those that count bytes shrink while etcd fills up (`room`): their
- * burst and their rate are multiplied by it. Whoever wrote most is stopped first, and those who
- * write little go on until there is no room at all.
+ * Every limit is a leaky bucket. Limits in bytes shrink while etcd fills up (`room`): burst and
+ * rate are multiplied by it. So the users that wrote most are limited first, and users that write
+ * little are served until etcd has no space left.
  */
 import { hash } from 'node:crypto'
 import type { Event } from '../../api/event.ts'
@@ -12,32 +12,33 @@ import { tooManyRequests } from '../../api/status.ts'
 import type { User } from '../user.ts'
 
 export const EVENT_LIMIT_TYPES = ['Server', 'Namespace', 'User', 'SourceAndObject'] as const
-/** Who shares one allowance. */
+/** What has a bucket: the server, a namespace, a user, or a source about one object. */
 export type EventLimitType = (typeof EVENT_LIMIT_TYPES)[number]
 export type EventLimitUnit = 'events' | 'bytes'
 
 export interface EventLimit {
   readonly type: EventLimitType
   readonly unit: EventLimitUnit
-  /** A second, in the long run. */
+  /** Per second, in the long run. */
   readonly rate: number
-  /** At once, after a quiet time. */
+  /** At once, after an idle time. */
   readonly burst: number
-  /** Allowances that are remembered; of more, the one unused for longest starts anew. */
+  /** Number of buckets kept; beyond it, the least recently used one is evicted and starts empty. */
   readonly cacheSize: number
 }
 
-/** How long it takes until a whole allowance has been given again. */
+/** How long a full bucket takes to empty. */
 const BYTES_BURST_SECONDS = 256
 const BYTES_CACHE_SIZE = 4096
 
 /**
- * A namespace has so many times what a user has, so that one user within its own limit cannot use it up
- * for the others: not before etcd is so full that the limits are an eighth of what they were.
+ * The limit of a namespace is this multiple of the limit of a user, so that one user within its own
+ * limit cannot use up the namespace's limit for the others. That holds until etcd is so full that
+ * the limits have shrunk to an eighth.
  */
 const NAMESPACE_USERS = 8
 
-/** The limits of bytes a second that every user and every namespace has; none when it is 0. */
+/** The limits, in bytes per second, of every user and every namespace; none when it is 0. */
 export function byteLimits(bytesPerSecond: number): readonly EventLimit[] {
   if (bytesPerSecond === 0) return []
   const types = [
@@ -54,11 +55,11 @@ export function byteLimits(bytesPerSecond: number): readonly EventLimit[] {
 }
 
 export interface EventLimitsOptions {
-  /** These stay; those of `replace` come on top. */
+  /** Permanent; the limits of `replace` come on top. */
   readonly limits: readonly EventLimit[]
-  /** From 1, etcd has room, down to 0, it is nearly full. Only limits of bytes heed it. */
+  /** From 1, etcd has enough space, down to 0, it is nearly full. Scales limits in bytes only. */
   readonly room?: (() => number) | undefined
-  /** Milliseconds that never go back. */
+  /** Monotonic milliseconds. */
   readonly now?: () => number
   readonly onRefused?: (type: EventLimitType, unit: EventLimitUnit, write: EventWrite) => void
 }
@@ -66,59 +67,59 @@ export interface EventLimitsOptions {
 /** A write that is about to be made. */
 export interface EventWrite {
   readonly user: User
-  /** Who speaks for that user, if it is somebody else: bytes are charged to them. */
+  /** The user that impersonates `user`, if any: bytes are charged to it. */
   readonly sender?: User | undefined
   readonly event: Event
-  /** What etcd is to store: all of the event, however small the change to it. */
+  /** What etcd has to store: the whole event, however small the change to it. */
   readonly bytes: number
 }
 
-/** Longer keys than this are remembered by digest: how long one is, its sender decides. */
+/** Longer keys are replaced by a digest: the client decides how long a key is. */
 const KEY_LENGTH_MAX = 200
-/** Nobody is sent away for longer: etcd may have room again by then. */
+/** The longest Retry-After: etcd may have space again by then. */
 const RETRY_SECONDS_MAX = 60
 
-/** Lets events pass until somebody's allowance is used up. */
+/** Allows writes until a bucket is full. */
 export class EventLimits {
-  readonly #fixed: readonly Allowances[]
-  #allowances: readonly Allowances[]
+  readonly #permanent: readonly BucketCache[]
+  #all: readonly BucketCache[]
   readonly #room: () => number
   readonly #now: () => number
   readonly #onRefused: NonNullable<EventLimitsOptions['onRefused']>
 
   constructor(options: EventLimitsOptions) {
-    this.#fixed = options.limits.map((limit) => new Allowances(limit))
-    this.#allowances = this.#fixed
+    this.#permanent = options.limits.map((limit) => new BucketCache(limit))
+    this.#all = this.#permanent
     this.#room = options.room ?? (() => 1)
     this.#now = options.now ?? (() => performance.now())
     this.#onRefused = options.onRefused ?? (() => {})
   }
 
-  /** From now on these hold as well, each with a full allowance for everybody. */
+  /** Replaces the limits of the last call. Their buckets start empty. */
   replace(limits: readonly EventLimit[]): void {
-    this.#allowances = [...this.#fixed, ...limits.map((limit) => new Allowances(limit))]
+    this.#all = [...this.#permanent, ...limits.map((limit) => new BucketCache(limit))]
   }
 
   /**
-   * Takes from every allowance that this write counts against. If one of them is used up, nothing
-   * is taken, and it throws 429 with the time until there is enough again.
+   * Adds the write to every bucket that it counts against. If one of them has no room for it,
+   * nothing is added, and it throws 429 with the time until there is room.
    */
   take(write: EventWrite): void {
     const now = this.#now()
     const room = this.#room()
     let waitMs = 0
     let refusing: EventLimit | undefined
-    const allowances = this.#allowances
+    const caches = this.#all
     const buckets: Bucket[] = []
-    for (let at = 0; at < allowances.length; at++) {
-      const one = allowances[at]
-      if (one === undefined) continue
-      const bucket = one.of(write, now, room)
+    for (let at = 0; at < caches.length; at++) {
+      const cache = caches[at]
+      if (cache === undefined) continue
+      const bucket = cache.bucketOf(write, now, room)
       buckets.push(bucket)
       const bucketWaitMs = bucket.waitMs(write.bytes)
       if (bucketWaitMs > waitMs) {
         waitMs = bucketWaitMs
-        refusing = one.limit
+        refusing = cache.limit
       }
     }
     if (refusing !== undefined) throw this.#refusal(refusing, { write, waitMs, room })
@@ -136,8 +137,8 @@ export class EventLimits {
     this.#onRefused(type, unit, write)
     const seconds = Math.min(RETRY_SECONDS_MAX, Math.ceil(waitMs / 1000))
     const isShort = unit === 'bytes' && room < 1
-    if (isShort && room === 0) return tooManyRequests(NO_ROOM, seconds)
-    const hint = isShort ? ' (less is allowed, since etcd is filling up)' : ''
+    if (isShort && room === 0) return tooManyRequests(NO_SPACE, seconds)
+    const hint = isShort ? ' (the limit is reduced while etcd is filling up)' : ''
     return tooManyRequests(
       `${WRITERS[type].replace('WHAT', `too many ${unit}`)}${hint}, please try again later.`,
       seconds,
@@ -145,9 +146,9 @@ export class EventLimits {
   }
 }
 
-/** Told in place of the limit: the writer is not the cause. */
-const NO_ROOM =
-  'etcd is nearly full, so no event is written for now; the operator has to make room, please try again later.'
+/** Sent instead of the name of the limit: the client is not the cause. */
+const NO_SPACE =
+  'etcd is nearly full, so writes of events are rejected until the operator frees space, please try again later.'
 
 const WRITERS: Readonly<Record<EventLimitType, string>> = {
   Server: 'WHAT are written to this server',
@@ -156,10 +157,10 @@ const WRITERS: Readonly<Record<EventLimitType, string>> = {
   SourceAndObject: 'this controller writes WHAT about this object',
 }
 
-/** One limit, and the allowances that it gives to each who has been seen lately. */
-class Allowances {
+/** The buckets of one limit. */
+class BucketCache {
   readonly limit: EventLimit
-  /** The one unused for longest comes first. */
+  /** The least recently used one is the first. */
   readonly #buckets = new Map<string, Bucket>()
   #newest: { readonly key: string; readonly bucket: Bucket } | undefined
 
@@ -167,15 +168,15 @@ class Allowances {
     this.limit = limit
   }
 
-  of(write: EventWrite, now: number, room: number): Bucket {
+  bucketOf(write: EventWrite, now: number, room: number): Bucket {
     const key = keyOf(this.limit, write)
-    const bucket = this.#newest?.key === key ? this.#newest.bucket : this.#renewed(key, now)
-    bucket.refill(now, this.limit.unit === 'bytes' ? room : 1)
+    const bucket = this.#newest?.key === key ? this.#newest.bucket : this.#touch(key, now)
+    bucket.leak(now, this.limit.unit === 'bytes' ? room : 1)
     return bucket
   }
 
-  /** Puts it last. */
-  #renewed(key: string, now: number): Bucket {
+  /** Moves the bucket to the end, as the most recently used one. */
+  #touch(key: string, now: number): Bucket {
     const bucket = this.#buckets.get(key) ?? new Bucket(this.limit, now)
     this.#buckets.delete(key)
     this.#buckets.set(key, bucket)
@@ -188,10 +189,10 @@ class Allowances {
   }
 }
 
-/** What somebody has used of an allowance; it wears off with time. */
+/** A leaky bucket: writes fill it, and it empties at the rate of its limit. */
 class Bucket {
   readonly #limit: EventLimit
-  #used = 0
+  #level = 0
   #at: number
   #room = 1
 
@@ -200,23 +201,26 @@ class Bucket {
     this.#at = now
   }
 
-  refill(now: number, room: number): void {
-    this.#used = Math.max(0, this.#used - ((now - this.#at) / 1000) * this.#limit.rate * room)
+  leak(now: number, room: number): void {
+    this.#level = Math.max(0, this.#level - ((now - this.#at) / 1000) * this.#limit.rate * room)
     this.#at = now
     this.#room = room
   }
 
-  /** Until a write of so many bytes can be taken; 0 when it can. What is more than an allowance needs a whole one. */
+  /**
+   * How long a write of so many bytes has to wait; 0 when it fits. A write larger than the burst
+   * needs an empty bucket.
+   */
   waitMs(bytes: number): number {
     const cost = this.#costOf(bytes)
     if (this.#room === 0) return RETRY_SECONDS_MAX * 1000
     const burst = this.#limit.burst * this.#room
-    const missing = this.#used + Math.min(cost, burst) - burst
+    const missing = this.#level + Math.min(cost, burst) - burst
     return missing <= 0 ? 0 : (missing / (this.#limit.rate * this.#room)) * 1000
   }
 
   take(bytes: number): void {
-    this.#used += this.#costOf(bytes)
+    this.#level += this.#costOf(bytes)
   }
 
   #costOf(bytes: number): number {
@@ -224,7 +228,7 @@ class Bucket {
   }
 }
 
-/** New events name their source in one field and old ones in another, never in both. */
+/** New events have their source in one field and old ones in another, never in both. */
 export function sourceOf({ reportingController, deprecatedSource }: Event): string {
   return reportingController ?? deprecatedSource?.component ?? ''
 }

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { StatusError } from '../../api/status.ts'
 import type { Peer } from '../../http/exchange.ts'
-import { attributesOf } from '../attributes.ts'
+import { readTarget } from '../target.ts'
 import { ANONYMOUS, HOST, type User } from '../user.ts'
 import { type Entry, type LimitsOptions, RequestLimits } from './limits.ts'
 import { RefusalPace } from './refusal-pace.ts'
@@ -23,7 +23,7 @@ function limitsOf(options: Partial<LimitsOptions> = {}): RequestLimits {
   })
 }
 
-interface Asked {
+interface RequestOptions {
   readonly method?: string
   readonly path?: string
   readonly query?: string
@@ -31,31 +31,37 @@ interface Asked {
   readonly unreadBytesMax?: number
   readonly address?: string
   readonly isOpen?: boolean
+  readonly isAboutServer?: boolean
 }
 
-function enter(limits: RequestLimits, user: User, asked: Asked = {}): Entry | Promise<Entry> {
+function enter(
+  limits: RequestLimits,
+  user: User,
+  options: RequestOptions = {},
+): Entry | Promise<Entry> {
   const request = {
-    method: asked.method ?? 'GET',
-    path: asked.path ?? `${EVENTS}/web-0.1`,
-    query: new URLSearchParams(asked.query),
-    signal: asked.signal ?? new AbortController().signal,
-    unreadBytesMax: asked.unreadBytesMax ?? 0,
-    peer: peerAt(asked.address ?? '10.9.9.9'),
+    method: options.method ?? 'GET',
+    path: options.path ?? `${EVENTS}/web-0.1`,
+    query: new URLSearchParams(options.query),
+    signal: options.signal ?? new AbortController().signal,
+    unreadBytesMax: options.unreadBytesMax ?? 0,
+    peer: peerAt(options.address ?? '10.9.9.9'),
   }
-  const { isOpen = false } = asked
-  return limits.enter({ user, attributes: attributesOf(request), request, isOpen })
+  // What is not below /api or /apis stands for a service about the server itself.
+  const { isOpen = false, isAboutServer = !request.path.startsWith('/api') } = options
+  return limits.enter({ user, target: readTarget(request), request, isOpen, isAboutServer })
 }
 
 function peerAt(address: string): Peer {
   return { address, isLoopback: address === '127.0.0.1', clientCertificate: () => undefined }
 }
 
-/** Enters as often as that is possible at once; nobody is left waiting. */
-function fill(limits: RequestLimits, user: User, asked: Asked = {}): Entry[] {
+/** Enters as often as possible without waiting; the first request that has to wait is cancelled. */
+function fill(limits: RequestLimits, user: User, options: RequestOptions = {}): Entry[] {
   const entries: Entry[] = []
   const over = new AbortController()
   for (;;) {
-    const entry = enter(limits, user, { ...asked, signal: over.signal })
+    const entry = enter(limits, user, { ...options, signal: over.signal })
     if (entry instanceof Promise) {
       entry.catch(() => {})
       over.abort(new Error('not waiting'))
@@ -69,7 +75,7 @@ const leave = (entry: Entry): void => entry[Symbol.dispose]()
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('RequestLimits', () => {
-  test('reads and writes have rooms of their own', () => {
+  test('reads and writes have separate slots', () => {
     const limits = limitsOf()
     fill(limits, ada)
     fill(limits, bob)
@@ -77,7 +83,7 @@ describe('RequestLimits', () => {
     assert.equal(limits.inFlight('mutating'), 1)
   })
 
-  test('a request that waits in vain is answered with 429 and a time to come back', async (context) => {
+  test('a request that waits in vain gets 429 with a Retry-After', async (context) => {
     context.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
     const seen = new Set<number | undefined>()
     for (const random of [0, 0.3, 0.6, 0.99]) {
@@ -105,9 +111,9 @@ describe('RequestLimits', () => {
     assert.deepEqual([...seen], [1, 2, 3, 4])
   })
 
-  test('one that is to be refused is let in if there is room when its turn comes, unless it is old', async (context) => {
+  test('a request whose 429 is held back is admitted if a slot is free by then, unless it is old', async (context) => {
     context.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
-    for (const [ageMs, isLetIn] of [
+    for (const [ageMs, isAdmitted] of [
       [4999, true],
       [5000, false],
     ] as const) {
@@ -124,33 +130,33 @@ describe('RequestLimits', () => {
       for (const entry of entries) leave(entry)
       now = ageMs
       context.mock.timers.tick(20)
-      if (isLetIn) leave(await waiting)
+      if (isAdmitted) leave(await waiting)
       else await assert.rejects(waiting, StatusError)
-      assert.equal(refused.length, isLetIn ? 0 : 1)
+      assert.equal(refused.length, isAdmitted ? 0 : 1)
       assert.deepEqual([limits.inFlight('readOnly'), limits.turningAway], [0, 0])
     }
   })
 
-  test('whoever is turned away while busy is told only as others are served', async (context) => {
+  test('429 responses are sent only as other requests are served, while the event loop is busy', async (context) => {
     context.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
     const limits = limitsOf({ pace: new RefusalPace({ busyPart: () => 1 }) })
     fill(limits, ada)
-    let told = 0
+    let refused = 0
     for (let count = 0; count < 10; count++) {
       Promise.resolve(enter(limits, ada)).catch(() => {
-        told += 1
+        refused += 1
       })
     }
     context.mock.timers.tick(2000)
     await settle()
-    assert.deepEqual([limits.turningAway, told], [10, 0])
+    assert.deepEqual([limits.turningAway, refused], [10, 0])
     for (let count = 0; count < 12; count++) leave(await enter(limits, bob))
     context.mock.timers.tick(20)
     await settle()
-    assert.deepEqual([limits.turningAway, told], [7, 3])
+    assert.deepEqual([limits.turningAway, refused], [7, 3])
   })
 
-  test('whoever would have to wait with more of a body than there is memory for is told at once', async () => {
+  test('a request is refused at once when waiting requests have too many unread bytes of bodies', async () => {
     const limits = limitsOf()
     const write = { method: 'POST', path: EVENTS, unreadBytesMax: 32 * 1024 * 1024 }
     fill(limits, ada, write)
@@ -164,7 +170,7 @@ describe('RequestLimits', () => {
     await assert.rejects(Promise.resolve(next), { name: 'TimeoutError' })
   })
 
-  test('a watch that is to be refused leaves its place to others before it is told', async (context) => {
+  test('a watch whose 429 is held back gives its watch slot back', async (context) => {
     context.mock.timers.enable({ apis: ['setTimeout', 'setInterval'] })
     const limits = limitsOf({ watches: 1 })
     const entries = fill(limits, ada)
@@ -180,7 +186,7 @@ describe('RequestLimits', () => {
     assert.deepEqual([limits.watching, limits.inFlight('readOnly')], [0, 0])
   })
 
-  test('one who waits is let in when somebody leaves', async () => {
+  test('a waiting request is admitted when another one ends', async () => {
     const limits = limitsOf()
     const [first] = fill(limits, ada)
     const waiting = enter(limits, ada)
@@ -190,7 +196,7 @@ describe('RequestLimits', () => {
     assert.equal(limits.inQueue('readOnly'), 0)
   })
 
-  test('whoever goes away while waiting gives up its place in the queue', async () => {
+  test('a request that is cancelled while it waits leaves the queue', async () => {
     const limits = limitsOf({ watches: 1 })
     fill(limits, ada)
     const gone = new AbortController()
@@ -200,30 +206,30 @@ describe('RequestLimits', () => {
     assert.deepEqual([limits.inQueue('readOnly'), limits.watching], [0, 0])
   })
 
-  test('health, version and metrics need no place', () => {
+  test('a request about the server itself needs none of the slots for other requests', () => {
     const limits = limitsOf({ requestsInFlight: 1 })
     fill(limits, ada)
-    const mustWait = (path: string): boolean => {
+    const mustWait = (path: string, isAboutServer: boolean): boolean => {
       const over = new AbortController()
-      const entry = enter(limits, ada, { path, signal: over.signal })
+      const entry = enter(limits, ada, { path, isAboutServer, signal: over.signal })
       if (entry instanceof Promise) entry.catch(() => {})
       else leave(entry)
       over.abort(new Error('not waiting'))
       return entry instanceof Promise
     }
-    for (const path of ['/livez', '/readyz/ping', '/healthz', '/version', '/metrics/slis']) {
-      assert.equal(mustWait(path), false, path)
+    for (const path of ['/livez', '/apis', EVENTS]) {
+      assert.equal(mustWait(path, true), false, path)
+      assert.equal(mustWait(path, false), true, path)
     }
-    for (const path of ['/apis', '/livezy', EVENTS]) assert.equal(mustWait(path), true, path)
   })
 
-  test('accounts that hold probes unread cannot take the places of the host, of kubelet and of masters', () => {
+  test('users that do not read probe responses cannot take the slots of the host, kubelet and masters', () => {
     const limits = limitsOf({ requestsInFlight: 10 })
     const unread = { path: '/readyz' }
     const accounts = Array.from({ length: 60 }, (_, at) => ({ name: `user-${at}`, groups: [] }))
     for (const user of accounts) fill(limits, user, unread)
-    const mustWait = (user: User, asked: Asked): boolean => {
-      const entry = enter(limits, user, asked)
+    const mustWait = (user: User, options: RequestOptions): boolean => {
+      const entry = enter(limits, user, options)
       if (entry instanceof Promise) entry.catch(() => {})
       return entry instanceof Promise
     }
@@ -243,13 +249,13 @@ describe('RequestLimits', () => {
     assert.equal(mustWait(bob, { path: '/livez' }), true)
   })
 
-  test('a user with many probes under way takes places of reads for the rest', () => {
+  test('a user with many probes in flight takes slots of reads for the rest', () => {
     const limits = limitsOf()
     for (let count = 0; count < 10; count++) void enter(limits, ada, { path: '/version' })
     assert.equal(limits.inFlight('readOnly'), 6)
   })
 
-  test('one user does not take all the places for refusals', () => {
+  test('one user cannot take all slots for refusals', () => {
     const limits = limitsOf()
     const take = (user: string): number => {
       for (let count = 0; ; count++) if (limits.enterRefused(user) === undefined) return count
@@ -258,7 +264,7 @@ describe('RequestLimits', () => {
     assert.ok(limits.enterRefused('g'))
   })
 
-  test('masters have room of their own when the shared one is full, and not without end', () => {
+  test('masters have a limited reserve of slots when the shared ones are taken', () => {
     const limits = limitsOf()
     const others = [ada, bob, { name: 'eve', groups: [] }, { name: 'joe', groups: [] }]
     for (const user of others) fill(limits, user)
@@ -268,8 +274,8 @@ describe('RequestLimits', () => {
     assert.ok(count >= 1 && count <= 8, `${count}`)
   })
 
-  test('a list counts by how much it asks for', () => {
-    const widths: [Asked, number][] = [
+  test('a list takes slots in proportion to its limit', () => {
+    const widths: [RequestOptions, number][] = [
       [{}, 60],
       [{ path: EVENTS, query: 'limit=100' }, 60],
       [{ path: EVENTS, query: 'limit=500' }, 12],
@@ -286,8 +292,8 @@ describe('RequestLimits', () => {
       [{ path: ALL_EVENTS, query: 'fieldSelector=reason=a%5C,regarding.uid=x' }, 3],
       [{ path: EVENTS, method: 'DELETE' }, 3],
     ]
-    for (const [asked, count] of widths) {
-      assert.equal(fill(limitsOf(), ada, asked).length, count, JSON.stringify(asked))
+    for (const [options, count] of widths) {
+      assert.equal(fill(limitsOf(), ada, options).length, count, JSON.stringify(options))
     }
     const limits = limitsOf({ watchesPerUser: 0, watches: 0 })
     assert.equal(fill(limits, ada, { path: EVENTS, query: 'watch=1' }).length, 3)
@@ -299,7 +305,7 @@ describe('RequestLimits', () => {
     assert.equal(fill(whole, ada, again).length, 3)
   })
 
-  test('a watch counts among requests until it has begun, and among watches until it ends', async () => {
+  test('a watch counts as a request until it has begun, and as a watch until it ends', async () => {
     const limits = limitsOf()
     const watch = await enter(limits, ada, { path: EVENTS, query: 'watch=true' })
     assert.deepEqual([limits.inFlight('readOnly'), limits.watching], [1, 1])
@@ -310,7 +316,7 @@ describe('RequestLimits', () => {
     assert.deepEqual([limits.inFlight('readOnly'), limits.watching], [0, 0])
   })
 
-  test('watches are bounded for a user and in all', async () => {
+  test('watches are limited per user and in total', async () => {
     const refused: unknown[] = []
     const limits = limitsOf({
       observer: { waited: () => {}, refused: (...what) => refused.push(what) },
@@ -322,7 +328,7 @@ describe('RequestLimits', () => {
       (error.details?.retryAfterSeconds ?? 0) >= 5
     const held = await Promise.all([1, 2, 3, 4].map(() => enter(limits, ada, watch)))
     const refusal = Promise.resolve(enter(limits, ada, watch))
-    assert.equal(limits.turningAway, 1, 'a refusal waits for its turn')
+    assert.equal(limits.turningAway, 1, 'a refusal is held back')
     await assert.rejects(refusal, tooMany)
     for (const name of ['b', 'b', 'b', 'c', 'c', 'c']) {
       await enter(limits, { name, groups: [] }, watch)
@@ -337,7 +343,7 @@ describe('RequestLimits', () => {
     assert.equal(limits.watching, 7)
   })
 
-  test('0 means no limit', () => {
+  test('a limit of 0 means no limit', () => {
     const limits = limitsOf({
       requestsInFlight: 0,
       mutatingRequestsInFlight: 0,

@@ -1,53 +1,53 @@
 /**
- * How fast clients are told no. One that is told at once has its next request ready, and to read and
- * refuse that costs a good part of what serving it would: a server that refuses as fast as it is
- * asked soon does nothing else. So a refusal waits for its turn. Meanwhile the stream or connection
- * it came on is taken, which holds back even a client that minds nothing it is told.
+ * Delays 429 responses (backpressure). A client that is refused at once sends its next request at
+ * once, and refusing that one costs a good part of what serving it would: a server that refuses as
+ * fast as requests arrive soon does nothing else. So a refusal is held back. Meanwhile its stream
+ * or connection stays occupied, which slows down even a client that ignores Retry-After.
  *
- * While the processor is busy, one is told for every few that are served: what refusing takes stays
- * a small part of what serving takes, on slow machines too.
+ * While the event loop is busy, one refusal is sent for every few requests served: refusals then
+ * cost a small part of what serving costs, on slow machines too.
  */
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 
 const TICK_MS = 20
-/** About 1,000 a second, when there is nothing better to do. */
-const TOLD_PER_TICK_IDLE = 20
-const SERVED_PER_TOLD = 4
-/** From this part of its time on, the event loop counts as busy. */
+/** About 1,000 a second while the event loop is not busy. */
+const SENT_PER_TICK_IDLE = 20
+const SERVED_PER_REFUSAL = 4
+/** From this utilization on, the event loop counts as busy. */
 const BUSY_PART = 0.7
-/** However little is served, 50 a second are told. */
-const TOLD_PER_TICK_MIN = 1
-/** Whoever has been held for so long is told, up to 3,000 a second of them. */
+/** However few requests are served, 50 refusals a second are sent. */
+const SENT_PER_TICK_MIN = 1
+/** A request held for so long gets its refusal, up to 3,000 a second of them. */
 const HELD_MS_MAX = 15_000
 const OVERDUE_PER_TICK_MAX = 60
 /**
- * Each takes some 17 KiB besides what was sent of its body. With those who wait for a place, as many
- * as there may be connections.
+ * Each takes some 17 KiB besides the received part of its body. With the requests that wait for a
+ * slot, as many as there may be connections.
  */
 const HELD_MAX = 12_000
 
 export interface RefusalPaceOptions {
-  /** From 0 to 1: how busy the event loop has been since this was last asked. */
+  /** Utilization of the event loop since the last call, from 0 to 1. */
   readonly busyPart?: () => number
-  /** More than these are told at once. */
+  /** Refusals beyond this number are sent at once. */
   readonly heldMax?: number
-  /** Must be well below the time that a request may take, or it ends as one that took too long. */
+  /** Must be well below the request timeout, or a held request ends with that. */
   readonly heldMsMax?: number
   readonly clock?: Clock
 }
 
 interface Held {
   readonly since: number
-  tell(): void
+  send(): void
 }
 
-/** Lets refusals go in turn. */
+/** Holds refusals back and sends them at a limited rate. */
 export class RefusalPace {
   readonly #busyPart: () => number
   readonly #heldMax: number
   readonly #heldMsMax: number
   readonly #clock: Clock
-  /** In the order in which they came. */
+  /** In the order of their arrival. */
   readonly #held = new Set<Held>()
   #isReleased = false
   #served = 0
@@ -61,18 +61,18 @@ export class RefusalPace {
     this.#clock = options.clock ?? monotonicClock
   }
 
-  /** Refusals that wait for their turn. */
+  /** Refusals that are held back. */
   get held(): number {
     return this.#held.size
   }
 
-  /** Somebody has been served. */
+  /** A request has been served. */
   served(): void {
     this.#served += 1
   }
 
-  /** Resolves when it is time to tell. Rejects with the signal's reason, at once, when that aborts. */
-  async turn(signal: AbortSignal): Promise<void> {
+  /** Resolves when the refusal may be sent. Rejects at once when the signal aborts. */
+  async hold(signal: AbortSignal): Promise<void> {
     signal.throwIfAborted()
     if (this.#isReleased || this.#held.size >= this.#heldMax) return
     const { promise, resolve, reject } = Promise.withResolvers<void>()
@@ -80,24 +80,24 @@ export class RefusalPace {
       this.#held.delete(held)
       reject(signal.reason)
     }
-    const tell = (): void => {
+    const send = (): void => {
       signal.removeEventListener('abort', onAbort)
       resolve()
     }
-    const held = { since: this.#clock.now(), tell }
+    const held = { since: this.#clock.now(), send }
     signal.addEventListener('abort', onAbort)
     this.#held.add(held)
-    this.#timer ??= this.#begin()
+    this.#timer ??= this.#startTimer()
     await promise
   }
 
-  /** Tells all who are held, and holds nobody from here on. */
+  /** Sends all held refusals. Later ones are not held. */
   release(): void {
     this.#isReleased = true
-    for (const held of this.#held) this.#tell(held)
+    for (const held of this.#held) this.#send(held)
   }
 
-  #begin(): NodeJS.Timeout {
+  #startTimer(): NodeJS.Timeout {
     this.#served = 0
     this.#allowance = 0
     this.#busyPart()
@@ -107,26 +107,26 @@ export class RefusalPace {
   #tick(): void {
     this.#allowance += this.#earned()
     this.#served = 0
-    const cameBefore = this.#clock.now() - this.#heldMsMax
+    const overdueSince = this.#clock.now() - this.#heldMsMax
     let overdue = OVERDUE_PER_TICK_MAX
     for (const held of this.#held) {
       if (this.#allowance >= 1) this.#allowance -= 1
-      else if (held.since > cameBefore || overdue-- === 0) return
-      this.#tell(held)
+      else if (held.since > overdueSince || overdue-- === 0) return
+      this.#send(held)
     }
     clearInterval(this.#timer)
     this.#timer = undefined
   }
 
-  #tell(held: Held): void {
+  #send(held: Held): void {
     this.#held.delete(held)
-    held.tell()
+    held.send()
   }
 
   #earned(): number {
     const isBusy = this.#busyPart() >= BUSY_PART
-    const byServed = Math.min(this.#served / SERVED_PER_TOLD, TOLD_PER_TICK_IDLE)
-    return Math.max(isBusy ? byServed : TOLD_PER_TICK_IDLE, TOLD_PER_TICK_MIN)
+    const byServed = Math.min(this.#served / SERVED_PER_REFUSAL, SENT_PER_TICK_IDLE)
+    return Math.max(isBusy ? byServed : SENT_PER_TICK_IDLE, SENT_PER_TICK_MIN)
   }
 }
 

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { type Log, type LogFields, silentLog } from '../../lib/log.ts'
+import { type Log, type LogFields, silentLog } from '../../lib/log/log.ts'
 import { RefusedCallers } from './refused-callers.ts'
 
 function started(): { callers: RefusedCallers; lines: LogFields[]; pass(ms: number): void } {
@@ -16,21 +16,21 @@ function started(): { callers: RefusedCallers; lines: LogFields[]; pass(ms: numb
   }
 }
 
-const told = (callers: RefusedCallers): (readonly [string, string, number])[] =>
+const counts = (callers: RefusedCallers): (readonly [string, string, number])[] =>
   [...callers.all()].map(({ user, controller, count }) => [user, controller, count])
 
 describe('refused callers', () => {
-  test('each is counted by user and controller, and logged once a minute', () => {
+  test('refusals are counted by user and controller, and logged once a minute for each', () => {
     const { callers, lines, pass } = started()
     for (let count = 0; count < 5; count++) callers.refused('ada', 'web', 'User')
     callers.refused('ada', '', 'readOnly: time-out')
     pass(60_000)
     callers.refused('ada', 'web', 'Namespace')
-    assert.deepEqual(told(callers), [
+    assert.deepEqual(counts(callers), [
       ['ada', '', 1],
       ['ada', 'web', 6],
     ])
-    const msg = 'Request refused, there are too many'
+    const msg = 'Request refused by a limit'
     assert.deepEqual(lines, [
       { msg, user: 'ada', controller: 'web', limit: 'User', unlogged: 0 },
       { msg, user: 'ada', controller: '', limit: 'readOnly: time-out', unlogged: 0 },
@@ -38,11 +38,11 @@ describe('refused callers', () => {
     ])
   })
 
-  test('a user that invents controllers gets a few, and leaves the room of others alone', () => {
+  test('a user that invents controllers gets ten entries, and does not evict others', () => {
     const { callers } = started()
     for (let index = 0; index < 1000; index++) callers.refused('eve', `c${index}`, 'User')
     callers.refused('ada', 'web', 'User')
-    const all = told(callers)
+    const all = counts(callers)
     assert.equal(all.length, 12)
     assert.deepEqual(all.slice(-2), [
       ['eve', 'other', 990],
@@ -50,11 +50,11 @@ describe('refused callers', () => {
     ])
   })
 
-  test('a crowd of users is bounded in number and in bytes; nobody is lost from the sum', () => {
+  test('entries are limited in number and length, and the sum stays right', () => {
     const { callers, lines } = started()
     const long = 'x'.repeat(10_000)
     for (let index = 0; index < 5000; index++) callers.refused(`u${index}${long}`, long, 'User')
-    const all = told(callers)
+    const all = counts(callers)
     assert.ok(all.length <= 202, `${all.length}`)
     assert.equal(
       all.reduce((sum, [, , count]) => sum + count, 0),
@@ -65,23 +65,23 @@ describe('refused callers', () => {
     assert.ok(lines.length <= 202, `${lines.length}`)
   })
 
-  test('one that was not refused for an hour makes room for another', () => {
+  test('a caller that was not refused for an hour is evicted for a new one', () => {
     const { callers, pass } = started()
     for (let index = 0; index < 200; index++) callers.refused(`u${index}`, '', 'User')
     pass(30 * 60_000)
     callers.refused('u0', '', 'User')
     pass(30 * 60_000)
     callers.refused('new', '', 'User')
-    assert.deepEqual(told(callers).slice(-2), [
+    assert.deepEqual(counts(callers).slice(-2), [
       ['u0', '', 2],
       ['new', '', 1],
     ])
   })
 
-  test('a name that is a token is not shown', () => {
+  test('a name that is a token is redacted', () => {
     const { callers, lines } = started()
     const jwt = 'eyJhbGciOiJSUzI1NiJ9.eyJzdWIiOiJhZGEifQ.c2lnbmF0dXJl'
     callers.refused(jwt, jwt, 'User')
-    assert.doesNotMatch(JSON.stringify([told(callers), lines]), /eyJ/)
+    assert.doesNotMatch(JSON.stringify([counts(callers), lines]), /eyJ/)
   })
 })

@@ -1,22 +1,23 @@
 /**
- * Who is refused with 429: for an operator to know whom to talk to. Users and controllers choose their
- * names themselves, so what is remembered of them is bounded in number and length.
+ * Counts and logs requests refused with 429 by user and controller, so that an operator knows which
+ * client to fix. Clients choose the names of controllers, and some choose their own, so the number
+ * and the length of names are limited.
  */
 import type { Clock } from '../../lib/clock.ts'
-import type { Log } from '../../lib/log.ts'
-import { withoutTokens } from '../../lib/token-scrub.ts'
+import type { Log } from '../../lib/log/log.ts'
+import { withoutTokens } from '../../lib/log/token-scrub.ts'
 
 const CALLERS_MAX = 200
-/** One user does not use up all of them by inventing controllers. */
+/** So that one user cannot use up all entries with invented controllers. */
 const CONTROLLERS_PER_USER_MAX = 10
 const NAME_LENGTH_MAX = 128
-/** A caller that has not been refused for so long makes room for another. */
+/** When full, callers that have not been refused for so long are evicted. */
 const FORGET_MS = 60 * 60 * 1000
 const LINE_EVERY_MS = 60_000
-/** Stands for all for whom there is no room. */
+/** Counts all callers without an entry of their own. */
 const OTHER = 'other'
 
-/** A user, and the controller that it writes events for; '' when that is not known. */
+/** A user and the controller of the event that it wrote; '' when that is unknown. */
 export interface RefusedCaller {
   readonly user: string
   readonly controller: string
@@ -33,7 +34,7 @@ interface Caller extends RefusedCaller {
 export class RefusedCallers {
   readonly #log: Log
   readonly #clock: Clock
-  /** The one refused last is the last. */
+  /** Ordered by last refusal. */
   readonly #callers = new Map<string, Caller>()
 
   constructor({ log, clock }: { readonly log: Log; readonly clock: Clock }) {
@@ -45,7 +46,7 @@ export class RefusedCallers {
     return this.#callers.values()
   }
 
-  /** `limit`: which one, for the log. */
+  /** `limit` is the name of the limit, for the log. */
   refused(user: string, controller: string, limit: string): void {
     const now = this.#clock.now()
     const caller = this.#callerOf(named(user), named(controller), now)
@@ -58,7 +59,7 @@ export class RefusedCallers {
     const { unlogged } = caller
     caller.loggedAtMs = now
     caller.unlogged = 0
-    this.#log.info('Request refused, there are too many', {
+    this.#log.info('Request refused by a limit', {
       user: caller.user,
       controller: caller.controller,
       limit,
@@ -96,7 +97,7 @@ export class RefusedCallers {
     return count
   }
 
-  /** After those that were not refused for long have made room. */
+  /** Evicts old entries first. */
   #isFull(now: number): boolean {
     for (const [key, { refusedAtMs }] of this.#callers) {
       if (this.#callers.size < CALLERS_MAX || now - refusedAtMs < FORGET_MS) break

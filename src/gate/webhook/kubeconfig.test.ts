@@ -30,7 +30,7 @@ describe('loadKubeconfig', () => {
   })
   const server = 'https://127.0.0.1:8443/authorize'
 
-  test('the cluster and user of the current context; files are found from the folder of the file', async () => {
+  test('cluster and user of the current context are used; paths are relative to the file', async () => {
     await writeFile(join(folder, 'token'), `${SECRET}\n`)
     await writeFile(path, JSON.stringify(config({ server }, { tokenFile: 'token', token: 'old' })))
     const found = await loadKubeconfig(path)
@@ -49,16 +49,16 @@ describe('loadKubeconfig', () => {
     [{ ...config({ server }), 'current-context': 'y' }, /contexts has no context named "y"/],
     [{ ...config({ server }), clusters: null }, /clusters has no cluster named "c"/],
     [{ ...config({ server }), users: 'x' }, /users has no user named "u"/],
-    [config({}), /cluster\.server is no address/],
-    [config({ server: 'http://127.0.0.1' }), /must be https/],
-    [config({ server: `https://ada:${SECRET}@127.0.0.1` }), /holds a user name/],
+    [config({}), /cluster\.server is not a URL/],
+    [config({ server: 'http://127.0.0.1' }), /must use https/],
+    [config({ server: `https://ada:${SECRET}@127.0.0.1` }), /contains a user name/],
     [config({ server, 'insecure-skip-tls-verify': true }), /insecure-skip-tls-verify is refused/],
     [config({ server, 'proxy-url': 'http://x' }), /cluster\.proxy-url is not supported/],
     [config({ server }, { exec: {} }), /user\.exec is not supported/],
     [config({ server }, { username: 'x', password: SECRET }), /user\.username is not supported/],
-    [config({ server }, { token: 7 }), /token must be a text/],
-    [config({ server }, { token: `${SECRET}\nx: y` }), /no header can carry/],
-    [config({ server }, { 'client-key-data': 'eA==' }), /go together/],
+    [config({ server }, { token: 7 }), /token must be a string/],
+    [config({ server }, { token: `${SECRET}\nx: y` }), /that a header cannot have/],
+    [config({ server }, { 'client-key-data': 'eA==' }), /must be set together/],
     [config({ server, 'certificate-authority': 'missing.pem' }), /missing\.pem/],
     [
       config({ server }, { 'client-key-data': 'eA==', 'client-certificate-data': 'eA==' }),

@@ -1,32 +1,35 @@
-/** Where a webhook is and what to show it, out of a file in kubectl's form. */
+/** Reads the address of a webhook and the credentials for it from a kubeconfig file. */
 import { hash } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
-import { yamlDocuments } from '../../codec/yaml-documents.ts'
-import { readBounded } from '../../lib/bounded-file.ts'
+import { readBounded } from '../../lib/files/bounded-file.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
+import { yamlDocuments } from '../../lib/yaml-documents.ts'
 
-/** Everything needed to speak with the server of a kubeconfig. */
+/** The server of a kubeconfig, with the credentials for it. */
 export interface WebhookServer {
   readonly url: URL
   /** PEM; undefined trusts the public authorities that Node knows. */
   readonly ca: string | undefined
-  /** Which name its certificate must have; undefined means the one in the URL. */
+  /** The name that its certificate must have; undefined means the host of the URL. */
   readonly serverName: string | undefined
   readonly clientCertificate: { readonly cert: string; readonly key: string } | undefined
   readonly token: string | undefined
-  /** The same for files that say the same. */
+  /** Equal for files with equal content. */
   readonly fingerprint: string
 }
 
 /** Far more than certificates and tokens need. */
 const FILE_BYTES_MAX = 1024 * 1024
 
-/** Ways to log in that need a program to run, or send a password: refused, not overlooked. */
+/** Credentials that need a program or a password are refused, not ignored. */
 const REFUSED_IN_USER = ['exec', 'auth-provider', 'username', 'password', 'as', 'as-groups']
 const REFUSED_IN_CLUSTER = ['proxy-url']
 
-/** Rejects, naming file and field. Gives `current` itself when the files still say the same. */
+/**
+ * Rejects if the file cannot be used; the error has file and field. Returns `current` itself when
+ * the content of all files is unchanged.
+ */
 export async function loadKubeconfig(
   path: string,
   current?: WebhookServer,
@@ -54,7 +57,7 @@ async function serverOf(
   const cert = await files.dataOrFile(user, 'client-certificate')
   const key = await files.dataOrFile(user, 'client-key')
   if ((cert === undefined) !== (key === undefined)) {
-    throw new Error('client-certificate and client-key go together: give both or none')
+    throw new Error('client-certificate and client-key must be set together: set both or none')
   }
   return {
     url: serverUrl(textOf(cluster, 'server')),
@@ -67,12 +70,12 @@ async function serverOf(
 
 function serverUrl(server: string | undefined): URL {
   const url = URL.parse(server ?? '')
-  if (url === null) throw new Error('cluster.server is no address: write https://host:port/path')
+  if (url === null) throw new Error('cluster.server is not a URL: use https://host:port/path')
   if (url.protocol !== 'https:') {
-    throw new Error('cluster.server must be https: whoever can answer for it decides who comes in')
+    throw new Error('cluster.server must use https: its responses decide who has access')
   }
   if (url.username !== '' || url.password !== '') {
-    throw new Error('cluster.server holds a user name: use a token or a client certificate')
+    throw new Error('cluster.server contains a user name: use a token or a client certificate')
   }
   return url
 }
@@ -81,12 +84,12 @@ async function tokenOf(user: JsonObject, files: Files): Promise<string | undefin
   const file = textOf(user, 'tokenFile')
   const token = file === undefined ? textOf(user, 'token') : (await files.text(file)).trim()
   if (token !== undefined && !/^[\x21-\x7e]+$/.test(token)) {
-    throw new Error('the token is empty or holds what no header can carry')
+    throw new Error('the token is empty or has characters that a header cannot have')
   }
   return token
 }
 
-/** A broken certificate is told now, not at the first question. */
+/** Finds an invalid certificate when the file is loaded, not with the first request. */
 function checkCredentials({ ca, clientCertificate }: Omit<WebhookServer, 'fingerprint'>): void {
   createSecureContext({ ...(ca === undefined ? {} : { ca }), ...clientCertificate })
 }
@@ -96,13 +99,13 @@ function currentContext(text: string): { cluster: JsonObject; user: JsonObject }
   if (second !== undefined) throw new Error('more than one document')
   const config = document?.value
   if (!isObject(config) || memberOf(config, 'kind') !== 'Config') {
-    throw new Error('no kubeconfig: its kind must be Config')
+    throw new Error('not a kubeconfig: kind must be Config')
   }
   const name = textOf(config, 'current-context')
   if (name === undefined) throw new Error('current-context is missing')
   const context = entryOf(config, 'context', name)
   const clusterName = textOf(context, 'cluster')
-  if (clusterName === undefined) throw new Error(`context ${name} names no cluster`)
+  if (clusterName === undefined) throw new Error(`context ${name} has no cluster`)
   const cluster = entryOf(config, 'cluster', clusterName)
   const userName = textOf(context, 'user')
   const user = userName === undefined ? {} : entryOf(config, 'user', userName)
@@ -110,7 +113,7 @@ function currentContext(text: string): { cluster: JsonObject; user: JsonObject }
   refuse(user, 'user', REFUSED_IN_USER)
   if (memberOf(cluster, 'insecure-skip-tls-verify') === true) {
     throw new Error(
-      'cluster.insecure-skip-tls-verify is refused: give certificate-authority instead',
+      'cluster.insecure-skip-tls-verify is refused: set certificate-authority instead',
     )
   }
   return { cluster, user }
@@ -118,10 +121,10 @@ function currentContext(text: string): { cluster: JsonObject; user: JsonObject }
 
 function refuse(part: JsonObject, place: string, names: readonly string[]): void {
   const found = names.find((name) => memberOf(part, name) !== undefined)
-  if (found !== undefined) throw new Error(`${place}.${found} is not supported here`)
+  if (found !== undefined) throw new Error(`${place}.${found} is not supported`)
 }
 
-/** Of `clusters`, `users` or `contexts`, each a list of names with what they stand for. */
+/** An entry of `clusters`, `users` or `contexts`, which are lists of named values. */
 function entryOf(config: JsonObject, kind: string, name: string): JsonObject {
   const entries = memberOf(config, `${kind}s`)
   const entry = Array.isArray(entries)
@@ -132,15 +135,15 @@ function entryOf(config: JsonObject, kind: string, name: string): JsonObject {
   return isObject(value) ? value : {}
 }
 
-/** Undefined for none and for an empty one. */
+/** Undefined when it is missing or empty. */
 function textOf(part: JsonObject, name: string): string | undefined {
   const value = memberOf(part, name)
   if (value === undefined || value === null || value === '') return undefined
-  if (typeof value !== 'string') throw new Error(`${name} must be a text`)
+  if (typeof value !== 'string') throw new Error(`${name} must be a string`)
   return value
 }
 
-/** Reads what a kubeconfig points at, and keeps account of it. */
+/** Reads the files that a kubeconfig names, and records their content for the fingerprint. */
 class Files {
   readonly read: string[] = []
   readonly #folder: string
@@ -149,7 +152,7 @@ class Files {
     this.#folder = folder
   }
 
-  /** `<name>-data` in base64, or the file that `<name>` names; the former wins, as everywhere. */
+  /** `<name>-data` in base64, or the file that `<name>` names; the former wins, as in client-go. */
   async dataOrFile(part: JsonObject, name: string): Promise<string | undefined> {
     const data = textOf(part, `${name}-data`)
     if (data !== undefined) return Buffer.from(data, 'base64').toString()

@@ -1,24 +1,24 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
-import { follow, type OnLook } from '../../lib/follow.ts'
+import { follow, type OnLook } from '../../lib/files/follow.ts'
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts'
-import type { Log } from '../../lib/log.ts'
-import { FairPlaces, type Place } from '../limits/fair-places.ts'
+import type { Log } from '../../lib/log/log.ts'
+import { FairSlots, type Slot } from '../limits/fair-slots.ts'
 import { loadKubeconfig, type WebhookServer } from './kubeconfig.ts'
 
-/** A review is a page; an answer beyond this is no review. */
-const ANSWER_BYTES_MAX = 1024 * 1024
-/** Also how many questions are under way at a time. */
+/** A review has a few KiB; a longer response is not a review. */
+const RESPONSE_BYTES_MAX = 1024 * 1024
+/** Also the limit of requests in flight. */
 const SOCKETS_MAX = 32
 const IDLE_SOCKETS_MAX = 8
 const IDLE_MS = 60_000
-/** Questions that may wait for that. One more is refused at once: it would only wait. */
+/** Requests that may wait for a socket. Another one fails at once, since it would only time out. */
 const WAITING_MAX = 256
-/** When the file changed, questions under way have this long to end on the old connections. */
-const FAREWELL_MS = 60_000
+/** After a change of the file, requests in flight have this long to end on the old connections. */
+const DRAIN_MS = 60_000
 
-/** A webhook gave no answer that can be used. Says nothing of what was asked. */
+/** A request to a webhook failed. The message has nothing of the request. */
 export class WebhookError extends Error {
   override readonly name = 'WebhookError'
 }
@@ -29,29 +29,29 @@ export interface WebhookClientOptions {
 }
 
 export interface PostOptions {
-  /** From the question to the end of the answer. */
+  /** From the request to the end of the response. */
   readonly timeoutMs: number
   readonly signal?: AbortSignal
-  /** On whose behalf it is asked: those who ask much take turns with those who ask little. */
+  /** The user or network that causes the request. Sockets are shared fairly among these. */
   readonly sharer: string
 }
 
 /**
- * Puts questions to the server of a kubeconfig, over connections that are kept. The file and those
- * it names are looked at once a second; while new ones cannot be used, the old ones stay.
+ * Sends requests to the server of a kubeconfig, over keep-alive connections. The file and those
+ * that it names are polled once a second; while new ones cannot be used, the old ones stay.
  */
 export class WebhookClient {
   #server: WebhookServer
   #agent: https.Agent
-  readonly #places = new FairPlaces({
+  readonly #slots = new FairSlots({
     limit: SOCKETS_MAX,
     waitingMax: WAITING_MAX,
-    // A question's own time is shorter.
-    waitMs: () => FAREWELL_MS,
+    // The timeout of the request is shorter.
+    waitMs: () => DRAIN_MS,
   })
   readonly #follower: { stop(): void }
 
-  /** Rejects, naming file and field, if the file cannot be used. */
+  /** Rejects if the file cannot be used; the error has file and field. */
   static async open(path: string, options: WebhookClientOptions): Promise<WebhookClient> {
     return new WebhookClient(path, await loadKubeconfig(path), options)
   }
@@ -64,45 +64,45 @@ export class WebhookClient {
       load: (current) => loadKubeconfig(path, current),
       onChange: (found) => {
         const old = this.#agent
-        setTimeout(() => old.destroy(), FAREWELL_MS).unref()
+        setTimeout(() => old.destroy(), DRAIN_MS).unref()
         this.#server = found
         this.#agent = agentFor(found)
         log.info('Webhook configuration reloaded', { file: path })
       },
       onProblem: (err) => log.warn('Webhook configuration not reloaded', { err }),
-      onMended: () => log.info('Webhook configuration in use again, as it was', { file: path }),
+      onMended: () => log.info('Webhook configuration valid again, unchanged', { file: path }),
       onLook,
     })
   }
 
-  /** PEM: what is shown to the webhook, and who may vouch for it. */
+  /** PEM: the client certificate, and the authorities of the webhook. */
   get certificates(): string {
     return `${this.#server.ca ?? ''}\n${this.#server.clientCertificate?.cert ?? ''}`
   }
 
-  /** Rejects with a WebhookError unless a JSON object comes back in time, with a status of 2xx. */
+  /** Rejects with a WebhookError unless the response is a JSON object, in time, with status 2xx. */
   async post(body: object, options: PostOptions): Promise<JsonObject> {
     const { signal: given, timeoutMs, sharer } = options
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), timeoutMs)
     const signal = given === undefined ? late.signal : AbortSignal.any([given, late.signal])
     try {
-      using _place = await this.#enter(sharer, signal)
-      return await this.#ask(JSON.stringify(body), signal)
+      using _slot = await this.#enter(sharer, signal)
+      return await this.#send(JSON.stringify(body), signal)
     } catch (cause) {
       if (cause instanceof WebhookError) throw cause
-      if (late.signal.aborted) throw new WebhookError(`no answer within ${timeoutMs} ms`)
-      throw new WebhookError('the webhook cannot be asked', { cause })
+      if (late.signal.aborted) throw new WebhookError(`no response within ${timeoutMs} ms`)
+      throw new WebhookError('the request to the webhook failed', { cause })
     } finally {
       clearTimeout(timer)
     }
   }
 
-  async #enter(user: string, signal: AbortSignal): Promise<Place> {
-    const entering = { user, width: 1 }
-    const place = this.#places.tryEnter(entering) ?? (await this.#places.wait(entering, signal))
-    if (typeof place === 'string') throw new WebhookError('too many questions under way')
-    return place
+  async #enter(user: string, signal: AbortSignal): Promise<Slot> {
+    const wanted = { user, width: 1 }
+    const slot = this.#slots.tryEnter(wanted) ?? (await this.#slots.wait(wanted, signal))
+    if (typeof slot === 'string') throw new WebhookError('too many requests in flight')
+    return slot
   }
 
   stop(): void {
@@ -110,14 +110,14 @@ export class WebhookClient {
     this.#agent.destroy()
   }
 
-  async #ask(body: string, signal: AbortSignal): Promise<JsonObject> {
+  async #send(body: string, signal: AbortSignal): Promise<JsonObject> {
     const request = this.#request(body, signal)
     try {
-      return await answerOf(request)
+      return await resultOf(request)
     } catch (error) {
-      // A kept connection may have been closed under us; asking twice does no harm.
+      // The server may have just closed an idle connection. A review changes nothing: retry it.
       if (!request.reusedSocket || !isReset(error)) throw error
-      return answerOf(this.#request(body, signal))
+      return resultOf(this.#request(body, signal))
     } finally {
       request.destroy()
     }
@@ -142,17 +142,16 @@ export class WebhookClient {
   }
 }
 
-async function answerOf(request: ReturnType<typeof https.request>): Promise<JsonObject> {
+async function resultOf(request: ReturnType<typeof https.request>): Promise<JsonObject> {
   const [response] = (await once(request, 'response')) as [IncomingMessage]
   const { statusCode = 0 } = response
   const text = await textOf(response)
   if (statusCode < 200 || statusCode > 299) {
-    throw new WebhookError(`the webhook answered with status ${statusCode}`)
+    throw new WebhookError(`the webhook responded with status ${statusCode}`)
   }
-  const answer = parsed(text)
-  if (!isObject(answer))
-    throw new WebhookError('the webhook answered with something else than JSON')
-  return answer
+  const result = parsed(text)
+  if (!isObject(result)) throw new WebhookError('the response of the webhook is not a JSON object')
+  return result
 }
 
 async function textOf(response: IncomingMessage): Promise<string> {
@@ -160,7 +159,8 @@ async function textOf(response: IncomingMessage): Promise<string> {
   let length = 0
   for await (const chunk of response as AsyncIterable<Buffer>) {
     length += chunk.length
-    if (length > ANSWER_BYTES_MAX) throw new WebhookError('the answer of the webhook is too long')
+    if (length > RESPONSE_BYTES_MAX)
+      throw new WebhookError('the response of the webhook is too long')
     chunks.push(chunk)
   }
   return Buffer.concat(chunks).toString()
@@ -170,7 +170,7 @@ function parsed(text: string): Json | undefined {
   try {
     return JSON.parse(text) as Json
   } catch {
-    // Told by whoever asked: it is no object either.
+    // The caller reports it: undefined is not an object either.
     return undefined
   }
 }

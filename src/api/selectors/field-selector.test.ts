@@ -1,0 +1,116 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { StatusError } from '../status.ts'
+import { coreFieldNames, parseFieldSelector } from './field-selector.ts'
+
+// All code units. (The built-in arbitrary of fast-check takes a second to set up.)
+const anyText = fc
+  .array(fc.oneof(fc.constantFrom(0x2c, 0x3d, 0x5c), fc.integer({ min: 0, max: 0xffff })))
+  .map((codes) => String.fromCharCode(...codes))
+
+const printed = (text: string): string[] =>
+  parseFieldSelector(text).map(({ field, operator, value }) => `${field} ${operator} ${value}`)
+
+const read: readonly (readonly [string, readonly string[]])[] = [
+  ['', []],
+  [',', []],
+  ['=', []],
+  ['!=', []],
+  ['==', []],
+  ['metadata.name=e1', ['metadata.name = e1']],
+  ['metadata.name==e1', ['metadata.name = e1']],
+  ['metadata.name!=e1', ['metadata.name != e1']],
+  ['reason=Odd,', ['reason = Odd']],
+  ['type=Warning,reason=Odd', ['reason = Odd', 'type = Warning']],
+  ['regarding.resourceVersion=', ['regarding.resourceVersion = ']],
+  ['reason=a\\,b', ['reason = a,b']],
+  ['reason=a\\=b\\\\', ['reason = a=b\\']],
+  ['reason= a ', ['reason =  a ']],
+  ...['kind', 'namespace', 'name', 'uid', 'apiVersion', 'resourceVersion', 'fieldPath'].map(
+    (name) => [`regarding.${name}=x`, [`regarding.${name} = x`]] as const,
+  ),
+  ['reportingController=ctl-b', ['reportingController = ctl-b']],
+  ['metadata.namespace=ns', ['metadata.namespace = ns']],
+]
+
+const unsupported = [
+  ...['reportingComponent', 'involvedObject.kind', 'involvedObject.name', 'source', 'action'],
+  ...['deprecatedSource', 'note', 'metadata.uid', 'series.count', 'metadata.labels.x', 'bogus'],
+  ...['constructor', '__proto__', ' reason', ''],
+]
+
+const refusals: readonly (readonly [string, string])[] = [
+  ...unsupported.map((name) => [`${name}=x`, `field label not supported: ${name}`] as const),
+  ['reason', "invalid selector: 'reason'; can't understand 'reason'"],
+  ['type=a,reason', "invalid selector: 'type=a,reason'; can't understand 'reason'"],
+  ['reason=a\\qb', 'invalid field selector: invalid escape sequence: \\q'],
+  ['reason=a\\', 'invalid field selector: invalid escape sequence: \\'],
+  ['reason=a=b', 'invalid field selector: unescaped character in value: 61'],
+  ['reason===b', 'invalid field selector: unescaped character in value: 61'],
+  ['z=1,b=1', 'field label not supported: b'],
+]
+
+describe('parseFieldSelector', () => {
+  test('fields, operators and values are parsed', () => {
+    for (const [text, requirements] of read) assert.deepEqual(printed(text), requirements, text)
+  })
+
+  test('an error names the invalid part', () => {
+    for (const [text, message] of refusals) {
+      assert.throws(
+        () => parseFieldSelector(text),
+        { name: 'StatusError', code: 400, message },
+        text,
+      )
+    }
+  })
+
+  test('core/v1 selectors use the field names of core/v1', () => {
+    const fields = (text: string) =>
+      parseFieldSelector(text, coreFieldNames).map(({ field }) => field)
+    assert.deepEqual(fields('involvedObject.name=web-0'), ['regarding.name'])
+    assert.deepEqual(fields('reportingComponent=a,source=b'), ['reportingController', 'source'])
+    assert.throws(() => fields('regarding.name=web-0'), {
+      code: 400,
+      message: 'field label not supported: regarding.name',
+    })
+  })
+
+  // Difference from Kubernetes: smaller-selectors.
+  test('a selector with too many requirements or bytes is rejected', () => {
+    assert.equal(parseFieldSelector('reason=a,'.repeat(100)).length, 100)
+    assert.throws(() => parseFieldSelector('reason=a,'.repeat(101)), {
+      code: 400,
+      message: 'a field selector has at most 100 requirements',
+    })
+    assert.throws(() => parseFieldSelector(`reason=${'x'.repeat(8192)}`), {
+      code: 400,
+      message: 'a field selector has at most 8192 bytes',
+    })
+  })
+
+  test('every value can be selected when it is escaped', () => {
+    fc.assert(
+      fc.property(anyText, (value) => {
+        const escaped = value.replace(/[\\,=]/g, '\\$&')
+        assert.deepEqual(parseFieldSelector(`reason=${escaped}`), [
+          { field: 'reason', operator: '=', value },
+        ])
+      }),
+    )
+  })
+
+  test('any text is either parsed or rejected with a 400', () => {
+    const piece = fc.constantFrom('reason', 'x', '=', '!', ',', '\\', ' ', '\ud800', '\0', '😀')
+    fc.assert(
+      fc.property(fc.array(piece, { maxLength: 12 }), (pieces) => {
+        try {
+          parseFieldSelector(pieces.join(''))
+        } catch (error) {
+          assert.ok(error instanceof StatusError && error.code === 400, String(error))
+        }
+      }),
+    )
+  })
+})

@@ -1,0 +1,126 @@
+/**
+ * The syntax of `fieldSelector`: `a=b`, `a==b`, `a!=b`, joined by commas that mean "and". In a
+ * value, `\`, `,` and `=` are escaped with a backslash. Empty terms are ignored.
+ */
+import { ownText } from '../../lib/text/own-text.ts'
+import { truncate } from '../../lib/text/truncate.ts'
+import { badRequest, type StatusError } from '../status.ts'
+import { checkSelectorBytes, REQUIREMENTS_MAX } from './label-selector.ts'
+
+/** The selectable fields by their names in events.k8s.io; `source` is supported in core/v1 only. */
+export type SelectableField =
+  | 'metadata.name'
+  | 'metadata.namespace'
+  | 'reason'
+  | 'type'
+  | 'reportingController'
+  | 'source'
+  | `regarding.${RegardingField}`
+
+type RegardingField = (typeof regardingFields)[number]
+
+const regardingFields = [
+  'kind',
+  'namespace',
+  'name',
+  'uid',
+  'apiVersion',
+  'resourceVersion',
+  'fieldPath',
+] as const
+
+export interface FieldRequirement {
+  readonly field: SelectableField
+  readonly operator: '=' | '!='
+  readonly value: string
+}
+
+/** The selectable fields by their names in one API group. */
+export type FieldNames = ReadonlyMap<string, SelectableField>
+
+const commonFields = ['metadata.name', 'metadata.namespace', 'reason', 'type'] as const
+
+export const eventFieldNames: FieldNames = new Map<string, SelectableField>([
+  ...commonFields.map((name) => [name, name] as const),
+  ...regardingFields.map((name) => [`regarding.${name}`, `regarding.${name}`] as const),
+  ['reportingController', 'reportingController'],
+])
+
+export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
+  ...commonFields.map((name) => [name, name] as const),
+  ...regardingFields.map((name) => [`involvedObject.${name}`, `regarding.${name}`] as const),
+  ['reportingComponent', 'reportingController'],
+  ['source', 'source'],
+])
+
+/** Parses a selector; throws a 400 that names the invalid part. */
+export function parseFieldSelector(
+  text: string,
+  names: FieldNames = eventFieldNames,
+): readonly FieldRequirement[] {
+  if (text === '') return []
+  checkSelectorBytes(text, 'field')
+  const terms = splitTerms(text)
+  if (terms.length > REQUIREMENTS_MAX) {
+    throw badRequest(`a field selector has at most ${REQUIREMENTS_MAX} requirements`)
+  }
+  return terms
+    .map((term) => splitTerm(term, text))
+    .filter(({ name, value }) => name !== '' || value !== '')
+    .map(({ name, operator, value }) => {
+      const field = names.get(name)
+      if (field === undefined) throw badRequest(`field label not supported: ${truncate(name)}`)
+      return { field, operator, value: ownText(value) }
+    })
+}
+
+/** Sorted, so that of several errors always the same one is reported. */
+function splitTerms(text: string): readonly string[] {
+  const terms: string[] = []
+  let start = 0
+  for (let index = 0; index <= text.length; index++) {
+    if (text[index] === '\\') index++
+    else if (index === text.length || text[index] === ',') {
+      if (index > start) terms.push(text.slice(start, index))
+      start = index + 1
+    }
+  }
+  if (start < text.length) terms.push(text.slice(start))
+  return terms.sort()
+}
+
+interface Term {
+  readonly name: string
+  readonly operator: '=' | '!='
+  readonly value: string
+}
+
+function splitTerm(term: string, whole: string): Term {
+  const match = /!=|==?/.exec(term)
+  if (match === null) {
+    throw badRequest(`invalid selector: '${truncate(whole)}'; can't understand '${truncate(term)}'`)
+  }
+  return {
+    name: term.slice(0, match.index),
+    operator: match[0] === '!=' ? '!=' : '=',
+    value: unescaped(term.slice(match.index + match[0].length)),
+  }
+}
+
+function unescaped(value: string): string {
+  if (!/[\\=]/.test(value)) return value
+  return value.replace(/\\(.?)|=/gsu, (sequence, character: string | undefined) => {
+    if (character === undefined)
+      throw invalidSelector(`unescaped character in value: ${equalsSign}`)
+    if (!['\\', ',', '='].includes(character))
+      throw invalidSelector(`invalid escape sequence: ${sequence}`)
+    return character
+  })
+}
+
+/** Kubernetes prints the character code. */
+const equalsSign = '='.charCodeAt(0)
+
+function invalidSelector(problem: string): StatusError {
+  return badRequest(`invalid field selector: ${problem}`)
+}

@@ -1,0 +1,53 @@
+import { cutText, type FieldError, invalidText } from './field-error.ts'
+
+/** Only the first problems are reported. */
+const PROBLEMS_MAX = 100
+/** Problems quote the request, and the response contains all of them twice. */
+const CHARACTERS_MAX = 64 * 1024
+
+/**
+ * Collects the problems of an object. A request can have hundreds of thousands, so the number is
+ * limited: further problems are dropped, and a loop may stop when the collection is `full`.
+ */
+export class Problems {
+  #found: FieldError[] | undefined
+  #characters = 0
+
+  get full(): boolean {
+    if (this.#found === undefined) return false
+    return this.#found.length >= PROBLEMS_MAX || this.#characters >= CHARACTERS_MAX
+  }
+
+  add(problem: FieldError): void {
+    if (this.full) return
+    this.#found ??= []
+    this.#found.push(problem)
+    this.#characters += problem.field.length + problem.body.length
+  }
+
+  addAll(problems: readonly FieldError[]): void {
+    for (const problem of problems) this.add(problem)
+  }
+
+  /** Adds a problem for each of the messages about the value. */
+  addInvalid(field: string, value: string, details: readonly string[]): void {
+    for (const detail of details) this.add(invalidText(field, value, detail))
+  }
+
+  /** In the order in which they were added. */
+  list(): readonly FieldError[] {
+    return this.#found ?? NONE
+  }
+}
+
+const NONE: readonly FieldError[] = []
+
+/** A structure as JSON for an error message, truncated if it is too long. */
+export function truncatedJson(value: unknown): string {
+  return cutText(JSON.stringify(value)).replace(/[<>&\u2028\u2029]/g, escapeCharacter)
+}
+
+/** Go's JSON encoder always escapes these characters. */
+function escapeCharacter(character: string): string {
+  return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
+}

@@ -1,0 +1,146 @@
+/**
+ * Loads all events of the store into memory, page by page at one version.
+ *
+ * Memory that already has events is not cleared but changed into what the pages say: most events
+ * are the same, and are neither copied nor replaced. While this runs, memory is a mixture of two
+ * states.
+ */
+import { OtherHistoryError, StorageError } from '../storage/errors.ts'
+import { isAfter, revisionOf, type Version } from '../storage/resource-version.ts'
+import type { ConnectionNumber, EventKey, EventPage, Unreadable } from '../storage/storage.ts'
+import type { FollowedStorage } from './followed-storage.ts'
+import type { EventMemory } from './memory/memory.ts'
+import { orderKey, viewOf } from './memory/order-key.ts'
+import { TimeSlicer } from './time-slicer.ts'
+
+/** Two megabytes: etcd walks over all keys for each page, so small pages are expensive for it. */
+const pageSize = 2_000
+/** Large events come in smaller pages: two pages are in memory at a time. */
+const pageBytes = 4 * 1024 * 1024
+
+/** What was loaded. */
+export interface Loaded {
+  readonly version: Version
+  /** All pages came over connections up to this one. */
+  readonly connectionMax: ConnectionNumber
+  /** Keys whose values are not events, by `pathOf`. */
+  readonly unreadable: Map<string, Unreadable>
+}
+
+/**
+ * Fails with `compacted` when the load has to start again, and with an OtherHistoryError when the
+ * store is at an earlier version than memory was.
+ */
+export async function loadMemory(
+  source: FollowedStorage,
+  memory: EventMemory,
+  signal: AbortSignal,
+): Promise<Loaded> {
+  const connectionMax = await source.connected(signal)
+  memory.forgetStates()
+  const scope = { namespace: undefined }
+  const common = { limit: pageSize, bytesEnough: pageBytes, signal, isPatient: true }
+  let next = source.list(scope, common)
+  const isFirst = memory.count === 0
+  let after: Buffer = Buffer.alloc(0)
+  const unreadable = new Map<string, Unreadable>()
+  using slicer = new TimeSlicer()
+  for (;;) {
+    const page = await next
+    if (page.connection > connectionMax) throw reconnected()
+    slicer.begin()
+    const last = page.items.at(-1)?.key
+    const { more, version } = page
+    // Prefetch: the next page is read while this one is applied.
+    if (more) {
+      next = source.list(scope, { ...common, at: version, after: last })
+      // A rejection is handled where `next` is awaited, which an error in between would skip.
+      next.catch(() => {})
+    }
+    for (const value of page.unreadable ?? []) unreadable.set(pathOf(value.key), value)
+    if (isFirst) await addAll(memory, page, slicer)
+    else after = await merge(memory, page, { after, slicer })
+    if (more) continue
+    if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
+    return { version, connectionMax, unreadable }
+  }
+}
+
+export function pathOf({ namespace, name }: EventKey): string {
+  return `${namespace}/${name}`
+}
+
+/** Nothing in memory or in any client can be trusted: the store will assign versions again. */
+export function wentBack(known: Version, newest: Version): Error {
+  return new OtherHistoryError(
+    `the store went back from revision ${revisionOf(known)} to ${revisionOf(newest)}: was it restored from a snapshot?`,
+  )
+}
+
+function reconnected(): StorageError {
+  return new StorageError({
+    kind: 'compacted',
+    message:
+      'the connection changed while all events were read: the new one may lead to another history',
+  })
+}
+
+async function addAll(memory: EventMemory, page: EventPage, slicer: TimeSlicer): Promise<void> {
+  for (const stored of page.items) {
+    memory.put(stored)
+    if (slicer.isOver()) await slicer.yield()
+  }
+}
+
+interface MergeOptions {
+  readonly after: Buffer
+  readonly slicer: TimeSlicer
+}
+
+/**
+ * Makes memory equal to the page between `after` and the last key of the page. Returns that last
+ * key, after which the next page continues.
+ */
+async function merge(
+  memory: EventMemory,
+  page: EventPage,
+  { after, slicer }: MergeOptions,
+): Promise<Buffer> {
+  const { table } = memory
+  let passed = after
+  for (const stored of page.items) {
+    const key = orderKey(stored.key)
+    await removeBetween(memory, { after: passed, before: key, slicer })
+    const known = memory.find(key)
+    // In another history the same version may belong to another event.
+    const isSame =
+      known !== undefined &&
+      table.versionOf(known) === stored.version &&
+      table.read(known).body.equals(stored.body)
+    if (!isSame) memory.put(stored)
+    passed = key
+    if (slicer.isOver()) await slicer.yield()
+  }
+  if (!page.more) await removeBetween(memory, { after: passed, before: undefined, slicer })
+  return passed
+}
+
+/** Removes all events between the two keys, neither included. */
+async function removeBetween(
+  memory: EventMemory,
+  { after, before, slicer }: MergeOptions & { readonly before: Buffer | undefined },
+): Promise<void> {
+  const { table } = memory
+  const from = viewOf(after)
+  const to = before === undefined ? undefined : viewOf(before)
+  for (;;) {
+    const { byKey } = memory.peek()
+    const index = byKey.rank((slot) => (table.compareKey(slot, from) <= 0 ? -1 : 1))
+    if (index === byKey.size) return
+    const { run, offset } = byKey.runAt(index)
+    const slot = run.slots[offset] ?? 0
+    if (to !== undefined && table.compareKey(slot, to) >= 0) return
+    memory.remove(slot)
+    if (slicer.isOver()) await slicer.yield()
+  }
+}

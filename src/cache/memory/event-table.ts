@@ -1,0 +1,178 @@
+/**
+ * The events in memory, stored by column in typed arrays: a slot is a row number, and no event has
+ * JavaScript objects of its own. Rows are immutable; a changed event gets another row.
+ */
+import type { Version } from '../../storage/resource-version.ts'
+import type { EventFields, EventKey, StoredEvent } from '../../storage/storage.ts'
+import { fieldsOf } from '../../storage/stored-form.ts'
+import { type Hashes, hashedFields } from './index-hashes.ts'
+import { eventKeyOf } from './order-key.ts'
+import { bytesOfText, type PlaceColumn, Slabs, type TextRef } from './slabs.ts'
+
+/** Columns grow by blocks, so that growing never copies existing rows. */
+const blockRowBits = 14
+const blockRows = 1 << blockRowBits
+const rowMask = blockRows - 1
+const hashesPerRow = hashedFields.length
+
+interface Block {
+  readonly versions: Float64Array
+  readonly times: Float64Array
+  readonly keyPlaces: Float64Array
+  readonly places: Float64Array
+  readonly lengths: Uint32Array
+  readonly versionOffsets: Uint32Array
+  readonly hashes: Uint32Array
+}
+
+/** The place of an unused row. */
+const nowhere = -1
+
+export class EventTable {
+  readonly #blocks: Block[] = []
+  readonly #freeSlots: number[] = []
+  readonly #keys: Slabs
+  readonly #bodies: Slabs
+  #rows = 0
+
+  constructor() {
+    this.#keys = new Slabs(this.#placesIn('keyPlaces'))
+    this.#bodies = new Slabs(this.#placesIn('places'))
+  }
+
+  /** The size of the body slabs, dead bytes included. */
+  get bodyBytes(): number {
+    return this.#bodies.bytesHeld
+  }
+
+  /** Copies the event into a free row. `key` is an order key; see order-key.ts. */
+  add(key: Buffer, stored: StoredEvent, hashes: Hashes): number {
+    const slot = this.#freeSlots.pop() ?? this.#grow()
+    const block = this.#block(slot)
+    const row = slot & rowMask
+    block.versions[row] = stored.version
+    block.times[row] = stored.writtenAtMs
+    block.lengths[row] = stored.body.length
+    block.versionOffsets[row] = stored.versionOffset
+    block.hashes.set(hashes, row * hashesPerRow)
+    block.keyPlaces[row] = this.#keys.put(slot, key)
+    block.places[row] = this.#bodies.put(slot, stored.body)
+    return slot
+  }
+
+  /** Frees the row; its slot will be used for another event. */
+  free(slot: number): void {
+    const block = this.#block(slot)
+    const row = slot & rowMask
+    const keyPlace = block.keyPlaces[row] ?? nowhere
+    const place = block.places[row] ?? nowhere
+    block.keyPlaces[row] = nowhere
+    block.places[row] = nowhere
+    this.#keys.free(keyPlace, this.#keys.lengthOf(keyPlace))
+    this.#bodies.free(place, block.lengths[row] ?? 0)
+    this.#freeSlots.push(slot)
+  }
+
+  /** The body is a view, which stays valid after the row is freed. */
+  read(slot: number): StoredEvent {
+    const block = this.#block(slot)
+    const row = slot & rowMask
+    return new RowEvent({
+      orderKey: this.#keys.refTo(block.keyPlaces[row] ?? nowhere),
+      body: this.#bodies.view(block.places[row] ?? nowhere, block.lengths[row] ?? 0),
+      versionOffset: block.versionOffsets[row] ?? 0,
+      version: this.versionOf(slot),
+      writtenAtMs: block.times[row] ?? 0,
+    })
+  }
+
+  /** Below 0 when the key of `slot` is before that of `other`, 0 when they are equal. */
+  compareKeys(slot: number, other: number): number {
+    return this.#keys.compare(this.#keyPlaceOf(slot), this.#keyPlaceOf(other))
+  }
+
+  compareKey(slot: number, key: DataView): number {
+    return this.#keys.compareWith(this.#keyPlaceOf(slot), key)
+  }
+
+  versionOf(slot: number): Version {
+    return (this.#block(slot).versions[slot & rowMask] ?? 0) as Version
+  }
+
+  bytesOf(slot: number): number {
+    return this.#block(slot).lengths[slot & rowMask] ?? 0
+  }
+
+  hashOf(slot: number, field: number): number {
+    return this.#block(slot).hashes[(slot & rowMask) * hashesPerRow + field] ?? 0
+  }
+
+  #grow(): number {
+    const slot = this.#rows++
+    if (slot >>> blockRowBits === this.#blocks.length) this.#blocks.push(newBlock())
+    return slot
+  }
+
+  #keyPlaceOf(slot: number): number {
+    return this.#block(slot).keyPlaces[slot & rowMask] ?? nowhere
+  }
+
+  #placesIn(column: 'keyPlaces' | 'places'): PlaceColumn {
+    return {
+      placeOf: (slot) => this.#block(slot)[column][slot & rowMask] ?? nowhere,
+      moved: (slot, place) => {
+        this.#block(slot)[column][slot & rowMask] = place
+      },
+    }
+  }
+
+  #block(slot: number): Block {
+    const block = this.#blocks[slot >>> blockRowBits]
+    if (block === undefined) throw new RangeError(`no slot ${slot}`)
+    return block
+  }
+}
+
+/**
+ * Every list creates thousands of these, and few readers need the key or the fields: both are
+ * decoded on first use.
+ */
+class RowEvent implements StoredEvent {
+  readonly body: Buffer
+  readonly versionOffset: number
+  readonly version: Version
+  readonly writtenAtMs: number
+  readonly #orderKey: TextRef
+  #key: EventKey | undefined
+  #fields: EventFields | undefined
+
+  constructor(row: Omit<StoredEvent, 'key' | 'fields'> & { readonly orderKey: TextRef }) {
+    this.body = row.body
+    this.versionOffset = row.versionOffset
+    this.version = row.version
+    this.writtenAtMs = row.writtenAtMs
+    this.#orderKey = row.orderKey
+  }
+
+  get key(): EventKey {
+    this.#key ??= eventKeyOf(bytesOfText(this.#orderKey))
+    return this.#key
+  }
+
+  get fields(): EventFields {
+    this.#fields ??= fieldsOf(this)
+    return this.#fields
+  }
+}
+
+function newBlock(): Block {
+  return {
+    versions: new Float64Array(blockRows),
+    times: new Float64Array(blockRows),
+    keyPlaces: new Float64Array(blockRows).fill(nowhere),
+    places: new Float64Array(blockRows).fill(nowhere),
+    lengths: new Uint32Array(blockRows),
+    versionOffsets: new Uint32Array(blockRows),
+    hashes: new Uint32Array(blockRows * hashesPerRow),
+  }
+}

@@ -1,0 +1,45 @@
+/** Events for the tests of the cache, without a store. */
+import type { Version } from '../../storage/resource-version.ts'
+import { versionOfChange } from '../../storage/resource-version.ts'
+import type { EventKey, StoredEvent, WatchItem } from '../../storage/storage.ts'
+import {
+  BadValue,
+  openValue,
+  prepareValue,
+  StoredBody,
+  sealValue,
+} from '../../storage/stored-form.ts'
+
+/** The indexed fields of a made event, and its note; absent ones are empty. */
+export interface MadeFields {
+  readonly note?: string
+  readonly reason?: string
+  readonly type?: string
+  readonly controller?: string
+  readonly uid?: string
+  readonly object?: string
+}
+
+/** An event as storage returns it. */
+export function madeEvent(key: EventKey, version: Version, fields: MadeFields = {}): StoredEvent {
+  const { note = '', reason = '', type = '', controller = '', uid = '', object = '' } = fields
+  const body = JSON.stringify({
+    metadata: { name: key.name, namespace: key.namespace },
+    reason,
+    type,
+    reportingController: controller,
+    regarding: { kind: 'Pod', namespace: key.namespace, name: object, uid },
+    note,
+  })
+  const opened = openValue(sealValue(prepareValue(Buffer.from(body)), 1_700_000_000_000, 0), key)
+  if (opened instanceof BadValue) throw new Error(opened.what)
+  const { versionOffset, writtenAtMs } = opened
+  return new StoredBody({ key, body: opened.body, versionOffset, version, writtenAtMs })
+}
+
+/** A put of `namespace/e-<n>` as change `index` of revision `revision`. */
+export function madePut(namespace: string, revision: number, index = 0): WatchItem {
+  const key = { namespace, name: `e-${revision}-${index}` }
+  const stored = madeEvent(key, versionOfChange(revision, index))
+  return { type: 'put', stored, previous: undefined }
+}

@@ -1,0 +1,262 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { type Version, versionOfChange, versionOfState } from '../../storage/resource-version.ts'
+import type { EventKey, EventSelector, StoredEvent } from '../../storage/storage.ts'
+import { madeEvent } from './made-events.fixture.ts'
+import { defaultMemoryBounds, EventMemory, type State } from './memory.ts'
+import { readPage } from './page.ts'
+
+const { signal } = new AbortController()
+const clock = { now: () => 0 }
+
+/** All properties of an event, as text. */
+function textOf(stored: StoredEvent): string {
+  const { namespace, name } = stored.key
+  return `${namespace}/${name}@${stored.version} ${stored.body}`
+}
+
+/** The expected contents: a map for each version. */
+class Model {
+  readonly now = new Map<string, StoredEvent>()
+
+  copy(): readonly StoredEvent[] {
+    const byBytes = ([key]: [string, unknown], [other]: [string, unknown]) =>
+      Buffer.compare(Buffer.from(key), Buffer.from(other))
+    return [...this.now.entries()].sort(byBytes).map(([, stored]) => stored)
+  }
+}
+
+const names = fc.constantFrom('a', 'b', 'b-1', 'b.1', 'c', 'zz', 'ä', '日本', '\u{1f600}', 'ﬀ')
+const keys: fc.Arbitrary<EventKey> = fc.record({ namespace: names, name: names })
+const steps = fc.array(
+  fc.oneof(
+    {
+      weight: 6,
+      arbitrary: fc.record({
+        do: fc.constant('put' as const),
+        key: keys,
+        fields: fc.record({
+          reason: fc.constantFrom('Pulled', 'Failed', ''),
+          uid: fc.constantFrom('u1', 'u2', 'u3'),
+          type: fc.constantFrom('Normal', 'Warning'),
+          controller: fc.constantFrom('kubelet', 'scheduler'),
+          object: fc.constantFrom('p', 'q'),
+          note: fc.string(),
+        }),
+      }),
+    },
+    { weight: 3, arbitrary: fc.record({ do: fc.constant('delete' as const), key: keys }) },
+    { weight: 1, arbitrary: fc.record({ do: fc.constant('keep' as const) }) },
+  ),
+  { minLength: 100, maxLength: 400, size: 'max' },
+)
+
+type Requires = NonNullable<EventSelector['requires']>
+const requires: fc.Arbitrary<Requires> = fc.record(
+  {
+    reason: fc.constantFrom('Pulled', 'Failed', '', 'None'),
+    regardingUid: fc.constantFrom('u1', 'u2', 'none'),
+    type: fc.constantFrom('Normal', 'Warning'),
+    reportingController: fc.constantFrom('kubelet', 'none'),
+    regarding: fc.record({
+      kind: fc.constant('Pod'),
+      namespace: names,
+      name: fc.constantFrom('p', 'q'),
+    }),
+  },
+  { requiredKeys: [] },
+)
+
+interface Query {
+  readonly namespace: string | undefined
+  readonly after: EventKey | undefined
+  readonly limit: number
+  readonly wanted: Requires | undefined
+}
+
+const queries: fc.Arbitrary<Query> = fc.record({
+  namespace: fc.option(names, { nil: undefined }),
+  after: fc.option(keys, { nil: undefined }),
+  limit: fc.integer({ min: 1, max: 20 }),
+  wanted: fc.option(requires, { nil: undefined }),
+})
+
+function selectorOf(wanted: Requires): EventSelector {
+  return {
+    requires: wanted,
+    matches: ({ fields }) =>
+      fields.reason === (wanted.reason ?? fields.reason) &&
+      fields.regarding.uid === (wanted.regardingUid ?? fields.regarding.uid) &&
+      fields.type === (wanted.type ?? fields.type) &&
+      fields.reportingController === (wanted.reportingController ?? fields.reportingController) &&
+      (wanted.regarding === undefined ||
+        (fields.regarding.namespace === wanted.regarding.namespace &&
+          fields.regarding.name === wanted.regarding.name)),
+  }
+}
+
+test('memory: every page of every kept state equals that of a sorted map of the same version', async () => {
+  await fc.assert(
+    fc.asyncProperty(steps, fc.array(queries, { minLength: 5 }), async (made, wanted) => {
+      const memory = new EventMemory(defaultMemoryBounds, clock)
+      const model = new Model()
+      const states: { readonly state: State; readonly expected: readonly StoredEvent[] }[] = []
+      for (const [index, step] of made.entries()) {
+        const revision = index + 1
+        if (step.do === 'keep')
+          states.push({ state: memory.keep() ?? memory.peek(), expected: model.copy() })
+        else change(memory, model, step, versionOfChange(revision, 0))
+        memory.reach(versionOfState(revision))
+      }
+      states.push({ state: memory.peek(), expected: model.copy() })
+      for (const { state, expected } of states) {
+        for (const query of wanted) await checkPage(memory, state, { query, expected })
+      }
+    }),
+    { numRuns: 25 },
+  )
+})
+
+async function checkPage(
+  memory: EventMemory,
+  state: State,
+  { query, expected }: { readonly query: Query; readonly expected: readonly StoredEvent[] },
+): Promise<void> {
+  const selector = query.wanted && selectorOf(query.wanted)
+  const scope = { namespace: query.namespace }
+  const page = await readPage(memory, state, { ...query, scope, selector, signal })
+  const right = expectedPage(expected, { ...query, selector })
+  assert.deepEqual(page.items.map(textOf), right.items.map(textOf))
+  assert.equal(page.remaining, selector === undefined ? right.remaining : undefined)
+  if (right.remaining > 0) assert.equal(page.more, true)
+  assert.equal(page.version, state.version)
+}
+
+function change(
+  memory: EventMemory,
+  model: Model,
+  step: { readonly do: 'put' | 'delete'; readonly key: EventKey; readonly fields?: object },
+  version: Version,
+): void {
+  const text = `${step.key.namespace}/${step.key.name}`
+  const before = model.now.get(text)
+  const previous = step.do === 'delete' ? memory.delete(step.key) : memory.put(made(step, version))
+  assert.equal(previous && textOf(previous), before && textOf(before))
+  if (step.do === 'delete') model.now.delete(text)
+  else model.now.set(text, made(step, version))
+}
+
+function made(step: { readonly key: EventKey; readonly fields?: object }, version: Version) {
+  return madeEvent(step.key, version, step.fields)
+}
+
+function expectedPage(
+  all: readonly StoredEvent[],
+  query: {
+    readonly namespace: string | undefined
+    readonly after: EventKey | undefined
+    readonly limit: number
+    readonly selector: EventSelector | undefined
+  },
+): { readonly items: readonly StoredEvent[]; readonly remaining: number } {
+  const { namespace, after, limit, selector } = query
+  const bytes = ({ namespace: space, name }: EventKey) => Buffer.from(`${space}/${name}`)
+  const matching = all.filter(
+    (stored) =>
+      (namespace === undefined || stored.key.namespace === namespace) &&
+      (after === undefined || Buffer.compare(bytes(stored.key), bytes(after)) > 0) &&
+      (selector === undefined || selector.matches(stored)),
+  )
+  return { items: matching.slice(0, limit), remaining: Math.max(0, matching.length - limit) }
+}
+
+test('memory: a body that was read stays valid, whatever happens to the event', () => {
+  const memory = new EventMemory(defaultMemoryBounds, clock)
+  const key = (n: number) => ({ namespace: 'x', name: `e-${n}` })
+  const put = (n: number, revision: number) => {
+    memory.put(
+      madeEvent(key(n), versionOfChange(revision, 0), { note: `${n} ${revision}`.repeat(50) }),
+    )
+    memory.reach(versionOfState(revision))
+  }
+  for (let n = 0; n < 2_000; n++) put(n, n + 1)
+  const state = memory.peek()
+  const held = state.byKey.runAt(0).run.slots.map((slot) => memory.table.read(slot))
+  const texts = held.map(textOf)
+  const full = memory.table.bodyBytes
+  for (let round = 1; round < 6; round++) {
+    for (let n = 0; n < 2_000; n++) put((n * 7919) % 2_000, round * 2_000 + n + 1)
+  }
+  assert.deepEqual(held.map(textOf), texts)
+  assert.ok(memory.table.bodyBytes < full * 1.6, 'dead bodies are reclaimed')
+})
+
+test('memory: kept states are evicted by number, by age and by the bytes they retain', () => {
+  let nowMs = 0
+  const bounds = { statesMax: 3, stateAgeMsMax: 100, stateBytesMax: 50_000 }
+  const memory = new EventMemory(bounds, { now: () => nowMs })
+  const write = (revision: number, note = '') => {
+    const key = { namespace: 'x', name: 'a' }
+    memory.put(madeEvent(key, versionOfChange(revision, 0), { note }))
+    memory.reach(versionOfState(revision))
+  }
+  for (let revision = 1; revision <= 5; revision++) {
+    write(revision)
+    memory.keep()
+  }
+  write(6)
+  assert.equal(memory.statesKept, 3)
+  assert.equal(memory.keptAt(versionOfState(2)), undefined)
+  assert.ok(memory.keptAt(versionOfChange(5, 0)), 'found by a version inside its transaction')
+  nowMs = 200
+  write(7, 'x'.repeat(60_000))
+  assert.equal(memory.statesKept, 0)
+  memory.keep()
+  const pin = memory.pin(memory.peek())
+  write(8, 'x'.repeat(60_000))
+  assert.equal(memory.statesKept, 1, 'it is pinned')
+  pin[Symbol.dispose]()
+  assert.equal(memory.statesKept, 0)
+  memory.keep()
+  for (let revision = 9; revision < 30; revision++) write(revision)
+  assert.equal(memory.statesKept, 0, 'it retained the large body')
+  memory.keep()
+  for (let revision = 30; revision < 50; revision++) write(revision, 'x'.repeat(10_000))
+  assert.equal(memory.statesKept, 1, 'it does not retain bodies that it never contained')
+})
+
+test('a paged read that a reload overtakes leaves no state behind for the next page', async () => {
+  const memory = new EventMemory(defaultMemoryBounds, clock)
+  const put = (revision: number): void => {
+    const key = { namespace: 'x', name: `e-${revision}` }
+    memory.put(madeEvent(key, versionOfChange(revision, 0)))
+  }
+  for (let revision = 1; revision <= 300; revision++) put(revision)
+  memory.reach(versionOfState(300))
+  const state = memory.peek()
+  const query = {
+    scope: { namespace: undefined },
+    limit: 10,
+    signal,
+    // Slow enough that the read gives up its time slice.
+    selector: {
+      matches: () => {
+        const until = performance.now() + 1
+        while (performance.now() < until);
+        return true
+      },
+    } as unknown as EventSelector,
+  }
+  const read = readPage(memory, state, query)
+  // Meanwhile the reload has begun: the present is a mixture under the old version.
+  memory.forgetStates()
+  put(500)
+  const page = await read
+  assert.equal(page.more, true)
+  assert.equal(memory.keptAt(state.version), undefined)
+  assert.equal(memory.statesKept, 0)
+  memory.reach(versionOfState(600))
+  memory.keep()
+  assert.ok(memory.keptAt(versionOfState(600)))
+})

@@ -1,0 +1,288 @@
+/**
+ * All events as of one version, sorted and indexed, and snapshots of some earlier states for
+ * readers that have not finished with them.
+ *
+ * An earlier state shares everything with the present except what has changed since. It delays the
+ * release of rows that only it still shows, so states are bounded in number, in age, and in the
+ * bytes they retain; the oldest is evicted first. A reader that comes back for an evicted state
+ * reads it from the store.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import {
+  beginning,
+  isAfter,
+  revisionOf,
+  type Version,
+  versionOfState,
+} from '../../storage/resource-version.ts'
+import type { EventKey, StoredEvent } from '../../storage/storage.ts'
+import { EventTable } from './event-table.ts'
+import { hashedFields, hashesOf } from './index-hashes.ts'
+import { orderKey, viewOf } from './order-key.ts'
+import { RegardedKinds } from './regarded-kinds.ts'
+import { SlotTree } from './slot-tree.ts'
+import type { TreeView } from './tree-view.ts'
+
+export interface MemoryBounds {
+  readonly statesMax: number
+  readonly stateAgeMsMax: number
+  /** Bytes that earlier states may retain and the present does not need. */
+  readonly stateBytesMax: number
+}
+
+/** Pages of one list follow each other within seconds; a slower client is served by etcd. */
+export const defaultMemoryBounds: MemoryBounds = {
+  statesMax: 256,
+  stateAgeMsMax: 60_000,
+  stateBytesMax: 128 * 1024 * 1024,
+}
+
+/** Rows freed with each change besides its own: an evicted state may release many at once. */
+const freedPerChange = 8
+
+/** Everything at one version. */
+export interface State {
+  readonly version: Version
+  readonly byKey: TreeView
+  /** In the order of `hashedFields`; undefined for fields without a tree. */
+  readonly byField: readonly (TreeView | undefined)[]
+}
+
+/** A snapshot that later changes do not affect. */
+interface KeptState extends State {
+  readonly takenAtMs: number
+  readonly bytesCopiedBefore: number
+  /** Rows in this state that no later state has. */
+  readonly retired: number[]
+  retiredBytes: number
+  /** Readers in the middle of a time-sliced read. */
+  pins: number
+  /** It may belong to another history: only readers that already have it may finish with it. */
+  isForgotten: boolean
+}
+
+export class EventMemory {
+  readonly table: EventTable = new EventTable()
+  readonly kinds: RegardedKinds = new RegardedKinds()
+  readonly #bounds: MemoryBounds
+  readonly #clock: Clock
+  readonly #byKey: SlotTree
+  readonly #byField: readonly (SlotTree | undefined)[]
+  /** Oldest first. */
+  readonly #kept: KeptState[] = []
+  readonly #dead: number[] = []
+  #version: Version = beginning
+  /** False while events are loaded: the present is a mixture of two states under the old version. */
+  #isWhole = true
+
+  constructor(bounds: MemoryBounds, clock: Clock) {
+    this.#bounds = bounds
+    this.#clock = clock
+    this.#byKey = new SlotTree((slot, other) => this.table.compareKeys(slot, other))
+    this.#byField = hashedFields.map(({ hasTree }, field) =>
+      hasTree ? new SlotTree((slot, other) => this.#compareHash(slot, other, field)) : undefined,
+    )
+  }
+
+  get version(): Version {
+    return this.#version
+  }
+
+  get count(): number {
+    return this.#byKey.peek().size
+  }
+
+  get statesKept(): number {
+    return this.#kept.length
+  }
+
+  /** Returns the previous state of the event, with a view of its body. */
+  put(stored: StoredEvent): StoredEvent | undefined {
+    const key = orderKey(stored.key)
+    const old = this.find(key)
+    const slot = this.table.add(key, stored, hashesOf(stored.fields))
+    this.kinds.note(stored.fields.regarding)
+    if (old === undefined) {
+      this.#byKey.insert(slot)
+      for (const tree of this.#byField) tree?.insert(slot)
+      this.#freeSome()
+      return undefined
+    }
+    const previous = this.table.read(old)
+    this.#byKey.replace(old, slot)
+    for (const [field, tree] of this.#byField.entries()) {
+      if (tree === undefined) continue
+      if (this.table.hashOf(old, field) === this.table.hashOf(slot, field)) tree.replace(old, slot)
+      else {
+        tree.remove(old)
+        tree.insert(slot)
+      }
+    }
+    this.#retire(old)
+    return previous
+  }
+
+  /** Returns the last state of the event, with a view of its body; undefined when there is none. */
+  delete(key: EventKey): StoredEvent | undefined {
+    const slot = this.find(orderKey(key))
+    if (slot === undefined) return undefined
+    const previous = this.table.read(slot)
+    this.remove(slot)
+    return previous
+  }
+
+  remove(slot: number): void {
+    this.#byKey.remove(slot)
+    for (const tree of this.#byField) tree?.remove(slot)
+    this.#retire(slot)
+  }
+
+  /** All changes up to this version have been applied. */
+  reach(version: Version): void {
+    this.#version = version
+    this.#isWhole = true
+    this.#trim()
+  }
+
+  find(key: Buffer): number | undefined {
+    const view = viewOf(key)
+    return this.#byKey.peek().find((slot) => this.table.compareKey(slot, view))
+  }
+
+  /** The present state. Valid until the next change. */
+  peek(): State {
+    return {
+      version: this.#version,
+      byKey: this.#byKey.peek(),
+      byField: this.#byField.map((tree) => tree?.peek()),
+    }
+  }
+
+  /** The kept state at the revision of this version. */
+  keptAt(version: Version): State | undefined {
+    const wanted = versionOfState(revisionOf(version))
+    return this.#kept.find((state) => state.version === wanted && !state.isForgotten)
+  }
+
+  /** Makes all kept states unavailable to new readers; none is kept until the next `reach`. */
+  forgetStates(): void {
+    this.#isWhole = false
+    for (const state of this.#kept) state.isForgotten = true
+    for (let index = this.#kept.length - 1; index >= 0; index--) {
+      if (this.#kept[index]?.pins === 0) this.#drop(index)
+    }
+  }
+
+  /**
+   * Keeps a snapshot of the present, so that it can be read at its version for a while. Returns
+   * undefined, and keeps nothing, while events are loaded.
+   */
+  keep(): State | undefined {
+    return this.#isWhole ? this.#keep() : undefined
+  }
+
+  /** Keeps a state from eviction during a time-sliced read, until the pin is disposed of. */
+  pin(state: State): Disposable {
+    const isSame = (other: KeptState) => other.version === state.version && !other.isForgotten
+    const kept = this.#kept.find(isSame) ?? this.#keep()
+    kept.pins++
+    return {
+      [Symbol.dispose]: () => {
+        kept.pins--
+        if (kept.pins === 0 && kept.isForgotten) this.#drop(this.#kept.indexOf(kept))
+        this.#trim()
+      },
+    }
+  }
+
+  #keep(): KeptState {
+    const newest = this.#kept.at(-1)
+    if (newest?.version === this.#version && !newest.isForgotten) return newest
+    const state: KeptState = {
+      version: this.#version,
+      byKey: this.#byKey.view(),
+      byField: this.#byField.map((tree) => tree?.view()),
+      takenAtMs: this.#clock.now(),
+      bytesCopiedBefore: this.#bytesCopied(),
+      retired: [],
+      retiredBytes: 0,
+      pins: 0,
+      isForgotten: !this.#isWhole,
+    }
+    this.#kept.push(state)
+    return state
+  }
+
+  /** The row has left the present; it is freed when no kept state has it any more. */
+  #retire(slot: number): void {
+    const newest = this.#kept.at(-1)
+    if (newest === undefined || isAfter(this.table.versionOf(slot), newest.version)) {
+      this.table.free(slot)
+    } else {
+      newest.retired.push(slot)
+      newest.retiredBytes += this.table.bytesOf(slot)
+    }
+    this.#freeSome()
+  }
+
+  #freeSome(): void {
+    for (let freed = 0; freed < freedPerChange; freed++) {
+      const slot = this.#dead.pop()
+      if (slot === undefined) return
+      this.table.free(slot)
+    }
+  }
+
+  #trim(): void {
+    const { statesMax, stateAgeMsMax, stateBytesMax } = this.#bounds
+    const oldestAtMs = this.#clock.now() - stateAgeMsMax
+    let index = 0
+    while (index < this.#kept.length) {
+      const state = this.#kept[index]
+      if (state === undefined) return
+      const isDue =
+        state.takenAtMs < oldestAtMs ||
+        this.#kept.length > statesMax ||
+        this.#bytesRetained() > stateBytesMax
+      if (!isDue) return
+      if (state.pins > 0) index++
+      else this.#drop(index)
+    }
+  }
+
+  /**
+   * Rows that earlier states have, too, are handed to the next older state, which retains them now.
+   */
+  #drop(index: number): void {
+    const [state] = this.#kept.splice(index, 1)
+    if (state === undefined) return
+    const older = this.#kept[index - 1]
+    if (older === undefined) {
+      for (const slot of state.retired) this.#dead.push(slot)
+      return
+    }
+    for (const slot of state.retired) older.retired.push(slot)
+    older.retiredBytes += state.retiredBytes
+  }
+
+  /** Tree nodes copied and rows retired since the oldest state was taken. */
+  #bytesRetained(): number {
+    const oldest = this.#kept[0]
+    if (oldest === undefined) return 0
+    const retired = this.#kept.reduce((sum, state) => sum + state.retiredBytes, 0)
+    return this.#bytesCopied() - oldest.bytesCopiedBefore + retired
+  }
+
+  #bytesCopied(): number {
+    let bytes = this.#byKey.bytesCopied
+    for (const tree of this.#byField) bytes += tree?.bytesCopied ?? 0
+    return bytes
+  }
+
+  #compareHash(slot: number, other: number, field: number): number {
+    const { table } = this
+    const difference = table.hashOf(slot, field) - table.hashOf(other, field)
+    if (difference !== 0) return difference
+    return table.compareKeys(slot, other)
+  }
+}

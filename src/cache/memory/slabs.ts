@@ -1,0 +1,179 @@
+/**
+ * Slab allocator for keys or bodies of events outside the JavaScript heap: a million of them are a
+ * few thousand buffers, so the garbage collector has little to walk. Keys and bodies have separate
+ * slabs: keys are compared all the time, and close together they touch much less memory.
+ *
+ * Bytes are appended and never overwritten, so a view stays valid for as long as it is referenced.
+ * When a quarter of a slab is dead, its live texts are moved to the current slab, and the garbage
+ * collector frees it after its last view. Events mostly expire in the order they were created, so
+ * most slabs die as a whole.
+ */
+
+const slabBytes = 256 * 1024
+/** Each text has its slot and length in front, for the walk over a slab when it is evacuated. */
+const headerBytes = 8
+/**
+ * A full slab with a smaller live share is evacuated: three bytes are copied for each one freed.
+ */
+const aliveMin = 0.75
+
+interface Slab {
+  readonly id: number
+  readonly bytes: Buffer
+  readonly words: DataView
+  used: number
+  alive: number
+}
+
+/** Where each slot's text is; the owner of the slabs stores it. */
+export interface PlaceColumn {
+  placeOf(slot: number): number
+  moved(slot: number, place: number): void
+}
+
+/** A reference to a text, which stays valid after the text is freed or moved. */
+export interface TextRef {
+  readonly words: DataView
+  readonly offset: number
+}
+
+export function bytesOfText({ words, offset }: TextRef): Buffer {
+  return Buffer.from(words.buffer as ArrayBuffer, offset, lengthAt(words, offset))
+}
+
+export class Slabs {
+  readonly #places: PlaceColumn
+  readonly #slabs: (Slab | undefined)[] = []
+  readonly #freeIds: number[] = []
+  #current: Slab
+  #bytesHeld = 0
+
+  constructor(places: PlaceColumn) {
+    this.#places = places
+    this.#current = this.#open(slabBytes)
+  }
+
+  /** The size of all slabs, dead bytes included. */
+  get bytesHeld(): number {
+    return this.#bytesHeld
+  }
+
+  /** Copies the text and returns its place. */
+  put(slot: number, text: Buffer): number {
+    const need = headerBytes + text.length
+    // A text larger than half a slab gets a slab of its own size.
+    if (need > slabBytes / 2) return append(this.#open(need), slot, text)
+    while (this.#current.used + need > slabBytes) this.#seal()
+    return append(this.#current, slot, text)
+  }
+
+  /** Checks for texts that died while the slab was being filled: `free` skips the current slab. */
+  #seal(): void {
+    const sealed = this.#current
+    this.#current = this.#open(slabBytes)
+    if (sealed.alive < sealed.used * aliveMin) this.#evacuate(sealed)
+  }
+
+  view(place: number, length: number): Buffer {
+    const offset = offsetOf(place)
+    return this.#at(place).bytes.subarray(offset, offset + length)
+  }
+
+  lengthOf(place: number): number {
+    return lengthAt(this.#at(place).words, offsetOf(place))
+  }
+
+  /** For reading the text later, even after it is freed or moved. */
+  refTo(place: number): TextRef {
+    return { words: this.#at(place).words, offset: offsetOf(place) }
+  }
+
+  /** Compares bytes: below 0 when the text is before the other, 0 when they are equal. */
+  compare(place: number, other: number): number {
+    const { words } = this.#at(other)
+    const start = offsetOf(other)
+    return this.#compare(place, words, start, lengthAt(words, start))
+  }
+
+  /** The same with a text outside the slabs. */
+  compareWith(place: number, text: DataView): number {
+    return this.#compare(place, text, 0, text.byteLength)
+  }
+
+  /** `placeOf` must no longer return this place for the slot. */
+  free(place: number, length: number): void {
+    const slab = this.#at(place)
+    slab.alive -= headerBytes + length
+    if (slab === this.#current || slab.alive >= slab.used * aliveMin) return
+    this.#evacuate(slab)
+  }
+
+  /** Written in JavaScript, four bytes at a time: a native call costs more than the whole loop. */
+  #compare(place: number, other: DataView, otherStart: number, otherLength: number): number {
+    const { words } = this.#at(place)
+    const start = offsetOf(place)
+    const length = lengthAt(words, start)
+    const common = Math.min(length, otherLength)
+    let at = 0
+    for (; at + 4 <= common; at += 4) {
+      const difference = words.getUint32(start + at) - other.getUint32(otherStart + at)
+      if (difference !== 0) return difference
+    }
+    for (; at < common; at++) {
+      const difference = words.getUint8(start + at) - other.getUint8(otherStart + at)
+      if (difference !== 0) return difference
+    }
+    return length - otherLength
+  }
+
+  #evacuate(slab: Slab): void {
+    this.#slabs[slab.id] = undefined
+    this.#bytesHeld -= slab.bytes.length
+    const { id, bytes, words, used } = slab
+    if (slab.alive > 0) {
+      for (let at = 0; at < used; ) {
+        const slot = words.getUint32(at)
+        const start = at + headerBytes
+        at = start + lengthAt(words, start)
+        if (this.#places.placeOf(slot) !== id * slabBytes + start) continue
+        this.#places.moved(slot, this.put(slot, bytes.subarray(start, at)))
+      }
+    }
+    this.#freeIds.push(id)
+  }
+
+  #open(size: number): Slab {
+    const id = this.#freeIds.pop() ?? this.#slabs.length
+    const bytes = Buffer.allocUnsafeSlow(size)
+    const slab = { id, bytes, words: new DataView(bytes.buffer), used: 0, alive: 0 }
+    this.#slabs[id] = slab
+    this.#bytesHeld += size
+    return slab
+  }
+
+  #at(place: number): Slab {
+    const slab = this.#slabs[Math.floor(place / slabBytes)]
+    if (slab === undefined) throw new RangeError(`no slab at place ${place}`)
+    return slab
+  }
+}
+
+function append(slab: Slab, slot: number, text: Buffer): number {
+  const { bytes, words, used, id } = slab
+  const start = used + headerBytes
+  words.setUint32(used, slot)
+  words.setUint32(used + 4, text.length)
+  text.copy(bytes, start)
+  slab.used += headerBytes + text.length
+  slab.alive += headerBytes + text.length
+  return id * slabBytes + start
+}
+
+/** Places can exceed 32 bits, for which `%` is slow. */
+function offsetOf(place: number): number {
+  return place - Math.floor(place / slabBytes) * slabBytes
+}
+
+function lengthAt(words: DataView, start: number): number {
+  return words.getUint32(start - 4)
+}

@@ -1,0 +1,201 @@
+/**
+ * A sorted set of slots, as a counted B+ tree: it knows how many slots are before any position. A
+ * slot is a small number that stands for an event; the comparison looks up what it is sorted by.
+ *
+ * A view is an immutable snapshot that costs nothing to take (copy on write): nodes belong to the
+ * generation that made them, taking a view begins a new generation, and a writer copies nodes of
+ * earlier generations before it changes them. Without views nothing is copied.
+ */
+import {
+  countBefore,
+  countUpTo,
+  type Inner,
+  type Leaf,
+  type Node,
+  nth,
+  sizeOf,
+  TreeView,
+} from './tree-view.ts'
+
+export type Compare = (slot: number, other: number) => number
+
+/** Three levels hold two million slots; a copied path is three kilobytes. */
+const nodeMax = 128
+/** A smaller node is merged with its neighbour if the result leaves room to grow. */
+const nodeMin = nodeMax / 4
+const mergedMax = (nodeMax * 3) / 4
+/** The size of a slot or a pointer in an array. */
+const wordBytes = 8
+
+export class SlotTree {
+  readonly #compare: Compare
+  #root: Node
+  #generation = 0
+  #bytesCopied = 0
+
+  constructor(compare: Compare) {
+    this.#compare = compare
+    this.#root = { generation: 0, slots: [], isPast: false }
+  }
+
+  /** Roughly how much has been copied on write because of views. */
+  get bytesCopied(): number {
+    return this.#bytesCopied
+  }
+
+  /** The present set. Valid until the next change, which it may or may not show. */
+  peek(): TreeView {
+    return new TreeView(this.#root)
+  }
+
+  /** An immutable snapshot of the present set. */
+  view(): TreeView {
+    this.#generation++
+    return new TreeView(this.#root)
+  }
+
+  /** The set must not contain `slot`, nor one that compares as equal. */
+  insert(slot: number): void {
+    const root = this.#own(this.#root)
+    const right = this.#insertInto(root, slot)
+    this.#root = right === undefined ? root : this.#parentOf(root, right)
+  }
+
+  remove(slot: number): void {
+    let root = this.#own(this.#root)
+    this.#removeFrom(root, slot)
+    while (root.slots === undefined && root.children.length === 1) root = nth(root.children, 0)
+    this.#root = root
+  }
+
+  /** Replaces `slot` by `next`; the two must compare as equal. */
+  replace(slot: number, next: number): void {
+    this.#root = this.#own(this.#root)
+    let node = this.#root
+    while (node.slots === undefined) {
+      const index = this.#childFor(node, slot)
+      if (node.firsts[index] === slot) node.firsts[index] = next
+      node = this.#ownChild(node, index)
+    }
+    node.slots[this.#indexOf(node, slot)] = next
+  }
+
+  /** Returns the new right neighbour if the node had to be split. */
+  #insertInto(node: Node, slot: number): Node | undefined {
+    if (node.slots !== undefined) {
+      const index = countBefore(node.slots, (other) => this.#compare(other, slot))
+      node.slots.splice(index, 0, slot)
+      if (node.slots.length <= nodeMax) return undefined
+      const slots = node.slots.splice(splitIndex(index, node.slots.length))
+      return { generation: this.#generation, slots, isPast: false }
+    }
+    const index = this.#childFor(node, slot)
+    const child = this.#ownChild(node, index)
+    const right = this.#insertInto(child, slot)
+    node.firsts[index] = firstOf(child)
+    node.size++
+    if (right === undefined) return undefined
+    node.children.splice(index + 1, 0, right)
+    node.firsts.splice(index + 1, 0, firstOf(right))
+    return node.children.length <= nodeMax ? undefined : this.#split(node, index + 1)
+  }
+
+  #removeFrom(node: Node, slot: number): void {
+    if (node.slots !== undefined) {
+      node.slots.splice(this.#indexOf(node, slot), 1)
+      return
+    }
+    const index = this.#childFor(node, slot)
+    const child = this.#ownChild(node, index)
+    this.#removeFrom(child, slot)
+    node.size--
+    const width = widthOf(child)
+    if (width === 0) {
+      node.children.splice(index, 1)
+      node.firsts.splice(index, 1)
+      return
+    }
+    node.firsts[index] = firstOf(child)
+    if (width >= nodeMin) return
+    if (!this.#merge(node, index)) this.#merge(node, index - 1)
+  }
+
+  /** Merges the child after `index` into the one at `index`, if that leaves room to grow. */
+  #merge(node: Inner, index: number): boolean {
+    const [left, right] = [node.children[index], node.children[index + 1]]
+    if (left === undefined || right === undefined) return false
+    if (widthOf(left) + widthOf(right) > mergedMax) return false
+    const target = this.#ownChild(node, index)
+    if (target.slots !== undefined && right.slots !== undefined) {
+      target.slots.push(...right.slots)
+      right.isPast = true
+    } else if (target.slots === undefined && right.slots === undefined) {
+      target.children.push(...right.children)
+      target.firsts.push(...right.firsts)
+      target.size += right.size
+    }
+    node.children.splice(index + 1, 1)
+    node.firsts.splice(index + 1, 1)
+    return true
+  }
+
+  #split(node: Inner, inserted: number): Inner {
+    const at = splitIndex(inserted, node.children.length)
+    const children = node.children.splice(at)
+    const right = this.#inner(children, node.firsts.splice(at))
+    node.size -= right.size
+    return right
+  }
+
+  #parentOf(left: Node, right: Node): Inner {
+    return this.#inner([left, right], [firstOf(left), firstOf(right)])
+  }
+
+  #inner(children: Node[], firsts: number[]): Inner {
+    const size = children.reduce((sum, child) => sum + sizeOf(child), 0)
+    return { generation: this.#generation, children, firsts, size }
+  }
+
+  #childFor(node: Inner, slot: number): number {
+    return Math.max(0, countUpTo(node.firsts, (other) => this.#compare(other, slot)) - 1)
+  }
+
+  #indexOf(leaf: Leaf, slot: number): number {
+    const index = countBefore(leaf.slots, (other) => this.#compare(other, slot))
+    if (leaf.slots[index] !== slot) throw new Error(`slot ${slot} is not in the tree`)
+    return index
+  }
+
+  #ownChild(node: Inner, index: number): Node {
+    const child = this.#own(nth(node.children, index))
+    node.children[index] = child
+    return child
+  }
+
+  #own(node: Node): Node {
+    const generation = this.#generation
+    if (node.generation === generation) return node
+    if (node.slots !== undefined) {
+      this.#bytesCopied += node.slots.length * wordBytes
+      node.isPast = true
+      return { generation, slots: node.slots.slice(), isPast: false }
+    }
+    this.#bytesCopied += 2 * node.children.length * wordBytes
+    const { size } = node
+    return { generation, children: node.children.slice(), firsts: node.firsts.slice(), size }
+  }
+}
+
+/** Appending in order leaves full nodes behind instead of half-full ones. */
+function splitIndex(inserted: number, length: number): number {
+  return inserted === length - 1 ? length - 1 : length >> 1
+}
+
+function widthOf(node: Node): number {
+  return node.slots === undefined ? node.children.length : node.slots.length
+}
+
+/** For an empty leaf, which only the root can be, an arbitrary slot that is never used. */
+function firstOf(node: Node): number {
+  return (node.slots === undefined ? node.firsts[0] : node.slots[0]) ?? 0
+}

@@ -1,0 +1,81 @@
+import { PROTOBUF, type Representation } from '../representation.ts'
+import { type EventShape, type EventView, PartialShape, WholeShape } from './event-shapes.ts'
+import { protobufResponseEncoder, protobufWatchEncoder } from './protobuf-encoders.ts'
+import { type ResponseEncoder, responseEncoder } from './response-encoder.ts'
+import { TableShape } from './table-shape.ts'
+import { type WatchEncoder, watchEncoder } from './watch-encoder.ts'
+
+/** The two encoders that one watch needs; the same object unless it is a watch of tables. */
+export interface WatchEncoders {
+  /** For the first frame of a watch only. */
+  readonly first: WatchEncoder
+  readonly next: WatchEncoder
+}
+
+/**
+ * Creates and caches the encoders of one group, one for each representation. There are few of them,
+ * so none is evicted. They must be cached: watchers share frames only when they hold the same
+ * encoder.
+ */
+export class EventEncoders {
+  readonly #view: EventView
+  readonly #now: () => number
+  readonly #responseEncoders = new Map<string, ResponseEncoder>()
+  readonly #watchEncoders = new Map<string, WatchEncoders>()
+
+  /** `now` is the wall clock in milliseconds, for the ages in tables. */
+  constructor(view: EventView, now: () => number) {
+    this.#view = view
+    this.#now = now
+  }
+
+  response(wanted: Representation): ResponseEncoder {
+    const key = `${shapeKey(wanted)} ${wanted.mediaType} ${wanted.isPretty}`
+    let encoder = this.#responseEncoders.get(key)
+    if (encoder === undefined) {
+      encoder =
+        wanted.mediaType === PROTOBUF
+          ? protobufResponseEncoder(this.#view, wanted)
+          : responseEncoder(this.#shape(wanted), wanted)
+      this.#responseEncoders.set(key, encoder)
+    }
+    return encoder
+  }
+
+  /** Frames are protobuf, or one line of JSON each, whatever else the client accepts. */
+  watch(wanted: Representation): WatchEncoders {
+    const isProtobuf = wanted.mediaType === PROTOBUF
+    const key = `${shapeKey(wanted)} ${isProtobuf}`
+    let encoders = this.#watchEncoders.get(key)
+    if (encoders === undefined) {
+      encoders = isProtobuf
+        ? sameEncoders(protobufWatchEncoder(this.#view, wanted))
+        : watchEncoders(this.#shape(wanted))
+      this.#watchEncoders.set(key, encoders)
+    }
+    return encoders
+  }
+
+  #shape(wanted: Representation): EventShape {
+    const { as, metaVersion, includeObject } = wanted
+    const whole = new WholeShape(this.#view)
+    if (as === 'object') return whole
+    const partial = new PartialShape(metaVersion)
+    if (as === 'partial') return partial
+    const rowObject = { None: undefined, Metadata: partial, Object: whole }[includeObject]
+    return new TableShape({ metaVersion, rowObject, now: this.#now })
+  }
+}
+
+function shapeKey({ as, metaVersion, includeObject }: Representation): string {
+  return `${as} ${metaVersion} ${includeObject}`
+}
+
+function sameEncoders(encoder: WatchEncoder): WatchEncoders {
+  return { first: encoder, next: encoder }
+}
+
+function watchEncoders(shape: EventShape): WatchEncoders {
+  const first = watchEncoder(shape)
+  return { first, next: shape instanceof TableShape ? watchEncoder(shape.withoutColumns()) : first }
+}

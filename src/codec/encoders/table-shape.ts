@@ -1,0 +1,68 @@
+import { formatVersion } from '../../storage/resource-version.ts'
+import type { ShownEvent } from '../event/event-bytes.ts'
+import { jsonOf } from '../json/json-write.ts'
+import type { MetaVersion } from '../representation.ts'
+import {
+  type Affixes,
+  type EventShape,
+  type EventWriter,
+  type ListMeta,
+  listMetaText,
+} from './event-shapes.ts'
+import { eventCells, eventColumns } from './table.ts'
+
+export interface TableOptions {
+  readonly metaVersion: MetaVersion
+  /** The shape of the object in each row; undefined when rows contain only cells. */
+  readonly rowObject: EventShape | undefined
+  /** The wall clock in milliseconds. */
+  readonly now: () => number
+}
+
+const columnsText: string = JSON.stringify(eventColumns)
+
+/** Events as rows of printed columns. A single object is a table of one row. */
+export class TableShape implements EventShape {
+  /** The cells contain ages, which change with time. */
+  readonly isCacheable = false
+  readonly listName = 'rows'
+  readonly emptyList = '[]'
+  readonly #options: TableOptions
+  readonly #columns: string
+  readonly #rowObject: EventWriter | undefined
+
+  constructor(options: TableOptions, columns: string = columnsText) {
+    this.#options = options
+    this.#columns = columns
+    this.#rowObject = options.rowObject?.writer()
+  }
+
+  /** For the frames of a watch after the first: the client already has the column definitions. */
+  withoutColumns(): TableShape {
+    return new TableShape(this.#options, 'null')
+  }
+
+  listStart(meta: ListMeta): string {
+    const { metaVersion } = this.#options
+    return `{"kind":"Table","apiVersion":"meta.k8s.io/${metaVersion}","metadata":${listMetaText(meta)},"columnDefinitions":${this.#columns},"rows":`
+  }
+
+  entries(events: readonly ShownEvent[], before: string): Buffer {
+    return Buffer.from(before + events.map((event) => this.#row(event)).join(','))
+  }
+
+  writer(affixes: Affixes = { before: '', after: '' }): EventWriter {
+    return (event) => {
+      const { version } = event
+      const resourceVersion = version === undefined ? undefined : formatVersion(version)
+      const table = `${this.listStart({ resourceVersion })}[${this.#row(event)}]}`
+      return Buffer.from(affixes.before + table + affixes.after)
+    }
+  }
+
+  #row(event: ShownEvent): string {
+    const cells = eventCells(JSON.parse(event.body.toString()), this.#options.now())
+    const object = this.#rowObject?.(event).toString() ?? 'null'
+    return `{"cells":${jsonOf(cells)},"object":${object}}`
+  }
+}

@@ -1,0 +1,81 @@
+/** Encodes the frames of a watch: one line of JSON for each change. */
+import type { Status } from '../../api/status.ts'
+import type { FrameEncoder } from '../../storage/frames.ts'
+import type { Version } from '../../storage/resource-version.ts'
+import type { WatchItem } from '../../storage/storage.ts'
+import { type ShownEvent, unstoredEvent } from '../event/event-bytes.ts'
+import type { EventShape } from './event-shapes.ts'
+
+/** Lives as long as the process; watchers share its frame encoders: see storage/frames.ts. */
+export interface WatchEncoder {
+  readonly contentType: string
+  /** A change with its own type: ADDED, MODIFIED or DELETED. */
+  readonly natural: FrameEncoder
+  /** A change after which the event matches the selector: ADDED. */
+  readonly entered: FrameEncoder
+  /**
+   * A change after which it no longer matches: DELETED, with its last matching state and the new
+   * version.
+   */
+  readonly left: FrameEncoder
+  /** An event that existed before the watch: ADDED. */
+  present(event: ShownEvent): Buffer
+  /**
+   * The progress of the watch. `isInitialEnd`: all events that existed before it have been sent.
+   */
+  bookmark(version: Version, isInitialEnd: boolean): Buffer
+  /** The last frame of a watch that failed. */
+  error(status: Status): Buffer
+}
+
+type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'
+
+export function watchEncoder(shape: EventShape): WatchEncoder {
+  const writer = (type: FrameType) =>
+    shape.writer({ before: `{"type":"${type}","object":`, after: '}\n' })
+  const write = {
+    ADDED: writer('ADDED'),
+    MODIFIED: writer('MODIFIED'),
+    DELETED: writer('DELETED'),
+    BOOKMARK: writer('BOOKMARK'),
+  }
+  return {
+    contentType: 'application/json',
+    natural: { encode: (item) => write[naturalType(item)](item.stored) },
+    entered: { encode: ({ stored }) => write.ADDED(stored) },
+    left: { encode: (item) => write.DELETED(lastMatching(item)) },
+    present: write.ADDED,
+    bookmark: (version, isInitialEnd) => write.BOOKMARK(bookmarkEvent(version, isInitialEnd)),
+    error: (status) => Buffer.from(`{"type":"ERROR","object":${JSON.stringify(status)}}\n`),
+  }
+}
+
+export function naturalType(item: WatchItem): FrameType {
+  if (item.type === 'delete') return 'DELETED'
+  return item.previous === undefined ? 'ADDED' : 'MODIFIED'
+}
+
+/**
+ * The last state that matched the selector, with the version of the change after which none does.
+ */
+export function lastMatching(item: WatchItem): ShownEvent {
+  const { stored } = item
+  if (item.type === 'delete' || item.previous === undefined) return stored
+  const { body, versionOffset } = item.previous
+  return { body, versionOffset, version: stored.version }
+}
+
+/** The event that a bookmark frame contains. */
+export function bookmarkEvent(version: Version, isInitialEnd: boolean): ShownEvent {
+  return unstoredEvent(isInitialEnd ? initialEnd : emptyEvent, version)
+}
+
+const emptyEvent: Buffer = bookmarkBody('{}')
+const initialEnd: Buffer = bookmarkBody('{"annotations":{"k8s.io/initial-events-end":"true"}}')
+
+/** An event with only the members that are always encoded. */
+function bookmarkBody(metadata: string): Buffer {
+  return Buffer.from(
+    `{"metadata":${metadata},"eventTime":null,"regarding":{},"deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}`,
+  )
+}

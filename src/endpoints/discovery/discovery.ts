@@ -1,0 +1,221 @@
+/**
+ * API discovery: the documents at `/`, `/api`, `/apis` and below them down to the lists of
+ * resources. kubectl and client-go read these first, to find the paths of events.
+ */
+import { methodNotAllowed, unknownPath } from '../../api/status.ts'
+import type { Attributes } from '../../gate/attributes.ts'
+import type { Caller, Decision } from '../../gate/gate.ts'
+import type { User } from '../../gate/user.ts'
+import type { Handler, Request, Response } from '../../http/exchange.ts'
+import type { RegardedKind } from '../../storage/storage.ts'
+import { negotiateDocument } from '../request/negotiate.ts'
+import { documentResponse, pageNotFound } from '../response/respond.ts'
+import type { Service, ServiceHandler } from '../services.ts'
+import { type GroupDiscovery, withAggregated } from './aggregated-discovery.ts'
+import { regardedKinds, withRegarded } from './discovery-only-kinds.ts'
+
+export interface DiscoveryOptions {
+  /** The API group of events. */
+  readonly group: string
+  /** Groups that are served besides events. */
+  readonly otherGroups?: readonly GroupDiscovery[]
+  /** Paths of all services, listed at `/`. */
+  readonly paths: () => readonly string[]
+  /** Further kinds that stored events regard; the same array until the kinds change. */
+  readonly regarded?: (() => readonly RegardedKind[]) | undefined
+  /** Whether a user has a permission. */
+  readonly decide?:
+    | ((user: User, attributes: Attributes) => Promise<Decision | undefined>)
+    | undefined
+}
+
+const VERSION = 'v1'
+
+/** The path of the only version of the core group. */
+const CORE_PATH = '/api/v1'
+
+/** Documents by their path. */
+type Documents = ReadonlyMap<string, Handler>
+
+/**
+ * Serves the discovery documents, and a 404 for paths below `/api` or a group that belong to no
+ * served version. Paths below a served version belong to other services.
+ *
+ * Kinds that are known only from stored events are shown only to users who may list the events of
+ * all namespaces: other users must not learn what runs in a namespace.
+ */
+export function discoveryService(options: DiscoveryOptions): Service {
+  const groups: readonly GroupDiscovery[] = [
+    ...(options.otherGroups ?? []),
+    { name: options.group, version: VERSION, resources: [EVENTS] },
+  ]
+  const documents = documentsOf(
+    core,
+    groups.map((group) => [group]),
+  )
+  const privileged = documentsWithRegarded(options, groups)
+  // Every request is compared with these prefixes, so they are built once.
+  const corePrefix = `${CORE_PATH}/`
+  const prefixes = groups.map((group) => ({
+    ofGroup: `${groupPath(group)}/`,
+    ofVersion: `${versionPath(group)}/`,
+  }))
+  const root = rootHandler(options.paths)
+  const found = (path: string): ServiceHandler => {
+    return async (request, caller) => {
+      const handler = (await privileged(path, caller)) ?? documents.get(path)
+      return handler === undefined ? pageNotFound() : handler(request)
+    }
+  }
+  const mayBeRegarded = (path: string): boolean =>
+    options.regarded !== undefined && GROUP_OR_VERSION.test(path)
+  const below = (path: string, plain: string): ServiceHandler | undefined => {
+    if (path.startsWith(corePrefix)) return undefined
+    if (path.startsWith('/api/')) return unknown
+    const group = prefixes.find(({ ofGroup }) => path.startsWith(ofGroup))
+    if (group === undefined) return mayBeRegarded(plain) ? found(plain) : undefined
+    return path.startsWith(group.ofVersion) ? undefined : unknown
+  }
+  return {
+    name: 'discovery',
+    paths: [...documents.keys()],
+    isOpenToHost: false,
+    find: ({ path }) => {
+      if (path === '/') return root
+      const plain = path.endsWith('/') ? path.slice(0, -1) : path
+      return documents.has(plain) ? found(plain) : below(path, plain)
+    },
+  }
+}
+
+const GROUP_OR_VERSION = /^\/apis\/[^/]+(?:\/[^/]+)?$/
+
+/**
+ * The document at a path for users who may see all kinds; undefined for other users, or when there
+ * is none. The permission is checked only for paths that exist: any client may request others.
+ */
+function documentsWithRegarded(
+  { group, regarded, decide }: DiscoveryOptions,
+  groups: readonly GroupDiscovery[],
+): (path: string, caller: Caller) => Promise<Handler | undefined> | undefined {
+  const attributes = { ...LIST_EVENTS, group, path: `/apis/${group}/${VERSION}/events` }
+  let listed: readonly RegardedKind[] = []
+  let documents: Documents | undefined
+  const ifPermitted = async (handler: Handler, user: User): Promise<Handler | undefined> =>
+    (await decide?.(user, attributes))?.verdict === 'allow' ? handler : undefined
+  return (path, { user }) => {
+    const kinds = regarded?.() ?? []
+    if (kinds.length === 0) return undefined
+    if (kinds !== listed || documents === undefined) {
+      const { inCore, inGroups } = withRegarded(core, groups, kinds)
+      listed = kinds
+      documents = documentsOf(inCore, inGroups, false)
+    }
+    const handler = documents.get(path)
+    return handler && ifPermitted(handler, user)
+  }
+}
+
+const LIST_EVENTS = {
+  isResource: true,
+  verb: 'list',
+  version: VERSION,
+  resource: 'events',
+  subresource: '',
+  namespace: '',
+  name: '',
+} as const
+
+/** `groups`: each with its versions, the preferred one first. */
+function documentsOf(
+  inCore: GroupDiscovery,
+  groups: readonly (readonly GroupDiscovery[])[],
+  isForAll = true,
+): Documents {
+  const list = { kind: 'APIGroupList', apiVersion: 'v1', groups: groups.map(apiGroup) }
+  // Has no apiVersion, as in Kubernetes.
+  const coreList = { kind: 'APIResourceList', groupVersion: VERSION, resources: inCore.resources }
+  return new Map<string, Handler>([
+    ['/api', onlyGet(withAggregated(serving(API_VERSIONS), [[inCore]], isForAll))],
+    [CORE_PATH, onlyGet(serving(coreList))],
+    ['/apis', withAggregated(serving(list), groups, isForAll)],
+    ...groups.flatMap((versions): [string, Handler][] => [
+      [pathOf(versions), serving({ kind: 'APIGroup', apiVersion: 'v1', ...apiGroup(versions) })],
+      ...versions.map((group): [string, Handler] => [
+        versionPath(group),
+        onlyGet(serving(resourceList(group))),
+      ]),
+    ]),
+  ])
+}
+
+/** The server does not know under which address clients reach it, so the list is empty. */
+const API_VERSIONS = { kind: 'APIVersions', versions: [VERSION], serverAddressByClientCIDRs: [] }
+
+const EVENTS = {
+  name: 'events',
+  singularName: 'event',
+  namespaced: true,
+  kind: 'Event',
+  verbs: ['create', 'delete', 'deletecollection', 'get', 'list', 'patch', 'update', 'watch'],
+  shortNames: ['ev'],
+  // Changes when stored objects must be rewritten; the same value as in Kubernetes.
+  storageVersionHash: 'r2yiGXH7wu8=',
+}
+
+/** The core group. */
+const core: GroupDiscovery = { name: '', version: VERSION, resources: [EVENTS, ...regardedKinds] }
+
+function groupPath({ name }: GroupDiscovery): string {
+  return `/apis/${name}`
+}
+
+function versionPath(group: GroupDiscovery): string {
+  return `${groupPath(group)}/${group.version}`
+}
+
+function pathOf(versions: readonly GroupDiscovery[]): string {
+  return `/apis/${versions[0]?.name ?? ''}`
+}
+
+function apiGroup(versions: readonly GroupDiscovery[]): object {
+  const entries = versions.map(({ name, version }) => ({
+    groupVersion: `${name}/${version}`,
+    version,
+  }))
+  return { name: versions[0]?.name ?? '', versions: entries, preferredVersion: entries[0] }
+}
+
+function resourceList({ name, version, resources }: GroupDiscovery): object {
+  return {
+    kind: 'APIResourceList',
+    apiVersion: 'v1',
+    groupVersion: `${name}/${version}`,
+    resources,
+  }
+}
+
+/** Always indented, since people read it. */
+function rootHandler(paths: () => readonly string[]): Handler {
+  return async () => json(JSON.stringify({ paths: paths() }, undefined, 2))
+}
+
+/** Serves a document for every method, as Kubernetes does for `/apis` and for a group. */
+function serving(document: object): Handler {
+  return async (request) => documentResponse(200, negotiateDocument(request), document)
+}
+
+function onlyGet(handler: Handler): Handler {
+  return async (request: Request) => {
+    if (request.method !== 'GET') throw methodNotAllowed()
+    return handler(request)
+  }
+}
+
+const unknown: Handler = async () => {
+  throw unknownPath()
+}
+
+function json(body: string): Response {
+  return { status: 200, headers: { 'content-type': 'application/json' }, body }
+}

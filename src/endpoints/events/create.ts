@@ -1,0 +1,32 @@
+import { placedIn, readSentEvent, receiveBody, yieldIfLong } from '../request/event-body.ts'
+import { negotiateObject } from '../request/negotiate.ts'
+import { readCreateOptions } from '../request/write-options.ts'
+import { eventResponse } from '../response/event-response.ts'
+import { withWarnings } from '../response/warnings.ts'
+import { admitOnce, type Endpoint, type EventApi, type EventCollection } from './event-api.ts'
+
+/**
+ * POST …/namespaces/{namespace}/events
+ *
+ * The format of the response is negotiated before the body is read, so that a 406 has changed
+ * nothing.
+ */
+export function createEvent(api: EventApi): Endpoint<EventCollection> {
+  const { registry, encoders, group } = api
+  return async (request, { place: { namespace } }, caller) => {
+    const encoder = encoders.response(negotiateObject(request))
+    const body = await receiveBody(request)
+    const { fieldValidation, isDryRun } = readCreateOptions(request.query)
+    const { event, warnings } = readSentEvent(body, { group, fieldValidation })
+    await yieldIfLong(body.bytes)
+    const created = await withWarnings(
+      () => warnings,
+      () =>
+        registry.create(namespace, placedIn(namespace, event), {
+          isDryRun,
+          admit: admitOnce(api, caller),
+        }),
+    )
+    return eventResponse(201, encoder, created, warnings)
+  }
+}

@@ -1,0 +1,36 @@
+import type { Response } from '../../http/exchange.ts'
+import { detailsOf } from '../../registry/storage-errors.ts'
+import { listPlan } from '../request/list-plan.ts'
+import { negotiateList } from '../request/negotiate.ts'
+import { successResponse } from '../response/respond.ts'
+import { receiveDeleteOptions } from './delete.ts'
+import type { Endpoint, EventApi, EventCollection } from './event-api.ts'
+
+/**
+ * DELETE …/namespaces/{namespace}/events
+ *
+ * Deletes the events that a list with the same options would return. It is not one transaction: it
+ * stops soon after the first event that cannot be deleted, and earlier deletes stay. With a limit
+ * the response has a continue token. As with every write, a client that disconnects does not cancel
+ * it; the timeout does.
+ */
+export function deleteEvents(api: EventApi): Endpoint<EventCollection> {
+  const { registry, lister, collectionDelete, requestTimeoutMs } = api
+  return async (request, target): Promise<Response> => {
+    const representation = negotiateList(request)
+    const query = listPlan(target)
+    const deletion = await receiveDeleteOptions(request)
+    const signal = AbortSignal.timeout(requestTimeoutMs)
+    const listing = await lister.list({ ...query, signal })
+    const { selector } = query
+    await collectionDelete.remove(listing.pieces, { selector, deletion, signal })
+    const { continueToken, remainingItemCount } = listing
+    return successResponse(representation, {
+      metadata: {
+        ...(continueToken === undefined ? {} : { continue: continueToken }),
+        ...(remainingItemCount === undefined ? {} : { remainingItemCount }),
+      },
+      details: detailsOf(registry.names),
+    })
+  }
+}

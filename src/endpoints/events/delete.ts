@@ -1,0 +1,36 @@
+import { decodeDeleteOptions } from '../../codec/delete-options.ts'
+import type { Request } from '../../http/exchange.ts'
+import { detailsOf } from '../../registry/storage-errors.ts'
+import { type DeleteOptions, readDeleteOptions } from '../request/delete-options.ts'
+import { receiveBytes } from '../request/event-body.ts'
+import { bodyMediaType, negotiateObject } from '../request/negotiate.ts'
+import { eventResponse } from '../response/event-response.ts'
+import { successResponse } from '../response/respond.ts'
+import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
+
+/**
+ * DELETE …/namespaces/{namespace}/events/{name}
+ *
+ * Responds with a Status, or with the event itself when finalizers keep it.
+ */
+export function deleteEvent({ registry, encoders }: EventApi): Endpoint<OneEvent> {
+  return async (request, { place: { namespace, name } }) => {
+    const representation = negotiateObject(request)
+    const options = await receiveDeleteOptions(request)
+    const deleted = await registry.delete({ namespace, name }, options)
+    if (deleted.isGone) {
+      const details = { ...detailsOf(registry.names, name), uid: deleted.uid }
+      return successResponse(representation, { details })
+    }
+    // Clients that send `false` expect to wait for dependents: 202 says that the delete goes on.
+    const status = options.orphanDependents === false ? 202 : 200
+    return eventResponse(status, encoders.response(representation), deleted.event)
+  }
+}
+
+/** Reads the options from the body if there is one, else from the query. */
+export async function receiveDeleteOptions(request: Request): Promise<DeleteOptions> {
+  const body = await receiveBytes(request)
+  if (body.length === 0) return readDeleteOptions(request.query, undefined)
+  return readDeleteOptions(request.query, decodeDeleteOptions(body, bodyMediaType(request)))
+}

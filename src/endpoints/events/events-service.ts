@@ -1,0 +1,167 @@
+import { coreGroup, type EventGroup } from '../../api/event-groups.ts'
+import { methodNotAllowed, unknownPath } from '../../api/status.ts'
+import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
+import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
+import { viewOf } from '../../codec/encoders/event-view.ts'
+import type { AccessChecks } from '../../gate/access-checks.ts'
+import type { EventLimits } from '../../gate/limits/event-limits.ts'
+import type { Place, Target } from '../../gate/target.ts'
+import type { Semaphore } from '../../lib/semaphore.ts'
+import { CollectionDelete, removalSemaphore } from '../../registry/collection-delete.ts'
+import { SharedSelectors } from '../../registry/read/event-selector.ts'
+import { EventLister } from '../../registry/read/listing.ts'
+import { EventRegistry } from '../../registry/registry.ts'
+import type { WatchedStorage } from '../../storage/storage.ts'
+import { inTime } from '../request/timeout.ts'
+import { compressed } from '../response/compress.ts'
+import type { Service, ServiceHandler } from '../services.ts'
+import { createEvent } from './create.ts'
+import { deleteEvent } from './delete.ts'
+import { deleteEvents } from './delete-collection.ts'
+import type { Endpoint, EventApi, EventCollection, EventTarget, OneEvent } from './event-api.ts'
+import { getEvent } from './get.ts'
+import { listEvents } from './list.ts'
+import { patchEvent } from './patch.ts'
+import { updateEvent } from './update.ts'
+import { watchEvents } from './watch.ts'
+
+export interface EventsServiceOptions {
+  readonly storage: WatchedStorage
+  /** The API group under which events are served. */
+  readonly group: EventGroup
+  /** All API versions in which events are served, besides the one of `group`. Default: core/v1. */
+  readonly servedVersions?: readonly string[] | undefined
+  /** The rate limits of events; undefined: no limits. */
+  readonly eventLimits?: Pick<EventLimits, 'take'> | undefined
+  readonly eventBytesMax?: number | undefined
+  /** Limits concurrent collection deletes; shared by all groups. */
+  readonly removalSemaphore?: Semaphore | undefined
+  /** Caches encoded runs of lists; shared by all groups, since its memory limit is one. */
+  readonly runCache?: EncodedRunCache | undefined
+  readonly requestTimeoutMs?: number | undefined
+  readonly accessChecks?: Pick<AccessChecks, 'add'> | undefined
+  readonly watchMsMax?: number | undefined
+}
+
+const requestTimeoutMsDefault = 60_000
+const watchMsMaxDefault = 3_600_000
+
+/** The name that probes show while the service is missing. */
+export function eventsServiceName(group: EventGroup): string {
+  return `v1.${group.name}`
+}
+
+/** Everything under `/apis/<group>/v1/`, or under `/api/v1/` for the group without a name. */
+export function eventsService(options: EventsServiceOptions): Service {
+  const { storage, group, eventLimits } = options
+  const view = viewOf(group)
+  const registry = new EventRegistry({
+    storage,
+    group,
+    eventBytesMax: options.eventBytesMax,
+    servedVersions: options.servedVersions ?? [coreGroup.apiVersion],
+  })
+  const api: EventApi = {
+    group,
+    view,
+    storage,
+    registry,
+    lister: new EventLister(storage, registry.names),
+    collectionDelete: new CollectionDelete(
+      registry,
+      options.removalSemaphore ?? removalSemaphore(),
+    ),
+    encoders: new EventEncoders(view, Date.now),
+    runCache: options.runCache ?? new EncodedRunCache(),
+    eventLimits,
+    requestTimeoutMs: options.requestTimeoutMs ?? requestTimeoutMsDefault,
+    accessChecks: options.accessChecks,
+    watchMsMax: options.watchMsMax ?? watchMsMaxDefault,
+    selectors: new SharedSelectors(),
+  }
+  const prefix = group.name === '' ? '/api/v1/' : `/apis/${group.apiVersion}/`
+  return {
+    name: eventsServiceName(group),
+    isOpenToHost: false,
+    paths: [],
+    find: eventsBelow(prefix, endpointsOf(api)),
+  }
+}
+
+/** Finds the handler for targets below a prefix: a verb on events, or a 404. */
+export function eventsBelow(prefix: string, endpoints: EventEndpoints): Service['find'] {
+  const execute = executor(endpoints)
+  return (target) => {
+    if (!target.path.startsWith(prefix)) return undefined
+    if (!isOfEvents(target)) return unknown
+    return async (request, caller) => compressed(request, await execute(request, target, caller))
+  }
+}
+
+/** One endpoint per verb, under the verb's name in permissions. */
+export interface EventEndpoints {
+  readonly get: Endpoint<OneEvent>
+  readonly list: Endpoint
+  readonly watch: Endpoint
+  readonly create: Endpoint<EventCollection>
+  readonly update: Endpoint<OneEvent>
+  readonly patch: Endpoint<OneEvent>
+  readonly delete: Endpoint<OneEvent>
+  readonly deletecollection: Endpoint<EventCollection>
+}
+
+function endpointsOf(api: EventApi): EventEndpoints {
+  return {
+    get: inTime(getEvent(api)),
+    list: inTime(listEvents(api)),
+    watch: watchEvents(api),
+    create: inTime(createEvent(api)),
+    update: inTime(updateEvent(api)),
+    patch: inTime(patchEvent(api)),
+    delete: inTime(deleteEvent(api)),
+    deletecollection: inTime(deleteEvents(api)),
+  }
+}
+
+/** Executes the verb that was authorised, on the place that was authorised; 405 for any other. */
+function executor(endpoints: EventEndpoints): Endpoint {
+  return (request, target, caller) => {
+    // HEAD is authorised as a read, but not served.
+    if (request.method === 'HEAD') throw methodNotAllowed()
+    switch (target.verb) {
+      case 'list':
+        return endpoints.list(request, target, caller)
+      case 'watch':
+        // On a watch path every method is authorised as a watch; only GET is served.
+        if (request.method !== 'GET') throw methodNotAllowed()
+        return endpoints.watch(request, target, caller)
+      case 'create':
+      case 'deletecollection':
+        if (!isAt(target, 'collection')) throw methodNotAllowed()
+        return endpoints[target.verb](request, target, caller)
+      case 'get':
+      case 'update':
+      case 'patch':
+      case 'delete':
+        if (!isAt(target, 'object')) throw methodNotAllowed()
+        return endpoints[target.verb](request, target, caller)
+      default:
+        throw methodNotAllowed()
+    }
+  }
+}
+
+function isOfEvents(target: Target): target is EventTarget {
+  return target.isResource && target.resource === 'events' && target.place !== undefined
+}
+
+function isAt<Kind extends Place['kind']>(
+  target: EventTarget,
+  kind: Kind,
+): target is EventTarget<Extract<Place, { readonly kind: Kind }>> {
+  return target.place.kind === kind
+}
+
+const unknown: ServiceHandler = async () => {
+  throw unknownPath()
+}

@@ -1,0 +1,213 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { eventsGroup } from '../../api/event-groups.ts'
+import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
+import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
+import { viewOf } from '../../codec/encoders/event-view.ts'
+import { PROTOBUF } from '../../codec/representation.ts'
+import type { Caller } from '../../gate/gate.ts'
+import { readTarget } from '../../gate/target.ts'
+import { ANONYMOUS } from '../../gate/user.ts'
+import type { Request } from '../../http/exchange.ts'
+import type { EventListing, ListQuery } from '../../registry/read/listing.ts'
+import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
+import type { ListPart, StoredEvent } from '../../storage/storage.ts'
+import { StoredBody } from '../../storage/stored-form.ts'
+import type { EventApi, EventTarget } from './event-api.ts'
+import { listEvents } from './list.ts'
+
+const group = eventsGroup('events.k8s.io')
+const encoders = new EventEncoders(viewOf(group), () => Date.UTC(2026, 0, 2))
+
+function stored(index: number): StoredEvent {
+  const key = { namespace: 'a', name: `e${index}` }
+  const metadata = { ...key, creationTimestamp: '2026-01-01T00:00:00Z' }
+  const body = Buffer.from(JSON.stringify({ metadata, note: `größe ${index}`, type: 'Normal' }))
+  const version = versionOfChange(5, index)
+  const versionOffset = '{"metadata":{'.length
+  return new StoredBody({ key, body, version, versionOffset, writtenAtMs: 0 })
+}
+
+/** A list in pieces of these sizes. A list of one piece is `whole`. */
+function listing(sizes: readonly number[]): EventListing {
+  let next = 0
+  const pieces = sizes.map((size) => Array.from({ length: size }, () => stored(next++)))
+  return {
+    version: versionOfState(5),
+    continueToken: 'token',
+    remainingItemCount: 3,
+    pieces: (async function* () {
+      yield* pieces
+    })(),
+    whole: pieces.length === 1 ? pieces[0] : undefined,
+    heldBytes: 0,
+  }
+}
+
+const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () => {} }
+
+async function respond(sizes: readonly number[], accept: string, query = '') {
+  const lister = { list: async () => listing(sizes) }
+  return responseOf({ lister, encoders, group, runCache: new EncodedRunCache() }, accept, query)
+}
+
+async function responseOf(api: object, accept: string, query = '') {
+  const endpoint = listEvents(api as EventApi)
+  const request = {
+    method: 'GET',
+    query: new URLSearchParams(query),
+    headers: { accept },
+    signal: new AbortController().signal,
+  } as Partial<Request> as Request
+  const target = readTarget({ ...request, path: '/apis/events.k8s.io/v1/namespaces/a/events' })
+  const { body, ...head } = await endpoint(request, target as EventTarget, caller)
+  const isStream = typeof body !== 'string' && !(body instanceof Uint8Array)
+  // Copies, since the buffer of a chunk is reused.
+  const chunks: Buffer[] = []
+  if (isStream) for await (const chunk of body) chunks.push(Buffer.from(chunk))
+  else chunks.push(Buffer.from(body))
+  return { ...head, isStream, text: Buffer.concat(chunks).toString('latin1') }
+}
+
+/** Lists seven events in three runs, and counts the events that it has to read. */
+class RunLister {
+  readonly runs = [{ isPast: false }, { isPast: false }, { isPast: false }]
+  read = 0
+
+  readonly list = async ({ recall }: ListQuery): Promise<EventListing> => ({
+    ...listing([3, 4]),
+    parts: recall && { [Symbol.asyncIterator]: () => this.#parts(recall) },
+  })
+
+  async *#parts(recall: NonNullable<ListQuery['recall']>): AsyncGenerator<readonly ListPart[]> {
+    const parts: ListPart[] = []
+    let next = 0
+    for (const [index, run] of this.runs.entries()) {
+      const count = index + 1
+      const known = recall(run)
+      const events = Array.from({ length: count }, () => stored(next++))
+      if (known === undefined) this.read += count
+      parts.push(known === undefined ? { run, events, count } : { known, count })
+    }
+    yield parts
+    yield [{ run: undefined, events: [stored(next)], count: 1 }]
+  }
+}
+
+const mediaTypes = [
+  'application/json',
+  'application/yaml',
+  'application/json;as=Table;v=v1;g=meta.k8s.io',
+  'application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io',
+]
+
+describe('listEvents', () => {
+  test('a list in pieces has the same bytes as the whole list, in every format', async () => {
+    for (const accept of mediaTypes) {
+      for (const query of ['', 'pretty=true']) {
+        const whole = await respond([7], accept, query)
+        assert.equal(whole.isStream, false)
+        for (const sizes of [
+          [3, 4],
+          [1, 1, 5],
+          [7, 0],
+          [0, 7],
+        ]) {
+          const streamed = await respond(sizes, accept, query)
+          assert.equal(streamed.isStream, true)
+          assert.equal(streamed.text, whole.text, `${accept} ${sizes}`)
+          assert.deepEqual(streamed.headers, whole.headers)
+        }
+      }
+    }
+  })
+
+  test('a list from cached runs has the same bytes, in every format', async () => {
+    for (const accept of [...mediaTypes, PROTOBUF]) {
+      const whole = await respond([7], accept)
+      const lister = new RunLister()
+      const api = { lister, encoders, group, runCache: new EncodedRunCache() }
+      for (let round = 0; round < 4; round++) {
+        assert.equal((await responseOf(api, accept)).text, whole.text, `${accept} ${round}`)
+        lister.runs[round] = { isPast: false }
+      }
+    }
+  })
+
+  test('a run is read until it is cached, unless its format contains ages', async () => {
+    const reads = {
+      'application/json': [6, 12, 12, 14],
+      // Its size is measured before it is sent: the runs encoded for that are cached and reused.
+      [PROTOBUF]: [6, 6, 6, 8],
+      'application/json;as=Table;v=v1;g=meta.k8s.io': [0, 0, 0, 0],
+    }
+    for (const [accept, expected] of Object.entries(reads)) {
+      const lister = new RunLister()
+      const api = { lister, encoders, group, runCache: new EncodedRunCache() }
+      const counts: number[] = []
+      for (let round = 0; round < 4; round++) {
+        if (round === 3) lister.runs[1] = { isPast: false }
+        await responseOf(api, accept)
+        counts.push(lister.read)
+      }
+      assert.deepEqual(counts, expected, accept)
+    }
+  })
+
+  test('an empty list is the same in one piece and in two', async () => {
+    for (const accept of mediaTypes) {
+      assert.equal((await respond([0, 0], accept)).text, (await respond([0], accept)).text)
+    }
+    const list = JSON.parse((await respond([0], 'application/json')).text)
+    assert.deepEqual(list.items, [])
+  })
+
+  test('a list has its version and a continue token', async () => {
+    const { status, text } = await respond([2, 2], 'application/json')
+    const { kind, metadata, items } = JSON.parse(text)
+    assert.equal(status, 200)
+    assert.equal(kind, 'EventList')
+    assert.deepEqual(metadata, {
+      resourceVersion: '5999',
+      continue: 'token',
+      remainingItemCount: 3,
+    })
+    assert.deepEqual(
+      items.map(
+        ({ metadata: { resourceVersion } }: Awaited<ReturnType<typeof JSON.parse>>) =>
+          resourceVersion,
+      ),
+      ['5000', '5001', '5002', '5003'],
+    )
+  })
+})
+
+test('a list that is streamed from etcd is charged to its user, and refused beyond the limit', async () => {
+  const charged: unknown[] = []
+  const list = async (held: number, user: Caller['user'], limit?: 'user') => {
+    const lister = { list: async () => ({ ...listing([3, 4]), heldBytes: held }) }
+    const api = { lister, encoders, group, runCache: new EncodedRunCache() }
+    const memory = {
+      hold: (kind: string, bytes: number) => {
+        charged.push([kind, bytes])
+        return limit
+      },
+    } as unknown as NonNullable<Request['memory']>
+    const request = {
+      method: 'GET',
+      path: '/apis/events.k8s.io/v1/namespaces/a/events',
+      query: new URLSearchParams(),
+      headers: {},
+      memory,
+    } as Partial<Request> as Request
+    const target = readTarget(request) as EventTarget
+    return listEvents(api as unknown as EventApi)(request, target, { ...caller, user })
+  }
+  const { user } = caller
+  assert.equal((await list(0, user, 'user')).status, 200)
+  assert.equal((await list(6000, ANONYMOUS, 'user')).status, 200)
+  assert.deepEqual(charged, [])
+  assert.equal((await list(6000, user)).status, 200)
+  assert.deepEqual(charged, [['response', 6000]])
+  await assert.rejects(list(6000, user, 'user'), { code: 429 })
+})

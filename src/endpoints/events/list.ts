@@ -1,0 +1,148 @@
+import { setImmediate } from 'node:timers/promises'
+import { tooManyRequests } from '../../api/status.ts'
+import type { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
+import type { ListMeta } from '../../codec/encoders/event-shapes.ts'
+import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
+import { ScratchBuffer } from '../../codec/encoders/scratch-buffer.ts'
+import { ANONYMOUS } from '../../gate/user.ts'
+import type { Chunk, Request, Response } from '../../http/exchange.ts'
+import type { EventListing } from '../../registry/read/listing.ts'
+import { formatVersion } from '../../storage/resource-version.ts'
+import type { ListPart } from '../../storage/storage.ts'
+import { listPlan } from '../request/list-plan.ts'
+import { negotiateList } from '../request/negotiate.ts'
+import type { Endpoint, EventApi } from './event-api.ts'
+
+/**
+ * GET …/events and …/namespaces/{namespace}/events
+ *
+ * A long list is streamed while it is read, at the client's pace; a short one is sent in one piece.
+ * When the state cannot be read to its end the response is cut off, so that the client cannot take
+ * a part for the whole.
+ */
+export function listEvents({ lister, encoders, runCache }: EventApi): Endpoint {
+  return async (request, target, { user }) => {
+    const encoder = encoders.response(negotiateList(request))
+    const listing = await lister.list({
+      ...listPlan(target),
+      pieceItems: encoder.entriesPerChunk,
+      recall: encoder.cacheable && ((run) => runCache.find(encoder, run)),
+      signal: request.signal,
+    })
+    if (user !== ANONYMOUS) chargeList(request, listing)
+    return listResponse(encoder, listing, runCache)
+  }
+}
+
+/**
+ * A list that is streamed from etcd is read for its client alone, so its memory is charged to the user.
+ * Anonymous clients have no such account; the slots of lists limit them.
+ */
+function chargeList({ memory }: Request, { heldBytes }: EventListing): void {
+  if (heldBytes === 0 || memory?.hold('response', heldBytes) === undefined) return
+  throw tooManyRequests(
+    'too many lists that are read from etcd are open for this user: read or close them, then retry',
+    RETRY_LIST_SECONDS,
+  )
+}
+
+/** About as long as it takes until a response that is not read is cut. */
+const RETRY_LIST_SECONDS = 10
+
+function listResponse(
+  encoder: ResponseEncoder,
+  listing: EventListing,
+  runCache: EncodedRunCache,
+): Response {
+  const meta: ListMeta = {
+    resourceVersion: formatVersion(listing.version),
+    continue: listing.continueToken,
+    remainingItemCount: listing.remainingItemCount,
+  }
+  const headers = { 'content-type': encoder.contentType }
+  const { whole } = listing
+  if (whole === undefined) {
+    const body = streamed(encoder, meta, { listing, runCache })
+    return { status: 200, headers, body, lendsChunks: true }
+  }
+  const entries = whole.length === 0 ? '' : encoder.listEntries(whole, 0)
+  const parts = [
+    encoder.listHead(meta, Buffer.byteLength(entries)),
+    entries,
+    encoder.listTail(meta, whole.length),
+  ]
+  const isText = parts.every((part) => typeof part === 'string')
+  return {
+    status: 200,
+    headers,
+    body: isText ? parts.join('') : Buffer.concat(parts.map((part) => Buffer.from(part))),
+  }
+}
+
+async function* streamed(
+  encoder: ResponseEncoder,
+  meta: ListMeta,
+  { listing, runCache }: { readonly listing: EventListing; readonly runCache: EncodedRunCache },
+): AsyncGenerator<Chunk> {
+  const encode = partEncoder(encoder, runCache)
+  yield encoder.listHead(meta, encoder.isLengthPrefixed ? await entriesBytes(listing, encode) : 0)
+  let count = 0
+  for await (const parts of partsOf(listing)) {
+    for (const part of parts) {
+      yield encode(part, count)
+      count += part.count
+    }
+  }
+  yield encoder.listTail(meta, count)
+}
+
+/**
+ * The size of all entries. Encodes the whole list once before it is sent, and keeps only what fits
+ * into the cache of runs, which then is not encoded again.
+ */
+async function entriesBytes(listing: EventListing, encode: PartEncoder): Promise<number> {
+  let bytes = 0
+  for await (const parts of partsOf(listing)) {
+    for (const part of parts) {
+      bytes += Buffer.byteLength(encode(part, 0))
+      // Yields to the event loop, as sending the part would.
+      if (part.known === undefined) await setImmediate()
+    }
+  }
+  return bytes
+}
+
+function partsOf({ parts, pieces }: EventListing): AsyncIterable<readonly ListPart[]> {
+  return parts ?? withoutRuns(pieces)
+}
+
+async function* withoutRuns(pieces: EventListing['pieces']): AsyncGenerator<readonly ListPart[]> {
+  for await (const events of pieces) {
+    const count = events.length
+    if (count > 0) yield [{ run: undefined, events, count }]
+  }
+}
+
+/** Encodes the part of a list that begins at `index`. The result is valid until the next call. */
+type PartEncoder = (part: ListPart, index: number) => Chunk
+
+/** Adds each run that it encodes to the cache. */
+function partEncoder(encoder: ResponseEncoder, runCache: EncodedRunCache): PartEncoder {
+  const { cacheable } = encoder
+  const scratch = new ScratchBuffer()
+  return (part, index) => {
+    if (part.known !== undefined) return startedAt(part.known, index, cacheable?.start)
+    const { run, events } = part
+    if (cacheable === undefined || run === undefined)
+      return encoder.listEntries(events, index, scratch)
+    const encoded = cacheable.write(events, scratch)
+    runCache.add(encoder, run, encoded)
+    return startedAt(encoded, index, cacheable.start)
+  }
+}
+
+/** The entries of a run; at the top of a list they begin with `start` instead of a separator. */
+function startedAt(entries: Buffer, index: number, start = ''): Buffer {
+  if (index > 0 || start === '') return entries
+  return Buffer.concat([Buffer.from(start), entries.subarray(start.length)])
+}

@@ -1,0 +1,39 @@
+import {
+  checkName,
+  placedIn,
+  readSentEvent,
+  receiveBody,
+  yieldIfLong,
+} from '../request/event-body.ts'
+import { negotiateObject } from '../request/negotiate.ts'
+import { managerOf, readUpdateOptions } from '../request/write-options.ts'
+import { eventResponse } from '../response/event-response.ts'
+import { withWarnings } from '../response/warnings.ts'
+import { orCreate } from './create-on-update.ts'
+import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-api.ts'
+
+/** PUT …/namespaces/{namespace}/events/{name}: replaces the event, or creates it. */
+export function updateEvent(api: EventApi): Endpoint<OneEvent> {
+  const { registry, encoders, group } = api
+  return async (request, target, caller) => {
+    const { namespace, name } = target.place
+    const encoder = encoders.response(negotiateObject(request))
+    const body = await receiveBody(request)
+    const { fieldValidation, isDryRun, fieldManager } = readUpdateOptions(request.query)
+    const sent = readSentEvent(body, { group, fieldValidation })
+    await yieldIfLong(body.bytes)
+    const admit = admitOnce(api, caller)
+    const manager = (): string => managerOf(fieldManager, request.headers['user-agent'])
+    const updated = await withWarnings(
+      () => sent.warnings,
+      async () => {
+        const event = placedIn(namespace, sent.event)
+        checkName(event, name)
+        return orCreate(target, caller, (mayCreate) =>
+          registry.update({ namespace, name }, event, { isDryRun, mayCreate, admit, manager }),
+        )
+      },
+    )
+    return eventResponse(updated.isCreated ? 201 : 200, encoder, updated.event, sent.warnings)
+  }
+}

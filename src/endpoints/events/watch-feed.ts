@@ -1,0 +1,272 @@
+import { StatusError } from '../../api/status.ts'
+import type { AccessCheck } from '../../gate/access-checks.ts'
+import { type Pull, Pulled } from '../../lib/pull.ts'
+import { watchFailure } from '../../registry/read/transitions.ts'
+import type { Version } from '../../storage/resource-version.ts'
+import type { PulledWatch } from '../../storage/storage.ts'
+import type { WatchPlan } from '../request/list-plan.ts'
+import type { EventApi } from './event-api.ts'
+import type { WatchFrameWriter } from './watch-frame-writer.ts'
+
+/** How often a watcher that requested bookmarks gets one. */
+const bookmarkEveryMs = 60_000
+/** Initial events read at once: a client that does not read keeps them in memory. */
+const initialItems = 20
+
+export interface FeedOptions {
+  readonly plan: WatchPlan
+  readonly writer: WatchFrameWriter
+  /** Cancels the watch. */
+  readonly request: AbortSignal
+  /** Rechecked from time to time: whether this user may still watch. */
+  readonly access?: AccessCheck | undefined
+  readonly user: string
+  /** Called when the initial events are sent and only changes are awaited. */
+  readonly settle: () => void
+}
+
+/**
+ * The states of a watch response:
+ *
+ * | state     | what `take` returns              | next                                           |
+ * | --------- | -------------------------------- | ---------------------------------------------- |
+ * | `idle`    |                                  | `initial`, by the first `take`                 |
+ * | `initial` | frames of existing events        | `changes` when all are sent; `over` on error   |
+ * | `changes` | frames of changes, and bookmarks | `over` when the watch ends or fails            |
+ * | `over`    | nothing                          |                                                |
+ *
+ * From every state, `stop` leads to `over`. Revoked access and a failure send one last ERROR frame
+ * on the way there; a watch that its client or its lifetime ended sends none.
+ */
+type State = { readonly kind: 'idle' } | InitialState | ChangesState | { readonly kind: 'over' }
+
+interface InitialState {
+  readonly kind: 'initial'
+  /** Aborts when the watch ends. */
+  readonly signal: AbortSignal
+  /** Returns the version of the state that the events are from. */
+  readonly frames: AsyncGenerator<Buffer, Version>
+  /** The result of the last read of `frames`, until it is taken. */
+  step: Step | undefined
+}
+
+interface ChangesState {
+  readonly kind: 'changes'
+  readonly watch: PulledWatch
+  readonly bookmarks: NodeJS.Timeout | undefined
+  isBookmarkDue: boolean
+  /** Frames of the batch that is being sent, and the version reached at its end. */
+  batch: { readonly frames: Iterator<Buffer>; readonly version: Version } | undefined
+}
+
+type Step = IteratorResult<Buffer, Version> | { readonly error: unknown }
+
+/** The body of a watch response, pulled at the pace of the client. */
+export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
+  readonly #api: EventApi
+  readonly #options: FeedOptions
+  #state: State = { kind: 'idle' }
+  #end: WatchEnd | undefined
+  #accessCheck: Disposable | undefined
+  /** Why the access of the user has ended. */
+  #refusal: StatusError | undefined
+
+  constructor(api: EventApi, options: FeedOptions) {
+    this.#api = api
+    this.#options = options
+  }
+
+  get isOver(): boolean {
+    return this.#state.kind === 'over'
+  }
+
+  get heldBytes(): number {
+    return this.#state.kind === 'changes' ? (this.#state.watch.heldBytes ?? 0) : 0
+  }
+
+  [Symbol.asyncIterator](): AsyncIterator<Buffer> {
+    return new Pulled(this)
+  }
+
+  take(wake: () => void): Buffer | undefined {
+    if (this.isOver) return undefined
+    if (this.#refusal !== undefined) {
+      this.stop()
+      return this.#options.writer.error(this.#refusal)
+    }
+    try {
+      return this.#take(wake)
+    } catch (error) {
+      this.stop()
+      return this.#errorFrame(error)
+    }
+  }
+
+  stop(): void {
+    const state = this.#state
+    if (state.kind === 'over') return
+    this.#state = { kind: 'over' }
+    this.#accessCheck?.[Symbol.dispose]()
+    this.#end?.[Symbol.dispose]()
+    if (state.kind === 'initial') {
+      // The generator is cancelled: its result and its errors are ignored.
+      state.frames.return(0 as Version).catch(() => {})
+    } else if (state.kind === 'changes') {
+      clearInterval(state.bookmarks)
+      state.watch.stop()
+    }
+  }
+
+  #take(wake: () => void): Buffer | undefined {
+    const state = this.#state
+    switch (state.kind) {
+      case 'idle':
+        return this.#takeInitial(this.#begin(), wake)
+      case 'initial':
+        return this.#takeInitial(state, wake)
+      case 'changes':
+        return this.#takeChange(state, wake)
+      case 'over':
+        return undefined
+    }
+  }
+
+  #begin(): InitialState {
+    const { plan, request, access, user } = this.#options
+    this.#end = new WatchEnd(request, plan.lifetimeMs)
+    if (access !== undefined) {
+      this.#accessCheck = this.#api.accessChecks?.add(access, this.#refuse, user)
+    }
+    const { signal } = this.#end
+    const frames = this.#initialFrames(signal)
+    const state: InitialState = { kind: 'initial', signal, frames, step: undefined }
+    this.#state = state
+    return state
+  }
+
+  #takeInitial(state: InitialState, wake: () => void): Buffer | undefined {
+    const { step } = state
+    state.step = undefined
+    if (step === undefined) {
+      this.#readInitial(state, wake)
+      return undefined
+    }
+    if ('error' in step) throw step.error
+    if (step.done !== true) return step.value
+    const changes = this.#follow(step.value, state.signal)
+    this.#options.settle()
+    return this.#takeChange(changes, wake)
+  }
+
+  #readInitial(state: InitialState, wake: () => void): void {
+    const onStep = (step: Step): void => {
+      state.step = step
+      if (!this.isOver) wake()
+    }
+    state.frames.next().then(onStep, (error: unknown) => onStep({ error }))
+  }
+
+  async *#initialFrames(signal: AbortSignal): AsyncGenerator<Buffer, Version> {
+    const { lister, storage } = this.#api
+    const { plan, writer } = this.#options
+    if (plan.initial === undefined) return plan.from ?? (await storage.currentVersion({ signal }))
+    const listing = await lister.list({ ...plan.initial, pieceItems: initialItems, signal })
+    for await (const events of listing.pieces) yield* writer.initialFrames(events)
+    if (plan.hasInitialBookmark) yield writer.bookmark(listing.version, true)
+    return listing.version
+  }
+
+  #follow(from: Version, signal: AbortSignal): ChangesState {
+    const { plan } = this.#options
+    const state: ChangesState = {
+      kind: 'changes',
+      watch: this.#api.storage.watch(plan.scope, { from, signal }),
+      bookmarks: plan.hasBookmarks
+        ? setInterval(() => requestBookmark(state), bookmarkEveryMs)
+        : undefined,
+      isBookmarkDue: false,
+      batch: undefined,
+    }
+    this.#state = state
+    return state
+  }
+
+  #takeChange(state: ChangesState, wake: () => void): Buffer | undefined {
+    for (;;) {
+      const frame = this.#nextFrame(state)
+      if (frame !== undefined) return frame
+      const batch = state.watch.take(wake)
+      if (batch === undefined) {
+        if (state.watch.isOver) this.stop()
+        return undefined
+      }
+      const frames = this.#options.writer.changeFrames(batch)[Symbol.iterator]()
+      state.batch = { frames, version: batch.version }
+    }
+  }
+
+  /** The next frame of the current batch; after the batch a bookmark, if one is due. */
+  #nextFrame(state: ChangesState): Buffer | undefined {
+    const { batch } = state
+    if (batch === undefined) return undefined
+    const next = batch.frames.next()
+    if (next.done !== true) return next.value
+    state.batch = undefined
+    if (!state.isBookmarkDue) return undefined
+    state.isBookmarkDue = false
+    return this.#options.writer.bookmark(batch.version, false)
+  }
+
+  /** Undefined for a watch that has been cancelled, or whose lifetime is over. */
+  #errorFrame(error: unknown): Buffer | undefined {
+    if (this.#end?.signal.aborted === true) return undefined
+    const names = this.#api.registry.names
+    const status = error instanceof StatusError ? error : watchFailure(error, names)
+    if (status === undefined) throw error
+    return this.#options.writer.error(status)
+  }
+
+  /** The next `take` returns the ERROR frame, and no further change. */
+  readonly #refuse = (why: StatusError): void => {
+    this.#refusal = why
+    this.#end?.abort()
+  }
+}
+
+/** The bookmark follows the next batch; a progress batch is requested, so that it comes soon. */
+function requestBookmark(state: ChangesState): void {
+  state.isBookmarkDue = true
+  state.watch.requestProgress()
+}
+
+/** The longest delay of a timer in Node. */
+const timerMsMax = 2 ** 31 - 1
+
+/** Aborts with the request, or at the end of the watch's lifetime. */
+class WatchEnd implements Disposable {
+  readonly #controller = new AbortController()
+  readonly #request: AbortSignal
+  readonly #timer: NodeJS.Timeout
+
+  constructor(request: AbortSignal, lifetimeMs: number) {
+    this.#request = request
+    this.#timer = setTimeout(this.#end, Math.min(lifetimeMs, timerMsMax))
+    if (request.aborted) this.#end()
+    else request.addEventListener('abort', this.#end)
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  [Symbol.dispose](): void {
+    clearTimeout(this.#timer)
+    this.#request.removeEventListener('abort', this.#end)
+  }
+
+  abort(): void {
+    this.#controller.abort()
+  }
+
+  readonly #end = (): void => this.abort()
+}

@@ -1,0 +1,86 @@
+/** Request and response bodies for the audit log. */
+import { parseYaml } from '../../codec/yaml/yaml.ts'
+import type { Chunk, Request } from '../../http/exchange.ts'
+import { isObject, type Json, memberOf } from '../../lib/json.ts'
+import { parseContentType } from '../request/media-type.ts'
+
+/** Longer bodies are left out, with a mark in the line: one request must not fill the log. */
+export const auditBodyBytesMax: number = 100 * 1024
+
+/** JSON on a single line; undefined for a body that is neither JSON nor YAML. */
+export type KeptBody = string | 'too-long' | undefined
+
+export interface KeepOptions {
+  /** The Content-Type header; undefined means JSON. */
+  readonly contentType: string | undefined
+  readonly keepsManagedFields: boolean
+}
+
+export function keptBody(bytes: Chunk, options: KeepOptions): KeptBody {
+  const form = formOf(options.contentType)
+  if (bytes.length === 0 || form === undefined) return undefined
+  if (bytes.length > auditBodyBytesMax) return 'too-long'
+  try {
+    const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')
+    const tree: Json = form === 'json' ? JSON.parse(text) : parseYaml(text).value
+    if (!options.keepsManagedFields) dropManagedFields(tree)
+    return JSON.stringify(tree)
+  } catch {
+    // The request with this body was refused, so there is no object to log.
+    return undefined
+  }
+}
+
+function formOf(contentType: string | undefined): 'json' | 'yaml' | undefined {
+  if (contentType === undefined) return 'json'
+  const type = parseContentType(contentType) ?? ''
+  if (/[/+]json$/.test(type)) return 'json'
+  return /[/+]yaml$/.test(type) ? 'yaml' : undefined
+}
+
+/** Of the object itself, or of each object in a list. */
+function dropManagedFields(tree: Json): void {
+  if (!isObject(tree)) return
+  const items = memberOf(tree, 'items')
+  for (const object of Array.isArray(items) ? items : [tree]) {
+    const metadata = isObject(object) ? memberOf(object, 'metadata') : undefined
+    if (isObject(metadata)) delete metadata['managedFields']
+  }
+}
+
+/** Records the body when the handler reads it. The audit log never reads a body itself. */
+export interface ObservedRequest {
+  readonly request: Request
+  /** Undefined unless the handler has read the whole body. */
+  bytes(): Buffer | undefined
+}
+
+export function observeBody(request: Request): ObservedRequest {
+  let seen: Buffer | undefined
+  const body = async (): Promise<Buffer> => {
+    seen = await request.body()
+    return seen
+  }
+  const observed = new Proxy(request, {
+    get: (target, name) => (name === 'body' ? body : Reflect.get(target, name, target)),
+  })
+  return { request: observed, bytes: () => seen }
+}
+
+/** Records a stream that passes through it, up to a little more than the audit log keeps. */
+export class ObservedStream {
+  readonly #chunks: Buffer[] = []
+  #bytes = 0
+
+  async *of(chunks: AsyncIterable<Chunk>): AsyncGenerator<Chunk> {
+    for await (const chunk of chunks) {
+      if (this.#bytes <= auditBodyBytesMax) this.#chunks.push(Buffer.from(chunk))
+      this.#bytes += chunk.length
+      yield chunk
+    }
+  }
+
+  bytes(): Buffer {
+    return Buffer.concat(this.#chunks)
+  }
+}

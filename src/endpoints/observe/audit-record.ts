@@ -1,0 +1,140 @@
+import { type StatusError, timedOut } from '../../api/status.ts'
+import type { AuditedBodies, AuditTrail } from '../../gate/audit/audit-trail.ts'
+import type { Chunk, Request, Response } from '../../http/exchange.ts'
+import { ExchangeError, isStream } from '../../http/exchange.ts'
+import {
+  type KeptBody,
+  keptBody,
+  type ObservedRequest,
+  ObservedStream,
+  observeBody,
+} from './audit-bodies.ts'
+
+/** The name of an object is within this many bytes from the start of a response. */
+const NAME_WITHIN = 512
+/** The name is the first member of the metadata, or the second after the version. */
+const NAME = /"metadata":\s*\{\s*(?:"resourceVersion":\s*"\d+",\s*)?"name":\s*"([a-z0-9.-]+)"/
+const CREATED = 201
+
+/** Why a request failed; `isPanic` for an unexpected error, which is a bug. */
+export interface Failure {
+  readonly error: StatusError
+  readonly isPanic: boolean
+}
+
+/** Follows one request through its handler, and passes to its audit trail what to log. */
+export class AuditRecord {
+  readonly trail: AuditTrail
+  readonly #request: Request
+  #observed: ObservedRequest | undefined
+  /** A copy, since the headers of the request are freed before a stream ends. */
+  #contentType: string | undefined
+
+  constructor(trail: AuditTrail, request: Request) {
+    this.trail = trail
+    this.#request = request
+  }
+
+  /** The request for the handler, after the gate has admitted it. */
+  request(): Request {
+    if (!this.trail.keepsRequest) return this.#request
+    this.#observed = observeBody(this.#request)
+    this.#contentType = this.#request.headers['content-type']
+    return this.#observed.request
+  }
+
+  /** Records the response, and returns it once it may be sent. */
+  async complete(response: Response, failure?: Failure): Promise<Response> {
+    const { trail } = this
+    if (!trail.isKept) return response
+    if (isLate(this.#request)) {
+      const error = timedOut({})
+      trail.ended({ code: error.code, error })
+      return response
+    }
+    const { body } = response
+    if (response.longRunning === true) {
+      trail.started(response.status)
+      await trail.written()
+      return this.#endingLater(response, () => undefined)
+    }
+    if (!isStream(body)) {
+      this.#end(response, body, failure)
+      await trail.written()
+      return response
+    }
+    if (!trail.keepsResponse) return this.#endingLater(response, () => undefined)
+    const stream = new ObservedStream()
+    const observed = { ...response, body: stream.of(body) }
+    return this.#endingLater(observed, () => stream.bytes())
+  }
+
+  #endingLater(response: Response, bytes: () => Chunk | undefined): Response {
+    return {
+      ...response,
+      onEnd: (sent) => {
+        response.onEnd?.(sent)
+        // The response may have been replaced by another one: the status that was sent counts.
+        const status = sent.status === 0 ? response.status : sent.status
+        this.#end({ ...response, status }, bytes(), undefined)
+      },
+    }
+  }
+
+  #end(response: Response, body: Chunk | undefined, failure: Failure | undefined): void {
+    const { trail } = this
+    trail.ended({
+      code: response.status,
+      error: failure?.error,
+      isPanic: failure?.isPanic === true,
+      createdName: response.status === CREATED ? nameIn(body) : undefined,
+      bodies: trail.keepsRequest ? this.#bodies(response, body) : undefined,
+    })
+  }
+
+  #bodies(response: Response, body: Chunk | undefined): AuditedBodies {
+    const { keepsManagedFields, keepsResponse } = this.trail
+    const sent = this.#observed?.bytes()
+    const request =
+      sent === undefined
+        ? undefined
+        : keptBody(sent, {
+            contentType: this.#contentType,
+            keepsManagedFields,
+          })
+    const returned =
+      keepsResponse && body !== undefined
+        ? keptResponse(response, body, keepsManagedFields)
+        : undefined
+    return {
+      request: request === 'too-long' ? undefined : request,
+      response: returned === 'too-long' ? undefined : returned,
+      isTruncated: request === 'too-long' || returned === 'too-long',
+    }
+  }
+}
+
+/** Only long responses are compressed, and those are too long for the log. */
+function keptResponse(response: Response, body: Chunk, keepsManagedFields: boolean): KeptBody {
+  if (response.headers['content-encoding'] !== undefined) return 'too-long'
+  return keptBody(body, { contentType: response.headers['content-type'], keepsManagedFields })
+}
+
+/** The name of a created object, for generated names. */
+function nameIn(body: Chunk | undefined): string | undefined {
+  if (body === undefined) return undefined
+  const start =
+    typeof body === 'string'
+      ? body.slice(0, NAME_WITHIN)
+      : Buffer.from(body.buffer, body.byteOffset, Math.min(body.length, NAME_WITHIN)).toString(
+          'latin1',
+        )
+  return NAME.exec(start)?.[1]
+}
+
+/** The client has got the response for a timeout instead. */
+function isLate({ signal }: Request): boolean {
+  return (
+    signal.aborted && signal.reason instanceof ExchangeError && signal.reason.kind === 'timeout'
+  )
+}

@@ -1,0 +1,167 @@
+/**
+ * Counts requests by their labels and outcomes. Requests are far more frequent than scrapes: so a
+ * request only increments counters, and metrics are rendered at a scrape.
+ */
+import type { Attributes } from '../../gate/attributes.ts'
+import type { Sent } from '../../http/exchange.ts'
+
+/** In seconds; the buckets of a Kubernetes API server, so that its dashboards fit. */
+const DURATION_BUCKETS: readonly number[] = [
+  0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1, 1.25, 1.5, 2, 3, 4, 5, 6, 8, 10, 15, 20, 30, 45,
+  60,
+]
+const SIZE_BUCKETS: readonly number[] = [1e3, 1e4, 1e5, 1e6, 1e7, 1e8, 1e9]
+
+/** The labels of a request. Only known values, so that clients cannot create series. */
+export interface RequestLabels {
+  readonly verb: string
+  readonly group: string
+  readonly version: string
+  readonly resource: string
+  /** For a path without a resource: its first part, if that is served. */
+  readonly subresource: string
+  readonly scope: string
+}
+
+/** The counts of all requests with the same labels. */
+export interface RequestSeries {
+  readonly labels: RequestLabels
+  /** The number of responses by status code. */
+  readonly codes: ReadonlyMap<number, number>
+  readonly durations: Distribution
+  readonly sizes: Distribution
+  /** Requests whose client disconnected before the response. */
+  readonly aborted: number
+  /** Long-running requests in progress. */
+  readonly longRunning: number
+}
+
+/** Is called for each request. */
+export interface RequestObserver {
+  /** A long-running response starts. */
+  begun(attributes: Attributes): void
+  /** `isLong`: `begun` was called for it. */
+  ended(
+    attributes: Attributes,
+    sent: Sent,
+    run: { readonly ms: number; readonly isLong: boolean },
+  ): void
+}
+
+/** A histogram. */
+export class Distribution {
+  readonly bounds: readonly number[]
+  /** The number of values per bucket: up to each bound, and last those above all bounds. */
+  readonly counts: number[]
+  sum = 0
+
+  constructor(bounds: readonly number[]) {
+    this.bounds = bounds
+    this.counts = new Array(bounds.length + 1).fill(0)
+  }
+
+  add(value: number): void {
+    let at = 0
+    while (at < this.bounds.length && value > (this.bounds[at] ?? 0)) at += 1
+    this.counts[at] = (this.counts[at] ?? 0) + 1
+    this.sum += value
+  }
+}
+
+/** The verbs as metrics name them. */
+const VERBS: ReadonlyMap<string, string> = new Map([
+  ['get', 'GET'],
+  ['head', 'HEAD'],
+  ['list', 'LIST'],
+  ['watch', 'WATCH'],
+  ['create', 'POST'],
+  ['post', 'POST'],
+  ['update', 'PUT'],
+  ['put', 'PUT'],
+  ['patch', 'PATCH'],
+  ['delete', 'DELETE'],
+  ['deletecollection', 'DELETECOLLECTION'],
+])
+
+/** The request counts of one replica. */
+export class RequestTallies implements RequestObserver {
+  readonly #resources: ReadonlySet<string>
+  readonly #rootOf: (path: string) => string
+  readonly #series = new Map<string, Series>()
+
+  /**
+   * `resources`: the served ones, each as `group/version/resource`. `rootOf`: the first part of a
+   * path if it is served, else ''.
+   */
+  constructor(resources: Iterable<string>, rootOf: (path: string) => string) {
+    this.#resources = new Set(resources)
+    this.#rootOf = rootOf
+  }
+
+  series(): Iterable<RequestSeries> {
+    return this.#series.values()
+  }
+
+  begun(attributes: Attributes): void {
+    this.#seriesOf(attributes).longRunning += 1
+  }
+
+  ended(
+    attributes: Attributes,
+    { status, bytes }: Sent,
+    { ms, isLong }: { readonly ms: number; readonly isLong: boolean },
+  ): void {
+    const series = this.#seriesOf(attributes)
+    if (isLong) series.longRunning -= 1
+    if (status === 0) {
+      series.aborted += 1
+      return
+    }
+    series.codes.set(status, (series.codes.get(status) ?? 0) + 1)
+    series.durations.add(ms / 1000)
+    series.sizes.add(bytes)
+  }
+
+  #seriesOf(attributes: Attributes): Series {
+    const labels = this.#labelsOf(attributes)
+    const key = `${labels.verb} ${labels.scope} ${labels.subresource} ${labels.group} ${labels.version} ${labels.resource}`
+    let series = this.#series.get(key)
+    if (series === undefined) {
+      series = {
+        labels,
+        codes: new Map(),
+        durations: new Distribution(DURATION_BUCKETS),
+        sizes: new Distribution(SIZE_BUCKETS),
+        aborted: 0,
+        longRunning: 0,
+      }
+      this.#series.set(key, series)
+    }
+    return series
+  }
+
+  #labelsOf(attributes: Attributes): RequestLabels {
+    const verb = VERBS.get(attributes.verb) ?? 'other'
+    if (!attributes.isResource) {
+      return { ...NO_RESOURCE, verb, subresource: this.#rootOf(attributes.path) }
+    }
+    const { group, version, resource } = attributes
+    if (attributes.subresource !== '' || !this.#resources.has(`${group}/${version}/${resource}`)) {
+      return { ...NO_RESOURCE, verb }
+    }
+    return { verb, group, version, resource, subresource: '', scope: scopeOf(attributes) }
+  }
+}
+
+interface Series extends RequestSeries {
+  readonly codes: Map<number, number>
+  aborted: number
+  longRunning: number
+}
+
+const NO_RESOURCE = { group: '', version: '', resource: '', subresource: '', scope: '' }
+
+function scopeOf(attributes: Attributes & { readonly isResource: true }): string {
+  if (attributes.name !== '' || attributes.verb === 'create') return 'resource'
+  return attributes.namespace === '' ? 'cluster' : 'namespace'
+}

@@ -1,0 +1,156 @@
+import { queryBoolean } from '../../api/query-boolean.ts'
+import type { FieldRequirement } from '../../api/selectors/field-selector.ts'
+import { type LabelSelector, parseLabelSelector } from '../../api/selectors/label-selector.ts'
+import { badRequest, invalid } from '../../api/status.ts'
+import {
+  type FieldError,
+  forbiddenField,
+  unsupportedField,
+} from '../../api/validation/field-error.ts'
+import type { Place, ResourceTarget } from '../../gate/target.ts'
+import { goQuote } from '../../lib/go/go-quote.ts'
+import { truncate } from '../../lib/text/truncate.ts'
+import type { ListRequest, VersionMatch } from '../../registry/read/list-position.ts'
+import { readInteger, readText } from './query-values.ts'
+
+/** The options of a list, watch or collection delete, checked as far as the query allows. */
+export interface ListOptions extends ListRequest {
+  readonly labelSelector: LabelSelector
+  readonly fieldSelector: readonly FieldRequirement[]
+  /** The texts that both selectors were parsed from. */
+  readonly selectorTexts: readonly string[]
+  /** For a watch: whether the existing events come first, with a bookmark after the last one. */
+  readonly sendInitialEvents: boolean | undefined
+  readonly allowWatchBookmarks: boolean
+  /** For a watch. Undefined: the server decides. Less than 0: the watch ends at once. */
+  readonly timeoutSeconds: number | undefined
+}
+
+/** The parts of a target that a list, a watch or a collection delete reads. */
+export interface ListTarget extends Pick<ResourceTarget, 'query' | 'wantsWatch' | 'fields'> {
+  readonly place: Place
+}
+
+/** Throws a 400 for options that cannot be parsed and a 422 for contradictory options. */
+export function readListOptions(target: ListTarget): ListOptions {
+  const { query, fields, place } = target
+  const timeoutSeconds = readInteger(query, 'timeoutSeconds')
+  const limit = readInteger(query, 'limit') ?? 0
+  const labelText = readText(query, 'labelSelector')
+  const labelSelector = parseLabelSelector(labelText)
+  if (fields instanceof Error) throw fields
+  const name = place.kind === 'object' ? place.name : undefined
+  const state = readState(target)
+  return {
+    resourceVersion: state.resourceVersion,
+    match: checkedMatch(state),
+    continueToken: state.continueToken,
+    limit: Math.max(limit, 0),
+    labelSelector,
+    fieldSelector: withNameOfPath(fields, name),
+    selectorTexts: [labelText, readText(query, 'fieldSelector'), name ?? ''],
+    sendInitialEvents: state.sendInitialEvents,
+    allowWatchBookmarks: queryBoolean(query, 'allowWatchBookmarks') === true,
+    timeoutSeconds: timeoutSeconds === 0 ? undefined : timeoutSeconds,
+  }
+}
+
+/** The options that select a state; they depend on each other. */
+interface StateOptions {
+  /** Only by the query: on a watch path without `watch=true`, the rules for a list apply. */
+  readonly isWatch: boolean
+  readonly resourceVersion: string
+  readonly match: string
+  readonly continueToken: string
+  readonly sendInitialEvents: boolean | undefined
+}
+
+function readState({ query, wantsWatch }: ListTarget): StateOptions {
+  const sent: StateOptions = {
+    isWatch: wantsWatch,
+    resourceVersion: readText(query, 'resourceVersion'),
+    match: readText(query, 'resourceVersionMatch'),
+    continueToken: readText(query, 'continue'),
+    sendInitialEvents: queryBoolean(query, 'sendInitialEvents'),
+  }
+  const isFromNow = sent.resourceVersion === '' || sent.resourceVersion === '0'
+  const isPlain = sent.match === '' && sent.sendInitialEvents === undefined
+  if (!sent.isWatch || !isFromNow || !isPlain) return sent
+  return { ...sent, match: 'NotOlderThan', sendInitialEvents: true }
+}
+
+function checkedMatch(state: StateOptions): VersionMatch {
+  const errors = state.isWatch ? watchErrors(state) : listErrors(state)
+  if (errors.length > 0) {
+    throw invalid({ kind: 'ListOptions', group: 'meta.k8s.io', name: '' }, errors)
+  }
+  return state.match as VersionMatch
+}
+
+function listErrors(state: StateOptions): readonly FieldError[] {
+  const { match, resourceVersion } = state
+  const errors: FieldError[] = []
+  if (match !== '') {
+    if (resourceVersion === '') {
+      errors.push(
+        matchForbidden('resourceVersionMatch is forbidden unless resourceVersion is provided'),
+      )
+    }
+    if (state.continueToken !== '') errors.push(matchForbidden(withContinue))
+    if (match !== 'Exact' && match !== 'NotOlderThan') {
+      errors.push(matchUnsupported(match, ['Exact', 'NotOlderThan', '']))
+    }
+    if (match === 'Exact' && resourceVersion === '0') {
+      errors.push(
+        matchForbidden('resourceVersionMatch "exact" is forbidden for resourceVersion "0"'),
+      )
+    }
+  }
+  if (state.sendInitialEvents !== undefined) {
+    errors.push(forbiddenField('sendInitialEvents', 'sendInitialEvents is forbidden for list'))
+  }
+  return errors
+}
+
+function watchErrors(state: StateOptions): readonly FieldError[] {
+  const { match, sendInitialEvents } = state
+  const errors: FieldError[] = []
+  if (sendInitialEvents !== undefined && match !== 'NotOlderThan') {
+    errors.push(
+      matchForbidden('sendInitialEvents requires setting resourceVersionMatch to NotOlderThan'),
+    )
+  }
+  if (match === '') return errors
+  if (sendInitialEvents === undefined) {
+    errors.push(
+      matchForbidden(
+        'resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided',
+      ),
+    )
+  }
+  if (match !== 'NotOlderThan') errors.push(matchUnsupported(match, ['NotOlderThan']))
+  if (state.continueToken !== '') errors.push(matchForbidden(withContinue))
+  return errors
+}
+
+const withContinue = 'resourceVersionMatch is forbidden when continue is provided'
+
+function matchForbidden(detail: string): FieldError {
+  return forbiddenField('resourceVersionMatch', detail)
+}
+
+function matchUnsupported(match: string, supported: readonly string[]): FieldError {
+  return unsupportedField('resourceVersionMatch', goQuote(truncate(match)), supported)
+}
+
+/** With a name in the path, a selector must repeat that name, and may add other requirements. */
+function withNameOfPath(
+  fields: readonly FieldRequirement[],
+  name: string | undefined,
+): readonly FieldRequirement[] {
+  if (name === undefined) return fields
+  if (fields.length === 0) return [{ field: 'metadata.name', operator: '=', value: name }]
+  const named = fields.find(({ field, operator }) => field === 'metadata.name' && operator === '=')
+  if (named?.value === name) return fields
+  throw badRequest("fieldSelector metadata.name doesn't match requested name")
+}

@@ -1,0 +1,207 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { readTarget } from '../../gate/target.ts'
+import { encodeContinue } from '../../registry/read/continue-token.ts'
+import { SharedSelectors } from '../../registry/read/event-selector.ts'
+import { beginning, parseVersion } from '../../storage/resource-version.ts'
+import type { ListTarget } from './list-options.ts'
+import { listPlan, type WatchPlan, watchPlan } from './list-plan.ts'
+
+const everything = 'events'
+const collection = 'namespaces/a/events'
+
+const bounds = { watchMsMax: 3_600_000, selectors: new SharedSelectors() }
+
+/** `path`: below the group version. */
+function targetOf(path: string, options: Readonly<Record<string, string>>): ListTarget {
+  const query = new URLSearchParams(options)
+  const target = readTarget({ method: 'GET', path: `/apis/events.k8s.io/v1/${path}`, query })
+  assert.ok(target.isResource && target.place !== undefined)
+  return { ...target, place: target.place }
+}
+
+function query(path: string, options: Readonly<Record<string, string>>) {
+  return listPlan(targetOf(path, options))
+}
+
+function plan(options: Readonly<Record<string, string>>, path = collection): WatchPlan {
+  const watched = path.startsWith('watch/') ? options : { watch: 'true', ...options }
+  return watchPlan(targetOf(path, watched), bounds)
+}
+
+function selected(path: string, fieldSelector: string) {
+  return query(path, { fieldSelector })
+}
+
+describe('listPlan', () => {
+  test('the path sets the scope, and a selector may narrow it', () => {
+    assert.deepEqual(query(everything, {}).scope, { namespace: undefined })
+    assert.deepEqual(query(collection, {}).scope, { namespace: 'a' })
+    assert.deepEqual(selected(everything, 'metadata.namespace=b').scope, { namespace: 'b' })
+    assert.deepEqual(selected(collection, 'metadata.namespace=a').scope, { namespace: 'a' })
+    assert.deepEqual(selected(everything, 'metadata.namespace!=b').scope, { namespace: undefined })
+  })
+
+  test('continue tokens are relative to the scope of the path, also with a narrower selector', () => {
+    assert.deepEqual(selected(everything, 'metadata.namespace=b').tokenScope, {
+      namespace: undefined,
+    })
+  })
+
+  test('a selector that cannot match has an empty scope', () => {
+    const impossible: readonly [string, string][] = [
+      [collection, 'metadata.namespace=b'],
+      [everything, 'metadata.namespace=a,metadata.namespace=b'],
+      [everything, 'metadata.namespace=a,metadata.namespace!=a'],
+      [everything, 'metadata.name=x,metadata.name=y'],
+      [collection, 'metadata.name=x,metadata.name!=x'],
+      [everything, 'metadata.namespace='],
+      [collection, 'metadata.name='],
+      [collection, 'metadata.name=a/b'],
+    ]
+    for (const [path, selector] of impossible) {
+      assert.deepEqual(selected(path, selector).scope, { namespace: '.' }, selector)
+    }
+  })
+
+  test('a list without selectors has no selector', () => {
+    assert.equal(query(collection, {}).selector, undefined)
+    assert.equal(query(collection, { labelSelector: '', fieldSelector: '' }).selector, undefined)
+  })
+
+  test('a limit that is 0, negative or missing means no limit', () => {
+    for (const limit of ['0', '-3']) assert.equal(query(collection, { limit }).limit, undefined)
+    assert.equal(query(collection, {}).limit, undefined)
+    assert.equal(query(collection, { limit: '7' }).limit, 7)
+  })
+
+  test('a list of one name ignores limit and continue token', () => {
+    const token = encodeContinue(
+      { namespace: 'a' },
+      { after: { namespace: 'a', name: 'z' }, version: parseVersion('5999') },
+    )
+    const single = query(collection, {
+      fieldSelector: 'metadata.name=x',
+      limit: '1',
+      continue: token,
+    })
+    assert.equal(single.limit, undefined)
+    assert.equal(single.after, undefined)
+    assert.equal(query(everything, { fieldSelector: 'metadata.name=x', limit: '1' }).limit, 1)
+  })
+})
+
+describe('the start of a watch', () => {
+  const version = parseVersion('5003')
+
+  test('a watch without a version, or from 0, starts with the existing events', () => {
+    const cases: readonly [Readonly<Record<string, string>>, typeof beginning | undefined][] = [
+      [{}, undefined],
+      [{ resourceVersion: '' }, undefined],
+      [{ resourceVersion: '0' }, beginning],
+    ]
+    for (const [options, notOlderThan] of cases) {
+      const { initial, from } = plan(options)
+      const versionText = options['resourceVersion'] ?? ''
+      assert.equal(initial?.at, undefined)
+      assert.equal(initial?.after, undefined)
+      assert.equal(initial?.notOlderThan, notOlderThan)
+      assert.equal(initial?.versionText, versionText)
+      assert.equal(initial?.limit, undefined)
+      assert.equal(from, undefined)
+    }
+  })
+
+  test('a watch from a version starts with the changes after it', () => {
+    const { initial, from } = plan({ resourceVersion: '5003' })
+    assert.equal(initial, undefined)
+    assert.equal(from, version)
+  })
+
+  test('sendInitialEvents=true starts with the existing events, not older than the version', () => {
+    const { initial, from, hasInitialBookmark } = plan({
+      resourceVersion: '5003',
+      resourceVersionMatch: 'NotOlderThan',
+      sendInitialEvents: 'true',
+    })
+    assert.equal(initial?.notOlderThan, version)
+    assert.equal(from, version)
+    assert.equal(hasInitialBookmark, false)
+  })
+
+  test('sendInitialEvents=false starts without the existing events', () => {
+    for (const [resourceVersion, from] of [
+      ['', undefined],
+      ['0', undefined],
+      ['5003', version],
+    ] as const) {
+      const started = plan({
+        resourceVersion,
+        resourceVersionMatch: 'NotOlderThan',
+        sendInitialEvents: 'false',
+      })
+      assert.equal(started.initial, undefined)
+      assert.equal(started.from, from)
+    }
+  })
+
+  test('a watch ignores the limit of lists', () => {
+    assert.equal(plan({ limit: '1' }).initial?.limit, undefined)
+  })
+
+  test('the deprecated watch paths start in the same way', () => {
+    const path = `watch/${collection}`
+    assert.notEqual(plan({}, path).initial, undefined)
+    assert.notEqual(plan({ resourceVersion: '0' }, path).initial, undefined)
+    assert.equal(plan({ resourceVersion: '5003' }, path).from, version)
+    assert.equal(plan({ resourceVersion: '5003' }, path).initial, undefined)
+  })
+
+  test('the deprecated watch path of one event selects that event', () => {
+    const path = `watch/${collection}/x`
+    const started = plan({}, path)
+    assert.deepEqual(started.scope, { namespace: 'a' })
+    assert.equal(started.selector?.requires?.name, 'x')
+  })
+})
+
+describe('bookmarks, selectors and lifetime of a watch', () => {
+  test('bookmarks are sent only on request', () => {
+    assert.equal(plan({}).hasBookmarks, false)
+    assert.equal(plan({}).hasInitialBookmark, false)
+    assert.equal(plan({ allowWatchBookmarks: 'true' }).hasBookmarks, true)
+  })
+
+  test('the bookmark after the existing events needs both options', () => {
+    const requested = { resourceVersionMatch: 'NotOlderThan', sendInitialEvents: 'true' }
+    assert.equal(plan(requested).hasInitialBookmark, false)
+    assert.equal(plan({ ...requested, allowWatchBookmarks: 'true' }).hasInitialBookmark, true)
+    const unrequested = { resourceVersion: '5003', allowWatchBookmarks: 'true' }
+    assert.equal(plan(unrequested).hasInitialBookmark, false)
+  })
+
+  test('watches with equal selectors share one selector', () => {
+    const one = plan({ labelSelector: 'a in (b,c)', fieldSelector: 'reason=x' })
+    const same = plan({ labelSelector: 'a in (b,c)', fieldSelector: 'reason=x' })
+    const others = [
+      plan({ labelSelector: 'a in (b,c)', fieldSelector: 'reason=y' }),
+      plan({ labelSelector: 'a notin (b,c)', fieldSelector: 'reason=x' }),
+    ]
+    assert.ok(one.selector !== undefined && one.selector === same.selector)
+    assert.equal(one.initial?.selector, one.selector)
+    assert.ok(others.every(({ selector }) => selector !== one.selector))
+    assert.equal(plan({}).selector, undefined)
+  })
+
+  // Difference from Kubernetes: watches-have-an-end.
+  test('a watch lasts as long as requested, up to the maximum', () => {
+    assert.equal(plan({ timeoutSeconds: '5' }).lifetimeMs, 5000)
+    assert.equal(plan({ timeoutSeconds: '-5' }).lifetimeMs, 0)
+    assert.equal(plan({ timeoutSeconds: '3600' }).lifetimeMs, 3_600_000)
+    const longer = { timeoutSeconds: '9007199254740991' }
+    for (const options of [{}, { timeoutSeconds: '0' }, { timeoutSeconds: '3601' }, longer]) {
+      const { lifetimeMs } = plan(options)
+      assert.ok(lifetimeMs >= 1_800_000 && lifetimeMs <= 3_600_000)
+    }
+  })
+})

@@ -1,0 +1,102 @@
+/** Turns a path and its options into the plan of a list or a watch: scope, selector and version. */
+import { ownText } from '../../lib/text/own-text.ts'
+import { eventSelector, namedBy, type SharedSelectors } from '../../registry/read/event-selector.ts'
+import { listPosition, readVersion } from '../../registry/read/list-position.ts'
+import type { ListQuery } from '../../registry/read/listing.ts'
+import { beginning, isAfter, type Version } from '../../storage/resource-version.ts'
+import type { EventScope, EventSelector } from '../../storage/storage.ts'
+import { type ListTarget, readListOptions } from './list-options.ts'
+
+/** Matches nothing: names of namespaces begin with a letter or a digit. */
+const emptyScope: EventScope = { namespace: '.' }
+
+/** Throws a 400 or a 422 when the options of the request are invalid. */
+export function listPlan(target: ListTarget): Omit<ListQuery, 'signal'> {
+  const options = readListOptions(target)
+  const pathScope = scopeOf(target)
+  const { labelSelector, fieldSelector, limit } = options
+  const named = namedBy(fieldSelector)
+  const scope = narrowed(pathScope, named)
+  // At most one event has this name, so limit and continue token are ignored.
+  const isSingle = named.name !== undefined && scope.namespace !== undefined
+  const position = listPosition(pathScope, isSingle ? { ...options, limit: 0 } : options)
+  return {
+    scope,
+    tokenScope: pathScope,
+    selector: eventSelector(labelSelector, fieldSelector),
+    ...position,
+    ...(isSingle ? { after: undefined } : undefined),
+    limit: limit === 0 || isSingle ? undefined : limit,
+  }
+}
+
+/** Where a watch starts, what it selects, and how long it lasts. */
+export interface WatchPlan {
+  readonly scope: EventScope
+  readonly selector: EventSelector | undefined
+  /** The list of existing events that is sent first. */
+  readonly initial: Omit<ListQuery, 'signal'> | undefined
+  /** Whether a bookmark marks the end of the existing events. */
+  readonly hasInitialBookmark: boolean
+  /** Without initial events: send changes after this version. Undefined: from now on. */
+  readonly from: Version | undefined
+  readonly hasBookmarks: boolean
+  readonly lifetimeMs: number
+}
+
+export interface WatchBounds {
+  /** The longest lifetime of a watch. */
+  readonly watchMsMax: number
+  readonly selectors: SharedSelectors
+}
+
+export function watchPlan(target: ListTarget, { watchMsMax, selectors }: WatchBounds): WatchPlan {
+  const options = readListOptions(target)
+  const { labelSelector, fieldSelector, sendInitialEvents, allowWatchBookmarks } = options
+  const version = readVersion(options.resourceVersion)
+  const isFromVersion = version !== undefined && isAfter(version, beginning)
+  const isInitial = sendInitialEvents ?? !isFromVersion
+  const pathScope = scopeOf(target)
+  const scope = narrowed(pathScope, namedBy(fieldSelector))
+  const selector = selectors.share(
+    options.selectorTexts,
+    eventSelector(labelSelector, fieldSelector),
+  )
+  return {
+    scope,
+    selector,
+    initial: isInitial
+      ? {
+          scope,
+          tokenScope: pathScope,
+          selector,
+          at: undefined,
+          after: undefined,
+          notOlderThan: version,
+          versionText: ownText(options.resourceVersion),
+          limit: undefined,
+        }
+      : undefined,
+    hasInitialBookmark: sendInitialEvents === true && allowWatchBookmarks,
+    from: isFromVersion ? version : undefined,
+    hasBookmarks: allowWatchBookmarks,
+    lifetimeMs: lifetimeMs(options.timeoutSeconds, watchMsMax),
+  }
+}
+
+function scopeOf({ place }: ListTarget): EventScope {
+  return { namespace: place.kind === 'everything' ? undefined : ownText(place.namespace) }
+}
+
+/** Narrows a scope to the namespace that a selector requires; nothing if that is impossible. */
+function narrowed(scope: EventScope, named: ReturnType<typeof namedBy>): EventScope {
+  if (named.isImpossible) return emptyScope
+  if (named.namespace === undefined || named.namespace === scope.namespace) return scope
+  return scope.namespace === undefined ? { namespace: named.namespace } : emptyScope
+}
+
+/** Without a shorter timeout, the end is random, so that not all watches reconnect at once. */
+function lifetimeMs(timeoutSeconds: number | undefined, watchMsMax: number): number {
+  const requestedMs = Math.max(0, timeoutSeconds ?? Number.POSITIVE_INFINITY) * 1000
+  return requestedMs <= watchMsMax ? requestedMs : (watchMsMax / 2) * (1 + Math.random())
+}

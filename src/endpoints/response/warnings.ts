@@ -1,0 +1,49 @@
+import { StatusError } from '../../api/status.ts'
+
+/** The limit of all texts together; beyond it, texts are truncated and the last ones dropped. */
+const TOTAL_MAX = 4096
+const SHORT_MAX = 256
+
+/**
+ * The `Warning` header with all texts; undefined when there are none. Its length is limited, since
+ * many clients accept at most 16 KB of headers.
+ */
+export function warningHeader(texts: readonly string[]): string | undefined {
+  const once = [...new Set(texts)]
+  if (once.length === 0) return undefined
+  const total = once.reduce((sum, text) => sum + text.length, 0)
+  const shown = total <= TOTAL_MAX ? once : shortened(once)
+  return shown.map((text) => `299 - "${escaped(text)}"`).join(', ')
+}
+
+/** Runs the work; if it fails with a StatusError, adds the warnings to that. */
+export async function withWarnings<T>(
+  warnings: () => readonly string[],
+  work: () => Promise<T>,
+): Promise<T> {
+  try {
+    return await work()
+  } catch (error) {
+    const texts = warnings()
+    throw error instanceof StatusError && texts.length > 0 ? error.withWarnings(texts) : error
+  }
+}
+
+function shortened(texts: readonly string[]): readonly string[] {
+  const shown: string[] = []
+  let room = TOTAL_MAX
+  for (const text of texts) {
+    if (room <= 0) break
+    // Not within a surrogate pair.
+    const short = text.slice(0, SHORT_MAX).replace(/[\ud800-\udbff]$/, '')
+    shown.push(short)
+    room -= short.length
+  }
+  return shown
+}
+
+/** Escapes quotes and backslashes, and sends other characters as the bytes of their UTF-8. */
+function escaped(text: string): string {
+  const printable = text.toWellFormed().replaceAll(/\p{Cc}/gu, ' ')
+  return Buffer.from(printable.replaceAll(/["\\]/g, '\\$&')).toString('latin1')
+}

@@ -1,0 +1,48 @@
+/**
+ * Slots for requests about the server itself (health, version, metrics), which must be served while
+ * the slots of other requests are all taken. A client that does not read its responses keeps its
+ * slots. So each caller has only a few, and the callers that decide over the life of a replica have
+ * slots that others cannot take: when a probe is refused, the replica is restarted.
+ */
+
+import type { Peer } from '../../http/exchange.ts'
+import { networkOf } from '../../lib/network.ts'
+import { ANONYMOUS, HOST, isMaster, type User } from '../user.ts'
+import { type Slot, slotsWithoutQueue } from './fair-slots.ts'
+
+const SHARED_SLOTS = 100
+/** Of a user or, if anonymous, of an address: kubelet has three probes, a scraper one request. */
+const SLOTS_PER_CALLER = 4
+/** For processes on this host and for paths open to all, when the shared slots are taken. */
+const PROBE_SLOTS = 100
+/** For processes on this host without credentials and for masters, when those are taken as well. */
+const TRUSTED_SLOTS = 40
+const TRUSTED_SLOTS_PER_CALLER = 20
+
+/** The caller of a request about the server. */
+export interface Prober {
+  readonly user: User
+  readonly peer: Peer | undefined
+  /** The path is open to all: kubelet probes it without credentials. */
+  readonly isOpen: boolean
+}
+
+export class ProbeSlots {
+  readonly #shared = slotsWithoutQueue(SHARED_SLOTS, SLOTS_PER_CALLER)
+  readonly #probes = slotsWithoutQueue(PROBE_SLOTS, SLOTS_PER_CALLER)
+  readonly #trusted = slotsWithoutQueue(TRUSTED_SLOTS, TRUSTED_SLOTS_PER_CALLER)
+
+  /** Undefined when the caller holds as many as it may, or all are taken. */
+  tryEnter({ user, peer, isOpen }: Prober): Slot | undefined {
+    // All anonymous callers have the same name, so they are counted by address.
+    const key = user === ANONYMOUS ? networkOf(peer?.address ?? '') : user.name
+    const slotRequest = { user: key, width: 1 }
+    const isTrusted = user === HOST || isMaster(user)
+    const isProbe = isTrusted || peer?.isLoopback === true || (isOpen && user === ANONYMOUS)
+    return (
+      this.#shared.tryEnter(slotRequest) ??
+      (isProbe ? this.#probes.tryEnter(slotRequest) : undefined) ??
+      (isTrusted ? this.#trusted.tryEnter(slotRequest) : undefined)
+    )
+  }
+}

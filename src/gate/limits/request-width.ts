@@ -1,0 +1,41 @@
+import { queryBoolean } from '../../api/query-boolean.ts'
+import type { ResourceTarget, Target } from '../target.ts'
+
+/** Verbs that concern many events. */
+const COLLECTION_VERBS: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
+/**
+ * A list takes one slot for this many events, and at most WIDTH_MAX slots. Lists keep the CPU busy:
+ * many at once are no faster, and all other requests wait for all of them.
+ */
+const EVENTS_PER_SLOT = 100
+const WIDTH_MAX = 20
+
+/**
+ * How many slots a request takes. The time and memory of a list grow with the number of events, so
+ * its width does as well.
+ */
+export function widthOf(target: Target): number {
+  const { verb, query } = target
+  if (!COLLECTION_VERBS.has(verb)) return 1
+  // Without its namespace, an event of that name is searched for among all.
+  if (target.isResource && target.name !== '' && target.namespace !== '') return 1
+  if (verb === 'watch' && isFromVersion(query)) return 1
+  if (target.isResource && isOfOneObject(target)) return 1
+  // A page of a selection may have to read every event.
+  if (query.has('labelSelector') || query.has('fieldSelector')) return WIDTH_MAX
+  const limit = Number(query.get('limit') ?? 0)
+  return limit > 0 ? Math.min(Math.ceil(limit / EVENTS_PER_SLOT), WIDTH_MAX) : WIDTH_MAX
+}
+
+/** The events of one object are few, and an index finds them. */
+function isOfOneObject({ fields }: ResourceTarget): boolean {
+  if (fields instanceof Error) return false
+  return fields.some(({ field, operator }) => field === 'regarding.uid' && operator === '=')
+}
+
+/** Such a watch sends only changes after a version, unless it requests the initial events too. */
+function isFromVersion(query: URLSearchParams): boolean {
+  const version = query.get('resourceVersion') ?? ''
+  if (version === '' || version === '0') return false
+  return queryBoolean(query, 'sendInitialEvents') !== true
+}

@@ -1,0 +1,42 @@
+import type { Slot } from './fair-slots.ts'
+
+/** Which limit a further watch would exceed: that of the replica, or that of its user. */
+export type WatchRefusal = 'watches-full' | 'user-watches-full'
+
+/** Counts watches. No request queues for one: a watch lasts for hours. */
+export class WatchSlots {
+  readonly #max: number
+  readonly #maxPerUser: number
+  /** Users with watches only. */
+  readonly #byUser = new Map<string, number>()
+  #held = 0
+
+  constructor(max: number, maxPerUser: number) {
+    this.#max = max
+    this.#maxPerUser = maxPerUser
+  }
+
+  get held(): number {
+    return this.#held
+  }
+
+  enter(user: string): Slot | WatchRefusal {
+    if (this.#held >= this.#max) return 'watches-full'
+    if ((this.#byUser.get(user) ?? 0) >= this.#maxPerUser) return 'user-watches-full'
+    this.#count(user, 1)
+    let isHeld = true
+    return {
+      [Symbol.dispose]: () => {
+        if (isHeld) this.#count(user, -1)
+        isHeld = false
+      },
+    }
+  }
+
+  #count(user: string, change: 1 | -1): void {
+    this.#held += change
+    const count = (this.#byUser.get(user) ?? 0) + change
+    if (count === 0) this.#byUser.delete(user)
+    else this.#byUser.set(user, count)
+  }
+}

@@ -1,0 +1,150 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type Place, readTarget, type Target } from './target.ts'
+
+const PREFIX = '/apis/events.k8s.io/v1/'
+
+function target(method: string, path: string, query = ''): Target {
+  return readTarget({ method, path, query: new URLSearchParams(query) })
+}
+
+function placeOf(rest: string): Place | undefined {
+  const found = target('GET', `${PREFIX}${rest}`)
+  return found.isResource ? found.place : undefined
+}
+
+describe('the place that a path addresses', () => {
+  test('is all events, those of a namespace, or one, also below watch/', () => {
+    const cases: readonly [string, Place][] = [
+      ['events', { kind: 'everything' }],
+      ['namespaces/a/events', { kind: 'collection', namespace: 'a' }],
+      ['namespaces/a/events/b', { kind: 'object', namespace: 'a', name: 'b' }],
+    ]
+    for (const [path, place] of cases) {
+      for (const rest of [path, `${path}/`, `watch/${path}`, `watch/${path}/`]) {
+        assert.deepEqual(placeOf(rest), place, rest)
+        const found = target('GET', `${PREFIX}${rest}`)
+        assert.equal(found.isResource && found.isWatchPath, rest.startsWith('watch/'), rest)
+      }
+    }
+  })
+
+  test('has names that look like parts of a path', () => {
+    for (const name of [
+      'events',
+      'watch',
+      'namespaces',
+      '__proto__',
+      'constructor',
+      '..',
+      'ä',
+      ' ',
+    ]) {
+      const place = { kind: 'object', namespace: name, name }
+      assert.deepEqual(placeOf(`namespaces/${name}/events/${name}`), place)
+    }
+  })
+
+  test('is undefined for empty, missing and surplus parts', () => {
+    const paths = [
+      '',
+      '/',
+      'watch',
+      'watch/',
+      'namespaces//events',
+      'namespaces//events/b',
+      'namespaces/a/events//',
+      'namespaces/a/events//b',
+      'namespaces/a/events/b//',
+      'namespaces/a/events/b/status',
+      '/events',
+      'events//',
+      'events/b',
+      'NAMESPACES/a/events',
+    ]
+    const served = paths.filter((path) => {
+      const found = target('GET', `${PREFIX}${path}`)
+      return found.isResource && found.resource === 'events' && found.place !== undefined
+    })
+    assert.deepEqual(served, [])
+  })
+
+  test('long-names-in-paths: is undefined when a part has more than 1,024 characters', () => {
+    const likely = 'n'.repeat(1024)
+    assert.equal(placeOf(`namespaces/${likely}/events/${likely}`)?.kind, 'object')
+    const name = `${likely}n`
+    assert.equal(placeOf(`namespaces/a/events/${name}`), undefined)
+    assert.equal(placeOf(`namespaces/${name}/events/a`), undefined)
+    assert.equal(placeOf(`namespaces/${name}/events`), undefined)
+  })
+})
+
+describe('the attributes of a target', () => {
+  const shown = (found: Target): string =>
+    found.isResource
+      ? [
+          found.verb,
+          found.group,
+          found.version,
+          found.resource,
+          found.subresource,
+          found.namespace,
+          found.name,
+        ].join('|')
+      : `${found.verb} ${found.path}`
+  const cases: readonly (readonly [string, string, string, string])[] = [
+    ['GET', '/apis/events.k8s.io/v1/namespaces/a/events', '', 'list|events.k8s.io|v1|events||a|'],
+    [
+      'HEAD',
+      '/apis/events.k8s.io/v1/namespaces/a/events/x',
+      '',
+      'get|events.k8s.io|v1|events||a|x',
+    ],
+    ['GET', '/apis/events.k8s.io/v1/events', 'watch', 'watch|events.k8s.io|v1|events|||'],
+    ['GET', '/apis/events.k8s.io/v1/watch/events', '', 'watch|events.k8s.io|v1|events|||'],
+    [
+      'GET',
+      '/apis/events.k8s.io/v1/watch/namespaces/a/events',
+      'fieldSelector=metadata.name%3Dx',
+      'watch|events.k8s.io|v1|events||a|',
+    ],
+    [
+      'GET',
+      '/apis/events.k8s.io/v1/namespaces/a/events',
+      'fieldSelector=metadata.name%3Dx',
+      'list|events.k8s.io|v1|events||a|x',
+    ],
+    [
+      'GET',
+      '/api/v1/namespaces/a/events',
+      'fieldSelector=involvedObject.kind%3DPod,metadata.name%3Dx',
+      'list||v1|events||a|x',
+    ],
+    [
+      'DELETE',
+      '/apis/events.k8s.io/v1/namespaces/a/events',
+      'fieldSelector=metadata.name%3Dx',
+      'deletecollection|events.k8s.io|v1|events||a|',
+    ],
+    [
+      'GET',
+      '/apis/events.k8s.io/v1/namespaces/a/events',
+      'fieldSelector=metadata.name%3Da/b',
+      'list|events.k8s.io|v1|events||a|',
+    ],
+    [
+      'PUT',
+      '/apis/events.k8s.io/v1/namespaces/a/events/x/status',
+      '',
+      'update|events.k8s.io|v1|events|status|a|x',
+    ],
+    ['GET', '/api/v1/namespaces/a', '', 'get||v1|namespaces||a|a'],
+    ['OPTIONS', '/api/v1/events', '', '||v1|events|||'],
+    ['GET', '/apis/events.k8s.io/v1', '', 'get /apis/events.k8s.io/v1'],
+    ['POST', '/livez', '', 'post /livez'],
+  ]
+  for (const [verb, path, search, expected] of cases) {
+    test(`${verb} ${path} ${search}`, () =>
+      assert.equal(shown(target(verb, path, search)), expected))
+  }
+})

@@ -1,0 +1,186 @@
+/**
+ * What a request addresses, parsed once from its method, path and query. The gate authorises it,
+ * the limits and the audit log read it, and the endpoint executes it: a second parser that differed
+ * from this one would be a way around permissions.
+ */
+import { queryBoolean } from '../api/query-boolean.ts'
+import {
+  coreFieldNames,
+  eventFieldNames,
+  type FieldRequirement,
+  parseFieldSelector,
+} from '../api/selectors/field-selector.ts'
+import type { Request } from '../http/exchange.ts'
+import type { Attributes, PathAttributes, ResourceAttributes } from './attributes.ts'
+
+export type Target = ResourceTarget | PathTarget
+
+export interface PathTarget extends PathAttributes {
+  readonly query: URLSearchParams
+}
+
+/** Of a list or watch, `name` is the one that the field selector requires, if it requires one. */
+export interface ResourceTarget extends ResourceAttributes {
+  readonly query: URLSearchParams
+  /** Under `.../watch/`: a watch whatever the query says. */
+  readonly isWatchPath: boolean
+  /** `?watch=true`. */
+  readonly wantsWatch: boolean
+  /** What the path addresses; undefined when it has empty, missing or surplus parts. */
+  readonly place: Place | undefined
+  /** Requirements of the field selector; the error of the response if it is malformed. */
+  readonly fields: readonly FieldRequirement[] | Error
+}
+
+/** All objects of a resource, those of one namespace, or one object. */
+export type Place =
+  | { readonly kind: 'everything' }
+  | { readonly kind: 'collection'; readonly namespace: string }
+  | { readonly kind: 'object'; readonly namespace: string; readonly name: string }
+
+/** Names have at most 253 characters. A much longer part addresses nothing and is not echoed. */
+const PART_LENGTH_MAX = 1024
+
+/** Verbs by method, for a path with a name. */
+const OBJECT_VERBS: ReadonlyMap<string, string> = new Map([
+  ['GET', 'get'],
+  ['HEAD', 'get'],
+  ['POST', 'create'],
+  ['PUT', 'update'],
+  ['PATCH', 'patch'],
+  ['DELETE', 'delete'],
+])
+
+/** Verbs that take a field selector. */
+const SELECTING: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
+
+const NO_FIELDS: readonly FieldRequirement[] = []
+
+export function readTarget(request: Pick<Request, 'method' | 'path' | 'query'>): Target {
+  const { method, path, query } = request
+  const inPath = readPath(path)
+  if (inPath === undefined) return { isResource: false, verb: method.toLowerCase(), path, query }
+  const { group, name: nameInPath, isWatchPath } = inPath
+  const wantsWatch = queryBoolean(query, 'watch') === true
+  const verb = isWatchPath ? 'watch' : verbOf(method, nameInPath !== '', wantsWatch)
+  const fields = SELECTING.has(verb) ? readFields(query, group) : NO_FIELDS
+  // A watch path is authorised for all objects, whatever its selector requires.
+  const isSelection = nameInPath === '' && !isWatchPath && (verb === 'list' || verb === 'watch')
+  return {
+    isResource: true,
+    verb,
+    group,
+    version: inPath.version,
+    resource: inPath.resource,
+    subresource: inPath.subresource,
+    namespace: inPath.namespace,
+    name: isSelection ? requiredName(fields) : nameInPath,
+    path,
+    query,
+    isWatchPath,
+    wantsWatch,
+    place: inPath.place,
+    fields,
+  }
+}
+
+type InPath = Pick<
+  ResourceTarget,
+  'group' | 'version' | 'resource' | 'subresource' | 'namespace' | 'name' | 'isWatchPath' | 'place'
+>
+
+/** Undefined for a path that is not a resource. */
+function readPath(path: string): InPath | undefined {
+  const parts = partsOf(path)
+  const isCore = parts[0] === 'api'
+  const first = isCore ? 2 : 3
+  if ((!isCore && parts[0] !== 'apis') || parts.length <= first) return undefined
+  const isWatchPath = parts[first] === 'watch'
+  const at = isWatchPath ? first + 1 : first
+  const isNamespaced = parts[at] === 'namespaces'
+  const namespace = isNamespaced ? partAt(parts, at + 1) : ''
+  // `namespaces/x` alone addresses the namespace itself.
+  const isInNamespace = isNamespaced && parts.length > at + 2
+  const object = parts.slice(isInNamespace ? at + 2 : at)
+  const isPlain = hasPlainSlashes(path)
+  return {
+    group: isCore ? '' : partAt(parts, 1),
+    version: partAt(parts, first - 1),
+    resource: partAt(object, 0),
+    subresource: partAt(object, 2),
+    namespace,
+    name: partAt(object, 1),
+    isWatchPath,
+    place: isPlain ? placeOf(object, isInNamespace ? namespace : undefined) : undefined,
+  }
+}
+
+/** Without the query: all that is kept of a target for as long as a watch lasts. */
+export function attributesOf(target: Target): Attributes {
+  const { verb, path } = target
+  if (!target.isResource) return { isResource: false, verb, path }
+  const { group, version, resource, subresource, namespace, name } = target
+  return { isResource: true, verb, group, version, resource, subresource, namespace, name, path }
+}
+
+/** Without the slashes at both ends. Not by a pattern: those are slow for a path of slashes. */
+function partsOf(path: string): string[] {
+  let from = 0
+  let to = path.length
+  while (from < to && path[from] === '/') from++
+  while (to > from && path[to - 1] === '/') to--
+  return path.slice(from, to).split('/')
+}
+
+function partAt(parts: readonly string[], at: number): string {
+  return parts[at] ?? ''
+}
+
+/** One slash in front, and at most one at the end. */
+function hasPlainSlashes(path: string): boolean {
+  return !path.startsWith('//') && !path.endsWith('//')
+}
+
+/** `parts`: the resource, and what follows it. */
+function placeOf(parts: readonly string[], namespace: string | undefined): Place | undefined {
+  const [, name] = parts
+  if (namespace === undefined) return parts.length === 1 ? { kind: 'everything' } : undefined
+  if (!isName(namespace)) return undefined
+  if (parts.length === 1) return { kind: 'collection', namespace }
+  if (parts.length > 2 || !isName(name)) return undefined
+  return { kind: 'object', namespace, name }
+}
+
+function isName(part: string | undefined): part is string {
+  return part !== undefined && part !== '' && part.length <= PART_LENGTH_MAX
+}
+
+function verbOf(method: string, isNamed: boolean, wantsWatch: boolean): string {
+  const verb = OBJECT_VERBS.get(method) ?? ''
+  if (isNamed) return verb
+  if (verb === 'delete') return 'deletecollection'
+  if (verb !== 'get') return verb
+  return wantsWatch ? 'watch' : 'list'
+}
+
+function readFields(query: URLSearchParams, group: string): ResourceTarget['fields'] {
+  const selector = query.get('fieldSelector')
+  if (selector === null || selector === '') return NO_FIELDS
+  try {
+    return parseFieldSelector(selector, group === '' ? coreFieldNames : eventFieldNames)
+  } catch (error) {
+    if (error instanceof Error) return error
+    throw error
+  }
+}
+
+/** A list or watch of one object by its name is authorised for that object alone. */
+function requiredName(fields: ResourceTarget['fields']): string {
+  if (fields instanceof Error) return ''
+  const required = fields.find(
+    ({ field, operator }) => field === 'metadata.name' && operator === '=',
+  )
+  const name = required?.value ?? ''
+  // No object has such a name.
+  return name === '.' || name === '..' || /[/%]/.test(name) ? '' : name
+}

@@ -1,0 +1,94 @@
+import type { Pull } from '../lib/pull.ts'
+import { type Chunk, isPull } from './exchange.ts'
+import type { Wire } from './wire.ts'
+
+/**
+ * Sends a streamed response body with backpressure. Never writes to an output without room: a
+ * client that does not read costs one chunk, not a queue.
+ */
+export class BodyWriter {
+  readonly #wire: Wire
+  readonly #onEnded: (failure?: { readonly thrown: unknown }) => void
+  #onRoom: (() => void) | undefined
+  #bytes = 0
+  #pull: Pull<Chunk> | undefined
+
+  /** `onEnded` is called when the source has ended, with the error if the source threw one. */
+  constructor(wire: Wire, onEnded: (failure?: { readonly thrown: unknown }) => void) {
+    this.#wire = wire
+    this.#onEnded = onEnded
+  }
+
+  /** Bytes written so far. */
+  get bytes(): number {
+    return this.#bytes
+  }
+
+  /** Bytes that the source keeps for this client only. */
+  get heldBytes(): number {
+    return this.#pull?.heldBytes ?? 0
+  }
+
+  send(chunks: AsyncIterable<Chunk>, isLent: boolean): void {
+    if (isPull(chunks)) this.#sendPull(chunks)
+    else void this.#sendIterable(chunks, isLent)
+  }
+
+  /** The output is closed. Wakes a writer that waits for room, so that it stops. */
+  close(): void {
+    this.#wake()
+  }
+
+  async #sendIterable(chunks: AsyncIterable<Chunk>, isLent: boolean): Promise<void> {
+    try {
+      for await (const chunk of chunks) {
+        if (this.#isOutputClosed()) return
+        if (this.#write(chunk, isLent)) continue
+        await new Promise<void>((resolve) => {
+          this.#onRoom = resolve
+        })
+      }
+      this.#onEnded()
+    } catch (thrown) {
+      this.#onEnded({ thrown })
+    }
+  }
+
+  /** Sends while the source has chunks and the output has room, and again when either wakes it. */
+  #sendPull(pull: Pull<Chunk>): void {
+    this.#pull = pull
+    const sendMore = (): void => {
+      try {
+        for (let chunk = pull.take(sendMore); chunk !== undefined; chunk = pull.take(sendMore)) {
+          if (this.#isOutputClosed()) pull.stop()
+          else if (!this.#write(chunk, false)) {
+            this.#onRoom = sendMore
+            return
+          }
+        }
+        if (pull.isOver && !this.#isOutputClosed()) this.#onEnded()
+      } catch (thrown) {
+        pull.stop()
+        this.#onEnded({ thrown })
+      }
+    }
+    sendMore()
+  }
+
+  #isOutputClosed(): boolean {
+    const { output } = this.#wire
+    return output.destroyed || output.writableEnded
+  }
+
+  /** Whether there is room for more. If not, `#onRoom` is called when there is, or on close. */
+  #write(chunk: Chunk, isLent: boolean): boolean {
+    this.#bytes += chunk.length
+    return this.#wire.write(chunk, isLent, this.#wake)
+  }
+
+  readonly #wake = (): void => {
+    const onRoom = this.#onRoom
+    this.#onRoom = undefined
+    onRoom?.()
+  }
+}

@@ -1,0 +1,108 @@
+/** The memory account of one connection; see `ledger.ts`. */
+
+import { type Account, type HeldLimit, Holding, type HoldingLedger, type User } from './holding.ts'
+
+/** The part of the ledger that an account uses. */
+export interface AccountLedger extends HoldingLedger {
+  /** Counts one more connection of the user. Returns the limit that this exceeds, if any. */
+  addConnection(user: User): HeldLimit | undefined
+  /** A client has authenticated on this connection, or the connection is closed. */
+  removeUnauthenticated(account: ConnectionAccount): void
+}
+
+export interface AccountOptions {
+  /** Closes the connection at once. */
+  readonly cut: () => void
+  /** Called when a client authenticates on the connection, and when it is closed. */
+  readonly onKnown?: (() => void) | undefined
+  /** When the connection was opened. */
+  readonly since: number
+  /** Of the client. */
+  readonly address: string
+  /** The limit of bytes for unauthenticated requests, until a client authenticates. */
+  readonly bytesMax: number
+  /** The same limit after a client has authenticated on the connection. */
+  readonly identifiedBytesMax: number
+}
+
+/** The memory of the requests on one connection that are not authenticated yet. */
+export class ConnectionAccount implements Account {
+  readonly since: number
+  readonly address: string
+  readonly #ledger: AccountLedger
+  readonly #options: AccountOptions
+  #isIdentified = false
+  #isCut = false
+  #owner: User | undefined
+  bytes = 0
+  bytesMax: number
+
+  constructor(ledger: AccountLedger, options: AccountOptions) {
+    this.#ledger = ledger
+    this.#options = options
+    this.since = options.since
+    this.address = options.address
+    this.bytesMax = options.bytesMax
+  }
+
+  /**
+   * Many users may share a connection (behind a proxy), so when a client has authenticated on it,
+   * it is not closed because of one of them.
+   */
+  get isIdentified(): boolean {
+    return this.#isIdentified
+  }
+
+  /** The connection was closed to free memory; its requests need no response. */
+  get isCut(): boolean {
+    return this.#isCut
+  }
+
+  /** The holding of a new request with this many bytes of headers. */
+  open(headerBytes: number): Holding {
+    return new Holding(this.#ledger, this, headerBytes)
+  }
+
+  /** Charges the connection to its first user. Returns the limit that this exceeds, if any. */
+  identified(user: User): HeldLimit | undefined {
+    if (this.#isIdentified) return undefined
+    this.#isIdentified = true
+    this.#owner = user
+    this.bytesMax = this.#options.identifiedBytesMax
+    this.#removeUnauthenticated()
+    return this.#ledger.addConnection(user)
+  }
+
+  /**
+   * Closes the connection or, when a client has authenticated on it, cancels only its
+   * unauthenticated requests. The ledger releases their memory at once, because closing takes a
+   * while.
+   */
+  cut(): void {
+    if (this.#isCut) return
+    this.#isCut = !this.#isIdentified
+    if (this.#isCut) this.#removeUnauthenticated()
+    let holding = this.#ledger.sums.unidentified
+    while (holding !== undefined) {
+      const next = holding.next
+      if (holding.account === this) holding.revoke(this.#isIdentified)
+      holding = next
+    }
+    if (this.#isCut) this.#options.cut()
+  }
+
+  close(): void {
+    const owner = this.#owner
+    this.#owner = undefined
+    if (owner !== undefined) {
+      owner.connections -= 1
+      this.#ledger.forgetIdle(owner)
+    }
+    this.#removeUnauthenticated()
+  }
+
+  #removeUnauthenticated(): void {
+    this.#ledger.removeUnauthenticated(this)
+    this.#options.onKnown?.()
+  }
+}

@@ -1,0 +1,239 @@
+/**
+ * Accounts for the memory that is held for clients, in bytes: by connection, by user and in total.
+ * Every request has a holding. Its bytes count in total, and for its connection and for all
+ * unauthenticated clients together until the request is authenticated, then for its user.
+ *
+ * The figures are estimates: the bytes that were sent, and a fixed amount per request.
+ */
+
+import { ConnectionAccount } from './connection-account.ts'
+import { type HeldBytes, NOTHING_HELD } from './held-kinds.ts'
+import { type Account, HELD_LIMITS, type HeldLimit, type Sums, type User } from './holding.ts'
+import { UnidentifiedConnections } from './unidentified.ts'
+
+export interface LedgerLimits {
+  /** For unauthenticated requests on one connection on which a client has authenticated. */
+  readonly connectionBytes: number
+  /** For one connection on which no client has authenticated. */
+  readonly unauthenticatedConnectionBytes: number
+  /** For all unauthenticated requests together. */
+  readonly unauthenticatedBytes: number
+  /** Connections on which no client has authenticated, counted from the start of the handshake. */
+  readonly unauthenticatedConnections: number
+  readonly userBytes: number
+  /** Connections of one user. Each takes some 80 KiB, which are not charged. */
+  readonly userConnections: number
+  readonly totalBytes: number
+}
+
+export const DEFAULT_LEDGER_LIMITS: LedgerLimits = {
+  connectionBytes: 16 * 1024 * 1024,
+  unauthenticatedConnectionBytes: 1024 * 1024,
+  unauthenticatedBytes: 16 * 1024 * 1024,
+  unauthenticatedConnections: 300,
+  userBytes: 64 * 1024 * 1024,
+  userConnections: 2500,
+  totalBytes: 192 * 1024 * 1024,
+}
+
+export interface NewConnection {
+  readonly now?: number
+  readonly address?: string
+  readonly onKnown?: () => void
+}
+
+/** Counts without limiting. */
+export const NO_LEDGER_LIMITS: LedgerLimits = {
+  connectionBytes: Number.POSITIVE_INFINITY,
+  unauthenticatedConnectionBytes: Number.POSITIVE_INFINITY,
+  unauthenticatedBytes: Number.POSITIVE_INFINITY,
+  unauthenticatedConnections: Number.POSITIVE_INFINITY,
+  userBytes: Number.POSITIVE_INFINITY,
+  userConnections: Number.POSITIVE_INFINITY,
+  totalBytes: Number.POSITIVE_INFINITY,
+}
+
+/** Above the total limit, users that hold less than this part of it are still served. */
+const SMALL_USER_PART = 1 / 16
+/** Above this multiple of the total limit, the requests of all users are refused. */
+const TOTAL_OVERRUN = 1.25
+/** With more users than this, idle users are removed at once. */
+const IDLE_USERS_MAX = 1000
+
+/** One per replica. */
+export class MemoryLedger {
+  readonly limits: LedgerLimits
+  /** @internal */
+  readonly sums: Sums = {
+    held: { ...NOTHING_HELD },
+    total: 0,
+    unauthenticated: 0,
+    unidentified: undefined,
+  }
+  readonly #refused = Object.fromEntries(HELD_LIMITS.map((limit) => [limit, 0])) as Record<
+    HeldLimit,
+    number
+  >
+  /** Users that hold memory or connections, and users that became idle since the last sweep. */
+  readonly #users = new Map<string, User>()
+  readonly #unidentified: UnidentifiedConnections
+  /** Called when a request of this user is refused because of a limit. */
+  onRefused: (user: string, limit: HeldLimit) => void = () => {}
+
+  constructor(limits: LedgerLimits = DEFAULT_LEDGER_LIMITS) {
+    this.limits = limits
+    const onCut = (): void => this.refusedConnection()
+    this.#unidentified = new UnidentifiedConnections(limits.unauthenticatedConnections, onCut)
+  }
+
+  get held(): Readonly<HeldBytes> {
+    return this.sums.held
+  }
+
+  /** How often each limit was reached. */
+  get refused(): Readonly<Record<HeldLimit, number>> {
+    return this.#refused
+  }
+
+  get unauthenticatedConnections(): number {
+    return this.#unidentified.size
+  }
+
+  /** Of all kinds that are limited. */
+  get totalBytes(): number {
+    return this.sums.total
+  }
+
+  get unauthenticatedBytes(): number {
+    return this.sums.unauthenticated
+  }
+
+  get users(): number {
+    return this.#users.size
+  }
+
+  heldBy(user: string): number {
+    return this.#users.get(user)?.bytes ?? 0
+  }
+
+  /** Whether a connection from this address may be accepted; another may be closed for it. */
+  hasRoom(address: string, now: number = performance.now()): boolean {
+    return this.#unidentified.hasRoom(address, now)
+  }
+
+  /** Counts a connection that was closed because it waited too long to be accepted. */
+  refusedConnection(): void {
+    this.#refused['unauthenticated-connections'] += 1
+  }
+
+  /**
+   * The account of a new connection; `cut` closes the connection at once. `onKnown` is called when
+   * a client authenticates on it, and when it is closed.
+   */
+  connection(
+    cut: () => void,
+    { now = performance.now(), address = '', onKnown }: NewConnection = {},
+  ): ConnectionAccount {
+    const account = new ConnectionAccount(this, {
+      cut,
+      onKnown,
+      address,
+      since: now,
+      bytesMax: this.limits.unauthenticatedConnectionBytes,
+      identifiedBytesMax: this.limits.connectionBytes,
+    })
+    this.#unidentified.add(account)
+    this.#unidentified.cutOld(now)
+    return account
+  }
+
+  /**
+   * Must be called about once a second. Closes old unauthenticated connections beyond the limit and
+   * removes idle users.
+   */
+  sweep(now: number = performance.now()): void {
+    this.#unidentified.cutOld(now)
+    for (const user of this.#users.values()) {
+      if (isIdle(user)) this.#users.delete(user.name)
+    }
+  }
+
+  /** @internal */
+  removeUnauthenticated(account: ConnectionAccount): void {
+    this.#unidentified.delete(account)
+  }
+
+  /** @internal */
+  userOf(name: string): User {
+    let user = this.#users.get(name)
+    if (user === undefined) {
+      user = { name, bytes: 0, holdings: 0, connections: 0 }
+      this.#users.set(name, user)
+    }
+    return user
+  }
+
+  /**
+   * @internal Idle users are kept until the sweep, because most return at once, and to delete and
+   * add an entry would be most of the cost of a request here.
+   */
+  forgetIdle(user: User): void {
+    if (isIdle(user) && this.#users.size > IDLE_USERS_MAX) this.#users.delete(user.name)
+  }
+
+  /** @internal */
+  addConnection(user: User): HeldLimit | undefined {
+    user.connections += 1
+    if (user.connections <= this.limits.userConnections) return undefined
+    this.#refused['user-connections'] += 1
+    this.onRefused(user.name, 'user-connections')
+    return 'user-connections'
+  }
+
+  /** @internal The limit that is exceeded now, if any. */
+  exceededLimit(account: Account, user: User | undefined): HeldLimit | undefined {
+    const limit =
+      user === undefined ? this.#exceededUnauthenticated(account) : this.#exceededBy(user)
+    if (limit === undefined) return undefined
+    this.#refused[limit] += 1
+    if (user !== undefined) this.onRefused(user.name, limit)
+    return limit
+  }
+
+  #exceededBy(user: User): HeldLimit | undefined {
+    const { limits, sums } = this
+    if (user.bytes > limits.userBytes) return 'user'
+    if (sums.total <= limits.totalBytes) return undefined
+    const isSmall = user.bytes <= limits.totalBytes * SMALL_USER_PART
+    return isSmall && sums.total <= limits.totalBytes * TOTAL_OVERRUN ? undefined : 'total'
+  }
+
+  /** Ignores the total: the request may still turn out to be from a user that holds little. */
+  #exceededUnauthenticated(account: Account): HeldLimit | undefined {
+    if (account.bytes > account.bytesMax) return 'connection'
+    while (this.sums.unauthenticated > this.limits.unauthenticatedBytes) {
+      if (!this.#cutHeaviest()) break
+    }
+    return undefined
+  }
+
+  /**
+   * Closes the connection that holds most. Refusing the newest request instead would hit the next
+   * client and not the cause. The length of the list is bounded by the limit, and each scan of it
+   * removes one account.
+   */
+  #cutHeaviest(): boolean {
+    let heaviest: Account | undefined
+    for (let at = this.sums.unidentified; at !== undefined; at = at.next) {
+      if (at.account.bytes > (heaviest?.bytes ?? 0)) heaviest = at.account
+    }
+    if (heaviest === undefined) return false
+    this.#refused.unauthenticated += 1
+    heaviest.cut()
+    return true
+  }
+}
+
+function isIdle({ holdings, connections }: User): boolean {
+  return holdings === 0 && connections === 0
+}

@@ -1,0 +1,150 @@
+/** Changes stored events: decides on the newest state, checks limits, writes, retries. */
+import type { Event } from '../api/event.ts'
+import { entityTooLarge, isStatus } from '../api/status.ts'
+import type { ShownEvent } from '../codec/event/event-bytes.ts'
+import { encodeEvent } from '../codec/event/event-json.ts'
+import { StorageError } from '../storage/errors.ts'
+import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import { unwritten } from '../storage/stored-form.ts'
+import { withManagedFields } from './apply/managed-fields.ts'
+import { inApiTerms, type ResourceNames } from './storage-errors.ts'
+import { type CurrentEvent, readEvent } from './stored-event.ts'
+import type { Updated, WriteOptions } from './writes.ts'
+
+/** What etcd stores for an event besides its body and its key: header, revisions, page entries. */
+const STORED_OVERHEAD_BYTES = 128
+
+/** What to do with an event. `mark-deleted`: finalizers keep it, so it is only marked. */
+export interface Decision {
+  readonly kind: 'create' | 'update' | 'mark-deleted' | 'remove'
+  readonly event: Event
+}
+
+interface Decided {
+  readonly decision: Decision
+  readonly body: Buffer
+}
+
+/** The result of a change. */
+export interface Changed extends Updated {
+  readonly decision: Decision
+}
+
+function changed(decision: Decision, event: ShownEvent): Changed {
+  return { event, isCreated: decision.kind === 'create', decision }
+}
+
+interface Written {
+  readonly event: Event
+  readonly body: Buffer
+  readonly stored: StoredEvent | undefined
+}
+
+export type Decide = (current: CurrentEvent | undefined) => Decision
+
+export interface ChangesOptions {
+  readonly storage: EventStorage
+  readonly names: ResourceNames
+  /** The largest event that is stored. */
+  readonly eventBytesMax: number
+}
+
+export class EventChanges {
+  readonly #storage: EventStorage
+  readonly #names: ResourceNames
+  readonly #eventBytesMax: number
+
+  constructor({ storage, names, eventBytesMax }: ChangesOptions) {
+    this.#storage = storage
+    this.#names = names
+    this.#eventBytesMax = eventBytesMax
+  }
+
+  /** For clients that did not request field owners: an event too large with them loses them. */
+  async changeOwned(key: EventKey, options: WriteOptions, decide: Decide): Promise<Changed> {
+    let isOwned = false
+    try {
+      return await this.change(key, options, (current) => {
+        const decision = decide(current)
+        isOwned = decision.event.metadata.managedFields !== undefined
+        return decision
+      })
+    } catch (error) {
+      if (!isOwned || !isStatus(error, 'RequestEntityTooLarge')) throw error
+      return this.change(key, options, (current) => {
+        const decision = decide(current)
+        return { ...decision, event: withManagedFields(decision.event, []) }
+      })
+    }
+  }
+
+  /** Decides on the newest state, and writes the result, or for a dry run only returns it. */
+  async change(key: EventKey, options: WriteOptions, decide: Decide): Promise<Changed> {
+    if (options.isDryRun) {
+      const stored = await inApiTerms(this.find(key), this.#names, { isRead: true })
+      const { decision, body } = this.#decided(key, stored, options, decide)
+      return changed(decision, unwritten(key, body, stored?.version))
+    }
+    let last: Decided | undefined
+    const stored = await inApiTerms(
+      this.#storage.update(key, (current) => {
+        last = this.#decided(key, current, options, decide)
+        return last.decision.kind === 'remove' ? 'remove' : last.body
+      }),
+      this.#names,
+    )
+    if (last === undefined) throw new Error('the storage updated an event without a decision')
+    const { decision, body } = last
+    if (decision.kind !== 'remove') return changed(decision, stored)
+    return changed(decision, unwritten(key, body, stored.version))
+  }
+
+  /** Runs the decision once. The body is the stored buffer itself if nothing changes. */
+  #decided(
+    key: EventKey,
+    stored: StoredEvent | undefined,
+    options: WriteOptions,
+    decide: Decide,
+  ): Decided {
+    const current = stored && { stored, old: readEvent(stored) }
+    const decision = decide(current)
+    const { kind, event } = decision
+    const body = event === current?.old ? current.stored.body : encodeEvent(event)
+    if (kind === 'remove') return { decision, body }
+    // Equal bytes are an equal event, so nothing is written.
+    if (stored !== undefined && body.equals(stored.body)) return { decision, body: stored.body }
+    // No limit on writes may prevent a delete.
+    if (kind !== 'mark-deleted') this.checkLimits(key, { event, body, stored }, options)
+    return { decision, body }
+  }
+
+  async find(key: EventKey): Promise<StoredEvent | undefined> {
+    try {
+      return await this.#storage.get(key, { signal: new AbortController().signal })
+    } catch (error) {
+      if (error instanceof StorageError && error.kind === 'missing') return undefined
+      throw error
+    }
+  }
+
+  /**
+   * Checks the limits of the event to store. This is the last check, so that a caller is not
+   * charged for an event that fails another one. An event above the limit, from before the limit
+   * was lowered, may become smaller.
+   */
+  checkLimits(
+    { namespace, name }: EventKey,
+    { event, body, stored }: Written,
+    { isDryRun, admit }: WriteOptions,
+  ): void {
+    const bytesMax = Math.max(this.#eventBytesMax, (stored?.body.length ?? 0) - 1)
+    if (body.length > bytesMax) {
+      throw entityTooLarge(
+        `the event would have ${body.length} bytes, limit is ${this.#eventBytesMax}`,
+        undefined,
+      )
+    }
+    const keyBytes = namespace.length + name.length
+    if (!isDryRun) admit?.(event, body.length + keyBytes + STORED_OVERHEAD_BYTES)
+  }
+}

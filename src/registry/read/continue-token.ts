@@ -1,0 +1,98 @@
+/**
+ * The continue token of a list: the last key of a page, and the version of the state. Clients send
+ * it back without parsing it. It has the format of the Kubernetes API server, for tools that do
+ * parse it: unpadded base64url of `{"v":"meta.k8s.io/v1","rv":<version>,"start":"<key>\u0000"}`.
+ * The key is relative to the path of the list: `name` in one namespace, `namespace/name` in all.
+ */
+import { badRequest, type StatusError } from '../../api/status.ts'
+import { isObject, type Json, memberOf } from '../../lib/json.ts'
+import { formatVersion, parseVersion, type Version } from '../../storage/resource-version.ts'
+import type { EventKey, EventScope } from '../../storage/storage.ts'
+
+/** Where a list continues. */
+export interface ContinuePoint {
+  /** The key before the first one to read; it need not exist. */
+  readonly after: EventKey
+  /** The version of the state to read; undefined: the newest. */
+  readonly version: Version | undefined
+}
+
+const encodingVersion = 'meta.k8s.io/v1'
+
+/** Appended to a key, it gives the next possible key. */
+const keyEnd = '\0'
+
+/** The version in a token that means the newest state. */
+const newest = -1
+
+/** Four times the token of the longest names. */
+const tokenLengthMax = 2048
+
+const int64Limit = 2 ** 63
+
+/** `scope`: of the request's path, here and when the token comes back. */
+export function encodeContinue(scope: EventScope, { after, version }: ContinuePoint): string {
+  const key = scope.namespace === undefined ? `${after.namespace}/${after.name}` : after.name
+  const rv = version === undefined ? newest : Number(formatVersion(version))
+  const token = JSON.stringify({ v: encodingVersion, rv, start: key + keyEnd })
+  return Buffer.from(token).toString('base64url')
+}
+
+/** Throws a 400 for a token that is not from this server, or from another kind of list. */
+export function decodeContinue(scope: EventScope, token: string): ContinuePoint {
+  const fields = parseToken(token)
+  const v = memberOf(fields, 'v') ?? ''
+  const rv = memberOf(fields, 'rv') ?? 0
+  const start = memberOf(fields, 'start') ?? ''
+  if (typeof v !== 'string' || typeof rv !== 'number' || typeof start !== 'string') {
+    throw invalidToken('a part of it has the wrong type')
+  }
+  if (v !== encodingVersion) {
+    throw invalidToken(`server does not recognize this encoded version ${v}`)
+  }
+  if (!Number.isInteger(rv) || Math.abs(rv) >= int64Limit) {
+    throw invalidToken('the resourceVersion in it is not an integer')
+  }
+  if (rv === 0) {
+    throw invalidToken(`incorrect encoded start resourceVersion (version ${encodingVersion})`)
+  }
+  if (start === '') throw invalidToken(`encoded start key empty (version ${encodingVersion})`)
+  return {
+    after: keyBefore(scope, start),
+    version: rv < 0 ? undefined : parseVersion(String(BigInt(rv))),
+  }
+}
+
+function parseToken(token: string): { [name: string]: Json } {
+  const illegal = token.search(/[^A-Za-z0-9_-]/)
+  if (illegal >= 0) throw invalidToken(`illegal base64 data at input byte ${illegal}`)
+  if (token.length > tokenLengthMax) throw invalidToken('it is too long')
+  let value: Json
+  try {
+    value = JSON.parse(Buffer.from(token, 'base64url').toString()) as Json
+  } catch (cause) {
+    throw invalidToken('it does not hold JSON', cause)
+  }
+  if (!isObject(value)) throw invalidToken('it does not hold a JSON object')
+  return value
+}
+
+function keyBefore(scope: EventScope, start: string): EventKey {
+  const parts = (start.endsWith(keyEnd) ? start.slice(0, -1) : '').split('/')
+  const isClean = parts.every((part) => part !== '' && part !== '.' && part !== '..')
+  const [first = '', second, ...rest] = parts
+  if (!isClean || rest.length > 0) throw invalidToken(start)
+
+  if (scope.namespace !== undefined) {
+    if (second !== undefined) throw invalidToken(start)
+    return { namespace: scope.namespace, name: first }
+  }
+  // A token of one namespace is also valid for the list of all: it is a position among the keys,
+  // before the first namespace whose name begins like that.
+  if (second === undefined) return { namespace: start, name: keyEnd }
+  return { namespace: first, name: second }
+}
+
+function invalidToken(problem: string, cause?: unknown): StatusError {
+  return badRequest(`invalid continue token: continue key is not valid: ${problem}`, cause)
+}

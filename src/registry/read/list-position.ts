@@ -1,0 +1,72 @@
+/** Turns the versions and tokens that clients send into options for the storage. */
+import { badRequest } from '../../api/status.ts'
+import { goQuote } from '../../lib/go/go-quote.ts'
+import { truncate } from '../../lib/text/truncate.ts'
+import {
+  beginning,
+  parseVersion,
+  type Version,
+  VersionSyntaxError,
+} from '../../storage/resource-version.ts'
+import type { EventKey, EventScope } from '../../storage/storage.ts'
+import { decodeContinue } from './continue-token.ts'
+
+/** How the version of the response must relate to the one that was sent. Empty: not sent. */
+export type VersionMatch = '' | 'Exact' | 'NotOlderThan'
+
+/** The version and position options of a list request, as sent. Empty: not sent. */
+export interface ListRequest {
+  readonly resourceVersion: string
+  readonly match: VersionMatch
+  readonly continueToken: string
+  /** 0: no limit. */
+  readonly limit: number
+}
+
+/** As in storage's ListOptions. At most one of `at` and `notOlderThan` is set. */
+export interface ListPosition {
+  readonly at: Version | undefined
+  readonly notOlderThan: Version | undefined
+  /** The version as sent; a version beyond the range of numbers is reduced for storage. */
+  readonly versionText?: string
+  readonly after: EventKey | undefined
+}
+
+/** Throws a 400 when the token or the version is invalid. */
+export function listPosition(scope: EventScope, request: ListRequest): ListPosition {
+  const { resourceVersion, match, continueToken, limit } = request
+  if (continueToken !== '') {
+    const { after, version } = decodeContinue(scope, continueToken)
+    if (resourceVersion !== '' && resourceVersion !== '0') {
+      throw badRequest('specifying resource version is not allowed when using continue')
+    }
+    return { at: version, notOlderThan: undefined, after }
+  }
+  const version = readVersion(resourceVersion)
+  // A paged list without a match means exactly that version.
+  const isPagedAt = match === '' && limit > 0 && version !== beginning
+  const isExact = match === 'Exact' || isPagedAt
+  return {
+    at: isExact ? version : undefined,
+    notOlderThan: isExact ? undefined : version,
+    after: undefined,
+    versionText: resourceVersion,
+  }
+}
+
+/** The version that a client sent; undefined when it sent none. Throws a 400 when it is invalid. */
+export function readVersion(text: string): Version | undefined {
+  if (text === '') return undefined
+  try {
+    return parseVersion(text)
+  } catch (error) {
+    if (!(error instanceof VersionSyntaxError)) throw error
+    const quoted = goQuote(truncate(text))
+    const problem = error.reason === 'syntax' ? 'invalid syntax' : 'value out of range'
+    throw badRequest(
+      `invalid resource version: resourceVersion: Invalid value: ${quoted}: ` +
+        `strconv.ParseUint: parsing ${quoted}: ${problem}`,
+      error,
+    )
+  }
+}

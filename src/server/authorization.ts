@@ -1,0 +1,91 @@
+/** Builds the authorizers from the options. */
+
+import { alwaysAllow } from '../gate/authorization/always-allow.ts'
+import { Rbac } from '../gate/authorization/rbac.ts'
+import type { PolicyRule } from '../gate/authorization/rule-set.ts'
+import { standingRights } from '../gate/authorization/standing-rights.ts'
+import { WebhookAuthorizer } from '../gate/authorization/webhook-authorizer.ts'
+import type { Authorizer } from '../gate/gate.ts'
+import { isMaster, type User } from '../gate/user.ts'
+import { WebhookClient } from '../gate/webhook/webhook-client.ts'
+import { monotonicClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log/log.ts'
+import type { Options } from '../options/options.ts'
+import { withFlagName } from './flag-errors.ts'
+import type { CertificatesInUse } from './metrics/certificates.ts'
+import type { FileLooks } from './metrics/files.ts'
+
+export interface Authorization {
+  /** In the order in which they are called. */
+  readonly authorizers: readonly Authorizer[]
+  readonly rulesFor: RulesFor
+  readonly certificates: readonly CertificatesInUse[]
+  /** Stops polling files. */
+  stop(): void
+}
+
+/** The rules of a user in a namespace and on paths, as far as they can be listed. */
+export type RulesFor = (
+  user: User,
+  namespace: string,
+) => { readonly rules: readonly PolicyRule[]; readonly isIncomplete: boolean }
+
+const EVERYTHING: readonly PolicyRule[] = [
+  { verbs: ['*'], apiGroups: ['*'], resources: ['*'], resourceNames: [], nonResourceUrls: [] },
+  { verbs: ['*'], apiGroups: [], resources: [], resourceNames: [], nonResourceUrls: ['*'] },
+]
+
+/** Rejects when a file cannot be used; the error names the flag. */
+export async function openAuthorization(
+  options: Options,
+  log: Log,
+  looks?: FileLooks,
+): Promise<Authorization> {
+  const opened: { stop(): void }[] = []
+  const authorizers: Authorizer[] = [standingRights]
+  const certificates: CertificatesInUse[] = []
+  let rbac: Rbac | undefined
+  for (const mode of options.authorizationModes) {
+    if (mode === 'RBAC') {
+      const { rbacPolicyPaths: paths, eventsGroup } = options
+      const flag = '--rbac-policy-path'
+      const onLook = paths.length === 0 ? undefined : looks?.(flag)
+      rbac = await withFlagName(flag, Rbac.open({ paths, eventsGroup, log, onLook }))
+      opened.push(rbac)
+      authorizers.push(rbac)
+    } else if (mode === 'Webhook') {
+      const path = options.authorizationWebhookConfigFile ?? ''
+      const flag = '--authorization-webhook-config-file'
+      const client = await withFlagName(
+        flag,
+        WebhookClient.open(path, { log, onLook: looks?.(flag) }),
+      )
+      opened.push(client)
+      certificates.push({ flag, pem: () => client.certificates })
+      authorizers.push(webhook(client, options, log))
+    } else authorizers.push(alwaysAllow)
+  }
+  const isOpenToAll = options.authorizationModes.includes('AlwaysAllow')
+  const isWebhook = options.authorizationModes.includes('Webhook')
+  return {
+    authorizers,
+    certificates,
+    rulesFor: (user, namespace) => ({
+      rules: isOpenToAll || isMaster(user) ? EVERYTHING : (rbac?.rulesFor(user, namespace) ?? []),
+      isIncomplete: isWebhook,
+    }),
+    stop: () => {
+      for (const one of opened) one.stop()
+    },
+  }
+}
+
+function webhook(client: WebhookClient, options: Options, log: Log): WebhookAuthorizer {
+  return new WebhookAuthorizer({
+    client,
+    authorizedTtlMs: options.authorizationWebhookAuthorizedTtlMs,
+    unauthorizedTtlMs: options.authorizationWebhookUnauthorizedTtlMs,
+    clock: monotonicClock,
+    log,
+  })
+}

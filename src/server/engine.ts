@@ -1,0 +1,231 @@
+import { hostname } from 'node:os'
+import type { Registry } from '@prometheus-io/client'
+import { CachedStorage } from '../cache/cached-storage.ts'
+import { within } from '../lib/abort.ts'
+import type { Log } from '../lib/log/log.ts'
+import type { Options } from '../options/options.ts'
+import { RetentionPolicy } from '../retention/policy.ts'
+import { Retention } from '../retention/retention.ts'
+import { Datastore } from '../storage/etcd/datastore.ts'
+import { EtcdStorage } from '../storage/etcd/etcd-storage.ts'
+import { PrefixCheck } from '../storage/etcd/prefix-check.ts'
+import type { RegardedKind, StoredEvent, Unreadable, WatchedStorage } from '../storage/storage.ts'
+import { type BadValue, placeholderEvent } from '../storage/stored-form.ts'
+import { consistentReadObserver, watchCache } from './metrics/cache.ts'
+import type { CertificatesInUse } from './metrics/certificates.ts'
+import type { FileLooks } from './metrics/files.ts'
+import { watchRetention } from './metrics/retention.ts'
+import { StorageMetrics } from './metrics/storage.ts'
+
+/** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
+const CLOSE_MS_MAX = 3000
+/**
+ * How long a probe waits until the follower has verified etcd's history. A watch that moves to
+ * another member needs about 300 ms.
+ */
+const HISTORY_MS_MAX = 750
+
+/** The parts that are created once the credentials have been read. */
+interface Parts {
+  readonly check: PrefixCheck
+  readonly written: EtcdStorage
+  readonly cached: CachedStorage
+  readonly retention: Retention
+  /** Rejects on a bug only. */
+  readonly running: Promise<unknown>
+}
+
+/**
+ * Builds everything below HTTP: the etcd client, the storage that writes to etcd, the cache that
+ * serves reads, and retention. Opening waits for files only, never for etcd.
+ */
+export class Engine {
+  readonly #options: Options
+  readonly #log: Log
+  readonly #registry: Registry
+  readonly #metrics: StorageMetrics
+  readonly #datastore: Datastore
+  readonly #end = new AbortController()
+  #parts: Parts | undefined
+
+  constructor(options: Options, log: Log, registry: Registry, looks?: FileLooks) {
+    this.#options = options
+    this.#log = log
+    this.#registry = registry
+    this.#metrics = new StorageMetrics(registry, options.eventsGroup)
+    this.#datastore = new Datastore({
+      servers: options.etcdServers,
+      caFile: options.etcdCaFile,
+      certFile: options.etcdCertFile,
+      keyFile: options.etcdKeyFile,
+      prefix: options.etcdPrefix,
+      healthTimeoutMs: options.etcdHealthcheckTimeoutMs,
+      quotaBytes: options.etcdQuotaBytes === 0 ? undefined : options.etcdQuotaBytes,
+      log: log.child({ logger: 'storage' }),
+      onCall: this.#metrics.onCall,
+      looks,
+    })
+  }
+
+  /** The client certificate for etcd, and the authorities that verify etcd's. */
+  get certificates(): readonly CertificatesInUse[] {
+    const inUse = (part: 'ca' | 'cert'): string | undefined =>
+      this.#datastore.credentials?.[part]?.toString()
+    return [
+      { flag: '--etcd-cafile', pem: () => inUse('ca') },
+      { flag: '--etcd-certfile', pem: () => inUse('cert') },
+    ]
+  }
+
+  /**
+   * Rejects when a credentials file cannot be read. `onFatal` is called with errors that only a
+   * restart can fix.
+   */
+  async open(onFatal: (error: unknown) => void): Promise<void> {
+    const client = await this.#datastore.open()
+    const { etcdPrefix: prefix, groupCommit, eventTtlMs, etcdCompactionIntervalMs } = this.#options
+    const log = this.#log.child({ logger: 'storage' })
+    const check = new PrefixCheck({ client, prefix })
+    const logCorruptValue = corruptValueLog(log)
+    const written = new EtcdStorage({
+      client,
+      prefix,
+      groupCommit,
+      availability: this.#datastore.availability,
+      quotaAlarm: this.#datastore.quotaAlarm,
+      recall: (key) => cached.recall(key),
+      recalledFor: () => cached.verified,
+      check,
+      onCorrupt: (etcdKey, value) => {
+        if (value.fault === 'foreign') check.onForeign(etcdKey)
+        logCorruptValue(etcdKey, value)
+      },
+      onCommit: this.#metrics.onCommit,
+    })
+    const cached = new CachedStorage({
+      inner: written,
+      log: this.#log.child({ logger: 'cache' }),
+      onReread: () => retention.forget(),
+      onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
+    })
+    const retention = new Retention({
+      client,
+      storage: cached,
+      recall: (key) => cached.recall(key),
+      damaged: () => damagedIn(cached.unreadable),
+      history: {
+        verified: () => cached.verified,
+        isVerified: () => cached.isVerifiedFor(client.newestConnection),
+        verify: () => cached.verify(client.newestConnection),
+      },
+      prefix,
+      replica: `${hostname()}/${process.pid}`,
+      policy: RetentionPolicy.uniform(eventTtlMs),
+      compactionIntervalMs: etcdCompactionIntervalMs,
+      log: this.#log.child({ logger: 'retention' }),
+    })
+    if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
+    const { signal } = this.#end
+    const checked = check.run(cached.synced, signal)
+    const running = Promise.all([
+      cached.run(signal),
+      // Retention reads the cache, so the cache is filled first; and nothing, not even an election
+      // key, is written to an etcd that holds values of another program.
+      checked.then(() => retention.run(signal)),
+      cached.synced.then(() => this.#datastore.inspect()),
+    ])
+    running.catch(onFatal)
+    this.#parts = { check, written, cached, retention, running }
+    this.#watch(this.#parts)
+  }
+
+  /** Throws before the engine is open. */
+  get storage(): WatchedStorage {
+    if (this.#parts === undefined) throw new Error('the engine has not been opened')
+    return this.#parts.cached
+  }
+
+  /** Kinds that events have been about since the start of this process. */
+  regardedKinds(): readonly RegardedKind[] {
+    return this.#parts?.cached.regardedKinds() ?? []
+  }
+
+  /** Why events cannot be read or written yet; undefined when they can. */
+  get unsynced(): string | undefined {
+    if (this.#parts?.cached.hasSynced !== true) return '1 informers not started yet: [events]'
+    return this.#parts.check.pending
+  }
+
+  /** Rejects when the cache is filled, but not verified to be of etcd's current history. */
+  async followsHistory(): Promise<void> {
+    const cached = this.#parts?.cached
+    if (cached?.hasSynced === true) await this.#isOfHistory(cached, 1)
+  }
+
+  /** Rejects with the reason when etcd does not respond in time, or with an unverified history. */
+  async ask(): Promise<void> {
+    const connection = await this.#datastore.checkHealth()
+    const cached = this.#parts?.cached
+    if (cached?.hasSynced === true) await this.#isOfHistory(cached, connection)
+  }
+
+  /** The history is unverified for a moment whenever a connection breaks. */
+  async #isOfHistory(cached: CachedStorage, connection: number): Promise<void> {
+    const options = { signal: this.#end.signal, waitMsMax: HISTORY_MS_MAX }
+    if (await cached.isOfHistory(connection, options)) return
+    throw new Error('the connection to etcd broke; its history is not verified yet')
+  }
+
+  overdueMs(): number {
+    return this.#datastore.overdueMs()
+  }
+
+  /** The share of their byte limits that writers may use: from 1 down to 0 as etcd fills up. */
+  get room(): number {
+    return this.#datastore.quotaAlarm.writeFraction
+  }
+
+  /** Gives up leadership, finishes the writes in flight, then disconnects from etcd. */
+  async close(): Promise<void> {
+    this.#end.abort()
+    try {
+      await within(CLOSE_MS_MAX, Promise.all([this.#parts?.running, this.#parts?.written.close()]))
+    } finally {
+      this.#datastore.close()
+    }
+    await this.#parts?.running
+  }
+
+  #watch({ written, cached, retention }: Parts): void {
+    const registry = this.#registry
+    this.#metrics.watch(
+      {
+        objects: () => cached.count,
+        waitingWrites: () => written.waiting,
+        availability: this.#datastore.availability,
+        quotaAlarm: this.#datastore.quotaAlarm,
+      },
+      registry,
+    )
+    watchCache(cached, registry, this.#options.eventsGroup)
+    watchRetention(retention, registry)
+  }
+}
+
+function* damagedIn(unreadable: Iterable<Unreadable>): Iterable<StoredEvent> {
+  for (const value of unreadable) if (value.fault === 'damaged') yield placeholderEvent(value)
+}
+
+/**
+ * Logs the first five values that are not events, then the 10th, 100th and so on: a whole foreign
+ * store under our prefix is one mistake, and must not produce a line for each of its keys.
+ */
+function corruptValueLog(log: Log): (etcdKey: Buffer, value: BadValue) => void {
+  let count = 0
+  return (etcdKey, { fault, what }) => {
+    count += 1
+    const isLogged = count <= 5 || /^10*$/.test(String(count))
+    if (!isLogged) return
+    log.error('A stored value is not an event', { etcdKey: etcdKey.toString(), fault, what, count })
+  }
+}

@@ -1,0 +1,82 @@
+/** Builds the gate, with its authenticators and authorizers, from the options. */
+
+import { openPaths } from '../gate/authorization/standing-rights.ts'
+import { Gate } from '../gate/gate.ts'
+import type { Log } from '../lib/log/log.ts'
+import type { Options } from '../options/options.ts'
+import { type Authentication, openAuthentication } from './authentication.ts'
+import { openAuthorization, type RulesFor } from './authorization.ts'
+import type { CertificatesInUse } from './metrics/certificates.ts'
+import type { FileLooks } from './metrics/files.ts'
+
+export interface OpenedGate {
+  readonly gate: Gate
+  readonly clientAuthorities: Authentication['clientAuthorities']
+  readonly rulesFor: RulesFor
+  readonly certificates: readonly CertificatesInUse[]
+  /** `listener` is called when a file about access changes: tokens, authorities, keys, roles. */
+  onChange(listener: () => void): void
+  /** Stops polling files. */
+  stop(): void
+}
+
+/** Rejects when a file cannot be used; the error names the flag. */
+export async function openGate(options: Options, log: Log, looks?: FileLooks): Promise<OpenedGate> {
+  const followers: { stop(): void }[] = []
+  let notify = (): void => {}
+  const looksWithNotice: FileLooks = (...flags) => {
+    const onLook = looks?.(...flags)
+    return (isUsable, hasChanged) => {
+      onLook?.(isUsable, hasChanged)
+      if (hasChanged) notify()
+    }
+  }
+  const authentication = await openAuthentication(options, log, looksWithNotice)
+  followers.push(authentication)
+  const authorization = await openAuthorization(options, log, looksWithNotice)
+  followers.push(authorization)
+  const allowsAnonymous = settleAnonymous(options, log)
+  if (!authentication.isConfigured && !allowsAnonymous) warnOfNoAuthentication(log)
+  return {
+    rulesFor: authorization.rulesFor,
+    certificates: [...authentication.certificates, ...authorization.certificates],
+    gate: new Gate({
+      authenticators: authentication.authenticators,
+      authorizers: authorization.authorizers,
+      isOpenToAll: openPaths(options.authorizationAlwaysAllowPaths),
+      allowsAnonymous,
+      distrustsHost: !options.trustLoopback,
+    }),
+    clientAuthorities: authentication.clientAuthorities,
+    onChange: (listener) => {
+      notify = listener
+    },
+    stop: () => {
+      for (const follower of followers) follower.stop()
+    },
+  }
+}
+
+/**
+ * Whether anonymous users are allowed. Never with AlwaysAllow: no operator means to give every
+ * permission to unauthenticated clients.
+ */
+function settleAnonymous({ anonymousAuth, authorizationModes }: Options, log: Log): boolean {
+  if (!authorizationModes.includes('AlwaysAllow')) return anonymousAuth
+  log.warn('Every authenticated user is allowed everything', {
+    because: '--authorization-mode contains AlwaysAllow',
+  })
+  if (!anonymousAuth) return false
+  log.warn('Anonymous access stays off: --authorization-mode contains AlwaysAllow')
+  return false
+}
+
+/** Such a server looks healthy from its own host, so the cause of the 401s is hard to find. */
+function warnOfNoAuthentication(log: Log): void {
+  log.warn(
+    'No authentication is configured: requests get 401, except health from this host and open paths',
+    {
+      help: 'set --token-auth-file, --client-ca-file, --requestheader-client-ca-file, --service-account-key-file, --oidc-issuer-url or --authentication-token-webhook-config-file; or --anonymous-auth',
+    },
+  )
+}

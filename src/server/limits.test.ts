@@ -1,0 +1,60 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { Registry } from '@prometheus-io/client'
+import { readTarget } from '../gate/target.ts'
+import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from '../lib/client-memory/ledger.ts'
+import { silentLog } from '../lib/log/log.ts'
+import { serverCommand } from '../options/commands.ts'
+import { parseFlags } from '../options/parse.ts'
+import { openLimits } from './limits.ts'
+
+describe('openLimits', () => {
+  test('a user who exceeds the memory limit is counted among refused callers', async () => {
+    const parsed = parseFlags(serverCommand, ['--etcd-servers=http://127.0.0.1:1'])
+    assert.equal(parsed.kind, 'run')
+    const registry = new Registry()
+    const ledger = new MemoryLedger({ ...DEFAULT_LEDGER_LIMITS, userBytes: 1 })
+    const opened = await openLimits(parsed.options, registry, silentLog, { ledger })
+    using holding = ledger.connection(() => {}).open(10)
+    assert.equal(holding.own('ada'), 'user')
+    const page = await registry.metrics()
+    assert.match(page, /^tidings_refused_requests_total\{user="ada",controller=""\} 1$/m)
+    opened.stop()
+  })
+
+  test('request metrics name every served resource, and no other', async () => {
+    const parsed = parseFlags(serverCommand, ['--etcd-servers=http://127.0.0.1:1'])
+    assert.equal(parsed.kind, 'run')
+    const registry = new Registry()
+    const opened = await openLimits(parsed.options, registry, silentLog)
+    for (const path of [
+      '/api/v1/namespaces/a/events',
+      '/apis/events.k8s.io/v1/namespaces/a/events',
+      '/apis/authentication.k8s.io/v1/selfsubjectreviews',
+      '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews',
+      '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews',
+      '/apis/example.com/v1/unknowns',
+    ]) {
+      const asked = readTarget({ method: 'POST', path, query: new URLSearchParams() })
+      opened.observer.ended(asked, { status: 201, bytes: 1 }, { ms: 1, isLong: false })
+    }
+    const shown = await registry.metrics()
+    const counted = new Set(
+      shown
+        .split('\n')
+        .filter((line) => line.startsWith('apiserver_request_total{'))
+        .map(
+          (line) => `${/group="([^"]*)"/.exec(line)?.[1]}/${/resource="([^"]*)"/.exec(line)?.[1]}`,
+        ),
+    )
+    assert.deepEqual([...counted].sort(), [
+      '/',
+      '/events',
+      'authentication.k8s.io/selfsubjectreviews',
+      'authorization.k8s.io/selfsubjectaccessreviews',
+      'authorization.k8s.io/selfsubjectrulesreviews',
+      'events.k8s.io/events',
+    ])
+    opened.stop()
+  })
+})

@@ -1,0 +1,137 @@
+/** Builds the limits on requests, events and memory held for clients from the options. */
+import type { Registry } from '@prometheus-io/client'
+import { type RequestObserver, RequestTallies } from '../endpoints/observe/request-tallies.ts'
+import { byteLimits, EventLimits, sourceOf } from '../gate/limits/event-limits.ts'
+import { followEventLimits } from '../gate/limits/event-limits-file.ts'
+import { RequestLimits } from '../gate/limits/limits.ts'
+import { RefusalPace } from '../gate/limits/refusal-pace.ts'
+import { RefusedCallers } from '../gate/limits/refused-callers.ts'
+import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from '../lib/client-memory/ledger.ts'
+import { monotonicClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log/log.ts'
+import type { Options } from '../options/options.ts'
+import { withFlagName } from './flag-errors.ts'
+import { showMemory, showWaitingConnections, stalledCounter } from './metrics/client-memory.ts'
+import type { FileLooks } from './metrics/files.ts'
+import {
+  eventRateCounter,
+  limitsObserver,
+  showLimits,
+  showRefused,
+  showRequests,
+} from './metrics/requests.ts'
+
+const MIB = 1024 * 1024
+/** Resources served besides the events of `--events-group`, which have request metrics too. */
+const OTHER_RESOURCES = [
+  '/v1/events',
+  'authentication.k8s.io/v1/selfsubjectreviews',
+  'authorization.k8s.io/v1/selfsubjectaccessreviews',
+  'authorization.k8s.io/v1/selfsubjectrulesreviews',
+]
+
+export interface OpenedLimits {
+  readonly limits: RequestLimits
+  readonly observer: RequestObserver
+  readonly eventLimits: EventLimits
+  /** Stops polling files. */
+  stop(): void
+}
+
+export interface LimitsParts {
+  readonly looks?: FileLooks
+  /** The first part of a served path; '' for any other path. Metrics label requests by it. */
+  readonly rootOf?: (path: string) => string
+  /** The share of their byte limits that writers may use: from 1 down to 0 as etcd fills up. */
+  readonly room?: () => number
+  /** Its refusals are counted with those of the other limits. */
+  readonly ledger?: MemoryLedger
+}
+
+/** Rejects when a file cannot be used; the error names the flag. */
+export async function openLimits(
+  options: Options,
+  registry: Registry,
+  log: Log,
+  { looks, room, ledger, rootOf = () => '' }: LimitsParts = {},
+): Promise<OpenedLimits> {
+  const callers = new RefusedCallers({ log, clock: monotonicClock })
+  if (ledger !== undefined) {
+    ledger.onRefused = (user, limit) => callers.refused(user, '', `memory: ${limit}`)
+  }
+  showRefused(callers, registry)
+  const limits = new RequestLimits({
+    requestsInFlight: options.maxRequestsInflight,
+    mutatingRequestsInFlight: options.maxMutatingRequestsInflight,
+    watches: options.maxWatches,
+    watchesPerUser: options.maxWatchesPerUser,
+    observer: limitsObserver(registry, callers),
+    // A quarter of the request timeout, since a request waits for a slot too.
+    pace: new RefusalPace({ heldMsMax: options.requestTimeoutMs / 4 }),
+  })
+  showLimits(limits, registry)
+  const tallies = new RequestTallies(
+    [`${options.eventsGroup}/v1/events`, ...OTHER_RESOURCES],
+    rootOf,
+  )
+  showRequests(tallies, registry)
+  const eventLimits = openEventLimits(options, registry, { callers, room })
+  const follower = await followLimits(eventLimits, options, log, looks)
+  return { limits, observer: tallies, eventLimits, stop: () => follower?.stop() }
+}
+
+/** Limits in bytes always apply; limits in events only while a file configures them. */
+function openEventLimits(
+  options: Options,
+  registry: Registry,
+  {
+    callers,
+    room,
+  }: { readonly callers: RefusedCallers; readonly room?: (() => number) | undefined },
+): EventLimits {
+  const countRefused = eventRateCounter(registry)
+  return new EventLimits({
+    limits: byteLimits(options.maxWriteBytesPerSecond),
+    room,
+    onRefused: (type, unit, write) => {
+      countRefused(type, unit)
+      const { name } = write.sender ?? write.user
+      callers.refused(name, sourceOf(write.event), `${type}: ${unit}`)
+    },
+  })
+}
+
+async function followLimits(
+  eventLimits: EventLimits,
+  { eventRateLimitConfigFile: path }: Options,
+  log: Log,
+  looks?: FileLooks,
+): Promise<{ stop(): void } | undefined> {
+  if (path === undefined) return undefined
+  const flag = '--event-rate-limit-config-file'
+  return withFlagName(flag, followEventLimits(eventLimits, path, log, looks?.(flag)))
+}
+
+/** Shared by all listeners of a server. */
+export interface ClientMemory {
+  readonly ledger: MemoryLedger
+  /** Called when a response was cancelled because its client did not read it. */
+  readonly onStalled: () => void
+}
+
+/** `waiting` returns how many connections wait unread. */
+export function openClientMemory(
+  options: Options,
+  registry: Registry,
+  waiting: () => number,
+): ClientMemory {
+  const ledger = new MemoryLedger({
+    ...DEFAULT_LEDGER_LIMITS,
+    totalBytes: options.maxClientMemoryMib * MIB,
+    userBytes: options.maxClientMemoryPerUserMib * MIB,
+    userConnections: options.maxConnectionsPerUser,
+  })
+  showMemory(ledger, registry)
+  showWaitingConnections(waiting, registry)
+  return { ledger, onStalled: stalledCounter(registry) }
+}

@@ -1,0 +1,65 @@
+import { Counter, Gauge, type Registry } from '@prometheus-io/client'
+import { HELD_KINDS } from '../../lib/client-memory/held-kinds.ts'
+import { HELD_LIMITS } from '../../lib/client-memory/holding.ts'
+import type { MemoryLedger } from '../../lib/client-memory/ledger.ts'
+
+/** Memory held for clients, and how often each of its limits was reached. */
+export function showMemory(ledger: MemoryLedger, registry: Registry): void {
+  const registers = [registry]
+  new Gauge({
+    name: 'tidings_client_memory_bytes',
+    help: 'Estimated memory held for clients, by kind.',
+    labelNames: ['kind'],
+    registers,
+    collect() {
+      for (const kind of HELD_KINDS) this.set({ kind }, ledger.held[kind])
+    },
+  })
+  new Gauge({
+    name: 'tidings_client_memory_limit_bytes',
+    help: 'Limit on the memory held for all clients, of every kind but watches.',
+    registers,
+    collect() {
+      this.set(ledger.limits.totalBytes)
+    },
+  })
+  new Counter({
+    name: 'tidings_client_memory_refused_total',
+    help: 'Requests refused, or connections closed, because a limit on the memory held for clients was reached.',
+    labelNames: ['limit'],
+    registers,
+    collect() {
+      this.reset()
+      for (const limit of HELD_LIMITS) this.inc({ limit }, ledger.refused[limit])
+    },
+  })
+  new Gauge({
+    name: 'tidings_unauthenticated_connections',
+    help: 'Connections without an authenticated request yet, counted from the start of the TLS handshake.',
+    registers,
+    collect() {
+      this.set(ledger.unauthenticatedConnections)
+    },
+  })
+}
+
+/** Counts responses that were cancelled because their clients did not read them. */
+export function stalledCounter(registry: Registry): () => void {
+  const stalled = new Counter({
+    name: 'tidings_stalled_responses_total',
+    help: 'Responses cancelled because their client read nothing for --stalled-response-timeout.',
+    registers: [registry],
+  })
+  return () => stalled.inc()
+}
+
+export function showWaitingConnections(waiting: () => number, registry: Registry): void {
+  new Gauge({
+    name: 'tidings_connections_waiting',
+    help: 'Connections that wait unread, since too many other connections are unauthenticated.',
+    registers: [registry],
+    collect() {
+      this.set(waiting())
+    },
+  })
+}

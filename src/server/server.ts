@@ -1,0 +1,274 @@
+import type { AddressInfo } from 'node:net'
+import { Registry } from '@prometheus-io/client'
+import { StatusError } from '../api/status.ts'
+import { lateResponse, serve } from '../endpoints/serve.ts'
+import { AccessChecks } from '../gate/access-checks.ts'
+import type { Gate } from '../gate/gate.ts'
+import { RefusalLog } from '../gate/refusal.ts'
+import type { ProxySettings } from '../http/connections/proxied-connections.ts'
+import type { Handler } from '../http/exchange.ts'
+import { DEFAULT_LIMITS } from '../http/limits.ts'
+import { addressText, Listener } from '../http/listener.ts'
+import { loadCertificate } from '../http/tls/certificate-files.ts'
+import type { TlsSettings } from '../http/tls/secure-context.ts'
+import { type Clock, monotonicClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log/log.ts'
+import type { Options } from '../options/options.ts'
+import { type Audit, openAudit } from './audit.ts'
+import { Engine } from './engine.ts'
+import { warnOfOpenFiles } from './file-modes.ts'
+import { withFlagName } from './flag-errors.ts'
+import { openGate } from './gate.ts'
+import { Lifecycle } from './lifecycle.ts'
+import { type ClientMemory, type OpenedLimits, openClientMemory, openLimits } from './limits.ts'
+import { showCertificates } from './metrics/certificates.ts'
+import { type FileLooks, showFiles } from './metrics/files.ts'
+import {
+  endedWatchCounter,
+  handshakeErrorCounter,
+  proxyRefusalCounter,
+  refusalCounter,
+} from './metrics/refusals.ts'
+import { healthProbes } from './probes.ts'
+import { ServiceInstaller } from './services.ts'
+import { certificatePaths, followServingCertificate } from './serving-certificate.ts'
+import { Startup } from './startup.ts'
+
+const LOOPBACK = '127.0.0.1'
+
+/** The addresses of a server that listens. */
+export interface Addresses {
+  readonly secure: AddressInfo
+  readonly insecure: AddressInfo | undefined
+  /** The file of its certificate; a client that trusts this file trusts the server. */
+  readonly certFile: string
+}
+
+/**
+ * One replica: builds every part, passes to each the parts that it needs, and starts and stops them
+ * in order. Replicas share nothing but etcd.
+ */
+export class Server {
+  readonly #options: Options
+  readonly #log: Log
+  readonly #clock: Clock = monotonicClock
+  readonly #startedAt: number = this.#clock.now()
+  readonly #lifecycle: Lifecycle
+  readonly #metrics = new Registry()
+  readonly #looks: FileLooks
+  readonly #engine: Engine
+  readonly #startup: Startup
+  readonly #services: ServiceInstaller
+  readonly #listeners: Listener[] = []
+  /** Polls of files and other background work, stopped at shutdown. */
+  readonly #followers: { stop(): void }[] = []
+  readonly #accessChecks: AccessChecks
+  #gate: Gate | undefined
+  #audit: Audit | undefined
+  #limits: OpenedLimits['limits'] | undefined
+  #eventLimits: OpenedLimits['eventLimits'] | undefined
+  readonly #clientMemory: ClientMemory
+  #onFatal: (error: unknown) => void = () => {}
+
+  constructor(options: Options, log: Log, writer: { lastFlushedAt(): number }) {
+    this.#options = options
+    this.#log = log
+    this.#lifecycle = new Lifecycle(log)
+    this.#looks = showFiles(this.#metrics)
+    this.#engine = new Engine(options, log, this.#metrics, this.#looks)
+    this.#accessChecks = new AccessChecks({
+      log: log.child({ logger: 'gate' }),
+      onEnded: endedWatchCounter(this.#metrics),
+    })
+    this.#followers.push(this.#accessChecks)
+    this.#clientMemory = openClientMemory(options, this.#metrics, () =>
+      this.#listeners.reduce((sum, { waitingCount }) => sum + waitingCount, 0),
+    )
+    this.#startup = new Startup(
+      [
+        {
+          name: 'generic-apiserver-start-informers',
+          run: () => this.#openEngine(),
+        },
+        // Roles are loaded before the listener is up; operators expect a check of this name.
+        ...(options.authorizationModes.includes('RBAC')
+          ? [{ name: 'rbac/bootstrap-roles', run: async () => {} }]
+          : []),
+        { name: 'apiservice-registration-controller', run: async () => this.#installServerInfo() },
+      ],
+      log,
+    )
+    this.#services = new ServiceInstaller(options, this.#metrics)
+    const probes = healthProbes({
+      engine: this.#engine,
+      startup: this.#startup,
+      services: this.#services.services,
+      lifecycle: this.#lifecycle,
+      writer,
+      clock: this.#clock,
+      startedAt: this.#startedAt,
+      livezGraceMs: options.livezGracePeriodMs,
+    })
+    this.#services.installHealth(probes, log.child({ logger: 'health' }), this.#clock)
+  }
+
+  /**
+   * Listens first and starts up in the background, so that probes get a response from the start.
+   * `onFatal` is called with errors that only a restart can fix.
+   */
+  async start(onFatal: (error: unknown) => void): Promise<Addresses> {
+    const { bindAddress, securePort } = this.#options
+    const paths = await certificatePaths(this.#options, this.#log)
+    const certificate = await withFlagName(
+      '--tls-cert-file, --tls-private-key-file',
+      loadCertificate(paths),
+    )
+    const looks = this.#looks
+    const access = await openGate(this.#options, this.#log.child({ logger: 'gate' }), looks)
+    this.#followers.push(access)
+    access.onChange(this.#accessChecks.changed)
+    const { gate, clientAuthorities } = access
+    this.#gate = gate
+    const tls: TlsSettings = {
+      certificate,
+      minVersion: this.#options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
+      ...(clientAuthorities === undefined ? {} : { clientCa: clientAuthorities.pem }),
+    }
+    this.#services.installSelfReviews(access)
+    const opened = await openLimits(
+      this.#options,
+      this.#metrics,
+      this.#log.child({ logger: 'gate' }),
+      {
+        looks,
+        room: () => this.#engine.room,
+        ledger: this.#clientMemory.ledger,
+        rootOf: (path) => this.#services.services.rootOf(path),
+      },
+    )
+    this.#followers.push(opened)
+    this.#limits = opened.limits
+    this.#eventLimits = opened.eventLimits
+    this.#audit = await openAudit(
+      this.#options,
+      this.#log.child({ logger: 'audit' }),
+      this.#metrics,
+      looks,
+    )
+    const handler = this.#handler(gate, opened)
+    const secureListener = this.#listener(handler, bindAddress, securePort, tls)
+    clientAuthorities?.onChange((pem) => secureListener.renewClientCa(pem))
+    const secure = await withFlagName('--bind-address, --secure-port', secureListener.listen())
+    this.#log.info('Serving securely', { address: addressText(secure) })
+    const insecure = await this.#listenInsecurely(handler)
+    const served = followServingCertificate(this.#options, this.#log, {
+      paths,
+      certificate,
+      listener: secureListener,
+      looks,
+    })
+    this.#followers.push(served)
+    showCertificates(this.#metrics, () => [
+      served.certificates,
+      ...access.certificates,
+      ...this.#engine.certificates,
+    ])
+    void warnOfOpenFiles(this.#options, this.#log, process.getuid?.() ?? 0)
+    this.#onFatal = onFatal
+    this.#startup.run().catch(onFatal)
+    return { secure, insecure, certFile: paths.certFile }
+  }
+
+  /** Runs the shutdown of lifecycle.ts; resolves when nothing is left running. */
+  async stop(): Promise<void> {
+    const { shutdownDelayMs, requestTimeoutMs, shutdownSendRetryAfter } = this.#options
+    await this.#lifecycle.stop(this.#listeners, {
+      delayMs: shutdownDelayMs,
+      requestTimeoutMs,
+      sendRetryAfter: shutdownSendRetryAfter,
+      onLastRequest: () => this.#limits?.release(),
+    })
+    for (const follower of this.#followers) follower.stop()
+    await this.#audit?.close()
+    await this.#engine.close()
+  }
+
+  /** Plain HTTP on the loopback interface; undefined when it is off. */
+  async #listenInsecurely(handler: Handler): Promise<AddressInfo | undefined> {
+    const { insecurePort } = this.#options
+    if (insecurePort === 0) return undefined
+    const listener = this.#listener(handler, LOOPBACK, insecurePort)
+    const address = await withFlagName('--insecure-port', listener.listen())
+    this.#log.info('Serving plain HTTP to this host', { address: addressText(address) })
+    return address
+  }
+
+  /** Events are served as soon as the engine is open, which may itself still wait for etcd. */
+  async #openEngine(): Promise<void> {
+    await this.#engine.open((error) => this.#onFatal(error))
+    this.#services.installEvents({
+      storage: this.#engine.storage,
+      eventLimits: this.#eventLimits,
+      accessChecks: this.#accessChecks,
+    })
+  }
+
+  #installServerInfo(): void {
+    this.#services.installServerInfo({
+      regardedKinds: () => this.#engine.regardedKinds(),
+      decide: async (user, attributes) => this.#gate?.decide(user, attributes),
+    })
+  }
+
+  #handler(gate: Gate, { limits, observer }: OpenedLimits): Handler {
+    return serve({
+      services: this.#services.services,
+      gate,
+      limits,
+      observer,
+      audit: this.#audit?.auditor,
+      refusals: new RefusalLog({
+        log: this.#log.child({ logger: 'gate' }),
+        clock: this.#clock,
+        onRefused: refusalCounter(this.#metrics),
+      }),
+      log: this.#log.child({ logger: 'http' }),
+      isTurningAway: () => this.#lifecycle.notAcceptingNewRequest.isOpen,
+    })
+  }
+
+  #listener(handler: Handler, host: string, port: number, tls?: TlsSettings): Listener {
+    const log = this.#log.child({ logger: 'http' })
+    const listener = new Listener({
+      host,
+      port,
+      tls,
+      clock: this.#clock,
+      limits: {
+        ...DEFAULT_LIMITS,
+        requestTimeoutMs: this.#options.requestTimeoutMs,
+        streamsMax: this.#options.http2MaxStreamsPerConnection,
+        stalledTimeoutMs: this.#options.stalledResponseTimeoutMs,
+      },
+      ...this.#clientMemory,
+      handler,
+      lateResponse: (request) => lateResponse(request, this.#audit?.auditor),
+      onHandshakeError: tls === undefined ? undefined : handshakeErrorCounter(this.#metrics),
+      // The port without TLS serves only processes on this host, which need no proxy.
+      proxies: tls === undefined ? undefined : this.#proxies(log),
+      onBug: (err, { method, path }) => {
+        // The snapshot of a long list was evicted before its end was read: the client lists again.
+        if (err instanceof StatusError) log.warn('List response aborted', { err, method, path })
+        else log.error('Response aborted', { err, method, path })
+      },
+    })
+    this.#listeners.push(listener)
+    return listener
+  }
+
+  #proxies(log: Log): ProxySettings | undefined {
+    const { proxyProtocolFrom: from } = this.#options
+    if (from.length === 0) return undefined
+    return { from, onRefused: proxyRefusalCounter(this.#metrics, log, this.#clock) }
+  }
+}

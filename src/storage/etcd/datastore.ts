@@ -1,0 +1,231 @@
+import { type ConnectionNumber, EtcdClient } from '../../etcd/client.ts'
+import type { CallObserver, EndpointStatus } from '../../etcd/protocol/protocol.ts'
+import { readQuota } from '../../etcd/quota.ts'
+import type { OnLook } from '../../lib/files/follow.ts'
+import type { Log } from '../../lib/log/log.ts'
+import { EtcdAvailability } from './etcd-availability.ts'
+import {
+  credentialFlags,
+  type EtcdCredentials,
+  followEtcdCredentials,
+  readEtcdCredentials,
+} from './etcd-credentials.ts'
+import { logMembers } from './member-log.ts'
+import { QuotaAlarm, reportSpace, type SpaceReport } from './quota-alarm.ts'
+
+export interface DatastoreOptions {
+  readonly servers: readonly string[]
+  readonly caFile: string | undefined
+  readonly certFile: string | undefined
+  readonly keyFile: string | undefined
+  readonly prefix: string
+  readonly healthTimeoutMs: number
+  /** Undefined: read from etcd. */
+  readonly quotaBytes?: number | undefined
+  readonly log: Log
+  readonly onCall?: CallObserver | undefined
+  /** Returns the callback that is notified whether the files of these flags are in use. */
+  readonly looks?: ((...flags: readonly string[]) => OnLook) | undefined
+}
+
+/** The part of the operator's health check timeout for etcd; the rest is for the response. */
+const READ_TIMEOUT_FRACTION = 0.9
+const CALL_TIMEOUT_MS = 10_000
+/** Earlier releases return stale reads after a pause and lose watch progress. */
+const OLDEST_GOOD_VERSION = [3, 5, 28] as const
+/**
+ * How often the quota is read: on each poll while it is unknown, then on every 20th, because it
+ * changes only when a member is restarted with another quota.
+ */
+const QUOTA_POLL_MS = 30_000
+const QUOTA_KNOWN_POLLS = 20
+
+/**
+ * The connection of the server to its etcd: credentials, the client, and the health checks. Opening
+ * does not wait for etcd: every part recovers by itself.
+ */
+export class Datastore {
+  /** Whether etcd responds; starts with `open`. */
+  readonly availability: EtcdAvailability
+  /** Whether etcd is full; starts with `open`. */
+  readonly quotaAlarm: QuotaAlarm
+  readonly #options: DatastoreOptions
+  readonly #end = new AbortController()
+  #client: EtcdClient | undefined
+  #quotaPolls = 0
+  #credentials: EtcdCredentials | undefined
+
+  constructor(options: DatastoreOptions) {
+    this.#options = options
+    this.availability = new EtcdAvailability({
+      probe: (timeoutMs) => this.#read(timeoutMs),
+      members: () => this.#client?.endpoints() ?? [],
+      log: options.log,
+    })
+    this.quotaAlarm = new QuotaAlarm({
+      readReport: (timeoutMs) => this.#reportSpace(timeoutMs),
+      log: options.log,
+    })
+    this.quotaAlarm.quotaBytes = options.quotaBytes
+  }
+
+  /** Rejects when a credentials file cannot be read. */
+  async open(): Promise<EtcdClient> {
+    const { servers, log, onCall } = this.#options
+    const tls = this.#isEncrypted() ? await readEtcdCredentials(this.#options) : undefined
+    this.#end.signal.throwIfAborted()
+    this.#credentials = tls
+    const client = new EtcdClient({
+      endpoints: servers,
+      tls,
+      defaultTimeoutMs: CALL_TIMEOUT_MS,
+      onCall: (call) => {
+        this.availability.onCall(call)
+        onCall?.(call)
+      },
+    })
+    this.#client = client
+    if (tls !== undefined) this.#follow(client, tls)
+    logMembers(client, log, this.#end.signal)
+    this.availability.watch(this.#end.signal)
+    this.quotaAlarm.watch(this.#end.signal)
+    return client
+  }
+
+  /** The client certificate and the trusted authorities; undefined without TLS. */
+  get credentials(): EtcdCredentials | undefined {
+    return this.#credentials
+  }
+
+  /** Does a linearizable read and returns its connection; rejects with the reason when it fails. */
+  async checkHealth(): Promise<ConnectionNumber> {
+    if (this.#client === undefined) throw new Error('etcd client connection not yet established')
+    const { healthTimeoutMs } = this.#options
+    const members = this.#client.endpoints()
+    // Without any connection the result is known: do not wait for the timeout.
+    if (members.every(({ state }) => state === 'failing')) {
+      throw new Error(`error getting data from etcd: ${reasons(members)}`)
+    }
+    if (this.availability.isUnavailable) {
+      throw new Error(`error getting data from etcd: ${this.availability.describe()}`)
+    }
+    try {
+      return await this.#read(Math.ceil(healthTimeoutMs * READ_TIMEOUT_FRACTION))
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new Error(`error getting data from etcd: ${reason}`, { cause })
+    }
+  }
+
+  /** How long past its deadline the most overdue call is. Above 0, this process is stuck. */
+  overdueMs(): number {
+    return this.#client?.overdueMs() ?? 0
+  }
+
+  close(): void {
+    this.#end.abort()
+    this.#client?.close()
+  }
+
+  /** Logs the version of each member, and warns of versions and settings that cause problems. */
+  async inspect(): Promise<void> {
+    const { servers, log } = this.#options
+    const { signal } = this.#end
+    const client = this.#client
+    if (client === undefined || signal.aborted) return
+    await this.#readQuota()
+    const polling = setInterval(() => void this.#readQuota(), QUOTA_POLL_MS).unref()
+    signal.addEventListener('abort', () => clearInterval(polling))
+    await Promise.all(
+      servers.map(async (endpoint) => {
+        try {
+          const { version, dbBytes } = await client.status(endpoint, { signal })
+          if (!isGoodEtcdVersion(version)) {
+            log.warn('This etcd has known consistency bugs; 3.5.28 or newer is needed', {
+              endpoint,
+              version,
+            })
+          } else {
+            log.info('Connected to etcd', { endpoint, version, dbBytes })
+          }
+        } catch (err) {
+          log.warn('Cannot read the version of an etcd member', { endpoint, err })
+        }
+      }),
+    )
+  }
+
+  async #read(timeoutMs: number): Promise<ConnectionNumber> {
+    const key = Buffer.from(`${this.#options.prefix}/health`)
+    const options = { timeoutMs, signal: this.#end.signal }
+    const result = await this.#client?.range({ key, keysOnly: true }, options)
+    return result?.connection ?? 0
+  }
+
+  async #reportSpace(timeoutMs: number): Promise<SpaceReport | undefined> {
+    const { signal } = this.#end
+    return this.#client && reportSpace(this.#client, { timeoutMs, signal })
+  }
+
+  /** Uses the smallest quota of any member: the first full member stops the whole cluster. */
+  async #readQuota(): Promise<void> {
+    const { servers, quotaBytes, log } = this.#options
+    if (quotaBytes !== undefined || this.#end.signal.aborted) return
+    const isFirst = this.#quotaPolls === 0
+    const isDue = this.#quotaPolls++ % QUOTA_KNOWN_POLLS === 0
+    if (this.quotaAlarm.quotaBytes !== undefined && !isDue) return
+    const results = await Promise.allSettled(
+      servers.map((server) => readQuota(server, this.#credentials)),
+    )
+    const known = results.filter((result) => result.status === 'fulfilled')
+    const quotas = known.map(({ value }) => value)
+    if (quotas.length > 0) this.quotaAlarm.quotaBytes = Math.min(...quotas)
+    else if (isFirst) {
+      log.warn(
+        'The space quota of etcd is unknown: write rates are not reduced while it fills up',
+        {
+          help: 'set --etcd-quota-bytes',
+          err: results.find((result) => result.status === 'rejected')?.reason,
+        },
+      )
+    }
+  }
+
+  #isEncrypted(): boolean {
+    return this.#options.servers.some((server) => server.startsWith('https:'))
+  }
+
+  /** Changed files are used for new connections; calls in flight end on the old ones. */
+  #follow(client: EtcdClient, inUse: EtcdCredentials): void {
+    const { log, looks } = this.#options
+    const follower = followEtcdCredentials(this.#options, inUse, {
+      onChange: (found) => {
+        client.renewCredentials(found)
+        this.#credentials = found
+        log.info('Credentials for etcd reloaded')
+      },
+      onProblem: (err) => log.warn('Credentials for etcd not reloaded', { err }),
+      onMended: () => log.info('Credentials for etcd valid again, unchanged'),
+      onLook: looks?.(...credentialFlags(this.#options)),
+    })
+    this.#end.signal.addEventListener('abort', () => follower.stop())
+  }
+}
+
+/** Each distinct reason once, without addresses: members of a cluster mostly fail alike. */
+function reasons(members: readonly EndpointStatus[]): string {
+  return [...new Set(members.map(({ lastError }) => lastError?.message ?? 'no connection'))].join(
+    ', ',
+  )
+}
+
+/** Whether a release such as `3.5.30` or `3.6.0-rc.1` has none of those bugs. */
+export function isGoodEtcdVersion(version: string): boolean {
+  const parts = version.split(/[.+-]/).map(Number)
+  for (const [index, wanted] of OLDEST_GOOD_VERSION.entries()) {
+    const part = parts[index]
+    if (part === undefined || Number.isNaN(part)) return false
+    if (part !== wanted) return part > wanted
+  }
+  return true
+}

@@ -1,0 +1,293 @@
+import type {
+  EtcdClient,
+  KeyValue,
+  RangeRequest,
+  RangeResult,
+  WatchRequest,
+} from '../../etcd/client.ts'
+import {
+  missing,
+  StorageError,
+  type StorageErrorDetails,
+  type StorageErrorKind,
+} from '../errors.ts'
+import {
+  firstRevisionAfter,
+  formatVersion,
+  isAfter,
+  type Version,
+  versionOfState,
+} from '../resource-version.ts'
+import type {
+  Change,
+  ConnectionNumber,
+  EventKey,
+  EventPage,
+  EventScope,
+  EventStorage,
+  FollowWatch,
+  Guard,
+  ListOptions,
+  Newest,
+  ReadOptions,
+  StoredEvent,
+  WatchItem,
+} from '../storage.ts'
+import {
+  BadValue,
+  bodyOf,
+  isOwnValue,
+  prepareValue,
+  StoredBody,
+  unreadable,
+} from '../stored-form.ts'
+import type { EtcdAvailability } from './etcd-availability.ts'
+import { storageErrorOfRead, storageErrorOfWrite } from './etcd-errors.ts'
+import { EtcdFollowWatch, EtcdWatch, toFollowItem, toWatchItem } from './etcd-watch.ts'
+import { decodeEvent, found, foundToDelete } from './event-decoding.ts'
+import { GroupCommit, type GroupCommitOptions } from './group-commit.ts'
+import { EventKeys, markValue } from './keys.ts'
+import { connectionOf, ListReader } from './list-reader.ts'
+import { type Decide, OptimisticUpdater } from './optimistic-updater.ts'
+import type { PrefixCheck } from './prefix-check.ts'
+import type { QuotaAlarm } from './quota-alarm.ts'
+
+/** The errors of a read without a response. */
+const noResponseKinds: ReadonlySet<StorageErrorKind> = new Set(['unavailable', 'timeout'])
+
+export interface EtcdStorageOptions {
+  readonly client: Pick<
+    EtcdClient,
+    'range' | 'txn' | 'watch' | 'follow' | 'connected' | 'newestConnection'
+  >
+  /** Keys are `<prefix>/events/<namespace>/<name>`. */
+  readonly prefix: string
+  /** Default true. False, for comparison only, sends every write in its own transaction. */
+  readonly groupCommit?: boolean | undefined
+  /**
+   * The event in a cache, which saves updates and deletes their read. It may be stale; no result
+   * depends on it alone.
+   */
+  readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
+  /** The connection up to which the cache has the same history as etcd. Default: the newest. */
+  readonly recalledFor?: (() => ConnectionNumber) | undefined
+  /** Rejects calls while etcd is unavailable. Without it every call waits until its timeout. */
+  readonly availability?: EtcdAvailability | undefined
+  /** Rejects puts while etcd is full. Without it each put is sent, and etcd rejects it. */
+  readonly quotaAlarm?: QuotaAlarm | undefined
+  /** Rejects writes until it has passed; without it all writes are allowed. */
+  readonly check?: Pick<PrefixCheck, 'refusal'> | undefined
+  /** Called for keys that lists and watches leave out: their value is not an event of ours. */
+  readonly onCorrupt: (etcdKey: Buffer, value: BadValue) => void
+  readonly now?: GroupCommitOptions['now']
+  readonly onCommit?: GroupCommitOptions['onCommit']
+}
+
+/** The storage contract on etcd alone: every read goes to etcd, every write to group commit. */
+export class EtcdStorage implements EventStorage {
+  readonly #options: EtcdStorageOptions
+  readonly #keys: EventKeys
+  readonly #writes: GroupCommit
+  readonly #updater: OptimisticUpdater
+  readonly #lists: ListReader
+
+  constructor(options: EtcdStorageOptions) {
+    const { client, now, onCommit, availability, quotaAlarm, check, onCorrupt } = options
+    this.#options = options
+    this.#keys = new EventKeys(options.prefix)
+    this.#writes = new GroupCommit({
+      txn: (txn, callOptions) => client.txn(txn, callOptions),
+      grouped: options.groupCommit,
+      now,
+      onCommit,
+      availability,
+      quotaAlarm,
+      check,
+    })
+    this.#lists = new ListReader({
+      keys: this.#keys,
+      range: (request, readOptions) => this.#range(request, readOptions),
+      onCorrupt,
+    })
+    this.#updater = new OptimisticUpdater({
+      keys: this.#keys,
+      writes: this.#writes,
+      read: (key) => this.#read(key),
+      recall: options.recall ?? (() => undefined),
+      recalledFor: options.recalledFor ?? (() => client.newestConnection),
+      newestConnection: () => client.newestConnection,
+    })
+  }
+
+  /** The queued writes, for metrics. */
+  get waiting(): GroupCommit['waiting'] {
+    return this.#writes.waiting
+  }
+
+  /** Rejects new writes; resolves when those in flight have ended. The client stays open. */
+  close(): Promise<void> {
+    return this.#writes.close()
+  }
+
+  async get(key: EventKey, options: ReadOptions): Promise<StoredEvent> {
+    const stored = found(await this.#read(key, options), key)
+    if (stored === undefined) throw missing(key)
+    return stored
+  }
+
+  list(
+    scope: EventScope,
+    options: ListOptions,
+  ): Promise<EventPage & { readonly connection: ConnectionNumber }> {
+    return this.#lists.read(scope, options)
+  }
+
+  async create(key: EventKey, body: Buffer): Promise<StoredEvent> {
+    const value = prepareValue(body)
+    const outcome = await this.#writes.submit({ key: this.#keys.format(key), expected: 0, value })
+    if (outcome.applied) {
+      const { version, writtenAtMs } = outcome
+      const { versionOffset } = value
+      return new StoredBody({ key, body: bodyOf(value), versionOffset, version, writtenAtMs })
+    }
+    throw new StorageError({
+      kind: 'exists',
+      message: `event ${key.namespace}/${key.name} already exists`,
+      key,
+      ...this.#existing(key, outcome.current),
+    })
+  }
+
+  update(key: EventKey, change: Change): Promise<StoredEvent> {
+    return this.#updater.update(key, (current) => {
+      const wanted = change(current)
+      if (wanted === 'remove') return current === undefined ? 'keep' : 'delete'
+      return wanted === undefined || wanted === current?.body ? 'keep' : wanted
+    })
+  }
+
+  delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {
+    const decide: Decide = (current) => {
+      if (current === undefined) return 'keep'
+      guard?.(current)
+      return 'delete'
+    }
+    return this.#updater.update(key, decide, foundToDelete)
+  }
+
+  watch(
+    scope: EventScope,
+    options: { readonly from: Version; readonly signal: AbortSignal },
+  ): EtcdWatch<WatchItem> {
+    const { from, signal } = options
+    const { onCorrupt } = this.#options
+    const watch = this.#options.client.watch(this.#watchRequest(from, signal, true))
+    const { namespace } = scope
+    return new EtcdWatch({
+      watch,
+      keys: this.#keys,
+      namespace,
+      from,
+      toItem: toWatchItem,
+      onCorrupt,
+    })
+  }
+
+  /**
+   * Like `watch` for all events, without the previous states: half the traffic, for a consumer that
+   * keeps those states itself.
+   */
+  follow(options: {
+    readonly from: Version
+    readonly signal: AbortSignal
+    readonly connectionMax: ConnectionNumber
+  }): FollowWatch {
+    const { from, signal, connectionMax } = options
+    const { onCorrupt } = this.#options
+    const keys = this.#keys
+    const watch = this.#options.client.follow({
+      ...this.#watchRequest(from, signal, false),
+      sameHistory: { isUnique: (kv) => this.#isUnique(kv), connectionMax },
+    })
+    const toItem = toFollowItem
+    return new EtcdFollowWatch({ watch, keys, namespace: undefined, from, toItem, onCorrupt })
+  }
+
+  async currentVersion(options: { readonly signal: AbortSignal }): Promise<Version> {
+    return (await this.newest(options)).version
+  }
+
+  async newest(options: { readonly signal: AbortSignal }): Promise<Newest> {
+    const result = await this.#range({ key: this.#keys.mark, keysOnly: true }, options)
+    return { version: versionOfState(result.revision), connection: connectionOf(result) }
+  }
+
+  connected(signal: AbortSignal): Promise<ConnectionNumber> {
+    return this.#options.client.connected(signal)
+  }
+
+  async mark(): Promise<void> {
+    const refusal = this.#options.check?.refusal()
+    if (refusal !== undefined) throw refusal
+    const value = markValue()
+    try {
+      await this.#options.client.txn({ success: [{ type: 'put', key: this.#keys.mark, value }] })
+    } catch (error) {
+      throw storageErrorOfWrite(error)
+    }
+  }
+
+  /** An event is unique by its uid and its write time. */
+  #isUnique({ key, value }: KeyValue): boolean {
+    return this.#keys.isMark(key) || isOwnValue(value)
+  }
+
+  /** The existing event, or the reason why the value under the key is not an event. */
+  #existing(
+    key: EventKey,
+    kv: KeyValue | undefined,
+  ): Pick<StorageErrorDetails, 'current' | 'reason'> {
+    if (kv === undefined) return {}
+    const current = decodeEvent(kv, this.#keys)
+    if (!(current instanceof BadValue)) return { current }
+    return { reason: unreadable(key, current.fault).reason }
+  }
+
+  #watchRequest(from: Version, signal: AbortSignal, prevKv: boolean): WatchRequest {
+    const range = this.#keys.range({ namespace: undefined })
+    return { ...range, startRevision: firstRevisionAfter(from), prevKv, signal }
+  }
+
+  async #read(key: EventKey, options?: ReadOptions): Promise<KeyValue | undefined> {
+    const { kvs } = await this.#range({ key: Buffer.from(this.#keys.format(key)) }, options)
+    return kvs[0]
+  }
+
+  async #range(request: RangeRequest, options?: ReadOptions): Promise<RangeResult> {
+    const result = await this.#rangeWhileAvailable(request, options)
+    const wanted = options?.notOlderThan
+    const version = versionOfState(result.revision)
+    if (wanted === undefined || !isAfter(wanted, version)) return result
+    throw new StorageError({
+      kind: 'future',
+      message: `version ${formatVersion(wanted)} does not exist yet`,
+      version,
+    })
+  }
+
+  async #rangeWhileAvailable(
+    request: RangeRequest,
+    options: ReadOptions | undefined,
+  ): Promise<RangeResult> {
+    const signal = options?.signal
+    const availability = options?.isPatient === true ? undefined : this.#options.availability
+    const cancelIfSafe = availability?.outageSignal
+    try {
+      return await this.#options.client.range(request, { signal, cancelIfSafe })
+    } catch (error) {
+      const failure = storageErrorOfRead(error)
+      const isNoResponse = failure instanceof StorageError && noResponseKinds.has(failure.kind)
+      throw (isNoResponse ? availability?.refusal(error) : undefined) ?? failure
+    }
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * Reads pages of events from etcd, in ranges of about 4 MB. The number of keys in a range adapts to
+ * the size of the values that were read last.
+ */
+import { setImmediate } from 'node:timers/promises'
+import type { KeyValue, RangeRequest, RangeResult } from '../../etcd/client.ts'
+import { revisionOf, type Version, versionOfState } from '../resource-version.ts'
+import type {
+  ConnectionNumber,
+  EventPage,
+  EventScope,
+  ListOptions,
+  ReadOptions,
+  StoredEvent,
+  Unreadable,
+} from '../storage.ts'
+import { BadValue } from '../stored-form.ts'
+import { decodeEvent, unreadableAt } from './event-decoding.ts'
+import { type EventKeys, isPart, type KeyRange } from './keys.ts'
+
+const rangeKeysMax = 2_000
+const rangeKeysMin = 8
+const rangeKeysFirst = 256
+const rangeBytes = 4 * 1024 * 1024
+/** How long values are decoded before the event loop gets control. */
+const decodeSliceMs = 10
+
+export interface ListReaderOptions {
+  readonly keys: EventKeys
+  readonly range: (request: RangeRequest, options: ReadOptions) => Promise<RangeResult>
+  /** Called for each key that a list leaves out because its value is not an event of ours. */
+  readonly onCorrupt: (etcdKey: Buffer, value: BadValue) => void
+}
+
+interface PageSoFar {
+  readonly items: StoredEvent[]
+  readonly unreadable: Unreadable[]
+}
+
+export class ListReader {
+  readonly #options: ListReaderOptions
+  #keysPerRange = rangeKeysFirst
+
+  constructor(options: ListReaderOptions) {
+    this.#options = options
+  }
+
+  async read(
+    scope: EventScope,
+    options: ListOptions,
+  ): Promise<EventPage & { readonly connection: ConnectionNumber }> {
+    const { selector, limit, signal, isPatient, bytesEnough = Number.POSITIVE_INFINITY } = options
+    if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`not a limit: ${limit}`)
+    const items: StoredEvent[] = []
+    const unreadable: Unreadable[] = []
+    const range = this.#rangeOf(scope, options)
+    let key = range.key
+    let revision = options.at === undefined ? undefined : readableRevision(options.at)
+    let connection = 0
+    let bytes = 0
+    for (;;) {
+      const wanted = selector === undefined ? limit - items.length : rangeKeysMax
+      const result = await this.#options.range(
+        {
+          key,
+          rangeEnd: range.rangeEnd,
+          revision,
+          limit: Math.min(wanted, this.#keysFor(options)),
+        },
+        { signal, isPatient, notOlderThan: options.notOlderThan },
+      )
+      this.#adaptRange(result.kvs)
+      const before = items.length
+      revision ??= result.revision
+      connection = Math.max(connection, connectionOf(result))
+      const taken = await this.#decodeInto({ items, unreadable }, result.kvs, options)
+      const remaining = result.count - taken
+      const last = result.kvs[taken - 1]
+      for (const { body } of items.slice(before)) bytes += body.length
+      const isEnough = items.length > 0 && bytes >= bytesEnough
+      if (items.length === limit || remaining <= 0 || last === undefined || isEnough) {
+        return {
+          items,
+          version: versionOfState(revision),
+          more: remaining > 0,
+          remaining: selector === undefined ? remaining : undefined,
+          unreadable,
+          connection,
+        }
+      }
+      key = Buffer.concat([last.key, Buffer.of(0)])
+    }
+  }
+
+  /** The keys to search: only one when the selector requires a name. */
+  #rangeOf(scope: EventScope, options: ListOptions): KeyRange {
+    const { keys } = this.#options
+    const range = keys.range(scope, options.after)
+    const name = options.selector?.requires?.name
+    if (name === undefined || scope.namespace === undefined || !isPart(name)) return range
+    const key = Buffer.from(keys.format({ namespace: scope.namespace, name }))
+    const rangeEnd = Buffer.concat([key, Buffer.of(0)])
+    return Buffer.compare(key, range.key) < 0 ? { key: rangeEnd, rangeEnd } : { key, rangeEnd }
+  }
+
+  /** Sets the size of the next range from the size of these values. */
+  #adaptRange(kvs: readonly KeyValue[]): void {
+    const bytes = kvs.reduce((sum, { value }) => sum + value.length, 0)
+    if (bytes > 0) {
+      const keys = Math.floor((rangeBytes * kvs.length) / bytes)
+      this.#keysPerRange = Math.min(rangeKeysMax, Math.max(rangeKeysMin, keys))
+    }
+  }
+
+  /** A page with a small `bytesEnough` reads no more keys than it needs. */
+  #keysFor({ bytesEnough = rangeBytes }: ListOptions): number {
+    const part = Math.min(1, bytesEnough / rangeBytes)
+    return Math.max(rangeKeysMin, Math.floor(this.#keysPerRange * part))
+  }
+
+  /** Decodes `kvs` until the page has enough items; returns how many were decoded. */
+  async #decodeInto(
+    page: PageSoFar,
+    kvs: readonly KeyValue[],
+    { selector, limit }: ListOptions,
+  ): Promise<number> {
+    const { keys } = this.#options
+    const { items } = page
+    let taken = 0
+    let since = performance.now()
+    for (const kv of kvs) {
+      if (items.length === limit) break
+      if (performance.now() - since > decodeSliceMs) {
+        await setImmediate()
+        since = performance.now()
+      }
+      taken++
+      if (keys.isMark(kv.key)) continue
+      const stored = decodeEvent(kv, keys)
+      if (stored instanceof BadValue) this.#leaveOut(page, kv, stored)
+      else if (selector === undefined || selector.matches(stored)) items.push(stored)
+    }
+    return taken
+  }
+
+  #leaveOut({ unreadable }: PageSoFar, kv: KeyValue, value: BadValue): void {
+    const key = this.#options.keys.parse(kv.key)
+    if (key !== undefined) unreadable.push(unreadableAt(key, kv, value))
+    this.#options.onCorrupt(kv.key, value)
+  }
+}
+
+/** A result without a connection counts as newer than any connection: it is never trusted. */
+export function connectionOf({ connection }: RangeResult): ConnectionNumber {
+  return connection ?? Number.POSITIVE_INFINITY
+}
+
+/** For etcd revision 0 means "now". At its first revision and before there are no events. */
+function readableRevision(at: Version): number {
+  return Math.max(1, revisionOf(at))
+}

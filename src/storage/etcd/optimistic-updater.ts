@@ -1,0 +1,176 @@
+import type { KeyValue } from '../../etcd/client.ts'
+import { type Clock, monotonicClock } from '../../lib/clock.ts'
+import { PerKeyQueue } from '../../lib/per-key-queue.ts'
+import { missing, StorageError } from '../errors.ts'
+import { revisionOf } from '../resource-version.ts'
+import type { ConnectionNumber, EventKey, StoredEvent } from '../storage.ts'
+import { bodyOf, prepareValue, StoredBody, withVersion } from '../stored-form.ts'
+import { found } from './event-decoding.ts'
+import type { GroupCommit } from './group-commit.ts'
+import type { EventKeys } from './keys.ts'
+
+/**
+ * How long an update may wait in the queue and retry after conflicts. Conflicts can go on for as
+ * long as other replicas keep writing to the same event: there is no fairness between replicas.
+ */
+const updateTimeoutMs = 30_000
+const waitingMax = 10_000
+const retryAfterMs = 1_000
+
+/** What an update does with an event: write other bytes, delete it, or leave it unchanged. */
+export type Intent = Buffer | 'delete' | 'keep'
+
+/** Runs once per attempt, and the last run counts. An error that it throws ends the update. */
+export type Decide = (current: StoredEvent | undefined) => Intent
+
+/** Decodes the current value. An error that it throws ends the update. */
+export type Find = (kv: KeyValue | undefined, key: EventKey) => StoredEvent | undefined
+
+export interface OptimisticUpdaterOptions {
+  readonly keys: EventKeys
+  readonly writes: Pick<GroupCommit, 'submit'>
+  /** The current value, by a linearizable read. */
+  readonly read: (key: EventKey) => Promise<KeyValue | undefined>
+  /** The event in the cache, possibly stale; undefined when it is not cached. */
+  readonly recall: (key: EventKey) => StoredEvent | undefined
+  /** The connection up to which the cache has the same history as etcd. */
+  readonly recalledFor: () => ConnectionNumber
+  /** The newest connection so far. */
+  readonly newestConnection: () => ConnectionNumber
+  readonly clock?: Clock | undefined
+}
+
+/** A state to decide on. `isConfirmed`: it was current at some time since the call started. */
+interface Observed {
+  readonly stored: StoredEvent | undefined
+  readonly isConfirmed: boolean
+  /** A write that depends on it must not be sent over later connections. */
+  readonly connectionMax: ConnectionNumber
+}
+
+/** How an attempt ended: with a result and the new state, or with the conflicting value. */
+type Attempt =
+  | { readonly result: StoredEvent; readonly left: StoredEvent | undefined }
+  | { readonly current: KeyValue | undefined }
+  /** It was not sent: the state that it depends on was read over connections that are lost. */
+  | 'outdated'
+
+/**
+ * Updates events with optimistic concurrency: read, decide, write if there was no other write in
+ * between, else retry from the value that the refused write returned.
+ *
+ * The first read is saved when a guess is available: the state that the previous update of the same
+ * key left, or the state in the cache. A guess may be stale. That does not harm a write, which etcd
+ * then refuses, but no result may depend on a guess alone: when the decision is to throw or to
+ * write nothing, it is repeated on a confirmed state.
+ */
+export class OptimisticUpdater {
+  readonly #options: OptimisticUpdaterOptions
+  readonly #queue = new PerKeyQueue<Observed>()
+
+  constructor(options: OptimisticUpdaterOptions) {
+    this.#options = options
+  }
+
+  async update(key: EventKey, decide: Decide, find: Find = found): Promise<StoredEvent> {
+    if (this.#queue.waiting >= waitingMax) throw overloaded()
+    const clock = this.#options.clock ?? monotonicClock
+    const etcdKey = this.#options.keys.format(key)
+    const previous = this.#queue.enter(etcdKey)
+    const giveUpAt = clock.now() + updateTimeoutMs
+    let left: Observed | undefined
+    try {
+      const guess = previous === undefined ? undefined : await previous
+      if (clock.now() > giveUpAt) throw overloaded()
+      let observed = guess ?? this.#recall(key) ?? (await this.#read(key, find))
+      while (clock.now() <= giveUpAt) {
+        const intent = decideOn(observed, decide)
+        if (intent === undefined) {
+          observed = await this.#read(key, find)
+          continue
+        }
+        const ended = await this.#attempt(key, observed, intent)
+        if (ended === 'outdated') {
+          observed = await this.#read(key, find)
+          continue
+        }
+        if ('result' in ended) {
+          const { connectionMax } = observed
+          left = { stored: ended.left, isConfirmed: false, connectionMax }
+          return ended.result
+        }
+        const { connectionMax } = observed
+        observed = { stored: find(ended.current, key), isConfirmed: true, connectionMax }
+      }
+      throw new StorageError({
+        kind: 'conflict',
+        message: `event ${key.namespace}/${key.name} kept changing during an update`,
+        key,
+      })
+    } finally {
+      this.#queue.leave(etcdKey, left)
+    }
+  }
+
+  async #attempt(key: EventKey, observed: Observed, intent: Intent): Promise<Attempt> {
+    const { keys, writes } = this.#options
+    const { stored } = observed
+    if (intent === 'keep') {
+      if (stored === undefined) throw missing(key)
+      return { result: stored, left: stored }
+    }
+    const expected = stored === undefined ? 0 : revisionOf(stored.version)
+    const value = intent === 'delete' ? undefined : prepareValue(intent)
+    const { connectionMax } = observed
+    const operation = { key: keys.format(key), expected, value, connectionMax }
+    const outcome = await writes.submit(operation)
+    if (!outcome.applied) {
+      return outcome.isOutdated === true ? 'outdated' : { current: outcome.current }
+    }
+    const { version, writtenAtMs } = outcome
+    if (value === undefined) {
+      if (stored === undefined) throw missing(key)
+      return { result: withVersion(stored, version), left: undefined }
+    }
+    const { versionOffset } = value
+    const written = { key, body: bodyOf(value), versionOffset, version, writtenAtMs }
+    const result = new StoredBody(written)
+    return { result, left: result }
+  }
+
+  #recall(key: EventKey): Observed | undefined {
+    const stored = this.#options.recall(key)
+    return stored && { stored, isConfirmed: false, connectionMax: this.#options.recalledFor() }
+  }
+
+  /** When this fails nothing has been written: earlier attempts, if any, were refused. */
+  async #read(key: EventKey, find: Find): Promise<Observed> {
+    const connectionMax = this.#options.newestConnection()
+    try {
+      return { stored: find(await this.#options.read(key), key), isConfirmed: true, connectionMax }
+    } catch (error) {
+      if (!(error instanceof StorageError) || error.kind !== 'timeout') throw error
+      const { message } = error
+      throw new StorageError({ kind: 'unavailable', message, key, retryAfterMs, cause: error })
+    }
+  }
+}
+
+/** Undefined when the decision needs a confirmed state. */
+function decideOn(observed: Observed, decide: Decide): Intent | undefined {
+  try {
+    const intent = decide(observed.stored)
+    return intent === 'keep' && !observed.isConfirmed ? undefined : intent
+  } catch (error) {
+    if (observed.isConfirmed) throw error
+    return undefined
+  }
+}
+
+function overloaded(): StorageError {
+  return new StorageError({
+    kind: 'overloaded',
+    message: 'too many updates are queued for the same events',
+    retryAfterMs,
+  })
+}

@@ -1,0 +1,133 @@
+/**
+ * Checks that this server wrote all keys under its prefix.
+ *
+ * An etcd that belongs to another program, most likely a Kubernetes API server, must not be
+ * damaged: a single value of ours among its own breaks its lists. So nothing is written before all
+ * keys under the prefix have been checked. The events are read anyway to fill the memory; outside
+ * of them only a few keys are read, whatever the size of the store. The check waits for an etcd
+ * that is down, and writes are refused until it has passed.
+ */
+import type { EtcdClient, KeyValue } from '../../etcd/client.ts'
+import { EtcdError } from '../../etcd/errors.ts'
+import { pause } from '../../lib/abort.ts'
+import { Backoff } from '../../lib/backoff.ts'
+import { StorageError } from '../errors.ts'
+import {
+  controlKey,
+  controlKeys,
+  controlRange,
+  EventKeys,
+  isMarkValue,
+  outsideRanges,
+} from './keys.ts'
+
+const retryFirstMs = 100
+const retryMostMs = 2_000
+const retryAfterMs = 1_000
+/** The first bytes of values that Kubernetes writes. */
+const kubernetesMagic = Buffer.from('k8s\0')
+
+/** Another program uses the prefix. Nothing was written: an operator has to decide what to do. */
+export class ForeignValueError extends Error {
+  override readonly name = 'ForeignValueError'
+
+  constructor(etcdKey: Buffer, prefix: string) {
+    super(
+      `etcd holds ${JSON.stringify(etcdKey.toString())} under --etcd-prefix=${prefix}, which tidings did not write. ` +
+        'Nothing was changed. Give tidings an etcd of its own or another --etcd-prefix; ' +
+        'delete the key only if no other program uses this etcd',
+    )
+  }
+}
+
+export interface PrefixCheckOptions {
+  readonly client: Pick<EtcdClient, 'range'>
+  readonly prefix: string
+}
+
+export class PrefixCheck {
+  readonly #options: PrefixCheckOptions
+  readonly #failure = Promise.withResolvers<never>()
+  #hasFailed = false
+  #hasPassed = false
+  #lastError: EtcdError | undefined
+
+  constructor(options: PrefixCheckOptions) {
+    this.#options = options
+    // `run` handles it, but may not have been called yet.
+    this.#failure.promise.catch(() => {})
+  }
+
+  /** For operators: why nothing may be written; undefined once the check has passed. */
+  get pending(): string | undefined {
+    if (this.#hasPassed) return undefined
+    const { prefix } = this.#options
+    const reason = this.#lastError === undefined ? '' : `: ${this.#lastError.message}`
+    return `the keys under --etcd-prefix=${prefix} have not been checked yet${reason}`
+  }
+
+  /** For clients: the error of a write before the check has passed. */
+  refusal(): StorageError | undefined {
+    const message = this.pending
+    if (message === undefined) return undefined
+    return new StorageError({
+      kind: 'unavailable',
+      message,
+      reason: 'this replica has just started and has not read everything from etcd yet',
+      retryAfterMs,
+    })
+  }
+
+  /** A value was read that this server did not write. Ignored once the check has passed. */
+  onForeign(etcdKey: Buffer): void {
+    if (this.#hasPassed) return
+    this.#hasFailed = true
+    this.#failure.reject(new ForeignValueError(etcdKey, this.#options.prefix))
+  }
+
+  /**
+   * Passes when the events have been read, which resolves `listed`, and no foreign value was found
+   * among them or outside of them. Resolves without passing when aborted. Rejects with a
+   * ForeignValueError.
+   */
+  async run(listed: Promise<void>, signal: AbortSignal): Promise<void> {
+    await Promise.race([
+      this.#failure.promise,
+      Promise.all([listed, this.#checkOutsideEvents(signal)]),
+    ])
+    this.#hasPassed = !this.#hasFailed && !signal.aborted
+  }
+
+  async #checkOutsideEvents(signal: AbortSignal): Promise<void> {
+    const backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
+    while (!signal.aborted) {
+      try {
+        const foreign = await this.#foreignOutsideEvents(signal)
+        if (foreign !== undefined) this.onForeign(foreign.key)
+        return
+      } catch (error) {
+        if (!(error instanceof EtcdError)) throw error
+        this.#lastError = error
+        await pause(backoff.next(), signal)
+      }
+    }
+  }
+
+  async #foreignOutsideEvents(signal: AbortSignal): Promise<KeyValue | undefined> {
+    const { client, prefix } = this.#options
+    const known = new Set(controlKeys.map((name) => controlKey(prefix, name)))
+    const [control, mark, ...outside] = await Promise.all([
+      // One more than the known keys: if there are others, one of them is found.
+      client.range({ ...controlRange(prefix), limit: known.size + 1 }, { signal }),
+      client.range({ key: new EventKeys(prefix).mark }, { signal }),
+      ...outsideRanges(prefix).map((range) => client.range({ ...range, limit: 1 }, { signal })),
+    ])
+    const foreign = control.kvs.find(
+      ({ key, value }) =>
+        !known.has(key.toString()) ||
+        value.subarray(0, kubernetesMagic.length).equals(kubernetesMagic),
+    )
+    const notMark = mark.kvs.find(({ value }) => !isMarkValue(value))
+    return foreign ?? notMark ?? outside.flatMap(({ kvs }) => kvs)[0]
+  }
+}

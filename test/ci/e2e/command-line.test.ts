@@ -1,0 +1,164 @@
+import assert from 'node:assert/strict'
+import { execFile, execFileSync, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync, readFileSync } from 'node:fs'
+import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { promisify } from 'node:util'
+import { etcdBinary } from '../../support/etcd.ts'
+import { runToEnd } from '../../support/tidings.ts'
+
+const root = join(import.meta.dirname, '../../..')
+const program = join(root, 'dist/main.js')
+
+describe('command line', () => {
+  test('--help prints every flag to standard output and exits with 0', async () => {
+    const { code, stdout, stderr } = await runToEnd(['--help'])
+    assert.equal(code, 0)
+    assert.equal(stderr, '')
+    for (const flag of ['--etcd-servers', '--livez-grace-period', '--shutdown-delay-duration']) {
+      assert.ok(stdout.includes(flag), flag)
+    }
+  })
+
+  test('--version prints the release and, where it is known, the commit', async () => {
+    const { code, stdout } = await runToEnd(['--version'])
+    assert.equal(code, 0)
+    const build = JSON.parse(await readFile(join(root, 'dist/build.json'), 'utf8'))
+    const commit = String(build.gitCommit).slice(0, 12)
+    const rest = String.raw`Kubernetes v1\.36\.\d+, Node v24\.\d+\.\d+`
+    const known = commit === '' ? '' : `commit ${commit}( with changes)?, `
+    assert.match(stdout, new RegExp(String.raw`^tidings v\d+\.\d+\.\d+ \(${known}${rest}\)\n$`))
+  })
+
+  test('npm start before a build prints what to do', async () => {
+    const folder = await mkdtemp(join(tmpdir(), 'tidings-unbuilt-'))
+    try {
+      await copyFile(join(root, 'package.json'), join(folder, 'package.json'))
+      const start = promisify(execFile)('npm', ['start'], { cwd: folder })
+      await assert.rejects(start, { code: 1, stderr: /run "npm run build" first\n$/m })
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
+  })
+
+  test('all errors in flags are reported at once, with exit code 2', async () => {
+    const { code, stdout, stderr } = await runToEnd([
+      '--secure-prt=1',
+      '--livez-grace-period=10',
+      '--tls-cert-file=a.crt',
+    ])
+    assert.equal(code, 2)
+    assert.equal(stdout, '')
+    assert.match(stderr, /--secure-prt/)
+    assert.match(stderr, /--livez-grace-period/)
+    assert.match(stderr, /--tls-private-key-file/)
+    assert.match(stderr, /--etcd-servers is required/)
+  })
+
+  test('a port that is taken ends the process with 1 and an error message', async () => {
+    const holder = (await import('node:net')).createServer().listen(0, '127.0.0.1')
+    await once(holder, 'listening')
+    const { port } = holder.address() as { port: number }
+    const folder = execFileSync('mktemp', ['-d'], { encoding: 'utf8' }).trim()
+    const { code, stderr } = await runToEnd([
+      '--etcd-servers=http://127.0.0.1:1',
+      '--bind-address=127.0.0.1',
+      `--secure-port=${port}`,
+      `--cert-dir=${folder}`,
+    ])
+    holder.close()
+    assert.equal(code, 1)
+    assert.match(stderr, /EADDRINUSE/)
+  })
+})
+
+describe('tidings dev', () => {
+  test('the lines that dev prints work as printed, and nothing is left after Ctrl-C', async () => {
+    const dev = await startDev()
+    const folder = dev.folder
+    assert.ok(existsSync(folder))
+    for (const [path, expected] of [
+      ['/readyz?verbose', /healthz check passed\n$/],
+      ['/livez', /^ok$/],
+      ['/readyz/datastore', /^ok$/],
+      ['/version', /"gitVersion"/],
+      ['/events', /"kind": "EventList"/],
+    ] as const) {
+      const line = dev.lines.find((text) => text.includes(`${path}'`))
+      assert.ok(line, `a line for ${path}`)
+      const output = execFileSync('sh', ['-c', `${line} --silent --max-time 10`], {
+        encoding: 'utf8',
+      })
+      assert.match(output, expected)
+    }
+    dev.child.kill('SIGINT')
+    const [code] = await once(dev.child, 'exit')
+    assert.equal(code, 0)
+    assert.equal(existsSync(folder), false, 'the folder is gone')
+    assert.deepEqual(etcdProcesses(folder), [], 'etcd is gone')
+  })
+
+  test('the etcd of dev keeps little of its log in memory, and does not outlive dev, even when that is killed', async () => {
+    const dev = await startDev()
+    const [pid] = etcdProcesses(dev.folder)
+    const flags = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+    assert.ok(flags.includes('--snapshot-count=1000'))
+    assert.ok(flags.includes('--experimental-snapshot-catchup-entries=100'))
+    dev.child.kill('SIGKILL')
+    await once(dev.child, 'exit')
+    for (let wait = 0; wait < 50 && etcdProcesses(dev.folder).length > 0; wait++) await sleep(100)
+    assert.deepEqual(etcdProcesses(dev.folder), [])
+    execFileSync('rm', ['-rf', dev.folder])
+  })
+
+  test('dev ends with an error when its etcd dies', async () => {
+    const dev = await startDev()
+    const [pid] = etcdProcesses(dev.folder)
+    process.kill(Number(pid), 'SIGKILL')
+    const [code] = await once(dev.child, 'exit')
+    assert.equal(code, 1)
+    assert.match(dev.stderr(), /etcd/)
+    assert.equal(existsSync(dev.folder), false)
+  })
+
+  test('dev without an etcd program prints what to do', async () => {
+    const { code, stderr } = await runToEnd(['dev', '--etcd-binary=/nowhere/etcd'])
+    assert.equal(code, 1)
+    assert.match(stderr, /\/nowhere\/etcd/)
+  })
+})
+
+/** Starts `tidings dev` and waits until it has printed its instructions. */
+async function startDev() {
+  const child = spawn(process.execPath, [program, 'dev', `--etcd-binary=${etcdBinary}`], {
+    stdio: ['ignore', 'pipe', 'pipe'],
+  })
+  let stdout = ''
+  let stderr = ''
+  child.stdout.on('data', (chunk) => {
+    stdout += chunk
+  })
+  child.stderr.on('data', (chunk) => {
+    stderr += chunk
+  })
+  for (let wait = 0; wait < 200 && !stdout.includes('Ctrl-C'); wait++) await sleep(50)
+  const folder = /All data is in (\S+)/.exec(stdout)?.[1]
+  if (folder === undefined) child.kill('SIGKILL')
+  assert.ok(folder, `${stdout}${stderr}`)
+  return { child, folder, lines: stdout.split('\n'), stderr: () => stderr }
+}
+
+/** Process ids of etcds whose data is under this folder. */
+function etcdProcesses(folder: string): string[] {
+  try {
+    const found = execFileSync('pgrep', ['-f', `data-dir=${folder}`], { encoding: 'utf8' })
+    return found.split('\n').filter((line) => line !== '')
+  } catch {
+    // pgrep exits with 1 when there are none.
+    return []
+  }
+}

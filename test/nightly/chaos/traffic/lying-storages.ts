@@ -1,0 +1,101 @@
+/**
+ * Storages that break one promise each, to prove that a run would detect it. The bugs are known
+ * from real systems: a read from a cache without a freshness check, a write repeated after a lost
+ * response, an unknown result reported as a rejection, a watch that skips changes.
+ */
+import { StorageError } from '../../../../src/storage/errors.ts'
+import type {
+  EventKey,
+  EventStorage,
+  EventWatch,
+  StoredEvent,
+} from '../../../../src/storage/storage.ts'
+import type { StorageInstance } from './storage-instance.ts'
+import { keyText } from './values.ts'
+
+export type Lie = (storage: EventStorage) => Partial<EventStorage>
+
+export const lies: Readonly<Record<string, Lie>> = {
+  'stale-reads': (storage) => {
+    const remembered = new Map<string, { readonly stored: StoredEvent; readonly at: number }>()
+    const freshMs = 1_000
+    return {
+      get: async (key, options) => {
+        const known = remembered.get(keyText(key))
+        if (known !== undefined && performance.now() - known.at < freshMs) return known.stored
+        const stored = await storage.get(key, options)
+        remembered.set(keyText(key), { stored, at: performance.now() })
+        return stored
+      },
+    }
+  },
+
+  'writes-again': (storage) => {
+    const again = async <Answer>(write: () => Promise<Answer>): Promise<Answer> => {
+      try {
+        return await write()
+      } catch (error) {
+        if (error instanceof StorageError && error.kind === 'timeout') return await write()
+        throw error
+      }
+    }
+    return {
+      create: (key, body) => again(() => storage.create(key, body)),
+      update: (key, change) => again(() => storage.update(key, change)),
+    }
+  },
+
+  'unknown-is-refused': (storage) => {
+    const misreported = async (write: () => Promise<StoredEvent>): Promise<StoredEvent> => {
+      try {
+        return await write()
+      } catch (error) {
+        if (!(error instanceof StorageError) || error.kind !== 'timeout') throw error
+        throw new StorageError({
+          kind: 'unavailable',
+          message: 'an unknown result, reported as not applied',
+        })
+      }
+    }
+    return {
+      create: (key: EventKey, body) => misreported(() => storage.create(key, body)),
+      update: (key, change) => misreported(() => storage.update(key, change)),
+      delete: (key, guard) => misreported(() => storage.delete(key, guard)),
+    }
+  },
+
+  'watch-skips': (storage) => ({
+    watch: (scope, options): EventWatch => {
+      const watch = storage.watch(scope, options)
+      async function* skipping() {
+        for await (const batch of watch) {
+          const items = batch.items.filter(({ stored }) => stored.version % 97 !== 0)
+          yield { ...batch, items }
+        }
+      }
+      return {
+        requestProgress: () => watch.requestProgress(),
+        [Symbol.asyncIterator]: skipping,
+      }
+    },
+  }),
+}
+
+/** The same instance, except for the bug. */
+export function lying(instance: StorageInstance, lie: Lie): StorageInstance {
+  const { storage } = instance
+  const honest: EventStorage = {
+    get: (key, options) => storage.get(key, options),
+    list: (scope, options) => storage.list(scope, options),
+    create: (key, body) => storage.create(key, body),
+    update: (key, change) => storage.update(key, change),
+    delete: (key, guard) => storage.delete(key, guard),
+    watch: (scope, options) => storage.watch(scope, options),
+    currentVersion: (options) => storage.currentVersion(options),
+  }
+  return {
+    storage: { ...honest, ...lie(storage) },
+    crash: () => instance.crash(),
+    close: () => instance.close(),
+  }
+}

@@ -1,0 +1,66 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { promisify } from 'node:util'
+
+const cache = join(import.meta.dirname, '../../../.cache/client-go')
+const goRoot = join(cache, 'usr/lib/go-1.26')
+const go = join(goRoot, 'bin/go')
+const binary = join(cache, 'program')
+
+/** Why tests with client-go cannot run; false when they can. */
+export const whyNot: string | false = existsSync(go)
+  ? false
+  : 'client-go is not installed; tools/client-go installs it'
+
+/** Compiles the Go program of this folder. Takes minutes the first time, seconds after that. */
+export function buildProgram(): Promise<void> {
+  return buildGo(import.meta.dirname, binary)
+}
+
+/** Compiles the Go program of any folder. */
+export async function buildGo(folder: string, output: string): Promise<void> {
+  // Not optimized: compiling all of client-go takes longer than running the program.
+  const flags = ['-gcflags=all=-N -l -dwarf=false', '-ldflags=-s -w']
+  await promisify(execFile)(go, ['build', ...flags, '-o', output, '.'], {
+    cwd: folder,
+    env: {
+      PATH: '/usr/bin:/bin',
+      HOME: cache,
+      GOROOT: goRoot,
+      GOPATH: join(cache, 'usr/share/gocode'),
+      GOCACHE: join(cache, 'build'),
+      GO111MODULE: 'off',
+      GOTOOLCHAIN: 'local',
+      CGO_ENABLED: '0',
+    },
+  })
+}
+
+/** The Go files of this folder that gofmt would change. */
+export async function unformatted(): Promise<string> {
+  const { stdout } = await promisify(execFile)(join(goRoot, 'bin/gofmt'), [
+    '-l',
+    import.meta.dirname,
+  ])
+  return stdout
+}
+
+/** The output of the program, line by line; fails when its exit code is not 0. */
+export async function* runProgram(args: readonly string[]): AsyncGenerator<unknown> {
+  const child = spawn(binary, args, {
+    // Informers then compare the result of a watch with a list, and panic if they differ.
+    env: { KUBE_WATCHLIST_INCONSISTENCY_DETECTOR: 'true' },
+    stdio: ['ignore', 'pipe', 'inherit'],
+  })
+  const ended = once(child, 'close')
+  try {
+    for await (const line of createInterface({ input: child.stdout })) yield JSON.parse(line)
+    const [code] = await ended
+    if (code !== 0) throw new Error(`the program ended with ${code}`)
+  } finally {
+    child.kill('SIGKILL')
+  }
+}

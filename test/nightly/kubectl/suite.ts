@@ -1,0 +1,121 @@
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, type TestContext, test } from 'node:test'
+import { KubectlSession, whyNot } from './kubectl.ts'
+import { type Exchange, normalOutput, parseTranscript } from './transcript.ts'
+
+/** Texts of older releases of kubectl itself: since which minor they are as recorded. */
+const CLIENT_WORDS: readonly {
+  readonly since: number
+  readonly recorded: RegExp
+  readonly before: string
+}[] = [
+  { since: 34, recorded: /(" deleted) from \w+ namespace/g, before: '$1' },
+  { since: 30, recorded: /^(FIELD: .*\n\n)\n/gm, before: '$1' },
+  { since: 28, recorded: / annotated$/gm, before: ' annotate' },
+]
+
+const read = (name: string): readonly Exchange[] =>
+  parseTranscript(readFileSync(join(import.meta.dirname, name), 'utf8'))
+
+const recorded = read('recorded.txt')
+const additional = read('additional.txt')
+/** Where we differ from the recording on purpose; the remark is the id in docs/compatibility.md. */
+export const differences: readonly Exchange[] = read('differences.txt')
+
+/** All tests for one release of kubectl, such as `1.36`. */
+export function kubectlSuite(version: string): void {
+  describe(`kubectl ${version}`, { skip: whyNot(version) }, () => {
+    test('kubectl prints what it prints with Kubernetes, except for the listed differences', async (t) => {
+      await using session = await KubectlSession.start(version)
+      for (const exchange of recorded) {
+        const ours = differences.find(({ command }) => command === exchange.command)
+        await play(t, session, ours ?? exchange)
+      }
+      for (const exchange of additional) await play(t, session, exchange)
+    })
+
+    test('watches of kubectl print changes as they happen', async () => {
+      await using session = await KubectlSession.start(version)
+      await session.run('kubectl create -f events.yaml')
+      await using table = session.start('kubectl get events -w')
+      await using changes = session.start(
+        'kubectl get events.v1.events.k8s.io -A -w --output-watch-events',
+      )
+      await using events = session.start('kubectl events -w')
+      await using warnings = session.start('kubectl events --for pod/web-0 --types=Warning -w')
+      await Promise.all([
+        table.printed(3),
+        changes.printed(3),
+        events.printed(3),
+        warnings.printed(2),
+      ])
+      // Each prints the existing events first and then watches for changes after them, so none can
+      // be missed.
+      await session.run('kubectl label events.v1.events.k8s.io web-0.backoff c=d')
+      await Promise.all([
+        table.printed(4),
+        changes.printed(4),
+        events.printed(4),
+        warnings.printed(3),
+      ])
+      await session.run('kubectl delete event web-0.backoff')
+      await Promise.all([table.printed(5), changes.printed(5)])
+
+      const backOff = 'pod/web-0  Back-off restarting failed container'
+      const scheduled = 'pod/web-0  Successfully assigned shop/web-0 to node-1'
+      assert.deepEqual(linesOf(table.output), [
+        'LAST SEEN  TYPE  REASON  OBJECT  MESSAGE',
+        `<age>  Warning  BackOff  ${backOff}`,
+        `<age>  Normal  Scheduled  ${scheduled}`,
+        `<age>  Warning  BackOff  ${backOff}`,
+        `<age>  Warning  BackOff  ${backOff}`,
+      ])
+      assert.deepEqual(linesOf(changes.output), [
+        'EVENT  NAMESPACE  LAST SEEN  TYPE  REASON  OBJECT  MESSAGE',
+        `ADDED  shop  <age>  Warning  BackOff  ${backOff}`,
+        `ADDED  shop  <age>  Normal  Scheduled  ${scheduled}`,
+        `MODIFIED  shop  <age>  Warning  BackOff  ${backOff}`,
+        `DELETED  shop  <age>  Warning  BackOff  ${backOff}`,
+      ])
+      const ofPod = (line: string): string => line.replace('pod/', 'Pod/')
+      const repeated = ofPod(`<age> (x17 over <age>)  Warning  BackOff  ${backOff}`)
+      assert.deepEqual(linesOf(events.output), [
+        'LAST SEEN  TYPE  REASON  OBJECT  MESSAGE',
+        repeated,
+        ofPod(`<age>  Normal  Scheduled  ${scheduled}`),
+        repeated,
+      ])
+      assert.deepEqual(linesOf(warnings.output), [
+        'LAST SEEN  TYPE  REASON  OBJECT  MESSAGE',
+        repeated,
+        repeated,
+      ])
+    })
+
+    async function play(
+      t: TestContext,
+      session: KubectlSession,
+      { command, output, exitCode }: Exchange,
+    ): Promise<void> {
+      await t.test(command, async () => {
+        const printed = await session.run(command)
+        assert.equal(normalOutput(printed.output), normalOutput(asPrintedBy(version, output)))
+        assert.equal(printed.exitCode, exitCode)
+      })
+    }
+  })
+}
+
+function asPrintedBy(version: string, output: string): string {
+  const minor = Number(version.split('.')[1])
+  return CLIENT_WORDS.filter(({ since }) => minor < since).reduce(
+    (text, { recorded, before }) => text.replaceAll(recorded, before),
+    output,
+  )
+}
+
+function linesOf(output: string): readonly string[] {
+  return normalOutput(output).split('\n')
+}
