@@ -27,6 +27,7 @@ const SCRIPTS = [
   'bench:storage',
   'bench:decode',
   'bench:yaml',
+  'bench:map',
   'bench:memory',
   'bench:replica',
   'bench:etcd',

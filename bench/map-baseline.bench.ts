@@ -1,0 +1,96 @@
+/**
+ * What the memory of src/cache/memory saves against a plain `Map` of the same events, each in a
+ * process of its own:
+ *   npm run bench:map [-- events, default 200000]
+ *
+ * The Map holds what a simple cache would: the body as a Buffer, the version and the fields that
+ * selectors read, and a sorted array of keys for pages. Both hold the same stored bytes.
+ */
+import { fork } from 'node:child_process'
+import { once } from 'node:events'
+import { PerformanceObserver } from 'node:perf_hooks'
+import { argv, execPath } from 'node:process'
+import { defaultMemoryBounds, EventMemory } from '../src/cache/memory/memory.ts'
+import { monotonicClock } from '../src/lib/clock.ts'
+import { versionOfChange, versionOfState } from '../src/storage/resource-version.ts'
+import { openValue, prepareValue, StoredBody, sealValue } from '../src/storage/stored-form.ts'
+import { benchEvent } from './memory/events.ts'
+
+const MIB = 1024 ** 2
+const [, , what = '200000', countText = ''] = argv
+
+if (countText === '') {
+  for (const kind of ['map', 'memory']) {
+    const child = fork(import.meta.filename, [kind, what], {
+      execPath,
+      execArgv: ['--expose-gc', '--max-old-space-size=8192'],
+    })
+    await once(child, 'exit')
+  }
+} else measure(what, Number(countText))
+
+function measure(kind: string, count: number): void {
+  let pauseMs = 0
+  const gcs = new PerformanceObserver((list) => {
+    for (const { duration } of list.getEntries()) pauseMs = Math.max(pauseMs, duration)
+  })
+  gcs.observe({ entryTypes: ['gc'] })
+  collect()
+  const before = process.memoryUsage()
+  const cpu = process.cpuUsage()
+  const kept = kind === 'map' ? fillMap(count) : fillMemory(count)
+  const { user, system } = process.cpuUsage(cpu)
+  collect()
+  const after = process.memoryUsage()
+  const began = performance.now()
+  collect()
+  const fullGcMs = performance.now() - began
+  setImmediate(() => {
+    process.stdout.write(
+      `${kind === 'map' ? 'a plain Map' : 'src/cache/memory'}, ${count} events: ` +
+        `${mib(after.rss - before.rss)} MiB resident, ${mib(after.heapUsed - before.heapUsed)} MiB of heap, ` +
+        `${((user + system) / 1e6).toFixed(1)} s of CPU to load, ` +
+        `full collection ${fullGcMs.toFixed(0)} ms, longest pause ${pauseMs.toFixed(0)} ms\n`,
+    )
+    gcs.disconnect()
+    if (kept === undefined) throw new Error('nothing was loaded')
+  })
+}
+
+function collect(): void {
+  globalThis.gc?.()
+}
+
+function mib(bytes: number): string {
+  return (bytes / MIB).toFixed(0)
+}
+
+/** As the reflector gets it: each body is a view of a page of etcd's, which must not be kept. */
+function storedEvent(index: number): StoredBody {
+  const { key, body } = benchEvent(index)
+  const opened = openValue(sealValue(prepareValue(Buffer.from(body)), 1_700_000_000_000, 0), key)
+  if (!('versionOffset' in opened)) throw new Error('not an event')
+  const { versionOffset, writtenAtMs } = opened
+  const version = versionOfChange(index + 1, 0)
+  return new StoredBody({ key, body: opened.body, versionOffset, version, writtenAtMs })
+}
+
+function fillMap(count: number): unknown {
+  const events = new Map<string, object>()
+  const keys: string[] = []
+  for (let index = 0; index < count; index++) {
+    const { key, body, version, versionOffset, writtenAtMs, fields } = storedEvent(index)
+    const path = `${key.namespace}/${key.name}`
+    events.set(path, { body: Buffer.from(body), version, versionOffset, writtenAtMs, fields })
+    keys.push(path)
+  }
+  keys.sort()
+  return { events, keys }
+}
+
+function fillMemory(count: number): unknown {
+  const memory = new EventMemory(defaultMemoryBounds, monotonicClock)
+  for (let index = 0; index < count; index++) memory.put(storedEvent(index))
+  memory.reach(versionOfState(count))
+  return memory
+}
