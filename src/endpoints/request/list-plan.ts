@@ -73,7 +73,8 @@ export function watchPlan(target: ListTarget, { watchMsMax, selectors }: WatchBo
           at: undefined,
           after: undefined,
           notOlderThan: version,
-          versionText: ownText(options.resourceVersion),
+          // Kept as long as the watch, so without leading zeros, of which a client may send thousands.
+          versionText: ownText(options.resourceVersion.replace(/^0+(?=\d)/, '')),
           limit: undefined,
         }
       : undefined,

@@ -9,6 +9,7 @@ import { RefusalPace } from './refusal-pace.ts'
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
 const ALL_EVENTS = '/apis/events.k8s.io/v1/events'
+const OF_UID = 'fieldSelector=regarding.uid=x'
 const ada: User = { name: 'ada', groups: ['system:authenticated'] }
 const bob: User = { name: 'bob', groups: ['system:authenticated'] }
 const master: User = { name: 'root', groups: ['system:masters'] }
@@ -290,6 +291,11 @@ describe('RequestLimits', () => {
       [{ path: ALL_EVENTS, query: 'fieldSelector=regarding.uid=x' }, 60],
       [{ path: ALL_EVENTS, query: 'fieldSelector=regarding.uid!=x' }, 3],
       [{ path: ALL_EVENTS, query: 'fieldSelector=reason=a%5C,regarding.uid=x' }, 3],
+      [{ path: ALL_EVENTS, query: 'fieldSelector=regarding.uid=' }, 3],
+      [{ path: ALL_EVENTS, query: 'fieldSelector=regarding.uid=x&continue=y' }, 3],
+      [{ path: ALL_EVENTS, query: `${OF_UID}&resourceVersion=7&resourceVersionMatch=Exact` }, 3],
+      [{ path: ALL_EVENTS, query: `${OF_UID}&resourceVersion=7&limit=1` }, 3],
+      [{ path: ALL_EVENTS, query: `${OF_UID}&resourceVersion=7` }, 60],
       [{ path: EVENTS, method: 'DELETE' }, 3],
     ]
     for (const [options, count] of widths) {
@@ -303,6 +309,10 @@ describe('RequestLimits', () => {
     const whole = limitsOf({ watchesPerUser: 0, watches: 0 })
     const again = { path: EVENTS, query: 'watch=1&resourceVersion=7&sendInitialEvents=true' }
     assert.equal(fill(whole, ada, again).length, 3)
+    for (const query of ['watch=1&limit=1', 'watch=1&resourceVersion=000']) {
+      const initial = limitsOf({ watchesPerUser: 0, watches: 0 })
+      assert.equal(fill(initial, ada, { path: EVENTS, query }).length, 3, query)
+    }
   })
 
   test('a watch counts as a request until it has begun, and as a watch until it ends', async () => {

@@ -23,19 +23,32 @@ export function widthOf(target: Target): number {
   if (target.isResource && isOfOneObject(target)) return 1
   // A page of a selection may have to read every event.
   if (query.has('labelSelector') || query.has('fieldSelector')) return WIDTH_MAX
-  const limit = Number(query.get('limit') ?? 0)
+  // A watch ignores the limit and sends all events first.
+  const limit = verb === 'watch' ? 0 : Number(query.get('limit') ?? 0)
   return limit > 0 ? Math.min(Math.ceil(limit / EVENTS_PER_SLOT), WIDTH_MAX) : WIDTH_MAX
 }
 
-/** The events of one object are few, and an index finds them. */
-function isOfOneObject({ fields }: ResourceTarget): boolean {
-  if (fields instanceof Error) return false
-  return fields.some(({ field, operator }) => field === 'regarding.uid' && operator === '=')
+/** The events of one object are few, and an index of the present state finds them. */
+function isOfOneObject({ fields, query }: ResourceTarget): boolean {
+  if (fields instanceof Error || isOfOldState(query)) return false
+  return fields.some(
+    ({ field, operator, value }) => field === 'regarding.uid' && operator === '=' && value !== '',
+  )
+}
+
+/** Such a state may have to be read from etcd, where no index helps. */
+function isOfOldState(query: URLSearchParams): boolean {
+  if (query.has('continue')) return true
+  const isExact = query.get('resourceVersionMatch') === 'Exact' || query.has('limit')
+  return isExact && hasVersion(query)
 }
 
 /** Such a watch sends only changes after a version, unless it requests the initial events too. */
 function isFromVersion(query: URLSearchParams): boolean {
-  const version = query.get('resourceVersion') ?? ''
-  if (version === '' || version === '0') return false
-  return queryBoolean(query, 'sendInitialEvents') !== true
+  return hasVersion(query) && queryBoolean(query, 'sendInitialEvents') !== true
+}
+
+/** Zeros, however many, are any version. */
+function hasVersion(query: URLSearchParams): boolean {
+  return !/^0*$/.test(query.get('resourceVersion') ?? '')
 }
