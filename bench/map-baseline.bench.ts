@@ -8,7 +8,6 @@
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
-import { PerformanceObserver } from 'node:perf_hooks'
 import { argv, execPath } from 'node:process'
 import { defaultMemoryBounds, EventMemory } from '../src/cache/memory/memory.ts'
 import { monotonicClock } from '../src/lib/clock.ts'
@@ -30,11 +29,6 @@ if (countText === '') {
 } else measure(what, Number(countText))
 
 function measure(kind: string, count: number): void {
-  let pauseMs = 0
-  const gcs = new PerformanceObserver((list) => {
-    for (const { duration } of list.getEntries()) pauseMs = Math.max(pauseMs, duration)
-  })
-  gcs.observe({ entryTypes: ['gc'] })
   collect()
   const before = process.memoryUsage()
   const cpu = process.cpuUsage()
@@ -45,16 +39,12 @@ function measure(kind: string, count: number): void {
   const began = performance.now()
   collect()
   const fullGcMs = performance.now() - began
-  setImmediate(() => {
-    process.stdout.write(
-      `${kind === 'map' ? 'a plain Map' : 'src/cache/memory'}, ${count} events: ` +
-        `${mib(after.rss - before.rss)} MiB resident, ${mib(after.heapUsed - before.heapUsed)} MiB of heap, ` +
-        `${((user + system) / 1e6).toFixed(1)} s of CPU to load, ` +
-        `full collection ${fullGcMs.toFixed(0)} ms, longest pause ${pauseMs.toFixed(0)} ms\n`,
-    )
-    gcs.disconnect()
-    if (kept === undefined) throw new Error('nothing was loaded')
-  })
+  if (kept === undefined) throw new Error('nothing was loaded')
+  process.stdout.write(
+    `${kind === 'map' ? 'a plain Map' : 'src/cache/memory'}, ${count} events: ` +
+      `${mib(after.rss - before.rss)} MiB resident, ${mib(after.heapUsed - before.heapUsed)} MiB of heap, ` +
+      `${((user + system) / 1e6).toFixed(1)} s of CPU to load, full collection ${fullGcMs.toFixed(0)} ms\n`,
+  )
 }
 
 function collect(): void {
