@@ -40,7 +40,6 @@ function listing(sizes: readonly number[]): EventListing {
       yield* pieces
     })(),
     whole: pieces.length === 1 ? pieces[0] : undefined,
-    heldBytes: 0,
   }
 }
 
@@ -182,10 +181,15 @@ describe('listEvents', () => {
   })
 })
 
-test('a list that is streamed from etcd is charged to its user, and refused beyond the limit', async () => {
+test('the largest page that a list reads from etcd is charged to its user', async () => {
   const charged: unknown[] = []
-  const list = async (held: number, user: Caller['user'], limit?: 'user') => {
-    const lister = { list: async () => ({ ...listing([3, 4]), heldBytes: held }) }
+  const list = async (pages: readonly number[], user: Caller['user'], limit?: 'user') => {
+    const lister = {
+      list: async ({ onStoreRead }: ListQuery) => {
+        for (const bytes of pages) onStoreRead?.(bytes)
+        return listing([3, 4])
+      },
+    }
     const api = { lister, encoders, group, runCache: new EncodedRunCache() }
     const memory = {
       hold: (kind: string, bytes: number) => {
@@ -204,10 +208,13 @@ test('a list that is streamed from etcd is charged to its user, and refused beyo
     return listEvents(api as unknown as EventApi)(request, target, { ...caller, user })
   }
   const { user } = caller
-  assert.equal((await list(0, user, 'user')).status, 200)
-  assert.equal((await list(6000, ANONYMOUS, 'user')).status, 200)
+  assert.equal((await list([], user, 'user')).status, 200)
+  assert.equal((await list([100], ANONYMOUS, 'user')).status, 200)
   assert.deepEqual(charged, [])
-  assert.equal((await list(6000, user)).status, 200)
-  assert.deepEqual(charged, [['response', 6000]])
-  await assert.rejects(list(6000, user, 'user'), { code: 429 })
+  assert.equal((await list([100, 50, 150], user)).status, 200)
+  assert.deepEqual(charged, [
+    ['response', 200],
+    ['response', 100],
+  ])
+  await assert.rejects(list([100], user, 'user'), { code: 429 })
 })

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises'
-import { tooManyRequests } from '../../api/status.ts'
+import { type StatusError, tooManyRequests } from '../../api/status.ts'
 import type { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import type { ListMeta } from '../../codec/encoders/event-shapes.ts'
 import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
@@ -27,20 +27,32 @@ export function listEvents({ lister, encoders, runCache }: EventApi): Endpoint {
       ...listPlan(target),
       pieceItems: encoder.entriesPerChunk,
       recall: encoder.cacheable && ((run) => runCache.find(encoder, run)),
+      onStoreRead: user === ANONYMOUS ? undefined : storeCharge(request),
       signal: request.signal,
     })
-    if (user !== ANONYMOUS) chargeList(request, listing)
     return listResponse(encoder, listing, runCache)
   }
 }
 
 /**
- * A list that is streamed from etcd is read for its client alone, so its memory is charged to the user.
- * Anonymous clients have no such account; the slots of lists limit them.
+ * Pages that are read from etcd are read for one client alone, so the largest of them is charged to
+ * the user until the list ends. Anonymous clients have no account; the slots of lists limit them.
  */
-function chargeList({ memory }: Request, { heldBytes }: EventListing): void {
-  if (heldBytes === 0 || memory?.hold('response', heldBytes) === undefined) return
-  throw tooManyRequests(
+function storeCharge({ memory }: Request): (bytes: number) => void {
+  let charged = 0
+  return (bytes) => {
+    const held = bytes * STORE_COPIES
+    if (held <= charged) return
+    if (memory?.hold('response', held - charged) !== undefined) throw tooManyStoreLists()
+    charged = held
+  }
+}
+
+/** Two pages, the first and the current one: 36 such lists with pages of 3.5 MB held 245 MiB. */
+const STORE_COPIES = 2
+
+function tooManyStoreLists(): StatusError {
+  return tooManyRequests(
     'too many lists that are read from etcd are open for this user: read or close them, then retry',
     RETRY_LIST_SECONDS,
   )

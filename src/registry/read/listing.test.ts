@@ -49,15 +49,21 @@ function listerOf(storage: WatchedStorage): EventLister {
 }
 
 describe('a list', () => {
-  test('a list that is streamed from the store says how much memory it holds', async () => {
-    const { storage } = storageOf(600)
+  test('every page that is read from the store is reported with its bytes', async () => {
+    const { storage } = storageOf(600, 10)
     const fromStore: WatchedStorage = {
       ...storage,
       list: async (scope, options) => ({ ...(await storage.list(scope, options)), connection: 1 }),
     }
-    assert.equal((await listerOf(storage).list(query)).heldBytes, 0)
-    assert.ok((await listerOf(fromStore).list(query)).heldBytes > 1024 * 1024)
-    assert.equal((await listerOf(fromStore).list({ ...query, limit: 10 })).heldBytes, 0)
+    const read = async (from: WatchedStorage): Promise<readonly number[]> => {
+      const reported: number[] = []
+      const onStoreRead = (bytes: number): void => void reported.push(bytes)
+      const { pieces } = await listerOf(from).list({ ...query, onStoreRead })
+      for await (const _ of pieces);
+      return reported
+    }
+    assert.deepEqual(await read(storage), [])
+    assert.deepEqual(await read(fromStore), [5000, 1000])
   })
 
   test('a list has all events up to its limit, in pieces of at most 500', async () => {

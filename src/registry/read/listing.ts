@@ -27,8 +27,6 @@ const pieceBytesMax = 256 * 1024
  * limit beyond that, the end of the list is found first, and then everything is read page by page.
  */
 const bytesEnough = 1024 * 1024
-/** Held by a list that is streamed from the store: two pages, decoded, and the messages of etcd. */
-const heldFromStoreBytes = 6 * bytesEnough
 /** A limit up to this is read at once: the last key is needed before anything is sent. */
 const wholePageItems = 10_000
 
@@ -43,6 +41,11 @@ export interface ListQuery extends ListPosition {
   readonly pieceItems?: number | undefined
   /** Set by readers that cache encoded runs. */
   readonly recall?: RunsOptions['recall'] | undefined
+  /**
+   * Called for each page that is read from the store for this list alone, with the bytes of its
+   * events; what it throws ends the list.
+   */
+  readonly onStoreRead?: ((bytes: number) => void) | undefined
   readonly signal: AbortSignal
 }
 
@@ -58,8 +61,6 @@ export interface EventListing {
   readonly parts?: AsyncIterable<readonly ListPart[]> | undefined
   /** The only piece, when there is one. */
   readonly whole: readonly StoredEvent[] | undefined
-  /** Memory that a list holds until its end while it is streamed from the store; else 0. */
-  readonly heldBytes: number
 }
 
 export class EventLister {
@@ -81,7 +82,6 @@ export class EventLister {
         ...this.#rest(query, first, isCut && first.more ? first.items.at(-1)?.key : undefined),
         pieces: repeatable(() => inPieces(first.items, pieceItemsOf(query))),
         whole: isOnePiece(first.items, query) ? first.items : undefined,
-        heldBytes: 0,
       }
     }
     const end = await this.#findEnd(query, first, limit)
@@ -92,7 +92,6 @@ export class EventLister {
       pieces: repeatable(() => this.#pieces(query, first, end?.key)),
       parts: this.#parts(query, first.version),
       whole: undefined,
-      heldBytes: first.connection === undefined ? 0 : heldFromStoreBytes,
     }
   }
 
@@ -202,11 +201,15 @@ export class EventLister {
     }
   }
 
-  #page(
-    { scope, selector, signal }: ListQuery,
+  async #page(
+    { scope, selector, signal, onStoreRead }: ListQuery,
     options: Pick<ListOptions, 'at' | 'notOlderThan' | 'after' | 'limit'>,
   ): Promise<EventPage> {
-    return this.#storage.list(scope, { ...options, bytesEnough, selector, signal })
+    const page = await this.#storage.list(scope, { ...options, bytesEnough, selector, signal })
+    if (page.connection !== undefined && onStoreRead !== undefined) {
+      onStoreRead(page.items.reduce((sum, { body }) => sum + body.length, 0))
+    }
+    return page
   }
 
   #token({ tokenScope }: ListQuery, after: EventKey, version: Version | undefined): string {
