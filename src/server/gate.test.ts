@@ -9,7 +9,7 @@ import { parseFlags } from '../options/parse.ts'
 import { openGate } from './gate.ts'
 
 const NO_AUTHENTICATION =
-  'No authentication is configured: requests get 401, except health from this host and open paths'
+  'No authentication is configured: requests get 401, except health, version and metrics from this host'
 const EVERYTHING = 'Every authenticated user is allowed everything'
 const NO_ANONYMOUS = 'Anonymous access stays off: --authorization-mode contains AlwaysAllow'
 

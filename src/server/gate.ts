@@ -74,7 +74,7 @@ function settleAnonymous({ anonymousAuth, authorizationModes }: Options, log: Lo
 /** Such a server looks healthy from its own host, so the cause of the 401s is hard to find. */
 function warnOfNoAuthentication(log: Log): void {
   log.warn(
-    'No authentication is configured: requests get 401, except health from this host and open paths',
+    'No authentication is configured: requests get 401, except health, version and metrics from this host',
     {
       help: 'set --token-auth-file, --client-ca-file, --requestheader-client-ca-file, --service-account-key-file, --oidc-issuer-url or --authentication-token-webhook-config-file; or --anonymous-auth',
     },

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { execFile, execFileSync, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { copyFile, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -37,7 +37,10 @@ describe('command line', () => {
   test('npm start before a build prints what to do', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-unbuilt-'))
     try {
-      await copyFile(join(root, 'package.json'), join(folder, 'package.json'))
+      await mkdir(join(folder, 'tools'))
+      for (const file of ['package.json', 'tools/check-build.cjs']) {
+        await copyFile(join(root, file), join(folder, file))
+      }
       const start = promisify(execFile)('npm', ['start'], { cwd: folder })
       await assert.rejects(start, { code: 1, stderr: /run "npm run build" first\n$/m })
     } finally {
