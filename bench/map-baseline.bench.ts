@@ -9,10 +9,11 @@
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { argv, execPath } from 'node:process'
+import { storedEvent } from '../src/cache/memory/made-events.fixture.ts'
 import { defaultMemoryBounds, EventMemory } from '../src/cache/memory/memory.ts'
 import { monotonicClock } from '../src/lib/clock.ts'
 import { versionOfChange, versionOfState } from '../src/storage/resource-version.ts'
-import { openValue, prepareValue, StoredBody, sealValue } from '../src/storage/stored-form.ts'
+import type { StoredEvent } from '../src/storage/storage.ts'
 import { benchEvent } from './memory/events.ts'
 
 const MIB = 1024 ** 2
@@ -55,21 +56,16 @@ function mib(bytes: number): string {
   return (bytes / MIB).toFixed(0)
 }
 
-/** As the reflector gets it: each body is a view of a page of etcd's, which must not be kept. */
-function storedEvent(index: number): StoredBody {
+function loadedEvent(index: number): StoredEvent {
   const { key, body } = benchEvent(index)
-  const opened = openValue(sealValue(prepareValue(Buffer.from(body)), 1_700_000_000_000, 0), key)
-  if (!('versionOffset' in opened)) throw new Error('not an event')
-  const { versionOffset, writtenAtMs } = opened
-  const version = versionOfChange(index + 1, 0)
-  return new StoredBody({ key, body: opened.body, versionOffset, version, writtenAtMs })
+  return storedEvent(key, versionOfChange(index + 1, 0), body)
 }
 
 function fillMap(count: number): unknown {
   const events = new Map<string, object>()
   const keys: string[] = []
   for (let index = 0; index < count; index++) {
-    const { key, body, version, versionOffset, writtenAtMs, fields } = storedEvent(index)
+    const { key, body, version, versionOffset, writtenAtMs, fields } = loadedEvent(index)
     const path = `${key.namespace}/${key.name}`
     events.set(path, { body: Buffer.from(body), version, versionOffset, writtenAtMs, fields })
     keys.push(path)
@@ -80,7 +76,7 @@ function fillMap(count: number): unknown {
 
 function fillMemory(count: number): unknown {
   const memory = new EventMemory(defaultMemoryBounds, monotonicClock)
-  for (let index = 0; index < count; index++) memory.put(storedEvent(index))
+  for (let index = 0; index < count; index++) memory.put(loadedEvent(index))
   memory.reach(versionOfState(count))
   return memory
 }

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { readTarget, type Target } from '../gate/target.ts'
+import { targetOf } from '../gate/target.fixture.ts'
 import type { Request } from '../http/exchange.ts'
 import { metricsService } from './server-info.ts'
-
-const targetOf = (path: string): Target =>
-  readTarget({ method: 'GET', path, query: new URLSearchParams() })
 
 describe('metrics', () => {
   test('concurrent requests share one rendering, which starts after each of them arrived', async () => {

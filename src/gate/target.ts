@@ -51,8 +51,8 @@ const OBJECT_VERBS: ReadonlyMap<string, string> = new Map([
   ['DELETE', 'delete'],
 ])
 
-/** Verbs that take a field selector. */
-const SELECTING: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
+/** Verbs on many objects, which take a field selector. */
+export const COLLECTION_VERBS: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
 
 const NO_FIELDS: readonly FieldRequirement[] = []
 
@@ -63,7 +63,7 @@ export function readTarget(request: Pick<Request, 'method' | 'path' | 'query'>):
   const { group, name: nameInPath, isWatchPath } = inPath
   const wantsWatch = queryBoolean(query, 'watch') === true
   const verb = isWatchPath ? 'watch' : verbOf(method, nameInPath !== '', wantsWatch)
-  const fields = SELECTING.has(verb) ? readFields(query, group) : NO_FIELDS
+  const fields = COLLECTION_VERBS.has(verb) ? readFields(query, group) : NO_FIELDS
   // A watch path is authorised for all objects, whatever its selector requires.
   const isSelection = nameInPath === '' && !isWatchPath && (verb === 'list' || verb === 'watch')
   return {

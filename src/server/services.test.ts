@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { Registry } from '@prometheus-io/client'
-import { readTarget } from '../gate/target.ts'
+import { targetOf } from '../gate/target.fixture.ts'
 import { Probe } from '../health/probe.ts'
 import { monotonicClock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log/log.ts'
@@ -26,8 +26,7 @@ installer.installEvents({
   accessChecks: { add: () => ({ [Symbol.dispose]: () => {} }) } as never,
 })
 
-const serviceOf = (path: string) =>
-  services.find(readTarget({ method: 'GET', path, query: new URLSearchParams() }))?.service
+const serviceOf = (path: string) => services.find(targetOf(path))?.service
 
 describe('the services of a replica', () => {
   test('health, version and metrics are about the server; health and metrics outlast a shutdown', () => {

@@ -31,7 +31,12 @@ export function madeEvent(key: EventKey, version: Version, fields: MadeFields = 
     regarding: { kind: 'Pod', namespace: key.namespace, name: object, uid },
     note,
   })
-  const opened = openValue(sealValue(prepareValue(Buffer.from(body)), 1_700_000_000_000, 0), key)
+  return storedEvent(key, version, Buffer.from(body))
+}
+
+/** A body as the store returns it, at this version. */
+export function storedEvent(key: EventKey, version: Version, body: Buffer): StoredEvent {
+  const opened = openValue(sealValue(prepareValue(body), 1_700_000_000_000, 0), key)
   if (opened instanceof BadValue) throw new Error(opened.what)
   const { versionOffset, writtenAtMs } = opened
   return new StoredBody({ key, body: opened.body, versionOffset, version, writtenAtMs })

@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Caller } from '../../gate/gate.ts'
-import { readTarget, type Target } from '../../gate/target.ts'
+import { targetOf } from '../../gate/target.fixture.ts'
 import type { Request, Response } from '../../http/exchange.ts'
 import type { ServiceHandler } from '../services.ts'
 import { discoveryService } from './discovery.ts'
-
-const targetOf = (path: string): Target =>
-  readTarget({ method: 'GET', path, query: new URLSearchParams() })
 
 const service = discoveryService({ group: 'events.k8s.io', paths: () => ['/about', '/livez'] })
 

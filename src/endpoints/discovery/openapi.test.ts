@@ -2,12 +2,9 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { coreGroup, eventsGroup } from '../../api/event-groups.ts'
 import { eventsOpenApi } from '../../codec/openapi/openapi-groups.ts'
-import { readTarget, type Target } from '../../gate/target.ts'
+import { targetOf } from '../../gate/target.fixture.ts'
 import type { Response } from '../../http/exchange.ts'
 import { openApiService } from './openapi.ts'
-
-const targetOf = (path: string): Target =>
-  readTarget({ method: 'GET', path, query: new URLSearchParams() })
 
 const service = openApiService({
   groups: [eventsGroup('events.k8s.io'), coreGroup].map(eventsOpenApi),

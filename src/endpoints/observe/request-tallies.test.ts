@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { targetOf } from '../../gate/target.fixture.ts'
 import { readTarget } from '../../gate/target.ts'
 import { Distribution, type RequestSeries, RequestTallies } from './request-tallies.ts'
 
@@ -56,7 +57,7 @@ describe('RequestTallies', () => {
 
   test('a response is counted with its code, duration and size', () => {
     const tallies = new RequestTallies([], rootOf)
-    const attributes = readTarget({ method: 'GET', path: '/livez', query: new URLSearchParams() })
+    const attributes = targetOf('/livez')
     tallies.ended(attributes, { status: 200, bytes: 500 }, { ms: 3, isLong: false })
     tallies.ended(attributes, { status: 429, bytes: 5000 }, { ms: 700, isLong: false })
     tallies.ended(attributes, { status: 0, bytes: 0 }, { ms: 9, isLong: false })
@@ -75,7 +76,7 @@ describe('RequestTallies', () => {
 
   test('a long-running response is counted while it lasts', () => {
     const tallies = new RequestTallies([], rootOf)
-    const attributes = readTarget({ method: 'GET', path: '/x', query: new URLSearchParams() })
+    const attributes = targetOf('/x')
     tallies.begun(attributes)
     const [series] = tallies.series()
     assert.equal(series?.longRunning, 1)

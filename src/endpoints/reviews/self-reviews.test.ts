@@ -3,13 +3,10 @@ import { describe, test } from 'node:test'
 import type { Attributes } from '../../gate/attributes.ts'
 import type { PolicyRule } from '../../gate/authorization/rule-set.ts'
 import type { Decision } from '../../gate/gate.ts'
-import { readTarget, type Target } from '../../gate/target.ts'
+import { targetOf } from '../../gate/target.fixture.ts'
 import type { User } from '../../gate/user.ts'
 import type { Request, Response } from '../../http/exchange.ts'
 import { selfReviewGroups, selfReviewsService } from './self-reviews.ts'
-
-const targetOf = (path: string): Target =>
-  readTarget({ method: 'GET', path, query: new URLSearchParams() })
 
 const ada: User = { name: 'ada', uid: '7', groups: ['dev'], extra: { scope: ['a'] } }
 const rule: PolicyRule = {

@@ -1,8 +1,6 @@
 import { queryBoolean } from '../../api/query-boolean.ts'
-import type { ResourceTarget, Target } from '../target.ts'
+import { COLLECTION_VERBS, type ResourceTarget, type Target } from '../target.ts'
 
-/** Verbs that concern many events. */
-const COLLECTION_VERBS: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
 /**
  * A list takes one slot for this many events, and at most WIDTH_MAX slots. Lists keep the CPU busy:
  * many at once are no faster, and all other requests wait for all of them.
@@ -48,7 +46,7 @@ function isFromVersion(query: URLSearchParams): boolean {
   return hasVersion(query) && queryBoolean(query, 'sendInitialEvents') !== true
 }
 
-/** Zeros, however many, are any version. */
+/** Whether a version is requested; an empty one and one of zeros only stand for any version. */
 function hasVersion(query: URLSearchParams): boolean {
   return !/^0*$/.test(query.get('resourceVersion') ?? '')
 }

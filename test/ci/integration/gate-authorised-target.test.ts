@@ -14,6 +14,7 @@ import { Gate } from '../../../src/gate/gate.ts'
 import { readTarget } from '../../../src/gate/target.ts'
 import type { Request, Response } from '../../../src/http/exchange.ts'
 import { namedBy } from '../../../src/registry/read/event-selector.ts'
+import { Random } from '../../nightly/chaos/traffic/random.ts'
 import { testSeed } from '../../support/seed.ts'
 
 const TARGETS = Number(argv[2] ?? 100_000)
@@ -70,34 +71,23 @@ interface Made {
   readonly expected: Expected | undefined
 }
 
-/** Uniform in [0, 1), from a seed. */
-function randomFrom(seed: number): () => number {
-  let state = seed >>> 0
-  return () => {
-    state = (state + 0x6d2b79f5) >>> 0
-    let mixed = Math.imul(state ^ (state >>> 15), state | 1)
-    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61)
-    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32
-  }
-}
-
 class Requests {
-  readonly #random: () => number
+  readonly #random: Random
 
   constructor(seed: number) {
-    this.#random = randomFrom(seed)
+    this.#random = new Random(seed)
   }
 
   next(): Made {
     const query = new URLSearchParams()
     const method = this.#of(METHODS)
     let wantsWatch = false
-    if (this.#random() < 0.5) {
+    if (this.#random.next() < 0.5) {
       const [text, meaning] = this.#of(WATCH)
       query.append('watch', text)
       wantsWatch = meaning
     }
-    while (this.#random() < 0.4) query.append('fieldSelector', this.#selector())
+    while (this.#random.next() < 0.4) query.append('fieldSelector', this.#selector())
     const { path, expected } = this.#path(method, wantsWatch)
     return {
       request: { method, path, query, headers: {} } as Partial<Request> as Request,
@@ -107,13 +97,13 @@ class Requests {
 
   #path(method: string, wantsWatch: boolean): { path: string; expected: Expected | undefined } {
     const prefix = this.#of(PREFIXES)
-    if (this.#random() < 0.2) {
-      const parts = Array.from({ length: this.#random() * 7 }, () => this.#of(PARTS))
+    if (this.#random.next() < 0.2) {
+      const parts = Array.from({ length: this.#random.next() * 7 }, () => this.#of(PARTS))
       return { path: `${prefix}${parts.join('/')}`, expected: undefined }
     }
     const [start, canStart] = this.#of(STARTS)
     const [end, kind] = this.#of(ENDS)
-    const isNamespaced = this.#random() < 0.7
+    const isNamespaced = this.#random.next() < 0.7
     const namespace = isNamespaced ? this.#of(NAMESPACES) : ''
     const path = `${prefix}${start}${isNamespaced ? `namespaces/${namespace}/` : ''}events${end}`
     const isServed =
@@ -128,12 +118,12 @@ class Requests {
   #selector(): string {
     const terms: string[] = []
     do terms.push(`${this.#of(FIELDS)}${this.#of(OPERATORS)}${this.#of(VALUES)}`)
-    while (this.#random() < 0.4)
+    while (this.#random.next() < 0.4)
     return terms.join(',')
   }
 
   #of<T>(values: readonly T[]): T {
-    return values[Math.floor(this.#random() * values.length)] as T
+    return values[this.#random.below(values.length)] as T
   }
 }
 
