@@ -1,0 +1,228 @@
+/** A small virtual world for one cluster: time, a network whose links can be cut, and clients. */
+import { Random } from '../../../nightly/chaos/traffic/random.ts'
+import { createCluster } from '../cluster.ts'
+import type {
+  CallReply,
+  Cluster,
+  ClusterOptions,
+  Commit,
+  MemberWorld,
+  StreamIn,
+} from '../contract.ts'
+
+/** More mean that something schedules itself without end. */
+const stepsMax = 1_000_000
+
+interface Scheduled {
+  readonly at: number
+  readonly order: number
+  run: (() => void) | undefined
+}
+
+export interface WorldOptions {
+  readonly size: number
+  readonly seed?: number | undefined
+  readonly delayMs?: readonly [number, number] | undefined
+  readonly quotaBytes?: number | undefined
+  readonly watchFragmentBytes?: number | undefined
+}
+
+/** A watch stream as a client sees it. */
+export interface ClientStream {
+  readonly input: StreamIn
+  readonly messages: Buffer[]
+  readonly end: { code: number; details: string } | undefined
+  /** Whether the client reads: while it does not, the member may not send. */
+  isReading: boolean
+}
+
+export class FakeWorld {
+  readonly cluster: Cluster
+  readonly commits: Commit[] = []
+  readonly compactions: number[] = []
+  readonly events: string[] = []
+  now = 0
+  /** How many entries were scheduled so far. */
+  scheduled = 0
+  readonly #random: Random
+  readonly #heap: Scheduled[] = []
+  /** By sender * size + receiver. */
+  readonly #cut: boolean[] = []
+  readonly #size: number
+
+  constructor(options: WorldOptions) {
+    this.#random = new Random(options.seed ?? 1)
+    this.#size = options.size
+    const [least, most] = options.delayMs ?? [0.2, 1]
+    const clusterOptions: ClusterOptions = {
+      size: options.size,
+      quotaBytes: options.quotaBytes ?? 0,
+      watchFragmentBytes: options.watchFragmentBytes,
+      world: () => this.#memberWorld(),
+      network: {
+        isReachable: (from, to) => this.#cut[from * options.size + to] !== true,
+        delayMs: () => this.#random.between(least, most),
+      },
+      observer: {
+        onCommit: (commit) => this.commits.push(commit),
+        onCompact: (revision) => this.compactions.push(revision),
+        onEvent: (text) => this.events.push(`${this.now.toFixed(1)} ${text}`),
+      },
+    }
+    this.cluster = createCluster(clusterOptions)
+  }
+
+  /** Runs everything that is due within this time. */
+  advance(ms: number): void {
+    const end = this.now + ms
+    let steps = 0
+    for (;;) {
+      const next = this.#heap[0]
+      if (next === undefined || next.at > end) break
+      if (++steps > stepsMax) throw new Error(`more than ${stepsMax} steps in ${ms} ms`)
+      this.#pop()
+      this.now = next.at
+      next.run?.()
+    }
+    this.now = end
+  }
+
+  /** Runs until the condition holds, for at most this time. */
+  until(condition: () => boolean, ms: number = 20_000): void {
+    const end = this.now + ms
+    let steps = 0
+    while (!condition()) {
+      const next = this.#heap[0]
+      if (++steps > stepsMax) throw new Error(`not within ${stepsMax} steps`)
+      if (next === undefined || next.at > end) throw new Error(`not within ${ms} ms`)
+      this.#pop()
+      this.now = next.at
+      next.run?.()
+    }
+  }
+
+  /** Waits for a leader that all running members know. */
+  elect(): number {
+    this.until(() => this.cluster.leader !== undefined)
+    this.advance(200)
+    const { leader } = this.cluster
+    if (leader === undefined) throw new Error('there is no leader')
+    return leader
+  }
+
+  /** Cuts or restores one direction between two members. */
+  setLink(from: number, to: number, isUp: boolean): void {
+    this.#cut[from * this.#size + to] = !isUp
+  }
+
+  /** Cuts a member off, or connects it again. */
+  isolate(member: number, isCut: boolean = true): void {
+    for (let other = 0; other < this.cluster.members.length; other++) {
+      if (other === member) continue
+      this.setLink(member, other, !isCut)
+      this.setLink(other, member, !isCut)
+    }
+    this.cluster.networkChanged()
+  }
+
+  /** Sends a request without waiting for the reply. */
+  send(
+    member: number,
+    path: string,
+    message: Buffer,
+    options: { readonly needsLeader: boolean } = { needsLeader: false },
+  ): { reply: CallReply | undefined } {
+    const sent: { reply: CallReply | undefined } = { reply: undefined }
+    this.cluster.members[member]?.call(`/etcdserverpb.${path}`, message, options, (reply) => {
+      if (sent.reply !== undefined) throw new Error('replied twice')
+      sent.reply = reply
+    })
+    return sent
+  }
+
+  call(member: number, path: string, message: Buffer, ms: number = 20_000): CallReply {
+    const sent = this.send(member, path, message)
+    this.until(() => sent.reply !== undefined, ms)
+    return sent.reply as CallReply
+  }
+
+  watch(
+    member: number,
+    request: Buffer,
+    options: { readonly needsLeader: boolean } = { needsLeader: true },
+  ): ClientStream {
+    const messages: Buffer[] = []
+    const stream: { -readonly [Name in keyof ClientStream]: ClientStream[Name] } = {
+      messages,
+      end: undefined,
+      isReading: true,
+      input: undefined as unknown as StreamIn,
+    }
+    const opened = this.cluster.members[member]?.openWatch(
+      {
+        send: (message) => {
+          messages.push(message)
+          return stream.isReading
+        },
+        end: (code, details) => {
+          stream.end = { code, details }
+        },
+      },
+      options,
+    )
+    if (opened === undefined) throw new Error(`there is no member ${member}`)
+    stream.input = opened
+    opened.receive(request)
+    return stream
+  }
+
+  #memberWorld(): MemberWorld {
+    return {
+      now: () => this.now,
+      after: (ms, run) => this.#after(ms, run),
+      random: () => this.#random.next(),
+    }
+  }
+
+  #after(ms: number, run: () => void): () => void {
+    const entry: Scheduled = { at: this.now + Math.max(0, ms), order: this.scheduled++, run }
+    this.#push(entry)
+    return () => {
+      entry.run = undefined
+    }
+  }
+
+  #push(entry: Scheduled): void {
+    const heap = this.#heap
+    let index = heap.length
+    heap.push(entry)
+    while (index > 0) {
+      const parent = (index - 1) >>> 1
+      if (!isBefore(entry, heap[parent] as Scheduled)) break
+      heap[index] = heap[parent] as Scheduled
+      index = parent
+    }
+    heap[index] = entry
+  }
+
+  #pop(): void {
+    const heap = this.#heap
+    const last = heap.pop() as Scheduled
+    if (heap.length === 0) return
+    let index = 0
+    for (;;) {
+      let child = index * 2 + 1
+      if (child >= heap.length) break
+      const right = heap[child + 1]
+      if (right !== undefined && isBefore(right, heap[child] as Scheduled)) child++
+      if (!isBefore(heap[child] as Scheduled, last)) break
+      heap[index] = heap[child] as Scheduled
+      index = child
+    }
+    heap[index] = last
+  }
+}
+
+function isBefore(a: Scheduled, b: Scheduled): boolean {
+  return a.at < b.at || (a.at === b.at && a.order < b.order)
+}

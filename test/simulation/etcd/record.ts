@@ -1,0 +1,141 @@
+/**
+ * Records the scenarios from a real etcd: `node test/simulation/etcd/record.ts [name]`. Run it when a
+ * scenario changes or for another version of etcd, and read the difference.
+ */
+import { execFile } from 'node:child_process'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { dirname, join } from 'node:path'
+import process from 'node:process'
+import { promisify } from 'node:util'
+import { reservePorts } from '../../../src/dev/etcd-process.ts'
+import { EtcdMember, etcdBinary } from '../../support/etcd.ts'
+import { play, quietMs, sentMs, type Target } from './checks/play.ts'
+import { RealMember, type RealStream } from './checks/real-member.ts'
+import { type Scenario, scenarios } from './checks/scenarios.ts'
+import type { CallReply } from './contract.ts'
+
+const run = promisify(execFile)
+const name = 'm0'
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => setTimeout(resolve, ms))
+}
+
+class RealTarget implements Target {
+  readonly #folder: string
+  readonly #member: EtcdMember
+  #client: RealMember
+  readonly #streams = new Map<string, RealStream>()
+
+  static async start(scenario: Scenario): Promise<RealTarget> {
+    const folder = await mkdtemp(join(tmpdir(), 'tidings-record-'))
+    const ports = await reservePorts()
+    const quota = scenario.quotaBytes === 0 ? [] : [`--quota-backend-bytes=${scenario.quotaBytes}`]
+    const member = new EtcdMember({
+      binary: etcdBinary,
+      name,
+      dataDir: join(folder, 'data'),
+      ports,
+      cluster: [{ name, peerPort: ports.peer }],
+      args: ['--unsafe-no-fsync', ...quota],
+    })
+    await member.start()
+    await pause(1_500)
+    return new RealTarget(folder, member)
+  }
+
+  private constructor(folder: string, member: EtcdMember) {
+    this.#folder = folder
+    this.#member = member
+    this.#client = new RealMember(member.endpoint)
+  }
+
+  call(path: string, request: Buffer): Promise<CallReply> {
+    return this.#client.call(path, request)
+  }
+
+  async watch(stream: string, request: Buffer): Promise<void> {
+    let open = this.#streams.get(stream)
+    if (open === undefined) {
+      open = this.#client.watch()
+      this.#streams.set(stream, open)
+    }
+    open.write(request)
+    await pause(sentMs)
+  }
+
+  async messages(stream: string): Promise<readonly Buffer[]> {
+    await pause(quietMs)
+    return this.#streams.get(stream)?.messages.splice(0) ?? []
+  }
+
+  wait(ms: number): Promise<void> {
+    return pause(ms)
+  }
+
+  async restart(): Promise<void> {
+    this.#disconnect()
+    await this.#member.kill()
+    await this.#startAgain()
+  }
+
+  async snapshot(): Promise<void> {
+    const { ports } = this.#member
+    const etcdctl = join(dirname(etcdBinary), 'etcdctl')
+    const endpoint = `--endpoints=127.0.0.1:${ports.client}`
+    await run(etcdctl, [endpoint, 'snapshot', 'save', join(this.#folder, 'snapshot')])
+  }
+
+  async restore(bump: number): Promise<void> {
+    this.#disconnect()
+    await this.#member.kill()
+    await rm(this.#member.dataDir, { recursive: true })
+    const peer = `http://127.0.0.1:${this.#member.ports.peer}`
+    await run(join(dirname(etcdBinary), 'etcdutl'), [
+      'snapshot',
+      'restore',
+      join(this.#folder, 'snapshot'),
+      `--data-dir=${this.#member.dataDir}`,
+      `--name=${name}`,
+      `--initial-cluster=${name}=${peer}`,
+      `--initial-advertise-peer-urls=${peer}`,
+      ...(bump === 0 ? [] : [`--bump-revision=${bump}`, '--mark-compacted']),
+    ])
+    await this.#startAgain()
+  }
+
+  async close(): Promise<void> {
+    this.#disconnect()
+    await this.#member.kill()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+
+  async #startAgain(): Promise<void> {
+    await this.#member.start({ waitForQuorum: false })
+    this.#client = new RealMember(this.#member.endpoint)
+    // Until it is the leader.
+    await this.#client.call('KV/Range', Buffer.from('CgFh', 'base64'))
+  }
+
+  #disconnect(): void {
+    for (const stream of this.#streams.values()) stream.close()
+    this.#streams.clear()
+    this.#client.close()
+  }
+}
+
+const folder = join(import.meta.dirname, 'recorded')
+await mkdir(folder, { recursive: true })
+for (const scenario of scenarios) {
+  if (process.argv[2] !== undefined && process.argv[2] !== scenario.name) continue
+  const target = await RealTarget.start(scenario)
+  try {
+    const recording = await play(scenario, target)
+    const lines = recording.map((entry) => `  ${JSON.stringify(entry)}`)
+    await writeFile(join(folder, `${scenario.name}.json`), `[\n${lines.join(',\n')}\n]\n`)
+    process.stdout.write(`${scenario.name}: ${recording.length} steps\n`)
+  } finally {
+    await target.close()
+  }
+}
