@@ -33,6 +33,7 @@ const STAGES: readonly Stage[] = [
   { script: 'lint', isTimed: false },
   { script: 'unit', isTimed: false },
   { script: 'test:contract', isTimed: false },
+  { script: 'test:simulation', isTimed: false },
   { script: 'test:conformance', isTimed: false },
   { script: 'test:fuzz:short', isTimed: true },
   { script: 'test:integration', isTimed: true },

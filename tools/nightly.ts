@@ -6,6 +6,10 @@ import { spawnSync } from 'node:child_process'
 
 /** By severity of a failure: data first, then denial of service, then size. */
 const SCRIPTS = [
+  'simulate:hour',
+  'simulate:planted',
+  'simulate:determinism',
+  'simulate:etcd',
   'test:chaos',
   'test:cut-replies',
   'test:targets',

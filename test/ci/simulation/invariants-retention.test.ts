@@ -1,0 +1,184 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { StorageError } from '../../../src/storage/errors.ts'
+import type { Change } from '../../simulation/etcd/contract.ts'
+import { recoveryMs } from '../../simulation/invariants/calm.ts'
+import { failureOf } from '../../simulation/invariants/failures.ts'
+import { stateVersion } from '../../simulation/invariants/stored-text.ts'
+import { FakeWorld } from './invariants-world.fixture.ts'
+
+function control(name: string, value: string, lease = 0n): Change {
+  const key = Buffer.from(`/tidings/control/${name}`)
+  return { type: 'put', key, value: Buffer.from(value), version: 1, createRevision: 1, lease }
+}
+
+/** Without the comparison of all events, which the fake replicas do not answer. */
+function calmFor(world: FakeWorld, ms: number): void {
+  world.calmSince = world.now()
+  world.pass(ms)
+}
+
+function brokenIn(world: FakeWorld): ReadonlySet<string> {
+  return new Set(world.broken.filter((name) => !unanswered.has(name)))
+}
+
+const unanswered = new Set([
+  'replicas converge',
+  'lists are exactly one state',
+  'memory follows etcd',
+])
+
+test('An event that still exists long after it was due is found in a calm world', () => {
+  const world = new FakeWorld()
+  world.created('a/one')
+  const { ageMsMax } = world.checks.retention
+  world.checks.onCompact(world.revision, world.now() + 100_000)
+  calmFor(world, recoveryMs + ageMsMax - 1_000)
+  assert.equal(brokenIn(world).has('due events expire'), false)
+  world.pass(11_000)
+  assert.equal(brokenIn(world).has('due events expire'), true)
+})
+
+test('An event that is due is no violation while there are faults', () => {
+  const world = new FakeWorld()
+  world.created('a/one')
+  world.pass(1_000_000)
+  assert.deepEqual(world.violations, [])
+})
+
+test('A compaction of younger history than the interval is found', () => {
+  const world = new FakeWorld()
+  world.created('a/one')
+  const old = world.revision
+  world.pass(world.limits.compactionIntervalMs)
+  world.created('a/two')
+  world.checks.onCompact(old, world.now())
+  assert.deepEqual(world.violations, [])
+  world.pass(10_000)
+  world.checks.onCompact(world.revision, world.now())
+  assert.deepEqual(world.broken, ['history is kept for the compaction interval'])
+})
+
+test('A calm world without compactions is found', () => {
+  const world = new FakeWorld()
+  const one = world.created('a/one')
+  world.deleted('a/one', one)
+  world.stats.version = stateVersion(world.revision)
+  calmFor(world, world.checks.calmNeededMs + 2 * world.limits.compactionIntervalMs)
+  assert.deepEqual([...brokenIn(world)], ['history is compacted'])
+})
+
+test('A leader that replaces another one, or works without leading, is found', () => {
+  const world = new FakeWorld()
+  world.commitRaw(2, [control('sweeper', 'host/1 settings', 7n)])
+  world.commitRaw(3, [control('ages', '{"replica":"host/1","notes":[]}')])
+  world.commitRaw(4, [{ ...control('sweeper', ''), type: 'delete' }])
+  world.commitRaw(5, [control('sweeper', 'host/2 settings', 8n)])
+  assert.deepEqual(world.violations, [])
+  world.commitRaw(6, [control('ages', '{"replica":"host/1","notes":[]}')])
+  assert.deepEqual(world.broken, ['only the leader works'])
+  world.commitRaw(7, [control('sweeper', 'host/3 settings', 9n)])
+  assert.equal(world.broken[1], 'one leader at a time')
+})
+
+test('A refusal in a calm world is found, and one during faults or recovery is not', () => {
+  const world = new FakeWorld()
+  const unavailable = failureOf(new StorageError({ kind: 'unavailable', message: 'down' }))
+  const get = () => {
+    const operation = world.checks.reads.begin(world.checks.view(0), { kind: 'get' })
+    world.checks.reads.failed(operation, unavailable, undefined)
+    world.checks.settled(operation, unavailable)
+  }
+  get()
+  calmFor(world, recoveryMs - 1)
+  get()
+  assert.equal(brokenIn(world).size, 0)
+  world.pass(10)
+  get()
+  assert.deepEqual([...brokenIn(world)], ['a calm world serves everything'])
+})
+
+test('A slow call in a calm world is found', () => {
+  const world = new FakeWorld()
+  calmFor(world, recoveryMs)
+  const operation = world.checks.reads.begin(world.checks.view(0), { kind: 'get' })
+  world.pass(3_000)
+  world.checks.settled(operation, undefined)
+  assert.ok(brokenIn(world).has('a calm world is fast'))
+})
+
+test('A call that never ends is found, by the own time of its process', () => {
+  const world = new FakeWorld()
+  world.checks.writes.begin(world.checks.view(0), 'create', 'a/one')
+  world.pass(45_000)
+  assert.deepEqual(world.violations, [])
+  world.pass(4_000)
+  assert.equal(world.broken[0], 'every call ends')
+})
+
+test('A cancelled read that does not end is found', () => {
+  const world = new FakeWorld()
+  world.pass(1_500)
+  world.checks.reads.begin(world.checks.view(0), { kind: 'list' }).cancel()
+  world.pass(25_000)
+  assert.equal(world.broken[0], 'every call ends')
+})
+
+test('Figures of a replica beyond their bounds are found', () => {
+  const figures = [
+    (world: FakeWorld) => (world.stats.historyChanges = 101),
+    (world: FakeWorld) => (world.stats.statesKept = 400),
+    (world: FakeWorld) => (world.stats.watchersWaiting = 3),
+    (world: FakeWorld) => (world.waiting.operations = 600),
+    (world: FakeWorld) => (world.waiting.bytes = 10_000),
+  ]
+  for (const set of figures) {
+    const world = new FakeWorld()
+    world.pass(3_000)
+    assert.deepEqual(world.violations, [])
+    set(world)
+    world.pass(2_000)
+    assert.equal(world.broken[0], 'bounds')
+  }
+})
+
+test('Memory that goes back, and a reload without need, are found', () => {
+  const world = new FakeWorld()
+  world.stats.version = stateVersion(50)
+  world.pass(3_000)
+  world.stats.version = stateVersion(49)
+  world.pass(2_000)
+  assert.equal(world.broken[0], 'memory never goes back')
+  const calm = new FakeWorld()
+  calmFor(calm, recoveryMs)
+  calm.stats.initializations = 2
+  calm.pass(2_000)
+  assert.ok(brokenIn(calm).has('a calm world needs no reload'))
+})
+
+test('A replica whose events differ from those of etcd is found', () => {
+  const world = new FakeWorld()
+  world.created('a/one')
+  world.stats.version = stateVersion(world.revision)
+  calmFor(world, recoveryMs + 5_000)
+  assert.ok(world.broken.includes('lists are exactly one state'))
+})
+
+test('A replica that answers no comparison is found', () => {
+  const world = new FakeWorld()
+  for (const replica of world.replicas) {
+    Object.assign(replica.parts?.storage ?? {}, { list: () => new Promise(() => {}) })
+  }
+  calmFor(world, recoveryMs + 60_000)
+  assert.ok(world.broken.includes('replicas converge'))
+})
+
+test('An empty world converges', () => {
+  const world = new FakeWorld()
+  world.stats.version = stateVersion(world.revision)
+  calmFor(world, recoveryMs + 5_000)
+  world.checks.atEnd()
+  world.pass(1_000)
+  world.checks.hasEnded()
+  assert.deepEqual(world.violations, [])
+})

@@ -1,0 +1,55 @@
+/** Planted faults: each still fits the production code, and the two known defects are found. */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { stripTypeScriptTypes } from 'node:module'
+import { test } from 'node:test'
+import { blindSpots, plantedFaults } from '../../simulation/planted/faults.ts'
+import { knownDefects } from '../../simulation/planted/known-defects.ts'
+import { argumentsOf, search } from '../../simulation/planted/search.ts'
+
+const root = new URL('../../../', import.meta.url)
+
+/** The limit that the simulation promises, for both searches together. */
+const secondsMax = 55
+
+test('each planted fault changes one place of each file, which can still be parsed', () => {
+  const wrong: string[] = []
+  for (const { name, patches } of plantedFaults) {
+    const sources = new Map<string, string>()
+    for (const { file, find, replace } of patches) {
+      const source = sources.get(file) ?? readFileSync(new URL(file, root), 'utf8')
+      const parts = source.split(find)
+      if (parts.length !== 2) wrong.push(`${name}: ${parts.length - 1} places in ${file}: ${find}`)
+      sources.set(file, parts.join(replace))
+    }
+    for (const [file, source] of sources) {
+      try {
+        stripTypeScriptTypes(source)
+      } catch (error) {
+        wrong.push(`${name}: ${file}: ${String(error)}`)
+      }
+    }
+  }
+  assert.deepEqual(wrong, [])
+})
+
+test('planted faults have different names, and each blind spot is one of them', () => {
+  const names = plantedFaults.map(({ name }) => name)
+  assert.deepEqual([...new Set(names)], names)
+  assert.deepEqual(
+    [...blindSpots.keys()].filter((name) => !names.includes(name)),
+    [],
+  )
+})
+
+test('the simulation finds the known defects', async () => {
+  const results = await Promise.all(
+    knownDefects.map(async (defect) => {
+      const args = argumentsOf(defect, { isPlanted: true })
+      const { violation, failure } = await search(args, { seed: 1, seconds: secondsMax })
+      return { name: defect.name, isFound: violation !== undefined, failure }
+    }),
+  )
+  const found = knownDefects.map(({ name }) => ({ name, isFound: true, failure: undefined }))
+  assert.deepEqual(results, found)
+})

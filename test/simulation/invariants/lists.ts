@@ -1,0 +1,265 @@
+/**
+ * Lists: every page is a part of exactly one state, and all pages of a list are parts of the same
+ * one. A continue token is refused only when etcd has really compacted that state.
+ */
+import type { StoredEvent } from '../../../src/storage/storage.ts'
+import type { Failure } from './failures.ts'
+import { type ChangeRecord, describe, historyOf, isSame, type Lineage } from './lineage.ts'
+import type { Holder, Operation } from './operations.ts'
+import { type ReadChecks, rangesOf } from './reads.ts'
+import type { Reporter } from './reporter.ts'
+import { isStateVersion, revisionIn, stateVersion } from './stored-text.ts'
+import type { Truth } from './truth.ts'
+
+/** A selector: its text, for evidence, and what it selects. */
+export interface Filter {
+  readonly text: string
+  readonly matches: (record: Pick<ChangeRecord, 'path' | 'namespace' | 'facet'>) => boolean
+}
+
+/** What a list selects. */
+export interface Selection {
+  /** Undefined: all. */
+  readonly namespace: string | undefined
+  /** Undefined: everything. */
+  readonly filter?: Filter | undefined
+}
+
+/** Part of a list, as the client got it. */
+export interface SeenPage {
+  /** The path after which it begins. */
+  readonly after: string | undefined
+  /** Undefined: everything was asked for. */
+  readonly limit: number | undefined
+  readonly version: number
+  readonly items: readonly Pick<StoredEvent, 'key' | 'version' | 'body' | 'writtenAtMs'>[]
+  /** Whether there is a continue token. */
+  readonly isCut: boolean
+  readonly remaining: number | undefined
+}
+
+/** A list whose next pages have to be of the same state. */
+export interface ListChain extends Holder {
+  readonly selection: Selection
+  readonly version: number
+}
+
+/** The rest of a list is counted for one of this many pages: it takes longer than all other checks. */
+const countEvery = 4
+
+export class ListChecks {
+  readonly #truth: Truth
+  readonly #reads: ReadChecks
+  readonly #reporter: Reporter
+  readonly #chains = new Set<ListChain>()
+  #pages = 0
+
+  constructor(truth: Truth, reads: ReadChecks, reporter: Reporter) {
+    this.#truth = truth
+    this.#reads = reads
+    this.#reporter = reporter
+  }
+
+  get chains(): Iterable<ListChain> {
+    return this.#chains
+  }
+
+  /** The first page of a list; returns a chain if there are more. */
+  sawFirst(operation: Operation, selection: Selection, page: SeenPage): ListChain | undefined {
+    const lineage = this.sawPage(operation, selection, page)
+    if (lineage === undefined || !page.isCut) return undefined
+    const { version } = page
+    const chain = { selection, version, epoch: lineage.epoch, floor: revisionIn(version) }
+    this.#chains.add(chain)
+    return chain
+  }
+
+  /** A further page, read at the version of the first. */
+  sawNext(operation: Operation, chain: ListChain, page: SeenPage): void {
+    operation.close()
+    const lineage = this.#truth.lineage(chain.epoch)
+    if (page.version !== chain.version) {
+      this.#reporter.report(
+        'pages of a list are of one state',
+        `a page has version ${page.version}, the first page had ${chain.version}`,
+        [operation.describe(), describeSelection(chain.selection)],
+      )
+      return
+    }
+    if (lineage === undefined) return
+    const problem = this.#compare(lineage, chain.selection, page)
+    if (problem === undefined || this.#isExcused(operation, chain)) return
+    this.#reportPage(operation, chain.selection, { page, problem, lineage })
+  }
+
+  /** After a restore, a token of the lost history may be read in the new one. */
+  #isExcused(operation: Operation, chain: ListChain): boolean {
+    return chain.epoch !== this.#truth.epoch || operation.view.sinceEpoch !== this.#truth.epoch
+  }
+
+  endChain(chain: ListChain): void {
+    this.#chains.delete(chain)
+  }
+
+  /** The token of a chain was refused. */
+  expired(operation: Operation, chain: ListChain, failure: Failure): void {
+    this.endChain(chain)
+    this.#reads.failed(operation, failure, chain.version)
+  }
+
+  /** A page of any state that the operation may read. Returns the lineage it is from. */
+  sawPage(operation: Operation, selection: Selection, page: SeenPage): Lineage | undefined {
+    operation.close()
+    const revision = revisionIn(page.version)
+    const windows = this.#reads.windows(operation)
+    let first: string | undefined
+    for (const { lineage, from, to } of windows) {
+      if (revision < from || revision > to) continue
+      if (revision < lineage.horizon) return lineage
+      const problem = this.#compare(lineage, selection, page)
+      if (problem === undefined) return lineage
+      first ??= problem
+    }
+    const lineage = this.#truth.current
+    const problem = first ?? `its revision ${revision} is not between ${rangesOf(windows)}`
+    this.#reportPage(operation, selection, { page, problem, lineage })
+    return undefined
+  }
+
+  /** A list at an exact version. */
+  sawExact(
+    operation: Operation,
+    selection: Selection,
+    asked: { at: number; page: SeenPage },
+  ): void {
+    const { at, page } = asked
+    const wanted = stateVersion(revisionIn(at))
+    if (page.version === wanted) {
+      this.sawPage(operation, selection, page)
+      return
+    }
+    operation.close()
+    this.#reporter.report(
+      'lists at a version are of that state',
+      `version ${at} was asked for, version ${page.version} was returned instead of ${wanted}`,
+      [operation.describe(), describeSelection(selection)],
+    )
+  }
+
+  /** What is wrong with the page as a part of the state at its version; undefined if nothing. */
+  #compare(lineage: Lineage, selection: Selection, page: SeenPage): string | undefined {
+    const { version, items, limit = Number.POSITIVE_INFINITY } = page
+    if (!isStateVersion(version)) return 'its version is that of a change, not of a state'
+    if (items.length > limit) return `it has ${items.length} items, more than its limit`
+    const walk = new Walk(lineage, selection, { revision: revisionIn(version), after: page.after })
+    for (const item of items) {
+      const expected = walk.next()
+      if (expected !== undefined && isOf(expected, item.key) && isSame(expected, item)) continue
+      const path = `${item.key.namespace}/${item.key.name}`
+      if (expected === undefined) return `it has ${path}, after the end of that state`
+      if (expected.path !== path) return `it has ${path} where ${describe(expected)} belongs`
+      return `it has version ${item.version} of ${path} where ${describe(expected)} belongs, or other bytes`
+    }
+    const isCounted = this.#pages++ % countEvery === 0
+    return compareEnd(walk, { ...selection, isCounted }, page)
+  }
+
+  #reportPage(
+    operation: Operation,
+    selection: Selection,
+    found: { readonly page: SeenPage; readonly problem: string; readonly lineage: Lineage },
+  ): void {
+    const { page, problem, lineage } = found
+    const path = /\S+\/\S+(?=:)/.exec(problem)?.[0]
+    this.#reporter.report(
+      'lists are exactly one state',
+      `a list at version ${page.version} is not that state: ${problem}`,
+      [
+        operation.describe(),
+        describeSelection(selection),
+        `after ${page.after ?? 'the beginning'}, limit ${page.limit ?? 'none'}, ${page.items.length} items, ${page.isCut ? 'to be continued' : 'complete'}, remaining ${page.remaining}`,
+        `items: ${page.items
+          .slice(0, 40)
+          .map(({ key, version }) => `${key.namespace}/${key.name}@${version}`)
+          .join(' ')}`,
+        ...(path === undefined ? [] : historyOf(lineage, path)),
+      ],
+    )
+  }
+}
+
+/** Without building the path, which costs more than the comparison. */
+function isOf({ path, namespace }: ChangeRecord, key: StoredEvent['key']): boolean {
+  if (path.length !== key.namespace.length + key.name.length + 1) return false
+  return namespace === key.namespace && path.endsWith(key.name)
+}
+
+const nothingFollows = 'it has a continue token, but nothing follows'
+
+/** What follows the last item: whether the list may end there, and the count of the rest. */
+function compareEnd(
+  walk: Walk,
+  { filter, isCounted }: Selection & { readonly isCounted: boolean },
+  page: SeenPage,
+): string | undefined {
+  const { isCut, limit, items, remaining } = page
+  if (!isCut) {
+    const missing = walk.next()
+    return missing && `it ends, but ${describe(missing)} follows`
+  }
+  if (items.length !== limit) return `it is cut after ${items.length} items, limit ${limit}`
+  // With a selector, what remains may match or not.
+  if (filter !== undefined) {
+    return remaining === undefined ? undefined : 'it has a remaining count in spite of a selector'
+  }
+  if (!isCounted) return walk.next() === undefined ? nothingFollows : undefined
+  const left = walk.rest()
+  if (left === 0) return nothingFollows
+  return remaining === left ? undefined : `it says that ${remaining} remain, but ${left} do`
+}
+
+/** The events of a state in order, from a path on. */
+class Walk {
+  readonly #lineage: Lineage
+  readonly #revision: number
+  readonly #prefix: string
+  readonly #matches: Filter['matches'] | undefined
+  #index: number
+
+  constructor(
+    lineage: Lineage,
+    { namespace, filter }: Selection,
+    from: { readonly revision: number; readonly after: string | undefined },
+  ) {
+    this.#lineage = lineage
+    this.#revision = from.revision
+    this.#prefix = namespace === undefined ? '' : `${namespace}/`
+    this.#matches = filter?.matches
+    const { after } = from
+    // The next possible path after another one.
+    const next = `${after ?? ''}\0`
+    const isInside = after !== undefined && next > this.#prefix
+    this.#index = lineage.indexOf(isInside ? next : this.#prefix)
+  }
+
+  next(): ChangeRecord | undefined {
+    for (;;) {
+      const key = this.#lineage.keyAt(this.#index)
+      if (key === undefined || !key.path.startsWith(this.#prefix)) return undefined
+      this.#index++
+      const record = this.#lineage.stateAt(key, this.#revision)
+      if (record === undefined) continue
+      if (this.#matches === undefined || this.#matches(record)) return record
+    }
+  }
+
+  rest(): number {
+    let count = 0
+    while (this.next() !== undefined) count++
+    return count
+  }
+}
+
+export function describeSelection({ namespace, filter }: Selection): string {
+  return `list of ${namespace ?? 'all namespaces'}, selector ${filter?.text ?? 'none'}`
+}

@@ -1,0 +1,16 @@
+import type { Patch } from '../kernel/interception.ts'
+
+/** A bug that the simulation must find: a realistic mistake in one place of the production code. */
+export interface PlantedFault {
+  readonly name: string
+  /** The part of the engine, and the guarantee that it breaks. */
+  readonly component: string
+  readonly breaks: string
+  /** What the author of the bug did wrong. */
+  readonly mistake: string
+  readonly patches: readonly Patch[]
+  /** Kinds of faults that lead to it sooner than all kinds together; default all. */
+  readonly faults?: readonly string[]
+  /** Simulated minutes of each run; see `search.ts` for the default. */
+  readonly minutes?: number
+}

@@ -1,0 +1,136 @@
+/** Planted in the way of reads: freshness, versions that clients require, pages. */
+import type { PlantedFault } from './planted-fault.ts'
+
+const freshness = 'src/cache/freshness.ts'
+const cachedStorage = 'src/cache/cached-storage.ts'
+
+export const readFaults: readonly PlantedFault[] = [
+  {
+    name: 'joins-a-revision-read-under-way',
+    component: 'coalesced revision reads',
+    breaks: 'linearizability of reads',
+    mistake: 'a read shares a request for the newest revision that was sent before it began',
+    patches: [
+      {
+        file: 'src/lib/shared-work.ts',
+        find: 'if (this.#underWay === undefined) return this.#begin()',
+        replace: 'return this.#underWay ?? this.#begin()',
+      },
+    ],
+    faults: ['link-slow', 'peer-slow', 'replica-load'],
+  },
+  {
+    name: 'progress-wakes-every-read',
+    component: 'freshness of consistent reads',
+    breaks: 'linearizability of reads',
+    mistake: 'any progress ends the wait of a read, whatever version it waits for',
+    patches: [
+      {
+        file: 'src/cache/progress.ts',
+        find: 'if (isAfter(waiter.version, version) || waiter.connection > verified) continue',
+        replace: 'if (waiter.connection > verified) continue',
+      },
+    ],
+    faults: ['link-slow', 'peer-slow', 'replica-load', 'reset'],
+  },
+  {
+    name: 'read-gives-up-and-serves',
+    component: 'freshness of consistent reads',
+    breaks: 'linearizability of reads',
+    mistake: 'a read that waited too long for memory is served from memory all the same',
+    patches: [
+      {
+        file: 'src/cache/progress.ts',
+        find: `        this.#waiters.delete(waiter)
+        end(false)`,
+        replace: `        this.#waiters.delete(waiter)
+        end(true)`,
+      },
+    ],
+    faults: ['link-slow', 'link-cut', 'link-cut-one-way', 'reset'],
+  },
+  {
+    name: 'memory-served-unverified',
+    component: 'freshness of consistent reads',
+    breaks: 'linearizability of reads',
+    mistake: 'memory is served without a check that its history is that of the connection',
+    patches: [
+      {
+        file: freshness,
+        find: 'if (this.isVerifiedFor(connection) && this.#has(version)) return true',
+        replace: 'if (this.#has(version)) return true',
+      },
+    ],
+    faults: ['restore', 'link-cut', 'link-cut-one-way', 'replica-stop'],
+  },
+  {
+    name: 'not-older-than-ignored',
+    component: 'notOlderThan',
+    breaks: 'reads as new as asked for',
+    mistake: 'a read with a version is served from memory before memory has that version',
+    patches: [
+      {
+        file: freshness,
+        find: 'if (notOlderThan !== undefined && this.#has(notOlderThan)) return true',
+        replace: 'if (notOlderThan !== undefined && this.#has(beginning)) return true',
+      },
+    ],
+    faults: ['link-slow', 'link-cut', 'replica-load'],
+  },
+  {
+    name: 'page-continues-at-present',
+    component: 'kept states',
+    breaks: 'pages of mixed snapshots',
+    mistake: 'a page at an earlier version is read from the present state',
+    patches: [
+      {
+        file: cachedStorage,
+        find: 'const isPresent = versionOfState(revisionOf(at)) === this.#memory.version',
+        replace: 'const isPresent = !isAfter(versionOfState(revisionOf(at)), this.#memory.version)',
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: 'continue-token-without-version',
+    component: 'continue tokens',
+    breaks: 'pages of mixed snapshots',
+    mistake: 'the continue token has no version, so that the next page is of the newest state',
+    patches: [
+      {
+        file: 'src/registry/read/continue-token.ts',
+        find: 'const rv = version === undefined ? newest : Number(formatVersion(version))',
+        replace: 'const rv = version === undefined ? Number(formatVersion(version)) : newest',
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: 'page-repeats-last-key',
+    component: 'continue tokens',
+    breaks: 'pages of mixed snapshots',
+    mistake: 'off by one: a page begins with the last key of the page before it',
+    patches: [
+      {
+        file: 'src/cache/memory/order-key.ts',
+        find: 'const next = after === undefined ? first : keyAfter(orderKey(after))',
+        replace: 'const next = after === undefined ? first : orderKey(after)',
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: 'remaining-counts-all-namespaces',
+    component: 'pages',
+    breaks: 'wrong remaining count',
+    mistake: 'the remaining count includes events of other namespaces',
+    patches: [
+      {
+        file: 'src/cache/memory/page.ts',
+        find: 'remaining: selector === undefined ? remaining : undefined,',
+        replace: 'remaining: selector === undefined ? view.size - index : undefined,',
+      },
+    ],
+    faults: [],
+  },
+]

@@ -1,0 +1,81 @@
+/** Everything about a run that follows from its seed before it begins. */
+import { Random } from '../nightly/chaos/traffic/random.ts'
+import type { WorldLimits } from './workload/contract.ts'
+import type { Mix } from './workload/workload.ts'
+
+export interface Storm {
+  readonly begin: number
+  readonly end: number
+}
+
+export interface Setting {
+  readonly seed: number
+  readonly replicas: number
+  readonly members: number
+  readonly durationMs: number
+  readonly operationsPerSecond: number
+  /** For the final reads. */
+  readonly finalMs: number
+  readonly quotaBytes: number
+  /** Longer watch responses are sent in fragments. */
+  readonly watchFragmentBytes: number
+  readonly limits: WorldLimits
+  readonly mix: Mix
+  /** Earlier states that each replica keeps for paged lists. */
+  readonly statesMax: number
+  readonly storms: readonly Storm[]
+}
+
+const minute = 60_000
+
+export interface SettingOptions {
+  readonly seed: number
+  readonly durationMs: number
+  readonly replicas?: number | undefined
+  readonly operationsPerSecond?: number | undefined
+  /** Default true. Without storms the world is calm from the beginning to the end. */
+  readonly hasStorms?: boolean | undefined
+}
+
+/** In some runs the calm between storms is long enough for everything to expire and be compacted. */
+function makeStorms(durationMs: number, random: Random): readonly Storm[] {
+  const calmMsMax = random.pick([2, 3, 8]) * minute
+  const storms: Storm[] = []
+  let at = random.between(5_000, 20_000)
+  while (at < durationMs) {
+    const end = Math.min(durationMs, at + random.between(0.3, 3) * minute)
+    storms.push({ begin: at, end })
+    at = end + random.between(0.5 * minute, calmMsMax)
+  }
+  return storms
+}
+
+/** The first storm begins when replicas have started; the world is calm between storms. */
+export function makeSetting(options: SettingOptions): Setting {
+  const random = new Random(options.seed ^ 0x5e771e5)
+  const eventTtlMs = random.pick([90_000, 2 * minute, 3 * minute])
+  const storms = options.hasStorms === false ? [] : makeStorms(options.durationMs, random)
+  return {
+    seed: options.seed,
+    replicas: options.replicas ?? 3,
+    members: random.chance(0.85) ? 3 : random.pick([1, 5]),
+    durationMs: options.durationMs,
+    operationsPerSecond: options.operationsPerSecond ?? 50,
+    finalMs: 15_000,
+    quotaBytes: 64 * 1024 * 1024,
+    watchFragmentBytes: random.pick([32_768, 2 * 1024 * 1024]),
+    limits: {
+      eventTtlMs,
+      compactionIntervalMs: random.pick([60_000, 90_000, 3 * minute]),
+      driftMax: random.pick([0, 0.001, 0.01]),
+      historyChangesMax: random.pick([64, 500, 5_000]),
+    },
+    mix: {
+      watchers: random.pick([3, 6, 15]),
+      writeShare: random.pick([0.05, 0.1, 0.2, 0.4]),
+      listShare: random.pick([0.005, 0.01, 0.03, 0.06]),
+    },
+    statesMax: random.pick([8, 256, 256]),
+    storms,
+  }
+}

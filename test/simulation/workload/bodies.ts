@@ -1,0 +1,59 @@
+/** Events that clients write: small, all fields that selectors use, and the mark of the operation. */
+import type { Event } from '../../../src/api/event.ts'
+import { facetsOf, tagText } from '../invariants/stored-text.ts'
+
+const eventTime = '2026-01-02T03:04:05.000006Z'
+
+/** The stored form, for clients that write to the storage directly. */
+export function storedBody(path: string, operation: number, facet: number): Buffer {
+  const slash = path.indexOf('/')
+  const namespace = path.slice(0, slash)
+  const name = path.slice(slash + 1)
+  const { reason, type, controller, regardingName, regardingUid, team } = facetsOf(facet)
+  return Buffer.from(
+    `{"metadata":{"name":"${name}","namespace":"${namespace}","uid":"uid-${operation}",` +
+      `"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"team":"${team}"},` +
+      `"annotations":{"op":"${tagText(operation, facet)}"}},"eventTime":"${eventTime}",` +
+      `"reportingController":"${controller}","reportingInstance":"instance-0","action":"Testing",` +
+      `"reason":"${reason}","regarding":{"kind":"Pod","namespace":"${namespace}",` +
+      `"name":"${regardingName}","uid":"${regardingUid}"},"note":"one of many","type":"${type}",` +
+      `"deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}`,
+  )
+}
+
+/** As a client sends it. */
+export function newEvent(
+  metadata: Pick<Event['metadata'], 'name' | 'generateName' | 'namespace'>,
+  operation: number,
+  facet: number,
+): Event {
+  const { reason, type, controller, regardingName, regardingUid, team } = facetsOf(facet)
+  return {
+    metadata: {
+      ...metadata,
+      labels: { team },
+      annotations: { op: tagText(operation, facet) },
+    },
+    eventTime,
+    reportingController: controller,
+    reportingInstance: 'instance-0',
+    action: 'Testing',
+    reason,
+    regarding: {
+      kind: 'Pod',
+      namespace: metadata.namespace ?? '',
+      name: regardingName,
+      uid: regardingUid,
+    },
+    note: 'one of many',
+    type,
+  }
+}
+
+/** The event with the mark of another operation: most of its other fields are immutable. */
+export function remarked(event: Event, operation: number, facet: number): Event {
+  return {
+    ...event,
+    metadata: { ...event.metadata, annotations: { op: tagText(operation, facet) } },
+  }
+}

@@ -1,0 +1,65 @@
+/** What clients and invariants get from the simulated world. */
+import type { CachedStorage } from '../../../src/cache/cached-storage.ts'
+import type { EventLister } from '../../../src/registry/read/listing.ts'
+import type { EventRegistry } from '../../../src/registry/registry.ts'
+import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import type { Cluster } from '../etcd/contract.ts'
+
+/** The production parts of one replica. */
+export interface ReplicaParts {
+  readonly storage: CachedStorage
+  readonly registry: EventRegistry
+  readonly lister: EventLister
+  /** Writes queued for etcd. */
+  readonly waitingWrites: () => { readonly operations: number; readonly bytes: number }
+}
+
+export interface SimulatedReplica {
+  readonly index: number
+  /** Counts its processes: rises with each restart. */
+  readonly incarnation: number
+  /** Undefined while it is down. Each incarnation has its own parts. */
+  readonly parts: ReplicaParts | undefined
+  /**
+   * Runs work as this replica's process after `ms` of true time, as a request from the network
+   * does: late if the process is paused, never if it ends before. All calls of production code,
+   * `using` signals included, must be made inside such work. Promise continuations of those calls
+   * run as this process too: they may record results and schedule, but must not call another
+   * replica directly.
+   */
+  after(ms: number, work: () => void): void
+}
+
+export interface WorldLimits {
+  readonly eventTtlMs: number
+  readonly compactionIntervalMs: number
+  /** Largest share by which a monotonic clock of a replica runs fast or slow. */
+  readonly driftMax: number
+  /** Bounds of each replica's ring of changes. */
+  readonly historyChangesMax: number
+}
+
+export interface ClientWorld {
+  readonly replicas: readonly SimulatedReplica[]
+  readonly cluster: Cluster
+  readonly limits: WorldLimits
+  /** True time in milliseconds since the world began. */
+  now(): number
+  /** Runs client or checker code, which belongs to no process, after `ms` of true time. */
+  after(ms: number, work: () => void): void
+  /** A generator of its own for each caller. */
+  random(): Random
+  /**
+   * Since when there has been no fault of any kind (crash, pause, partition, delay, clock jump,
+   * election, restore, full etcd), and all members and replicas are up. Undefined during a fault.
+   */
+  readonly calmSince: number | undefined
+  /** Called when a process of a replica ends, with its incarnation: its open operations are lost. */
+  onReplicaEnd(run: (replica: number, incarnation: number) => void): void
+  /** Reports the violation of a guarantee: the run ends. `evidence` is printed line by line. */
+  violation(guarantee: string, what: string, evidence?: readonly string[]): void
+  /** Adds a line to the trace; `text` is only called when a trace is wanted. */
+  trace(who: string, text: () => string): void
+  /** Mixes a number into the hash of the run: outcomes, versions. */
+  digest(value: number): void
+}

@@ -1,0 +1,62 @@
+/** Which events clients read and write: a few hundred fixed names, some of them hot, and new ones. */
+import type { EventKey } from '../../../src/storage/storage.ts'
+import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import type { Truth } from '../invariants/truth.ts'
+
+/**
+ * `a-b/` sorts before `a/`, so that the order of paths differs from that of namespaces. There is
+ * little traffic in `quiet`, where a lost wakeup is not made good by the next change.
+ */
+export const namespaces = ['a', 'a-b', 'b', 'c'] as const
+export const quietNamespace = 'quiet'
+const fixedNames = 60
+const hotNames = 6
+/** With more events than this, clients delete instead of adding new names. */
+const eventsMax = 900
+
+export class KeySpace {
+  readonly #truth: Truth
+
+  constructor(truth: Truth) {
+    this.#truth = truth
+  }
+
+  get isFull(): boolean {
+    return this.#truth.current.count > eventsMax
+  }
+
+  /** One of the fixed names, or of the events that exist. */
+  any(random: Random): string {
+    const kind = random.next()
+    if (kind < 0.3) return `${namespaces[0]}/hot-${random.below(hotNames)}`
+    if (kind < 0.65) return this.fixed(random)
+    return this.existing(random)
+  }
+
+  fixed(random: Random): string {
+    if (random.chance(0.01)) return `${quietNamespace}/key-${random.below(5)}`
+    return `${random.pick(namespaces)}/key-${random.below(fixedNames)}`
+  }
+
+  /** An event that is or was there lately. */
+  existing(random: Random): string {
+    const { current } = this.#truth
+    return current.keyAt(random.below(Math.max(1, current.count)))?.path ?? this.fixed(random)
+  }
+
+  /** A name that was never used; some of them are prefixes of others. */
+  fresh(random: Random, number: number): string {
+    const namespace = random.chance(0.01) ? quietNamespace : random.pick(namespaces)
+    const end = random.chance(0.2) ? '-x' : ''
+    return `${namespace}/new-${number.toString(36)}${end}`
+  }
+}
+
+export function keyOf(path: string): EventKey {
+  const slash = path.indexOf('/')
+  return { namespace: path.slice(0, slash), name: path.slice(slash + 1) }
+}
+
+export function pathOf({ namespace, name }: EventKey): string {
+  return `${namespace}/${name}`
+}

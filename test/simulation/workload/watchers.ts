@@ -1,0 +1,289 @@
+/**
+ * Clients that watch: from a list or from where they were, at any replica; that read at once, late,
+ * or not at all for a while; that ask for their progress, and that leave.
+ */
+import { StorageError } from '../../../src/storage/errors.ts'
+import type { Version } from '../../../src/storage/resource-version.ts'
+import type { PulledWatch, WatchBatch } from '../../../src/storage/storage.ts'
+import type { Random } from '../../nightly/chaos/traffic/random.ts'
+import { failureOf } from '../invariants/failures.ts'
+import type { Holder, Operation } from '../invariants/operations.ts'
+import { firstRevisionFrom, revisionIn } from '../invariants/stored-text.ts'
+import type { WatchCheck } from '../invariants/watches.ts'
+import type { At, Clients } from './clients.ts'
+import { namespaces, quietNamespace } from './key-space.ts'
+
+/** How long a client without a connection waits before the next attempt. */
+const retryMs = { least: 5, most: 500 }
+
+interface Watching {
+  readonly check: WatchCheck
+  readonly watch: PulledWatch
+  readonly end: AbortController
+}
+
+export class Watcher implements Holder {
+  readonly #clients: Clients
+  readonly #random: Random
+  readonly #namespace: string | undefined
+  /** Reads at once in the wakeup, as the HTTP server does; others read a moment later. */
+  readonly #isEager: boolean
+  /** Where it resumes; undefined: with a list. */
+  #from: number | undefined
+  #fromEpoch = 0
+  #replica = 0
+  #current: Watching | undefined
+  /** Counts watches: work that was scheduled for an earlier one is void. */
+  #generation = 0
+  #isStopped = false
+
+  constructor(clients: Clients, random: Random, number: number) {
+    this.#clients = clients
+    this.#random = random
+    this.#isEager = number % 2 === 0
+    const scopes = [undefined, namespaces[0], undefined, quietNamespace, namespaces[1], undefined]
+    this.#namespace = scopes[number % scopes.length]
+  }
+
+  get epoch(): number {
+    return this.#from === undefined ? this.#clients.checks.truth.epoch : this.#fromEpoch
+  }
+
+  get floor(): number {
+    const from = this.#from
+    return from === undefined ? this.#clients.checks.truth.newest : firstRevisionFrom(from) - 1
+  }
+
+  start(): void {
+    this.#clients.checks.hold(this)
+    this.#clients.world.onReplicaEnd((replica) => {
+      if (replica === this.#replica && this.#current !== undefined) this.#broken()
+    })
+    this.#connectLater()
+  }
+
+  #connectLater(): void {
+    const { world } = this.#clients
+    const ms = this.#random.between(retryMs.least, retryMs.most)
+    const generation = this.#generation
+    world.after(ms, () => {
+      // Unless it has connected otherwise meanwhile.
+      if (generation === this.#generation && this.#current === undefined) this.#connect()
+    })
+  }
+
+  #connect(): void {
+    if (this.#isStopped) return
+    const random = this.#random
+    this.#forgetLost()
+    this.#replica = this.#clients.anyReplica(random)
+    const generation = ++this.#generation
+    const { world } = this.#clients
+    if (world.replicas[this.#replica]?.parts === undefined) {
+      this.#connectLater()
+      return
+    }
+    this.#clients.send(this.#replica, random.between(0, 5), (at) => {
+      if (generation === this.#generation) this.#begin(at)
+    })
+    // If the process ends before the request arrives, it never runs.
+    world.after(10_000, () => {
+      if (generation === this.#generation && this.#current === undefined) this.#connect()
+    })
+  }
+
+  /** After a restore, a client that knows versions of the lost history has to begin again. */
+  #forgetLost(): void {
+    const { current } = this.#clients.checks.truth
+    if (this.#from === undefined || this.#fromEpoch === current.epoch) return
+    if (this.#fromEpoch === current.epoch - 1 && revisionIn(this.#from) <= current.kept) {
+      this.#fromEpoch = current.epoch
+    } else this.#from = undefined
+  }
+
+  #begin(at: At): void {
+    this.#forgetLost()
+    if (this.#from !== undefined) this.#watch(at, this.#from, this.#fromEpoch)
+    else this.#list(at)
+  }
+
+  /** A list to begin with, of which only the version is used; other clients check its content. */
+  #list(at: At): void {
+    const { checks } = this.#clients
+    const { view, parts } = at
+    const generation = this.#generation
+    const isAny = this.#random.chance(0.5)
+    if (isAny) checks.calm.observe(view, parts)
+    const operation = checks.reads.begin(view, {
+      kind: 'list',
+      notOlderThan: isAny ? 0 : undefined,
+    })
+    const { signal } = new AbortController()
+    const notOlderThan = isAny ? (0 as Version) : undefined
+    parts.storage.list({ namespace: this.#namespace }, { limit: 5, notOlderThan, signal }).then(
+      ({ items, version, more, remaining }) => {
+        if (!operation.isOpen) return
+        const page = { after: undefined, limit: 5, version, items, isCut: more, remaining }
+        const lineage = checks.lists.sawPage(operation, { namespace: this.#namespace }, page)
+        this.#clients.settled(operation, 'list to watch', undefined, version)
+        if (generation === this.#generation) {
+          this.#watch(at, version, lineage?.epoch ?? checks.truth.epoch)
+        }
+      },
+      (error: unknown) => this.#listFailed(operation, error, generation),
+    )
+  }
+
+  #listFailed(operation: Operation, error: unknown, generation: number): void {
+    if (!operation.isOpen) return
+    const failure = failureOf(error)
+    this.#clients.checks.reads.failed(operation, failure, undefined)
+    this.#clients.settled(operation, 'list to watch', failure)
+    if (generation === this.#generation) this.#connectLater()
+  }
+
+  #watch({ view, parts }: At, from: number, epoch: number): void {
+    const { checks } = this.#clients
+    const end = new AbortController()
+    const namespace = this.#namespace
+    const { initializations, version } = parts.storage.stats()
+    const memoryRevision = revisionIn(version)
+    const options = { namespace, from, epoch, initializations, memoryRevision }
+    const check = checks.beginWatch(view, options)
+    const watch = parts.storage.watch({ namespace }, { from: from as Version, signal: end.signal })
+    this.#from = from
+    this.#fromEpoch = epoch
+    const current = { check, watch, end }
+    this.#current = current
+    this.#clients.count('watch', 'begun')
+    this.#pump(current)
+    this.#planEnd(current)
+  }
+
+  /** Takes batches until there is none, or until the client stalls. */
+  #pump(current: Watching): void {
+    if (this.#current !== current) return
+    const { check, watch } = current
+    check.isPulled = true
+    try {
+      for (;;) {
+        const batch = watch.take(() => this.#woken(current))
+        if (batch === undefined) break
+        check.saw(batch)
+        this.#noteBatch(check, batch)
+        if (this.#stalls(current)) return
+        if (this.#current !== current) return
+      }
+    } catch (error) {
+      this.#failed(current, error)
+      return
+    }
+    if (!watch.isOver) return
+    check.ended()
+    this.#leave()
+  }
+
+  #woken(current: Watching): void {
+    if (this.#current !== current) return
+    if (this.#isEager) this.#pump(current)
+    else current.check.view.replica.after(this.#random.between(0, 3), () => this.#pump(current))
+  }
+
+  #noteBatch(check: WatchCheck, { items, version }: WatchBatch): void {
+    this.#clients.count('watch', items.length === 0 ? 'progress' : 'batch')
+    this.#clients.world.digest(version)
+    // Some clients resume after a change in the middle of a batch, and get the rest again.
+    const middle = items[items.length >> 1]
+    const isInside = middle !== undefined && this.#random.chance(0.2)
+    this.#from = isInside ? middle.stored.version : check.version
+    this.#fromEpoch = check.epoch
+  }
+
+  /** Whether the client stops reading for a while, or for good. */
+  #stalls(current: Watching): boolean {
+    const random = this.#random
+    const kind = random.next()
+    const { check } = current
+    if (kind < 0.004) {
+      const ms = random.chance(0.6)
+        ? random.between(1_000, 15_000)
+        : random.between(15_000, 150_000)
+      check.isPulled = false
+      check.view.replica.after(ms, () => {
+        check.pulledSince = this.#clients.world.now()
+        this.#pump(current)
+      })
+      this.#clients.count('watch', 'stalled')
+      return true
+    }
+    if (kind < 0.01) {
+      this.#leave()
+      return true
+    }
+    if (kind < 0.03) this.#requestProgress(current)
+    return false
+  }
+
+  #requestProgress({ check, watch }: Watching): void {
+    check.progressWantedSince ??= this.#clients.world.now()
+    watch.requestProgress()
+  }
+
+  /** Watches have a lifetime, and clients ask for their progress now and then. */
+  #planEnd(current: Watching): void {
+    const random = this.#random
+    const { replica } = current.check.view
+    replica.after(random.between(2_000, 180_000), () => {
+      if (this.#current === current) this.#leave()
+    })
+    const ask = (): void => {
+      if (this.#current !== current) return
+      this.#requestProgress(current)
+      replica.after(random.between(3_000, 20_000), ask)
+    }
+    replica.after(random.between(0, 10_000), ask)
+  }
+
+  /** The client cancels, by its signal or by stopping the source. */
+  #leave(): void {
+    const current = this.#end()
+    if (current === undefined) return
+    if (this.#random.chance(0.5)) current.end.abort()
+    current.watch.stop()
+    this.#clients.count('watch', 'left')
+    this.#connectLater()
+  }
+
+  #failed(current: Watching, error: unknown): void {
+    const { checks } = this.#clients
+    const failure = failureOf(error)
+    const { check } = current
+    const { parts } = check.view.replica
+    const isCalm = checks.calm.recoveredSince !== undefined
+    check.failed(failure, parts?.storage.stats().initializations ?? -1, isCalm)
+    this.#end()
+    this.#clients.count('watch', failure.kind)
+    if (failure.kind === 'compacted') this.#from = undefined
+    if (!(error instanceof StorageError)) {
+      checks.reporter.report('no internal errors', `a watch failed: ${String(error)}`, [
+        check.describe(),
+      ])
+    }
+    this.#connectLater()
+  }
+
+  /** The process of the replica has ended. */
+  #broken(): void {
+    this.#end()
+    this.#clients.count('watch', 'broken')
+    this.#connectLater()
+  }
+
+  #end(): Watching | undefined {
+    const current = this.#current
+    this.#current = undefined
+    this.#generation++
+    if (current !== undefined) this.#clients.checks.endWatch(current.check)
+    return current
+  }
+}
