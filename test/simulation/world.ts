@@ -13,6 +13,7 @@ import type { FaultTarget } from './faults/kinds.ts'
 import { beginFault, type PlannedFault } from './faults/plan.ts'
 import { Checks } from './invariants/checks.ts'
 import { runWorld } from './kernel/current.ts'
+import { releaseSignals } from './kernel/interception.ts'
 import { Scheduler } from './kernel/scheduler.ts'
 import { Network } from './network/network.ts'
 import { Peers } from './network/peers.ts'
@@ -204,6 +205,9 @@ export class World implements ClientWorld, FaultTarget {
         `a promise was rejected and not handled: ${String(reason)}`,
       )
     process.on('unhandledRejection', onRejection)
+    process.setUncaughtExceptionCaptureCallback((error) =>
+      this.violation('no internal errors', `uncaught: ${error.stack ?? error.message}`),
+    )
     try {
       runWorld(() => {
         for (const replica of this.replicas) replica.start()
@@ -224,6 +228,8 @@ export class World implements ClientWorld, FaultTarget {
       )
     } finally {
       process.off('unhandledRejection', onRejection)
+      process.setUncaughtExceptionCaptureCallback(null)
+      releaseSignals()
     }
     return {
       hash: this.#hash.digest(),

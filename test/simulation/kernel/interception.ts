@@ -9,6 +9,7 @@
  * Must be imported before any production code. Faults can be planted in production code while it is
  * loaded: see `plant`.
  */
+import { getEventListeners } from 'node:events'
 import { readFileSync } from 'node:fs'
 import { registerHooks } from 'node:module'
 import { fileURLToPath } from 'node:url'
@@ -83,6 +84,7 @@ export function intercept(): void {
     },
   })
   interceptGlobals()
+  keepTrackOfSignals()
 }
 
 function isProduction(parent: string | undefined): boolean {
@@ -186,6 +188,30 @@ function interceptGlobals(): void {
   })
   const { pid } = process
   Object.defineProperty(process, 'pid', { get: () => currentProcess()?.pid ?? pid })
+}
+
+/** Results of `AbortSignal.any`, which the runtime keeps for as long as they have listeners. */
+let combinedSignals: WeakRef<AbortSignal>[] = []
+
+function keepTrackOfSignals(): void {
+  const real = AbortSignal.any.bind(AbortSignal)
+  AbortSignal.any = (signals) => {
+    const combined = real(signals)
+    if (isWorldRunning()) combinedSignals.push(new WeakRef(combined))
+    return combined
+  }
+}
+
+/** Lets go of what killed processes were listening to; otherwise every world would stay in memory. */
+export function releaseSignals(): void {
+  for (const reference of combinedSignals) {
+    const signal = reference.deref()
+    if (signal === undefined) continue
+    for (const listener of getEventListeners(signal, 'abort')) {
+      signal.removeEventListener('abort', listener as () => void)
+    }
+  }
+  combinedSignals = []
 }
 
 function fails(what: string): () => never {

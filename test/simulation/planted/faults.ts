@@ -34,6 +34,7 @@ export const blindSpots: ReadonlyMap<string, string> = new Map([
   ['due-event-deleted-whatever-its-version', 'updates rarely come when an event is due'],
   ['compaction-stuck-after-a-lost-reply', 'the reply to a compaction is rarely lost'],
   ['fragment-taken-for-whole', 'few watch responses are larger than a fragment'],
+  ['progress-of-a-lagging-member', 'a watch rarely moves to a member that is behind'],
   ['age-record-never-read', 'the delay is within the tolerance for late expiry'],
   ['watch-survives-a-reload', 'another part of the engine prevents the damage'],
   ['full-reported-as-refusal', 'a put rarely meets the moment in which etcd gets full'],
