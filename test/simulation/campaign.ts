@@ -35,6 +35,7 @@ interface Totals {
   operations: number
   faults: number
   violations: number
+  lastHash: string
   readonly byFault: Map<string, number>
   readonly outcomes: Map<string, number>
 }
@@ -59,6 +60,7 @@ export async function simulateAll(options: CampaignOptions): Promise<boolean> {
     operations: 0,
     faults: 0,
     violations: 0,
+    lastHash: '',
     byFault: new Map(),
     outcomes: new Map(),
   }
@@ -97,10 +99,8 @@ function add(totals: Totals, result: RunResult): void {
   sum(totals.byFault, result.faults)
   sum(totals.outcomes, result.outcomes)
   for (const count of result.faults.values()) totals.faults += count
-  lastHash = result.hash
+  totals.lastHash = result.hash
 }
-
-let lastHash = ''
 
 function sum(all: Map<string, number>, more: ReadonlyMap<string, number>): void {
   for (const [name, count] of more) all.set(name, (all.get(name) ?? 0) + count)
@@ -115,7 +115,7 @@ function report(totals: Totals, cpuSeconds: number, seed: number): void {
       `${totals.operations} operations (${(totals.operations / cpuSeconds).toFixed(0)} per second of CPU), ${totals.faults} faults`,
       `operations: ${list(totals.outcomes)}`,
       `faults: ${list(totals.byFault)}`,
-      `hash of the last run: ${lastHash}`,
+      `hash of the last run: ${totals.lastHash}`,
     ].join('\n'),
   )
 }

@@ -80,8 +80,6 @@ export class World implements ClientWorld, FaultTarget {
   readonly #workload: Workload
   readonly #onReplicaEnd: ((replica: number, incarnation: number) => void)[] = []
   readonly #faultCounts = new Map<string, number>()
-  /** Counts the crashes of each member: what a crashed process had scheduled does not run. */
-  readonly #memberEpochs: number[]
   #calmSince: number | undefined = 0
   #snapshot: Snapshot | undefined
   #restoredAt: number | undefined
@@ -94,13 +92,12 @@ export class World implements ClientWorld, FaultTarget {
     this.setting = setting
     this.limits = setting.limits
     this.#random = new Random(setting.seed)
-    this.#memberEpochs = new Array<number>(setting.members).fill(0)
     this.peers = new Peers(setting.members, this.#random.fork())
     setBounds(setting)
     this.#checks = new Checks(this)
     this.cluster = createCluster({
       size: setting.members,
-      world: (member) => this.#memberWorld(member),
+      world: () => this.#memberWorld(),
       network: this.peers,
       observer: this.#checks,
       quotaBytes: setting.quotaBytes,
@@ -183,17 +180,13 @@ export class World implements ClientWorld, FaultTarget {
 
   /** Ends a member's process, and with it its connections. */
   crashMember(member: number): void {
-    this.#memberEpochs[member] = (this.#memberEpochs[member] ?? 0) + 1
     this.cluster.crash(member)
     this.network.memberEnded(member)
   }
 
   endAllMembers(): void {
     this.#restoredAt = this.now()
-    for (const member of this.cluster.members.keys()) {
-      this.#memberEpochs[member] = (this.#memberEpochs[member] ?? 0) + 1
-      this.network.memberEnded(member)
-    }
+    for (const member of this.cluster.members.keys()) this.network.memberEnded(member)
   }
 
   /** Runs everything: the storms with calm between them, then a last calm and the final checks. */
@@ -305,17 +298,14 @@ export class World implements ClientWorld, FaultTarget {
     replica.restartSoon()
   }
 
-  #memberWorld(member: number): MemberWorld {
+  #memberWorld(): MemberWorld {
     const random = this.#random.fork()
     const scheduler = this.#scheduler
     return {
       now: () => scheduler.now,
       random: () => random.next(),
       after: (ms, run) => {
-        const epoch = this.#memberEpochs[member]
-        const entry = scheduler.at(scheduler.now + ms, () => {
-          if (epoch === this.#memberEpochs[member]) run()
-        })
+        const entry = scheduler.at(scheduler.now + ms, run)
         return () => scheduler.cancel(entry)
       },
     }

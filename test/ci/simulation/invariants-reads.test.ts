@@ -162,8 +162,10 @@ test('A list at a version before it began is found', () => {
   assert.deepEqual(world.broken, ['lists are exactly one state'])
 })
 
-test('Pages of one list are of one state, with the right count of the rest', () => {
-  const { world, whole, begin, all, lists, items } = listed()
+/** A list of which the first of three pages has been read. */
+function paged() {
+  const made = listed()
+  const { whole, begin, all, lists, items } = made
   const first: SeenPage = {
     ...whole,
     limit: 1,
@@ -173,6 +175,11 @@ test('Pages of one list are of one state, with the right count of the rest', () 
   }
   const chain = lists.sawFirst(begin(), all, first)
   if (chain === undefined) throw new Error('no chain')
+  return { ...made, first, chain }
+}
+
+test('Pages of one list are of one state, with the right count of the rest', () => {
+  const { world, whole, begin, lists, items, first, chain } = paged()
   world.created('a/later')
   world.pass(5_000)
   const next: SeenPage = { ...first, after: 'a-b/one', items: items.slice(1, 2), remaining: 1 }
@@ -187,16 +194,7 @@ test('Pages of one list are of one state, with the right count of the rest', () 
 })
 
 test('A token may expire only after the compaction of its state', () => {
-  const { world, whole, begin, all, lists, items } = listed()
-  const first: SeenPage = {
-    ...whole,
-    limit: 1,
-    items: items.slice(0, 1),
-    isCut: true,
-    remaining: 2,
-  }
-  const chain = lists.sawFirst(begin(), all, first)
-  if (chain === undefined) throw new Error('no chain')
+  const { world, begin, lists, chain } = paged()
   lists.expired(begin(), chain, compacted)
   assert.deepEqual(world.broken, ['lists expire only by compaction'])
   world.pass(200_000)

@@ -1,9 +1,11 @@
 /** A world of a few lines, in which tests decide what etcd commits and what clients are told. */
+
 import type { EventKey, StoredEvent } from '../../../src/storage/storage.ts'
 import { Random } from '../../nightly/chaos/traffic/random.ts'
 import type { Change, Cluster } from '../../simulation/etcd/contract.ts'
 import { Checks } from '../../simulation/invariants/checks.ts'
 import { stateVersion, versionOf } from '../../simulation/invariants/stored-text.ts'
+import { Scheduler } from '../../simulation/kernel/scheduler.ts'
 import { storedBody } from '../../simulation/workload/bodies.ts'
 import type {
   ClientWorld,
@@ -13,12 +15,6 @@ import type {
 import { keyOf } from '../../simulation/workload/key-space.ts'
 
 const root = '/tidings/events/'
-
-interface Scheduled {
-  readonly at: number
-  readonly number: number
-  readonly work: () => void
-}
 
 export interface FakeStats {
   version: number
@@ -57,9 +53,7 @@ export class FakeWorld implements ClientWorld {
   calmSince: number | undefined
   revision = 1
   compactedRevision = 0
-  #now = 0
-  #number = 0
-  #scheduled: Scheduled[] = []
+  readonly #scheduler = new Scheduler()
   readonly #onEnd: ((replica: number, incarnation: number) => void)[] = []
 
   constructor() {
@@ -93,25 +87,21 @@ export class FakeWorld implements ClientWorld {
   }
 
   now(): number {
-    return this.#now
+    return this.#scheduler.now
   }
 
   after(ms: number, work: () => void): void {
-    this.#scheduled.push({ at: this.#now + ms, number: this.#number++, work })
+    this.#scheduler.at(this.now() + ms, work)
   }
 
   /** Lets time pass. */
   pass(ms: number): void {
-    const until = this.#now + ms
+    const until = this.now() + ms
     for (;;) {
-      this.#scheduled.sort((a, b) => a.at - b.at || a.number - b.number)
-      const next = this.#scheduled[0]
-      if (next === undefined || next.at > until) break
-      this.#scheduled.shift()
-      this.#now = next.at
-      next.work()
+      const work = this.#scheduler.next(until)
+      if (work === undefined) return
+      work()
     }
-    this.#now = until
   }
 
   random(): Random {
@@ -166,7 +156,7 @@ export class FakeWorld implements ClientWorld {
       if (change.type === 'delete') this.etcd.delete(key)
       else this.etcd.set(key, { ...change, modRevision: revision })
     }
-    this.checks.onCommit({ revision, at: this.#now, changes })
+    this.checks.onCommit({ revision, at: this.now(), changes })
   }
 
   /** Goes back to a state that was copied from `etcd` before. */
@@ -177,7 +167,7 @@ export class FakeWorld implements ClientWorld {
     this.etcd.clear()
     for (const [key, change] of state) this.etcd.set(key, change)
     this.revision = kept
-    this.checks.onRestore({ kept, revision: kept, at: this.#now })
+    this.checks.onRestore({ kept, revision: kept, at: this.now() })
     this.pass(0)
   }
 

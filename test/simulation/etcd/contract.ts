@@ -1,6 +1,6 @@
 /** What the simulated etcd needs from the world, and what the world gets from it. */
 
-/** The world as one member sees it. Everything scheduled here is dropped when the member crashes. */
+/** The world as one member sees it. The member drops what it had scheduled when it crashes. */
 export interface MemberWorld {
   /** True time in milliseconds, with fractions. A member measures leases by it. */
   now(): number

@@ -88,7 +88,6 @@ export class CalmChecks {
     const since = this.recoveredSince
     if (since === undefined || operation.startedAt < since) return
     if (operation.cancelledTick !== undefined) return
-    reporter.count('calm call')
     if (failure !== undefined && (isUnavailability(failure.kind) || failure.kind === 'conflict')) {
       const what = `a call was refused in a calm world: ${describeFailure(failure)}`
       reporter.report('a calm world serves everything', what, [operation.describe()])
@@ -175,7 +174,6 @@ export class CalmChecks {
     if (since === undefined || !watch.isPulled) return
     const now = world.now()
     const beganAt = Math.max(since, watch.startedAt, watch.pulledSince)
-    reporter.count('calm watch')
     const lagMs = Math.min(watch.lagMs(now), now - beganAt)
     if (lagMs > watchLagMsMax) {
       const what = `a watch has not delivered a change for ${lagMs.toFixed(0)} ms in a calm world`

@@ -42,7 +42,6 @@ export class Lineage {
   readonly base: number
   /** Revisions up to this one are shared with the lineage before. */
   readonly kept: number
-  readonly beganAt: number
   newest: number
   /** Nothing is known of states before this revision. */
   horizon: number
@@ -59,12 +58,10 @@ export class Lineage {
     readonly epoch: number
     readonly base: number
     readonly kept: number
-    readonly beganAt: number
   }) {
     this.epoch = options.epoch
     this.base = options.base
     this.kept = options.kept
-    this.beganAt = options.beganAt
     this.newest = options.base
     this.horizon = options.base
   }

@@ -1,8 +1,7 @@
 import type { ClientWorld } from '../workload/contract.ts'
 
-/** How often each check was made, by its name: a check that never runs proves nothing. */
+/** Where invariants report violations. */
 export class Reporter {
-  readonly counts: Map<string, number> = new Map()
   readonly #world: Pick<ClientWorld, 'violation'>
 
   constructor(world: Pick<ClientWorld, 'violation'>) {
@@ -11,9 +10,5 @@ export class Reporter {
 
   report(guarantee: string, what: string, evidence: readonly string[] = []): void {
     this.#world.violation(guarantee, what, evidence)
-  }
-
-  count(check: string): void {
-    this.counts.set(check, (this.counts.get(check) ?? 0) + 1)
   }
 }

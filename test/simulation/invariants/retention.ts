@@ -40,7 +40,6 @@ export class RetentionChecks implements TruthListener {
     | { readonly replica: string; readonly lease: bigint; readonly revision: number }
     | undefined
   #isRestoring = false
-  compactions = 0
 
   constructor(options: {
     readonly world: ClientWorld
@@ -163,7 +162,6 @@ export class RetentionChecks implements TruthListener {
 
   onCompact(revision: number, at: number): void {
     if (this.#isRestoring) return
-    this.compactions++
     const { compactionIntervalMs, driftMax } = this.#world.limits
     const writtenAt = this.#truth.committedAt(revision)
     if (writtenAt === undefined || compactionIntervalMs === 0) return

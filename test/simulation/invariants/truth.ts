@@ -35,7 +35,7 @@ export class Truth implements ClusterObserver {
   #times: { readonly revision: number; readonly at: number }[] = []
   #timesStart = 0
   /** An empty etcd is at revision 1. */
-  #current: Lineage = new Lineage({ epoch: 0, base: 1, kept: 1, beganAt: 0 })
+  #current: Lineage = new Lineage({ epoch: 0, base: 1, kept: 1 })
   /** Newest first. */
   #past: Lineage[] = []
   /** A restore whose state has not been read yet. */
@@ -172,8 +172,8 @@ export class Truth implements ClusterObserver {
     if (restored === undefined) return
     this.#restored = undefined
     const old = this.#current
-    const { kept, revision, at } = restored
-    const next = new Lineage({ epoch: old.epoch + 1, base: revision, kept, beganAt: at })
+    const { kept, revision } = restored
+    const next = new Lineage({ epoch: old.epoch + 1, base: revision, kept })
     for (const record of old.changesUpTo(kept)) next.append(record)
     if (old.horizon <= kept) next.horizon = old.horizon
     for (const [key, change] of this.#options.state()) {

@@ -79,7 +79,7 @@ export function intercept(): void {
       if (url.startsWith('simulation-io:')) return failingModule(url.slice('simulation-io:'.length))
       const planted = patches.get(url)
       if (planted === undefined) return next(url, context)
-      const source = patched(url, planted)
+      const source = withPatches(readFileSync(fileURLToPath(url), 'utf8'), planted)
       return { format: 'module-typescript', source, shortCircuit: true }
     },
   })
@@ -91,16 +91,17 @@ function isProduction(parent: string | undefined): boolean {
   return parent?.startsWith(new URL('src/', root).href) === true
 }
 
-function patched(url: string, changes: readonly Patch[]): string {
-  let source = readFileSync(fileURLToPath(url), 'utf8')
+/** The source of one file with its patches. Throws when one of them does not fit. */
+export function withPatches(source: string, changes: readonly Patch[]): string {
+  let changed = source
   for (const { file, find, replace } of changes) {
-    const parts = source.split(find)
+    const parts = changed.split(find)
     if (parts.length !== 2) {
       throw new Error(`${file} has ${parts.length - 1} places with the text to replace: ${find}`)
     }
-    source = parts.join(replace)
+    changed = parts.join(replace)
   }
-  return source
+  return changed
 }
 
 /** A module with the exports of the real one, whose functions fail. */

@@ -2,8 +2,8 @@
  * A simulated operating-system process: its clocks, its timers, its random numbers, and whether it
  * runs, is stopped or has ended.
  *
- * The code of a process runs only through `run`, which makes it the current process; see
- * interception.ts. Before `run` returns, all microtasks have run too, so that a continuation never
+ * The code of a process runs only through `runAs`, which makes it the current process; see
+ * interception.ts. Before `runAs` returns, all microtasks have run too, so that a continuation never
  * runs as another process.
  */
 import { Random } from '../../nightly/chaos/traffic/random.ts'
@@ -38,7 +38,6 @@ export class SimulatedProcess {
   /** While it is stopped: what became due, timers and messages apart. */
   #dueTimers: (() => void)[] = []
   #dueMessages: (() => void)[] = []
-  readonly #intervals = new Set<SimulatedTimer>()
   /** A process under load: each event, and each reading of the clock, takes this long. */
   loadMs = 0
   #spentMs = 0
@@ -62,10 +61,6 @@ export class SimulatedProcess {
 
   get isRunning(): boolean {
     return this.#state === 'running'
-  }
-
-  get hasEnded(): boolean {
-    return this.#state === 'ended'
   }
 
   /** What `performance.now()` returns. */
@@ -119,8 +114,6 @@ export class SimulatedProcess {
     this.#state = 'ended'
     this.#dueTimers = []
     this.#dueMessages = []
-    for (const timer of this.#intervals) timer.cancel()
-    this.#intervals.clear()
   }
 
   /** Runs work as this process after `ms` of true time: a message from the network. */
@@ -163,7 +156,6 @@ export class SimulatedProcess {
   setInterval(work: () => void, ms: number): SimulatedTimer {
     const everyMs = timerMs(ms)
     const timer = new SimulatedTimer(this, work, everyMs)
-    this.#intervals.add(timer)
     this.#arm(timer, everyMs)
     return timer
   }
@@ -177,7 +169,6 @@ export class SimulatedProcess {
   clear(timer: SimulatedTimer): void {
     timer.cancel()
     if (timer.entry !== undefined) this.#scheduler.cancel(timer.entry)
-    if (timer.everyMs !== undefined) this.#intervals.delete(timer)
   }
 
   #arm(timer: SimulatedTimer, ms: number): void {

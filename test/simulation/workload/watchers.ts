@@ -35,7 +35,6 @@ export class Watcher implements Holder {
   #current: Watching | undefined
   /** Counts watches: work that was scheduled for an earlier one is void. */
   #generation = 0
-  #isStopped = false
 
   constructor(clients: Clients, random: Random, number: number) {
     this.#clients = clients
@@ -73,7 +72,6 @@ export class Watcher implements Holder {
   }
 
   #connect(): void {
-    if (this.#isStopped) return
     const random = this.#random
     this.#forgetLost()
     this.#replica = this.#clients.anyReplica(random)

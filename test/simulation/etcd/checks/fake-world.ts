@@ -1,5 +1,6 @@
 /** A small virtual world for one cluster: time, a network whose links can be cut, and clients. */
 import { Random } from '../../../nightly/chaos/traffic/random.ts'
+import { Scheduler } from '../../kernel/scheduler.ts'
 import { createCluster } from '../cluster.ts'
 import type {
   CallReply,
@@ -12,12 +13,6 @@ import type {
 
 /** More mean that something schedules itself without end. */
 const stepsMax = 1_000_000
-
-interface Scheduled {
-  readonly at: number
-  readonly order: number
-  run: (() => void) | undefined
-}
 
 export interface WorldOptions {
   readonly size: number
@@ -41,11 +36,10 @@ export class FakeWorld {
   readonly commits: Commit[] = []
   readonly compactions: number[] = []
   readonly events: string[] = []
-  now = 0
   /** How many entries were scheduled so far. */
   scheduled = 0
   readonly #random: Random
-  readonly #heap: Scheduled[] = []
+  readonly #scheduler = new Scheduler()
   /** By sender * size + receiver. */
   readonly #cut: boolean[] = []
   readonly #size: number
@@ -72,19 +66,20 @@ export class FakeWorld {
     this.cluster = createCluster(clusterOptions)
   }
 
+  get now(): number {
+    return this.#scheduler.now
+  }
+
   /** Runs everything that is due within this time. */
   advance(ms: number): void {
     const end = this.now + ms
     let steps = 0
     for (;;) {
-      const next = this.#heap[0]
-      if (next === undefined || next.at > end) break
+      const work = this.#scheduler.next(end)
+      if (work === undefined) return
       if (++steps > stepsMax) throw new Error(`more than ${stepsMax} steps in ${ms} ms`)
-      this.#pop()
-      this.now = next.at
-      next.run?.()
+      work()
     }
-    this.now = end
   }
 
   /** Runs until the condition holds, for at most this time. */
@@ -92,12 +87,10 @@ export class FakeWorld {
     const end = this.now + ms
     let steps = 0
     while (!condition()) {
-      const next = this.#heap[0]
+      const work = this.#scheduler.next(end)
       if (++steps > stepsMax) throw new Error(`not within ${stepsMax} steps`)
-      if (next === undefined || next.at > end) throw new Error(`not within ${ms} ms`)
-      this.#pop()
-      this.now = next.at
-      next.run?.()
+      if (work === undefined) throw new Error(`not within ${ms} ms`)
+      work()
     }
   }
 
@@ -185,44 +178,8 @@ export class FakeWorld {
   }
 
   #after(ms: number, run: () => void): () => void {
-    const entry: Scheduled = { at: this.now + Math.max(0, ms), order: this.scheduled++, run }
-    this.#push(entry)
-    return () => {
-      entry.run = undefined
-    }
+    this.scheduled++
+    const entry = this.#scheduler.at(this.now + ms, run)
+    return () => this.#scheduler.cancel(entry)
   }
-
-  #push(entry: Scheduled): void {
-    const heap = this.#heap
-    let index = heap.length
-    heap.push(entry)
-    while (index > 0) {
-      const parent = (index - 1) >>> 1
-      if (!isBefore(entry, heap[parent] as Scheduled)) break
-      heap[index] = heap[parent] as Scheduled
-      index = parent
-    }
-    heap[index] = entry
-  }
-
-  #pop(): void {
-    const heap = this.#heap
-    const last = heap.pop() as Scheduled
-    if (heap.length === 0) return
-    let index = 0
-    for (;;) {
-      let child = index * 2 + 1
-      if (child >= heap.length) break
-      const right = heap[child + 1]
-      if (right !== undefined && isBefore(right, heap[child] as Scheduled)) child++
-      if (!isBefore(heap[child] as Scheduled, last)) break
-      heap[index] = heap[child] as Scheduled
-      index = child
-    }
-    heap[index] = last
-  }
-}
-
-function isBefore(a: Scheduled, b: Scheduled): boolean {
-  return a.at < b.at || (a.at === b.at && a.order < b.order)
 }
