@@ -1,6 +1,7 @@
 #!/usr/bin/env node
 import { DevCredentials } from './dev/credentials.ts'
 import { DevEtcd, devBanner } from './dev/dev.ts'
+import { devMirror } from './dev/mirror.ts'
 import { createLog, type Log } from './lib/log/log.ts'
 import { LogWriter } from './lib/log/log-writer.ts'
 import { type DevOptions, devCommand, serverCommand } from './options/commands.ts'
@@ -58,11 +59,17 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
   // Until the server is started, a signal exits at once; the `exit` listeners still clean up.
   for (const signal of ['SIGTERM', 'SIGINT']) process.once(signal, () => end(EXIT_FAILURE))
   try {
+    const { etcdBinary: binary, dataDir: keptIn } = devOptions
     // biome-ignore lint/style/noProcessEnv: PATH finds programs and is not a setting of ours.
-    const etcd = await DevEtcd.start(devOptions.etcdBinary, process.env['PATH'] ?? '')
+    const { PATH: searchPath = '', KUBECONFIG: userFiles } = process.env
+    const etcd = await DevEtcd.start({ binary, searchPath, keptIn })
     const credentials = await DevCredentials.create(etcd.folder)
+    const mirrored = devOptions.mirror
+      ? await devMirror(devOptions, { folder: etcd.folder, userFiles, log })
+      : undefined
     const options: Options = {
       ...devOptions,
+      ...mirrored?.options,
       etcdServers: [etcd.endpoint],
       certDir: etcd.certDir,
       tokenAuthFile: credentials.tokenFile,
@@ -75,11 +82,12 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
         group: options.eventsGroup,
       }
       await credentials.writeKubeconfig(server.url, certFile)
-      process.stdout.write(devBanner({ server, etcd, credentials }))
+      process.stdout.write(devBanner({ server, etcd, credentials, mirrored: mirrored?.context }))
       etcd.onUnexpectedEnd(() => {
         endWithError(log, new Error('the private etcd exited unexpectedly'))
       })
     })
+    mirrored?.context.stop()
     await etcd.stop()
     end(EXIT_OK)
   } catch (error) {

@@ -97,6 +97,7 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'authorities.AUTHORITIES_MAX': 'from a file of the operator',
   'authorities.FILE_BYTES_MAX': 'from a file of the operator',
   'bearer-token.REMARKS_LOGGED_MAX': 'about a file of the operator',
+  'cluster-activity.spansMsMax': 'a time',
   'der.LENGTH_BYTES_MAX': 'of the encoding',
   'event-limits-file.FILE_BYTES_MAX': 'from a file of the operator',
   'event-limits-file.LIMITS_MAX': 'from a file of the operator',
@@ -105,10 +106,10 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'fan-out.restMsMax': 'a time',
   'freshness.freshnessWaitMsMax': 'shorter than the request timeout',
   'issuer-keys': 'from the issuer',
-  kubeconfig: 'from a file of the operator',
   'label-selector.errorsMax': 'the errors in a response',
   'limits.FIRST_WAIT_MS_MAX': 'a time',
   'oidc-token': 'from the issuer and a file of the operator',
+  'origins.#origins': 'from a file of the operator',
   'policy-fields': 'from files of the operator',
   'query-values.timerMsMax': 'of timers',
   'rbac-files': 'from files of the operator',
@@ -126,7 +127,6 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'token-file': 'from a file of the operator',
   'watch-feed.timerMsMax': 'of timers',
   'webhook-authorizer.REASON_LENGTH_MAX': 'from a webhook',
-  'webhook-client.IDLE_SOCKETS_MAX': 'less than the number of requests in flight',
 }
 
 /** As `file.name`. */

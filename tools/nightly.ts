@@ -7,14 +7,17 @@ import { spawnSync } from 'node:child_process'
 /** By severity of a failure: data first, then denial of service, then size. */
 const SCRIPTS = [
   'simulate:hour',
+  'simulate:mirror:hour',
   'simulate:planted',
   'simulate:determinism',
   'simulate:etcd',
   'test:chaos',
+  'test:mirror:chaos',
   'test:cut-replies',
   'test:targets',
   'test:clocks',
   'test:restore',
+  'test:mirror',
   'test:attacks',
   'test:load',
   'test:overload',
@@ -34,6 +37,7 @@ const SCRIPTS = [
   'bench:map',
   'bench:memory',
   'bench:replica',
+  'bench:mirror',
   'bench:etcd',
 ]
 

@@ -156,6 +156,15 @@ export function methodNotAllowed(): StatusError {
   )
 }
 
+/** The events of a mirrored cluster are written by its mirror alone. */
+export function isMirrored(cluster: string): StatusError {
+  return new StatusError(
+    'MethodNotAllowed',
+    `cluster ${JSON.stringify(cluster)} is mirrored: write its events to the cluster itself`,
+    { details: {} },
+  )
+}
+
 export function unauthorized(): StatusError {
   return new StatusError('Unauthorized', 'Unauthorized')
 }
@@ -163,6 +172,9 @@ export function unauthorized(): StatusError {
 /** The attributes of a request that was not authorized. */
 export interface Refused {
   readonly isResource: boolean
+  readonly cluster?: string
+  /** The client has named the cluster, so the message names it too. */
+  readonly isPrefixed?: boolean
   readonly verb: string
   readonly path: string
   readonly group?: string
@@ -172,12 +184,17 @@ export interface Refused {
   readonly name?: string
 }
 
-export function forbidden(user: string, refused: Refused, reason?: string): StatusError {
-  const why = reason === undefined || reason === '' ? '' : `: ${reason}`
+export function forbidden(
+  user: string,
+  refused: Refused,
+  reason?: string,
+  account: string = user,
+): StatusError {
+  const why = clusterOf(refused) + (reason === undefined || reason === '' ? '' : `: ${reason}`)
   const { verb, path, group = '', resource = '', namespace = '', name = '' } = refused
   if (!refused.isResource) {
     const message = `forbidden: User "${user}" cannot ${verb} path "${path}"${why}`
-    return new StatusError('Forbidden', escapeHtml(message), { details: {}, user })
+    return new StatusError('Forbidden', escapeHtml(message), { details: {}, user: account })
   }
   const qualified = group === '' ? resource : `${resource}.${group}`
   const named = name === '' ? '' : ` "${name}"`
@@ -186,8 +203,13 @@ export function forbidden(user: string, refused: Refused, reason?: string): Stat
   const message = `${qualified}${named} is forbidden: User "${user}" cannot ${verb} resource "${part}" in API group "${group}" ${place}${why}`
   return new StatusError('Forbidden', escapeHtml(message), {
     details: { ...(name === '' ? {} : { name }), group, kind: resource },
-    user,
+    user: account,
   })
+}
+
+function clusterOf({ cluster = '', isPrefixed = false }: Refused): string {
+  if (!isPrefixed) return ''
+  return cluster === '*' ? ' in all clusters' : ` in the cluster "${cluster}"`
 }
 
 /**

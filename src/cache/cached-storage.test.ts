@@ -28,7 +28,7 @@ import { madeEvent } from './memory/made-events.fixture.ts'
 import { CatchUpReader } from './watch/catch-up-reader.ts'
 
 const { signal } = new AbortController()
-const all = { namespace: undefined }
+const all = { cluster: undefined, namespace: undefined }
 const tick = () => new Promise((resolve) => setImmediate(resolve))
 
 type Outcome = { readonly batch: WatchBatch<FollowItem> } | { readonly error: Error } | 'end'
@@ -168,7 +168,7 @@ class HandMadeStore implements FollowedStorage {
 }
 
 function keyOf(name: string): EventKey {
-  return { namespace: 'x', name }
+  return { cluster: 'local', namespace: 'x', name }
 }
 
 async function synced(store: HandMadeStore, onReread?: () => void): Promise<CachedStorage> {

@@ -3,6 +3,8 @@ import type { Clock } from '../lib/clock.ts'
 import { monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { missing, OtherHistoryError } from '../storage/errors.ts'
+import type { UpdateOptions } from '../storage/fence.ts'
+import type { RegardedKind } from '../storage/regarded-kind.ts'
 import {
   beginning,
   isAfter,
@@ -20,7 +22,6 @@ import type {
   ListOptions,
   PulledWatch,
   ReadOptions,
-  RegardedKind,
   RunsOptions,
   RunsPage,
   StoredEvent,
@@ -28,12 +29,16 @@ import type {
   WatchedStorage,
 } from '../storage/storage.ts'
 import { unreadable } from '../storage/stored-form.ts'
+import type { CacheStats } from './cache-stats.ts'
+import { ClusterActivities } from './cluster-activity.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import { Freshness } from './freshness.ts'
 import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from './memory/memory.ts'
 import { orderKey } from './memory/order-key.ts'
-import { readPage } from './memory/page.ts'
+import { countIn, readPage } from './memory/page.ts'
 import { readRuns } from './memory/runs.ts'
+import { NamespaceLog } from './namespace-log.ts'
+import { NamespaceStorage } from './namespace-storage.ts'
 import { Reflector } from './reflector.ts'
 import { throwIfAborted } from './time-slicer.ts'
 import { CatchUpReader } from './watch/catch-up-reader.ts'
@@ -58,31 +63,15 @@ export interface CachedStorageOptions {
   readonly onConsistentRead?: ((waitedMs: number, isServed: boolean) => void) | undefined
 }
 
-/** For metrics. Counters count from the start. */
-export interface CacheStats {
-  readonly objects: number
-  readonly bodyBytes: number
-  readonly version: Version
-  /** Earlier states that are kept for paged lists. */
-  readonly statesKept: number
-  readonly historyChanges: number
-  readonly historyChangesMax: number
-  readonly historyBytes: number
-  readonly watchersWaiting: number
-  readonly eventsReceived: number
-  readonly eventsDispatched: number
-  readonly initializations: number
-  readonly revisionReads: number
-  /** Reads from the store by watchers whose position was evicted from the ring. */
-  readonly catchUpSteps: number
-}
-
 /**
  * Implements the storage contract with a cache: reads are served from memory and are as fresh as
  * the store's own; writes go straight to the store. Until `run` has loaded everything, and during
  * each reload, reads go to the store as well, and watches wait.
  */
 export class CachedStorage implements WatchedStorage {
+  /** The namespaces that have events, as objects; and the clusters, with the age of their events. */
+  readonly namespaces: NamespaceStorage
+  readonly clusters: ClusterActivities
   readonly #inner: FollowedStorage
   readonly #memory: EventMemory
   readonly #history: History
@@ -100,11 +89,13 @@ export class CachedStorage implements WatchedStorage {
     this.#memory = new EventMemory(options.memoryBounds ?? defaultMemoryBounds, clock)
     this.#history = new History(this.#historyBounds, beginning, clock)
     this.#fanOut = new FanOut(this.#history, clock)
+    const namespaceLog = new NamespaceLog(clock)
     this.#reflector = new Reflector({
       source: inner,
       memory: this.#memory,
       history: this.#history,
       fanOut: this.#fanOut,
+      namespaceLog,
       clock,
       log,
       onReread: options.onReread,
@@ -121,6 +112,13 @@ export class CachedStorage implements WatchedStorage {
       store: inner,
       isSameHistory: (connection, signal) => this.#freshness.isOfHistory(connection, { signal }),
     })
+    this.namespaces = new NamespaceStorage({
+      memory: this.#memory,
+      log: namespaceLog,
+      freshness: this.#freshness,
+      reflector: this.#reflector,
+    })
+    this.clusters = new ClusterActivities(this.#memory, clock)
     // `run` handles the rejection, but may not have been called yet.
     this.#storeWentBack.promise.catch(() => {})
   }
@@ -194,14 +192,18 @@ export class CachedStorage implements WatchedStorage {
     return this.#memory.count
   }
 
+  countIn(scope: EventScope): number {
+    return countIn(this.#memory, scope)
+  }
+
   /** Keys that are left out because their values are not events. */
   get unreadable(): Iterable<Unreadable> {
     return this.#reflector.unreadable
   }
 
-  /** Kinds of the objects that events are about. */
-  regardedKinds(): readonly RegardedKind[] {
-    return this.#memory.kinds.list()
+  /** Kinds of the objects that the events of a cluster are about. */
+  regardedKinds(cluster: string): readonly RegardedKind[] {
+    return this.#memory.kinds.list(cluster)
   }
 
   stats(): CacheStats {
@@ -255,8 +257,8 @@ export class CachedStorage implements WatchedStorage {
     return this.#inner.create(key, body)
   }
 
-  update(key: EventKey, change: Change): Promise<StoredEvent> {
-    return this.#inner.update(key, change)
+  update(key: EventKey, change: Change, options?: UpdateOptions): Promise<StoredEvent> {
+    return this.#inner.update(key, change, options)
   }
 
   delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {

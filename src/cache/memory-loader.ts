@@ -6,8 +6,9 @@
  * states.
  */
 import { OtherHistoryError, StorageError } from '../storage/errors.ts'
+import { allEvents, pathOf } from '../storage/event-scope.ts'
 import { isAfter, revisionOf, type Version } from '../storage/resource-version.ts'
-import type { ConnectionNumber, EventKey, EventPage, Unreadable } from '../storage/storage.ts'
+import type { ConnectionNumber, EventPage, Unreadable } from '../storage/storage.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import type { EventMemory } from './memory/memory.ts'
 import { orderKey, viewOf } from './memory/order-key.ts'
@@ -38,9 +39,8 @@ export async function loadMemory(
 ): Promise<Loaded> {
   const connectionMax = await source.connected(signal)
   memory.forgetStates()
-  const scope = { namespace: undefined }
   const common = { limit: pageSize, bytesEnough: pageBytes, signal, isPatient: true }
-  let next = source.list(scope, common)
+  let next = source.list(allEvents, common)
   const isFirst = memory.count === 0
   let after: Buffer = Buffer.alloc(0)
   const unreadable = new Map<string, Unreadable>()
@@ -53,7 +53,7 @@ export async function loadMemory(
     const { more, version } = page
     // Prefetch: the next page is read while this one is applied.
     if (more) {
-      next = source.list(scope, { ...common, at: version, after: last })
+      next = source.list(allEvents, { ...common, at: version, after: last })
       // A rejection is handled where `next` is awaited, which an error in between would skip.
       next.catch(() => {})
     }
@@ -64,10 +64,6 @@ export async function loadMemory(
     if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
     return { version, connectionMax, unreadable }
   }
-}
-
-export function pathOf({ namespace, name }: EventKey): string {
-  return `${namespace}/${name}`
 }
 
 /** Nothing in memory or in any client can be trusted: the store will assign versions again. */

@@ -18,6 +18,7 @@ import type { Clock } from '../lib/clock.ts'
 import { Latch } from '../lib/latch.ts'
 import type { Log } from '../lib/log/log.ts'
 import { StorageError } from '../storage/errors.ts'
+import { pathOf } from '../storage/event-scope.ts'
 import { revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
 import type {
   ConnectionNumber,
@@ -31,7 +32,8 @@ import type {
 import { StoredBody, withVersion } from '../storage/stored-form.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import type { EventMemory } from './memory/memory.ts'
-import { loadMemory, pathOf } from './memory-loader.ts'
+import { loadMemory } from './memory-loader.ts'
+import type { NamespaceLog } from './namespace-log.ts'
 import { Progress } from './progress.ts'
 import { TimeSlicer } from './time-slicer.ts'
 import type { FanOut } from './watch/fan-out.ts'
@@ -45,6 +47,7 @@ export interface ReflectorOptions {
   readonly memory: EventMemory
   readonly history: History
   readonly fanOut: FanOut
+  readonly namespaceLog: NamespaceLog
   readonly clock: Clock
   readonly log: Log
   /** Called after each reload: the new state may belong to another history than the old one. */
@@ -63,7 +66,7 @@ export class Reflector {
   #heardAtMs = Number.NEGATIVE_INFINITY
   #initializations = 0
   #received = 0
-  /** Keys whose values are not events, by namespace and name. Usually empty. */
+  /** Keys whose values are not events, by path. Usually empty. */
   #unreadable = new Map<string, Unreadable>()
 
   constructor(options: ReflectorOptions) {
@@ -122,11 +125,12 @@ export class Reflector {
    * that clients list again instead of continuing in the other history.
    */
   abandon(): void {
-    const { memory, history, fanOut } = this.#options
+    const { memory, history, fanOut, namespaceLog } = this.#options
     this.#lose()
     memory.forgetStates()
     history.restart(history.version)
     fanOut.restarted()
+    namespaceLog.restarted(history.version)
   }
 
   requestProgress(): void {
@@ -162,7 +166,7 @@ export class Reflector {
   }
 
   async #load(signal: AbortSignal): Promise<void> {
-    const { source, memory, history, fanOut, clock, log, onReread } = this.#options
+    const { source, memory, history, fanOut, namespaceLog, clock, log, onReread } = this.#options
     const beganAtMs = clock.now()
     const { version, connectionMax, unreadable } = await loadMemory(source, memory, signal)
     this.#loadedAt = connectionMax
@@ -174,6 +178,7 @@ export class Reflector {
     this.#isCurrent = true
     this.#everSynced.open()
     fanOut.restarted()
+    namespaceLog.restarted(version)
     const seconds = Math.round(clock.now() - beganAtMs) / 1000
     const fields = { count: memory.count, seconds, revision: revisionOf(version) }
     log.info('Loaded all events into memory, watching etcd for changes', fields)
@@ -248,7 +253,7 @@ export class Reflector {
       const kept = withVersion(stored, stored.version)
       return { type: 'put', stored: kept, previous: previous && copied(previous) }
     }
-    const last = memory.delete(item.key)
+    const last = memory.delete(item.key, item.version)
     return last && { type: 'delete', stored: withVersion(copied(last), item.version) }
   }
 
@@ -260,10 +265,11 @@ export class Reflector {
   }
 
   #reach(changes: readonly WatchItem[], version: Version): void {
-    const { memory, history, fanOut } = this.#options
+    const { memory, history, fanOut, namespaceLog } = this.#options
     memory.reach(version)
     history.append(changes, version)
     fanOut.changed()
+    namespaceLog.reached(memory.namespaces.takeChanges(), version)
     this.progress.reached(version, this.verified)
   }
 

@@ -1,8 +1,9 @@
 import { rmSync } from 'node:fs'
-import { access, constants, mkdtemp } from 'node:fs/promises'
+import { access, constants, mkdir, mkdtemp } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { delimiter, join } from 'node:path'
+import { delimiter, join, resolve } from 'node:path'
 import { EtcdProcess } from './etcd-process.ts'
+import type { UserContext } from './user-kubeconfig.ts'
 
 /**
  * By default etcd keeps the last 100,000 entries of its log in memory, and 5,000 more for
@@ -11,25 +12,38 @@ import { EtcdProcess } from './etcd-process.ts'
  */
 const smallLog = ['--snapshot-count=1000', '--experimental-snapshot-catchup-entries=100']
 
-/** A private etcd in a temporary folder, which is deleted when the process exits. */
+/** It holds credentials. */
+const OWNER_ONLY_FOLDER = 0o700
+
+/** A private etcd, by default in a temporary folder, which is deleted when the process exits. */
 export class DevEtcd {
   readonly endpoint: string
   /** Contains etcd's data, the server's certificate and the credentials. */
   readonly folder: string
+  /** Whether the folder stays when the process exits. */
+  readonly isKept: boolean
   readonly #process: EtcdProcess
   #isStopping = false
 
-  /** Without `binary`, etcd is searched in `searchPath`, a list of folders as in PATH. */
-  static async start(binary: string | undefined, searchPath: string): Promise<DevEtcd> {
-    const program = binary ?? (await findEtcd(searchPath))
-    const folder = await mkdtemp(join(tmpdir(), 'tidings-dev-'))
-    process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  /**
+   * Without `binary`, etcd is searched in `searchPath`, a list of folders as in PATH. Without
+   * `keptIn`, a folder, nothing is kept.
+   */
+  static async start(options: {
+    readonly binary: string | undefined
+    readonly searchPath: string
+    readonly keptIn: string | undefined
+  }): Promise<DevEtcd> {
+    const program = options.binary ?? (await findEtcd(options.searchPath))
+    const folder = options.keptIn === undefined ? await temporaryFolder() : resolve(options.keptIn)
+    await mkdir(folder, { recursive: true, mode: OWNER_ONLY_FOLDER })
     const dataDir = join(folder, 'etcd')
     const etcd = await EtcdProcess.start({ binary: program, dataDir, args: smallLog })
-    return new DevEtcd(folder, etcd)
+    return new DevEtcd(folder, etcd, options.keptIn !== undefined)
   }
 
-  private constructor(folder: string, etcd: EtcdProcess) {
+  private constructor(folder: string, etcd: EtcdProcess, isKept: boolean) {
+    this.isKept = isKept
     this.endpoint = etcd.endpoint
     this.folder = folder
     this.#process = etcd
@@ -55,10 +69,12 @@ export class DevEtcd {
 /** The text for the user: the addresses, and commands to paste into another terminal. */
 export function devBanner(parts: {
   readonly server: { readonly url: string; readonly certFile: string; readonly group: string }
-  readonly etcd: { readonly endpoint: string; readonly folder: string }
+  readonly etcd: { readonly endpoint: string; readonly folder: string; readonly isKept: boolean }
   readonly credentials: { readonly token: string; readonly kubeconfig: string }
+  readonly mirrored: Pick<UserContext, 'context' | 'server' | 'clusterName'> | undefined
 }): string {
-  const { server, etcd, credentials } = parts
+  const { server, etcd, credentials, mirrored } = parts
+  const kubectl = `kubectl --kubeconfig ${credentials.kubeconfig}`
   const curl = `curl --cacert ${server.certFile}`
   const base = server.url
   return `
@@ -66,10 +82,10 @@ tidings is up, in front of a private etcd:
 
   tidings  ${base}
   etcd     ${etcd.endpoint}
-
+${mirrorText(mirrored, kubectl)}
 In another terminal:
 
-  kubectl --kubeconfig ${credentials.kubeconfig} get events
+  ${kubectl} get events
   ${curl} -H 'Authorization: Bearer ${credentials.token}' '${base}/apis/${server.group}/v1/events'
 
 Health, version and metrics need no token on this host:
@@ -80,10 +96,31 @@ Health, version and metrics need no token on this host:
   ${curl} '${base}/version'
   ${curl} '${base}/metrics'
 
-All data is in ${etcd.folder} and is deleted when tidings stops.
+All data is in ${etcd.folder} and is ${etcd.isKept ? 'kept' : 'deleted'} when tidings stops.
 Press Ctrl-C to stop.
 
 `
+}
+
+function mirrorText(
+  mirrored: Pick<UserContext, 'context' | 'server' | 'clusterName'> | undefined,
+  kubectl: string,
+): string {
+  if (mirrored === undefined) return ''
+  const { context, server, clusterName } = mirrored
+  return `
+It mirrors the events of context ${context} (${server}) as cluster ${clusterName}:
+
+  ${kubectl} get clusters
+  ${kubectl} get events -A --sort-by=.metadata.creationTimestamp
+  ${kubectl} get events -A --field-selector type=Warning --watch
+`
+}
+
+async function temporaryFolder(): Promise<string> {
+  const folder = await mkdtemp(join(tmpdir(), 'tidings-dev-'))
+  process.once('exit', () => rmSync(folder, { recursive: true, force: true }))
+  return folder
 }
 
 async function findEtcd(searchPath: string): Promise<string> {

@@ -1,5 +1,5 @@
 import type { Entrant, Entry, Limits } from '../gate/limits/limits.ts'
-import type { User } from '../gate/user.ts'
+import { accountOf, type User } from '../gate/user.ts'
 import type { Peer, Response } from '../http/exchange.ts'
 import { networkOf } from '../lib/network.ts'
 import { HandlerStillRuns } from './request/timeout.ts'
@@ -22,7 +22,7 @@ export class RequestSlot {
 
   /** A refusal from here on is counted for this user. */
   setUser(user: User): void {
-    this.#user = user.name
+    this.#user = accountOf(user)
   }
 
   /** Throws or rejects with 429. Undefined when a slot is free at once, as nearly always. */

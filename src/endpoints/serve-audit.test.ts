@@ -86,6 +86,7 @@ function serving(
     observer: { begun: () => {}, ended: () => {} },
     audit,
     log: silentLog,
+    clusterName: 'local',
     isTurningAway: () => change.isTurningAway === true,
   })
 }

@@ -64,6 +64,7 @@ function serving(
     limits: options.limits ?? unlimited,
     observer: options.observer ?? { begun: () => {}, ended: () => {} },
     log: silentLog,
+    clusterName: 'local',
     isTurningAway: () => options.isShuttingDown === true,
   })
 }
@@ -316,6 +317,7 @@ describe('the memory charged for a watch', () => {
     limits: unlimited,
     observer: { begun: () => {}, ended: () => {} },
     log: silentLog,
+    clusterName: 'local',
     isTurningAway: () => false,
   })
 

@@ -14,7 +14,7 @@ import type { Gate, Trail } from '../gate/gate.ts'
 import type { Limits } from '../gate/limits/limits.ts'
 import type { RefusalLog } from '../gate/refusal.ts'
 import { attributesOf, readTarget, type Target } from '../gate/target.ts'
-import { ANONYMOUS } from '../gate/user.ts'
+import { ANONYMOUS, accountOf } from '../gate/user.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -43,6 +43,8 @@ export interface ServeOptions {
   readonly audit?: Auditor | undefined
   readonly refusals?: Pick<RefusalLog, 'refused'> | undefined
   readonly log: Log
+  /** The cluster of paths that do not name one. */
+  readonly clusterName: string
   /** The server shuts down: new requests get 429, so that clients go to another replica. */
   isTurningAway(): boolean
 }
@@ -58,7 +60,7 @@ export function serve(options: ServeOptions): Handler {
   return async (request) => {
     const auditId = auditIdOf(request)
     const startedAt = performance.now()
-    const target = readTarget(request)
+    const target = readTarget(request, options.clusterName)
     // The only part of the target that is kept until the response has been sent.
     const attributes = attributesOf(target)
     const record = auditRecordOf(request, attributes, { auditId, audit: options.audit })
@@ -124,7 +126,7 @@ async function respond(
     arrived: (sender, { isOpen, recheckBytes }) => {
       if (sender !== ANONYMOUS) {
         slot.setUser(sender)
-        const limit = request.memory?.own(sender.name)
+        const limit = request.memory?.own(accountOf(sender))
         if (limit !== undefined)
           throw limit === 'user-connections' ? TOO_MANY_CONNECTIONS : TOO_MUCH_MEMORY
       }

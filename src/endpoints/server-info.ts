@@ -58,6 +58,7 @@ export function metricsService(
     paths: [path],
     isOpenToHost: true,
     isAboutServer: true,
+    isServerWide: true,
     isServedAtShutdown: true,
     find: (target) => (target.path === path ? handler : undefined),
   }

@@ -14,6 +14,8 @@ export interface Service {
   readonly isOpenToHost: boolean
   /** Clients on this host need no permission either, whatever credentials they send. */
   readonly isOpenToHostUsers?: boolean
+  /** Shows data of all clusters, so its paths are not served under `/clusters/<name>`. */
+  readonly isServerWide?: boolean
   /** Reports on the server itself, so its requests have slots that other requests cannot take. */
   readonly isAboutServer?: boolean
   /** Reports on the shutdown, so it is served until the end of it. */
@@ -65,6 +67,7 @@ export class Services {
     target: Target,
   ): { readonly service: Service; readonly handler: ServiceHandler } | undefined {
     for (const service of this.#installed) {
+      if (target.isPrefixed && service.isServerWide === true) continue
       const handler = service.find(target)
       if (handler !== undefined) return { service, handler }
     }

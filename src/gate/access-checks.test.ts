@@ -72,6 +72,23 @@ describe('AccessChecks', () => {
     assert.deepEqual([reasons, checks.size], [['Unauthorized', 'Forbidden'], 1])
   })
 
+  test('a check may have a grace period of its own', async () => {
+    const { checks, advance } = start()
+    const ended: string[] = []
+    const failing = async (): Promise<void> => {
+      throw unavailable('down', 1)
+    }
+    checks.add(failing, () => ended.push('usual'), 'ours')
+    const short = Object.assign(() => failing(), { graceMs: 30_000 })
+    checks.add(short, ({ message }) => ended.push(message), 'theirs')
+    await advance(59)
+    assert.deepEqual(ended, [])
+    await advance(2)
+    assert.deepEqual(ended, ['the access of this watch could not be checked for 30 s'])
+    await advance(200)
+    assert.equal(ended.length, 1)
+  })
+
   test('a change checks all watches at once', async () => {
     const { checks, advance } = start()
     let calls = 0

@@ -26,7 +26,11 @@ const SLOW_MS = 12_000
 const RETRY_SECONDS = 5
 
 /** Rejects with 401 or 403 when the access is lost, and with 503 when it cannot be checked. */
-export type AccessCheck = () => Promise<void>
+export interface AccessCheck {
+  (): Promise<void>
+  /** Overrides the grace period; equal for all checks of a user. */
+  readonly graceMs?: number
+}
 
 export interface AccessChecksOptions {
   readonly log: Log
@@ -165,7 +169,7 @@ export class AccessChecks {
   #endOverdue({ entries }: Owner): void {
     for (const entry of entries) {
       if (!this.#isOverdue(entry)) return
-      this.#end(entry, this.#unsure())
+      this.#end(entry, this.#unsure(entry))
     }
   }
 
@@ -251,15 +255,15 @@ export class AccessChecks {
     if (error instanceof StatusError) {
       if (error.reason === 'Unauthorized' || error.reason === 'Forbidden') return error
     }
-    return this.#isOverdue(entry) ? this.#unsure(error) : undefined
+    return this.#isOverdue(entry) ? this.#unsure(entry, error) : undefined
   }
 
-  #isOverdue({ sureAt }: Entry): boolean {
-    return this.#clock.now() - sureAt >= this.#intervalMs + this.#graceMs
+  #isOverdue({ sureAt, check }: Entry): boolean {
+    return this.#clock.now() - sureAt >= this.#intervalMs + (check.graceMs ?? this.#graceMs)
   }
 
-  #unsure(cause?: unknown): StatusError {
-    const seconds = Math.round(this.#graceMs / 1000)
+  #unsure({ check }: Entry, cause?: unknown): StatusError {
+    const seconds = Math.round((check.graceMs ?? this.#graceMs) / 1000)
     const message = `the access of this watch could not be checked for ${seconds} s`
     return unavailable(message, RETRY_SECONDS, cause)
   }

@@ -1,8 +1,18 @@
+/** The cluster of a request that lists or watches the events of all clusters. */
+export const ALL_CLUSTERS = '*'
+
 /** What a request does, in the terms in which permissions are granted. */
 export type Attributes = ResourceAttributes | PathAttributes
 
+interface InCluster {
+  /** Permissions are granted by cluster. `*` is a list or watch of all clusters. */
+  readonly cluster: string
+  /** The path of the request names the cluster: `/clusters/<name>/...`. */
+  readonly isPrefixed?: boolean
+}
+
 /** A verb on objects. */
-export interface ResourceAttributes {
+export interface ResourceAttributes extends InCluster {
   readonly isResource: true
   /**
    * `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; '' for none.
@@ -17,13 +27,15 @@ export interface ResourceAttributes {
   readonly namespace: string
   /** '' unless one object is addressed. */
   readonly name: string
+  /** Within the cluster: without `/clusters/<name>`. */
   readonly path: string
 }
 
 /** A method on a path that is not a resource. */
-export interface PathAttributes {
+export interface PathAttributes extends InCluster {
   readonly isResource: false
   /** The method in lower case. */
   readonly verb: string
+  /** Within the cluster: without `/clusters/<name>`. */
   readonly path: string
 }

@@ -75,7 +75,7 @@ function admit(
     isOpenToAll: openPaths(['/readyz', '/livez/p*', '/api*']),
   })
   const request = requestOf(options)
-  return gate.admit(request, readTarget(request), access)
+  return gate.admit(request, readTarget(request, 'local'), access)
 }
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/a/events'
@@ -93,6 +93,52 @@ describe('gate: paths open to all', () => {
     await assert.rejects(admit({ path: '/api/v1/events', as: 'ada' }, []), { code: 403 })
     await assert.rejects(admit({ path: '/readyz/' }, []), { code: 401 })
     await assert.rejects(admit({ path: '/livez' }, []), { code: 401 })
+  })
+})
+
+describe('gate: clusters', () => {
+  const messageFor = async (path: string, headers = {}): Promise<string> => {
+    const refused = await admit({ path, as: 'ada', headers }, []).catch((error) => error)
+    return refused.message
+  }
+  const LISTED = 'User "ada" cannot list resource "events" in API group "events.k8s.io"'
+
+  test('a refusal names the cluster if the path does', async () => {
+    const plain = `events.events.k8s.io is forbidden: ${LISTED} in the namespace "a"`
+    assert.equal(await messageFor(EVENTS), plain)
+    assert.equal(await messageFor(`/clusters/prod${EVENTS}`), `${plain} in the cluster "prod"`)
+    assert.equal(await messageFor(`/clusters/*${EVENTS}`), `${plain} in all clusters`)
+    assert.equal(
+      await messageFor('/clusters/prod/openapi/v3'),
+      'forbidden: User "ada" cannot get path "/openapi/v3" in the cluster "prod"',
+    )
+    assert.equal(
+      await messageFor(`/clusters/prod${EVENTS}`, { 'impersonate-user': 'bob' }),
+      'users "bob" is forbidden: User "ada" cannot impersonate resource "users" in API group "" at the cluster scope in the cluster "prod"',
+    )
+  })
+
+  test('permissions and impersonation are decided in the cluster of the path', async () => {
+    const asked: string[] = []
+    const inA: Authorizer = {
+      decide: async (user, { cluster, verb }) => {
+        asked.push(`${user.name} ${verb} ${cluster}`)
+        return { verdict: cluster === 'a' ? 'allow' : 'no-opinion' }
+      },
+    }
+    const headers = { 'impersonate-user': 'bob' }
+    await admit({ path: `/clusters/a${EVENTS}`, as: 'ada', headers }, [inA])
+    for (const prefix of ['', '/clusters/b', '/clusters/*']) {
+      const path = `${prefix}${EVENTS}`
+      await assert.rejects(admit({ path, as: 'ada', headers }, [inA]), { code: 403 })
+    }
+    assert.deepEqual(asked, [
+      'ada impersonate a',
+      'bob list a',
+      'ada impersonate local',
+      'ada impersonate b',
+      'ada impersonate *',
+    ])
   })
 })
 
@@ -130,7 +176,7 @@ describe('gate: the trail', () => {
       isOpenToAll: openPaths(['/readyz']),
     })
     const request = requestOf(options)
-    await gate.admit(request, readTarget(request), access, { trail }).catch(() => {})
+    await gate.admit(request, readTarget(request, 'local'), access, { trail }).catch(() => {})
     return decisions
   }
 
@@ -255,7 +301,7 @@ describe('gate: impersonation', () => {
     const request = requestOf({ path: EVENTS, as: 'root', headers: asBob })
     await gate.admit(
       request,
-      readTarget(request),
+      readTarget(request, 'local'),
       { isOpenToHost: false },
       {
         trail: {

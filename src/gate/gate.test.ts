@@ -37,7 +37,7 @@ function request(isLoopback: boolean, headers: Record<string, string> = {}): Req
 }
 
 const admit = (sent: Request, access = open, gate = gateOf()): Promise<Caller> =>
-  gate.admit(sent, readTarget(sent), access)
+  gate.admit(sent, readTarget(sent, 'local'), access)
 const unauthorized = { reason: 'Unauthorized', code: 401 }
 const forbidden = { reason: 'Forbidden', code: 403 }
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })

@@ -2,10 +2,11 @@ import { forbidden, StatusError, unavailable } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import type { AccessCheck } from './access-checks.ts'
 import type { Attributes } from './attributes.ts'
+import { type AuthenticationResult, firstUser } from './first-user.ts'
 import { isFromHost } from './host.ts'
 import { type Impersonation, impersonationMemory, impersonationOf } from './impersonation.ts'
 import { notIdentified } from './refusal.ts'
-import { ANONYMOUS, HOST, type User, userMemory } from './user.ts'
+import { ANONYMOUS, accountOf, HOST, type User, userMemory } from './user.ts'
 
 /** Authenticates one kind of credentials. */
 export interface Authenticator {
@@ -15,15 +16,17 @@ export interface Authenticator {
    * 503 when they cannot be checked. A result that is known at once is not a promise, since
    * awaiting one costs a microtask.
    */
-  authenticate(request: Request): AuthenticationResult
+  authenticate(request: Request, attributes: Pick<Attributes, 'cluster'>): AuthenticationResult
   /**
    * A function that authenticates the same credentials later, for rechecks of a watch. It holds the
    * credentials and nothing else of the request. Undefined when the request has none of this kind.
    */
-  reauthenticator?(request: Request): Reauthenticate | undefined
+  reauthenticator?(
+    request: Request,
+    attributes: Pick<Attributes, 'cluster'>,
+  ): Reauthenticate | undefined
 }
 
-type AuthenticationResult = User | undefined | Promise<User | undefined>
 type Reauthenticate = () => AuthenticationResult
 
 export type Verdict = 'allow' | 'deny' | 'no-opinion'
@@ -32,7 +35,10 @@ export interface Decision {
   readonly verdict: Verdict
   /** Sent to a client that is refused. */
   readonly reason?: string
-  /** The authorizer failed (its webhook is down): a retry may get another verdict. */
+  /**
+   * The authorizer failed (its webhook is down): a retry may get another verdict. With `deny`, no
+   * other authorizer is called.
+   */
   readonly isUnsure?: boolean
 }
 
@@ -40,6 +46,12 @@ export interface Decision {
 const REASON_UNSURE = 'internal error'
 /** Retry-After when no authorizer could decide. */
 const RETRY_UNSURE_SECONDS = 1
+
+/**
+ * A watch of a user of a cluster continues for this long while the cluster cannot be asked: its
+ * decisions are cached for seconds, those of a webhook for minutes.
+ */
+const ORIGIN_GRACE_MS = 30_000
 
 /** Decides what users may do. Fails closed: when it cannot decide, it has no opinion. */
 export interface Authorizer {
@@ -129,11 +141,16 @@ export class Gate {
   ): Promise<Caller> {
     const isOpen = !attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true
     const sender =
-      (await this.#identify(request)) ?? this.#withoutCredentials(request, access, isOpen)
+      (await this.#identify(request, attributes)) ??
+      this.#withoutCredentials(request, access, isOpen)
     trail?.identified(sender)
-    const credentials = attributes.verb === 'watch' ? this.#credentialsOf(request) : undefined
-    const impersonation = impersonationOf(request)
-    const isTrustedHost = access.isOpenToHostUsers === true && this.#isTrustedHost(request)
+    const credentials =
+      attributes.verb === 'watch' ? this.#credentialsOf(request, attributes) : undefined
+    const impersonation = impersonationOf(request, attributes)
+    const isTrustedHost =
+      access.isOpenToHostUsers === true &&
+      sender.origin === undefined &&
+      this.#isTrustedHost(request)
     const recheckBytes =
       credentials === undefined ? 0 : recheckMemory({ sender, impersonation, attributes })
     const arriving = arrived?.(sender, { isOpen, recheckBytes })
@@ -188,20 +205,23 @@ export class Gate {
       if (user === ANONYMOUS || user === HOST) throw forbidden(user.name, need)
       await this.#authorize(user, need)
     }
-    trail?.impersonated(impersonation.user)
-    return impersonation.user
+    // What a user of a cluster may do by impersonation is decided by the same cluster.
+    const { origin } = user
+    const actor = origin === undefined ? impersonation.user : { ...impersonation.user, origin }
+    trail?.impersonated(actor)
+    return actor
   }
 
-  #identify(request: Request): Promise<User | undefined> {
-    return firstUser(this.#options.authenticators, (one) => one.authenticate(request))
+  #identify(request: Request, attributes: Attributes): Promise<User | undefined> {
+    return firstUser(this.#options.authenticators, (one) => one.authenticate(request, attributes))
   }
 
   /** For rechecks after the request is gone. */
-  #credentialsOf(request: Request): readonly Reauthenticate[] {
+  #credentialsOf(request: Request, attributes: Attributes): readonly Reauthenticate[] {
     const credentials: Reauthenticate[] = []
     for (const authenticator of this.#options.authenticators) {
       try {
-        const reauthenticate = authenticator.reauthenticator?.(request)
+        const reauthenticate = authenticator.reauthenticator?.(request, attributes)
         if (reauthenticate !== undefined) credentials.push(reauthenticate)
       } catch (error) {
         // Invalid credentials beside valid ones, which did not matter in `firstUser` either.
@@ -213,14 +233,15 @@ export class Gate {
 
   #recheck(credentials: readonly Reauthenticate[], admitted: Admitted): AccessCheck {
     const { sender, impersonation, attributes } = admitted
-    return async () => {
+    const check = async (): Promise<void> => {
       // The anonymous user has no credentials that could become invalid.
       const user = sender === ANONYMOUS ? sender : await firstUser(credentials, (one) => one())
-      if (user?.name !== sender.name || user.uid !== sender.uid) throw notIdentified('bad-token')
+      if (user === undefined || !isSameUser(user, sender)) throw notIdentified('bad-token')
       const actor =
         impersonation === undefined ? user : await this.#impersonate(user, impersonation)
       await this.#authorize(actor, attributes)
     }
+    return sender.origin === undefined ? check : Object.assign(check, { graceMs: ORIGIN_GRACE_MS })
   }
 
   #caller(user: User, sender: User, recheck: AccessCheck | undefined): Caller {
@@ -241,13 +262,17 @@ export class Gate {
       trail?.decided('allow', reason ?? '')
       return
     }
-    if (verdict === 'no-opinion' && isUnsure === true) {
+    if (isUnsure === true) {
       trail?.decided(undefined, REASON_UNSURE)
       throw unavailable('the permission cannot be checked now', RETRY_UNSURE_SECONDS)
     }
     trail?.decided('forbid', reason ?? '')
-    throw forbidden(user.name, attributes, reason)
+    throw forbidden(user.name, attributes, reason, accountOf(user))
   }
+}
+
+function isSameUser(one: User, other: User): boolean {
+  return one.name === other.name && one.uid === other.uid && one.origin === other.origin
 }
 
 /** What is kept of an admitted watch for rechecks. */
@@ -261,28 +286,4 @@ interface Admitted {
 function recheckMemory({ sender, impersonation, attributes }: Admitted): number {
   const impersonated = impersonation === undefined ? 0 : impersonationMemory(impersonation)
   return 2 * userMemory(sender) + impersonated + attributes.path.length
-}
-
-/**
- * The first authenticator that returns a user decides, even if the request has other credentials
- * that are invalid. A request with invalid credentials and no valid ones is refused; it never
- * becomes anonymous.
- */
-async function firstUser<T>(
-  all: readonly T[],
-  authenticate: (one: T) => AuthenticationResult,
-): Promise<User | undefined> {
-  let refusal: StatusError | undefined
-  for (const one of all) {
-    try {
-      const result = authenticate(one)
-      const user = result instanceof Promise ? await result : result
-      if (user !== undefined) return user
-    } catch (error) {
-      if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error
-      refusal ??= error
-    }
-  }
-  if (refusal !== undefined) throw refusal
-  return undefined
 }

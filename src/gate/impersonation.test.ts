@@ -4,6 +4,9 @@ import fc from 'fast-check'
 import type { Request } from '../http/exchange.ts'
 import { type Impersonation, impersonationOf } from './impersonation.ts'
 
+const impersonationIn = (request: Request): Impersonation | undefined =>
+  impersonationOf(request, { cluster: 'local', path: '/x' })
+
 /** Each pair is a separate header line, as on the wire. */
 function sent(...lines: readonly (readonly [string, string])[]): Request {
   const headers: Record<string, string> = Object.create(null)
@@ -24,14 +27,14 @@ function needsOf(impersonation: Impersonation | undefined): readonly string[] {
 
 describe('impersonationOf', () => {
   test('a request without such headers has no impersonation', () => {
-    assert.equal(impersonationOf(sent(['Accept', '*/*'])), undefined)
-    assert.equal(impersonationOf(sent(['Impersonate-User', ''])), undefined)
-    assert.equal(impersonationOf(sent(['Impersonate-Nothing', 'x'])), undefined)
-    assert.equal(impersonationOf(sent(['Impersonate_User', 'x'])), undefined)
+    assert.equal(impersonationIn(sent(['Accept', '*/*'])), undefined)
+    assert.equal(impersonationIn(sent(['Impersonate-User', ''])), undefined)
+    assert.equal(impersonationIn(sent(['Impersonate-Nothing', 'x'])), undefined)
+    assert.equal(impersonationIn(sent(['Impersonate_User', 'x'])), undefined)
   })
 
   test('user, groups, uid and extra are read, and each value needs a permission of its own', () => {
-    const found = impersonationOf(
+    const found = impersonationIn(
       sent(
         ['IMPERSONATE-USER', 'ada'],
         ['impersonate-Group', 'dev, ops'],
@@ -59,21 +62,21 @@ describe('impersonationOf', () => {
 
   test('a service account needs a permission in its namespace, and has its groups unless others are sent', () => {
     const name = 'system:serviceaccount:a:bot'
-    const alone = impersonationOf(sent(['Impersonate-User', name]))
+    const alone = impersonationIn(sent(['Impersonate-User', name]))
     assert.deepEqual(needsOf(alone), ['impersonate /serviceaccounts/ a:bot'])
     assert.deepEqual(alone?.user.groups, [
       'system:serviceaccounts',
       'system:serviceaccounts:a',
       'system:authenticated',
     ])
-    const grouped = impersonationOf(sent(['Impersonate-User', name], ['Impersonate-Group', 'g']))
+    const grouped = impersonationIn(sent(['Impersonate-User', name], ['Impersonate-Group', 'g']))
     assert.deepEqual(grouped?.user.groups, ['g', 'system:authenticated'])
     for (const odd of [
       'system:serviceaccount:a',
       'system:serviceaccount:a:b:c',
       'system:serviceaccount::b',
     ]) {
-      assert.deepEqual(needsOf(impersonationOf(sent(['Impersonate-User', odd]))), [
+      assert.deepEqual(needsOf(impersonationIn(sent(['Impersonate-User', odd]))), [
         `impersonate /users/ :${odd}`,
       ])
     }
@@ -81,7 +84,7 @@ describe('impersonationOf', () => {
 
   test('a user is in one of the groups authenticated and unauthenticated, by default or as sent', () => {
     const groupsOf = (user: string, ...groups: readonly string[]): readonly string[] =>
-      impersonationOf(
+      impersonationIn(
         sent(
           ['Impersonate-User', user],
           ...groups.map((group) => ['Impersonate-Group', group] as const),
@@ -97,7 +100,7 @@ describe('impersonationOf', () => {
   test('other headers without a user, two users and too many values are a 400', () => {
     const refused = (pattern: RegExp, ...lines: readonly (readonly [string, string])[]): void => {
       assert.throws(
-        () => impersonationOf(sent(...lines)),
+        () => impersonationIn(sent(...lines)),
         (error) =>
           String(error).match(pattern) !== null && (error as { code: number }).code === 400,
       )
@@ -115,7 +118,7 @@ describe('impersonationOf', () => {
   })
 
   test('a key that every object inherits is a key like any other', () => {
-    const found = impersonationOf(
+    const found = impersonationIn(
       sent(['Impersonate-User', 'a'], ['Impersonate-Extra-__proto__', 'x']),
     )
     assert.deepEqual(Object.keys(found?.user.extra ?? {}), ['__proto__'])
@@ -125,7 +128,7 @@ describe('impersonationOf', () => {
     const value = fc.string({ minLength: 1, maxLength: 20 })
     fc.assert(
       fc.property(value, fc.array(value, { maxLength: 5 }), (user, groups) => {
-        const found = impersonationOf(
+        const found = impersonationIn(
           sent(
             ['Impersonate-User', user],
             ...groups.map((group) => ['Impersonate-Group', group] as const),

@@ -1,7 +1,7 @@
 /** Impersonation by the headers `Impersonate-…`: the user, and the permissions needed for it. */
 import { badRequest } from '../api/status.ts'
 import { headerValues, type Request } from '../http/exchange.ts'
-import type { ResourceAttributes } from './attributes.ts'
+import type { Attributes, ResourceAttributes } from './attributes.ts'
 import {
   ANONYMOUS,
   AUTHENTICATED,
@@ -28,6 +28,9 @@ export interface Impersonation {
   readonly needs: readonly ResourceAttributes[]
 }
 
+/** Where a user is impersonated: a permission in one cluster does not count in another. */
+type Place = Pick<Attributes, 'cluster' | 'isPrefixed' | 'path'>
+
 /** Of one need without its strings, which are those of the user. */
 const NEED_BYTES = 160
 
@@ -37,7 +40,7 @@ export function impersonationMemory({ user, needs }: Impersonation): number {
 }
 
 /** Undefined when there are no such headers. Throws a 400 for invalid ones. */
-export function impersonationOf(request: Request): Impersonation | undefined {
+export function impersonationOf(request: Request, place: Place): Impersonation | undefined {
   const names = namesOf(request)
   if (names.length === 0) return undefined
   const sent = readHeaders(request, names)
@@ -46,7 +49,7 @@ export function impersonationOf(request: Request): Impersonation | undefined {
     if (groups.length === 0 && uid === '' && extra.length === 0) return undefined
     throw badRequest(`${USER} is missing: other ${PREFIX}* headers require it`)
   }
-  return { user: impersonated(sent), needs: needsOf(sent, request.path) }
+  return { user: impersonated(sent), needs: needsOf(sent, place) }
 }
 
 function namesOf({ headers }: Request): readonly string[] {
@@ -123,10 +126,13 @@ function addedGroups(user: string, listed: readonly string[]): readonly string[]
 
 function needsOf(
   { user, groups, uid, extra }: ImpersonationHeaders,
-  path: string,
+  place: Place,
 ): readonly ResourceAttributes[] {
+  const { cluster, isPrefixed = false, path } = place
   const need = (resource: string, name: string): ResourceAttributes => ({
     isResource: true,
+    cluster,
+    isPrefixed,
     verb: 'impersonate',
     group: '',
     version: 'v1',

@@ -61,7 +61,7 @@ describe('NotIdentified', () => {
     const noTokens = bearerTokens([])
     const refused = async (): Promise<unknown> => {
       try {
-        return await noTokens.authenticate(requestFrom('10.0.0.1'))
+        return await noTokens.authenticate(requestFrom('10.0.0.1'), { cluster: 'local' })
       } catch (error) {
         return error
       }

@@ -17,6 +17,7 @@ export const REFUSALS = [
   'expired-certificate',
   'bad-proxy-headers',
   'webhook-failed',
+  'origin-failed',
 ] as const
 
 export type Refusal = (typeof REFUSALS)[number]
@@ -41,6 +42,7 @@ const NOT_IDENTIFIED: Readonly<Record<Refusal, NotIdentified>> = {
   'expired-certificate': refusedFor('expired-certificate'),
   'bad-proxy-headers': refusedFor('bad-proxy-headers'),
   'webhook-failed': refusedFor('webhook-failed'),
+  'origin-failed': refusedFor('origin-failed'),
 }
 
 function refusedFor(refusal: Refusal): NotIdentified {

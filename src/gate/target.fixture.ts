@@ -2,5 +2,5 @@ import { readTarget, type Target } from './target.ts'
 
 /** The target of a GET of this path. */
 export function targetOf(path: string): Target {
-  return readTarget({ method: 'GET', path, query: new URLSearchParams() })
+  return readTarget({ method: 'GET', path, query: new URLSearchParams() }, 'local')
 }

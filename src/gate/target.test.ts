@@ -5,7 +5,7 @@ import { type Place, readTarget, type Target } from './target.ts'
 const PREFIX = '/apis/events.k8s.io/v1/'
 
 function target(method: string, path: string, query = ''): Target {
-  return readTarget({ method, path, query: new URLSearchParams(query) })
+  return readTarget({ method, path, query: new URLSearchParams(query) }, 'local')
 }
 
 function placeOf(rest: string): Place | undefined {
@@ -45,6 +45,13 @@ describe('the place that a path addresses', () => {
     }
   })
 
+  test('is one object without a namespace, when only a name follows the resource', () => {
+    for (const path of ['namespaces/a', 'clusters/a', 'watch/namespaces/a', 'events/a']) {
+      assert.deepEqual(placeOf(path), { kind: 'unnamespaced', name: 'a' })
+    }
+    assert.deepEqual(placeOf('namespaces'), { kind: 'everything' })
+  })
+
   test('is undefined for empty, missing and surplus parts', () => {
     const paths = [
       '',
@@ -59,7 +66,6 @@ describe('the place that a path addresses', () => {
       'namespaces/a/events/b/status',
       '/events',
       'events//',
-      'events/b',
       'NAMESPACES/a/events',
     ]
     const served = paths.filter((path) => {
@@ -147,4 +153,39 @@ describe('the attributes of a target', () => {
     test(`${verb} ${path} ${search}`, () =>
       assert.equal(shown(target(verb, path, search)), expected))
   }
+})
+
+describe('clusters', () => {
+  const target = (path: string) =>
+    readTarget({ method: 'GET', path, query: new URLSearchParams() }, 'local')
+
+  test('a path without a cluster belongs to the default cluster', () => {
+    const { cluster, isPrefixed, path } = target('/api/v1/events')
+    assert.deepEqual([cluster, isPrefixed, path], ['local', false, '/api/v1/events'])
+  })
+
+  test('a cluster in the path is split off, and the rest is read as without it', () => {
+    for (const rest of [
+      '/api/v1/namespaces/a/events/x',
+      '/apis/events.k8s.io/v1/events',
+      '/version',
+      '/',
+    ]) {
+      const plain = target(rest)
+      const prefixed = target(`/clusters/prod-eu${rest}`)
+      assert.deepEqual(prefixed, { ...plain, cluster: 'prod-eu', isPrefixed: true })
+    }
+    assert.equal(target('/clusters/prod-eu').path, '/')
+    assert.equal(target('/clusters/*/api/v1/events').cluster, '*')
+  })
+
+  test('a name that is not a DNS label is not a cluster, and the path addresses nothing', () => {
+    for (const name of ['', 'A', 'a.b', '-a', 'a-', 'a_b', '**', '..', 'a'.repeat(64)]) {
+      const path = `/clusters/${name}/api/v1/events`
+      const read = target(path)
+      assert.deepEqual([read.cluster, read.isResource, read.path], ['local', false, path])
+    }
+    assert.equal(target('/clusters/a/clusters/b/api/v1/events').isResource, false)
+    assert.equal(target('//clusters/a/api/v1/events').isResource, false)
+  })
 })

@@ -7,20 +7,31 @@ import { queryBoolean } from '../api/query-boolean.ts'
 import {
   coreFieldNames,
   eventFieldNames,
+  type FieldNames,
   type FieldRequirement,
+  nameFieldOnly,
   parseFieldSelector,
 } from '../api/selectors/field-selector.ts'
+import { isDnsLabel } from '../api/validation/names.ts'
 import type { Request } from '../http/exchange.ts'
-import type { Attributes, PathAttributes, ResourceAttributes } from './attributes.ts'
+import { ownText } from '../lib/text/own-text.ts'
+import {
+  ALL_CLUSTERS,
+  type Attributes,
+  type PathAttributes,
+  type ResourceAttributes,
+} from './attributes.ts'
 
 export type Target = ResourceTarget | PathTarget
 
 export interface PathTarget extends PathAttributes {
+  readonly isPrefixed: boolean
   readonly query: URLSearchParams
 }
 
 /** Of a list or watch, `name` is the one that the field selector requires, if it requires one. */
 export interface ResourceTarget extends ResourceAttributes {
+  readonly isPrefixed: boolean
   readonly query: URLSearchParams
   /** Under `.../watch/`: a watch whatever the query says. */
   readonly isWatchPath: boolean
@@ -32,11 +43,12 @@ export interface ResourceTarget extends ResourceAttributes {
   readonly fields: readonly FieldRequirement[] | Error
 }
 
-/** All objects of a resource, those of one namespace, or one object. */
+/** All objects of a resource, those of one namespace, or one object, in a namespace or in none. */
 export type Place =
   | { readonly kind: 'everything' }
   | { readonly kind: 'collection'; readonly namespace: string }
   | { readonly kind: 'object'; readonly namespace: string; readonly name: string }
+  | { readonly kind: 'unnamespaced'; readonly name: string }
 
 /** Names have at most 253 characters. A much longer part addresses nothing and is not echoed. */
 const PART_LENGTH_MAX = 1024
@@ -56,18 +68,27 @@ export const COLLECTION_VERBS: ReadonlySet<string> = new Set(['list', 'watch', '
 
 const NO_FIELDS: readonly FieldRequirement[] = []
 
-export function readTarget(request: Pick<Request, 'method' | 'path' | 'query'>): Target {
-  const { method, path, query } = request
+/** Paths that do not name a cluster belong to `defaultCluster`. */
+export function readTarget(
+  request: Pick<Request, 'method' | 'path' | 'query'>,
+  defaultCluster: string,
+): Target {
+  const { method, query } = request
+  const { path, cluster, isPrefixed } = readCluster(request.path, defaultCluster)
   const inPath = readPath(path)
-  if (inPath === undefined) return { isResource: false, verb: method.toLowerCase(), path, query }
+  if (inPath === undefined) {
+    return { isResource: false, cluster, isPrefixed, verb: method.toLowerCase(), path, query }
+  }
   const { group, name: nameInPath, isWatchPath } = inPath
   const wantsWatch = queryBoolean(query, 'watch') === true
   const verb = isWatchPath ? 'watch' : verbOf(method, nameInPath !== '', wantsWatch)
-  const fields = COLLECTION_VERBS.has(verb) ? readFields(query, group) : NO_FIELDS
+  const fields = COLLECTION_VERBS.has(verb) ? readFields(query, inPath) : NO_FIELDS
   // A watch path is authorised for all objects, whatever its selector requires.
   const isSelection = nameInPath === '' && !isWatchPath && (verb === 'list' || verb === 'watch')
   return {
     isResource: true,
+    cluster,
+    isPrefixed,
     verb,
     group,
     version: inPath.version,
@@ -88,6 +109,28 @@ type InPath = Pick<
   ResourceTarget,
   'group' | 'version' | 'resource' | 'subresource' | 'namespace' | 'name' | 'isWatchPath' | 'place'
 >
+
+const CLUSTERS = '/clusters/'
+
+/**
+ * Splits `/clusters/<name>/rest` into the cluster and `/rest`. With a name that no cluster can have,
+ * the path is one of the default cluster, and nothing is served there.
+ */
+function readCluster(
+  path: string,
+  defaultCluster: string,
+): { readonly cluster: string; readonly path: string; readonly isPrefixed: boolean } {
+  if (path.startsWith(CLUSTERS)) {
+    const slash = path.indexOf('/', CLUSTERS.length)
+    const end = slash === -1 ? path.length : slash
+    const cluster = path.slice(CLUSTERS.length, end)
+    if (cluster === ALL_CLUSTERS || isDnsLabel(cluster)) {
+      // Copied: a slice would keep the whole path for as long as a watch lasts.
+      return { cluster: ownText(cluster), path: ownText(path.slice(end)) || '/', isPrefixed: true }
+    }
+  }
+  return { cluster: defaultCluster, path, isPrefixed: false }
+}
 
 /** Undefined for a path that is not a resource. */
 function readPath(path: string): InPath | undefined {
@@ -117,10 +160,22 @@ function readPath(path: string): InPath | undefined {
 
 /** Without the query: all that is kept of a target for as long as a watch lasts. */
 export function attributesOf(target: Target): Attributes {
-  const { verb, path } = target
-  if (!target.isResource) return { isResource: false, verb, path }
+  const { cluster, isPrefixed, verb, path } = target
+  if (!target.isResource) return { isResource: false, cluster, isPrefixed, verb, path }
   const { group, version, resource, subresource, namespace, name } = target
-  return { isResource: true, verb, group, version, resource, subresource, namespace, name, path }
+  return {
+    isResource: true,
+    cluster,
+    isPrefixed,
+    verb,
+    group,
+    version,
+    resource,
+    subresource,
+    namespace,
+    name,
+    path,
+  }
 }
 
 /** Without the slashes at both ends. Not by a pattern: those are slow for a path of slashes. */
@@ -144,7 +199,10 @@ function hasPlainSlashes(path: string): boolean {
 /** `parts`: the resource, and what follows it. */
 function placeOf(parts: readonly string[], namespace: string | undefined): Place | undefined {
   const [, name] = parts
-  if (namespace === undefined) return parts.length === 1 ? { kind: 'everything' } : undefined
+  if (namespace === undefined) {
+    if (parts.length === 1) return { kind: 'everything' }
+    return parts.length === 2 && isName(name) ? { kind: 'unnamespaced', name } : undefined
+  }
   if (!isName(namespace)) return undefined
   if (parts.length === 1) return { kind: 'collection', namespace }
   if (parts.length > 2 || !isName(name)) return undefined
@@ -163,15 +221,24 @@ function verbOf(method: string, isNamed: boolean, wantsWatch: boolean): string {
   return wantsWatch ? 'watch' : 'list'
 }
 
-function readFields(query: URLSearchParams, group: string): ResourceTarget['fields'] {
+function readFields(
+  query: URLSearchParams,
+  { group, resource }: Pick<InPath, 'group' | 'resource'>,
+): ResourceTarget['fields'] {
   const selector = query.get('fieldSelector')
   if (selector === null || selector === '') return NO_FIELDS
   try {
-    return parseFieldSelector(selector, group === '' ? coreFieldNames : eventFieldNames)
+    return parseFieldSelector(selector, fieldNamesOf(group, resource))
   } catch (error) {
     if (error instanceof Error) return error
     throw error
   }
+}
+
+/** Namespaces and clusters are selected by name only. */
+function fieldNamesOf(group: string, resource: string): FieldNames {
+  if (resource === 'namespaces' || resource === 'clusters') return nameFieldOnly
+  return group === '' ? coreFieldNames : eventFieldNames
 }
 
 /** A list or watch of one object by its name is authorised for that object alone. */

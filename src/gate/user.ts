@@ -5,6 +5,11 @@ export interface User {
   readonly groups: readonly string[]
   /** Further attributes from the credentials. */
   readonly extra?: Readonly<Record<string, readonly string[]>>
+  /**
+   * The cluster that authenticated this user and alone decides what it may do, in that cluster
+   * only. Undefined for users of this server. Name and groups mean nothing outside of the cluster.
+   */
+  readonly origin?: string
 }
 
 /** The group of all users with valid credentials. */
@@ -33,7 +38,31 @@ export function userMemory({ name, uid = '', groups, extra = {} }: User): number
 }
 
 export function isMaster(user: User): boolean {
-  return user.groups.includes(MASTERS)
+  return user.origin === undefined && user.groups.includes(MASTERS)
+}
+
+const ACCOUNTS = 'clusters/'
+
+/**
+ * The key by which limits, memory, audit rules and logs tell users apart. A user that a cluster
+ * authenticated never has the key of another one, whatever their names are.
+ */
+export function accountOf({ name, origin }: Pick<User, 'name' | 'origin'>): string {
+  if (origin !== undefined) return `${ACCOUNTS}${origin}/${name}`
+  // No cluster has an empty name.
+  return name.startsWith(ACCOUNTS) ? `${ACCOUNTS}/${name}` : name
+}
+
+/** A user as the audit log names it: with its account, and groups that are not taken for ours. */
+export function auditedUser(user: User): User {
+  const { origin, groups } = user
+  if (origin === undefined) return user
+  const named = groups.map((group) =>
+    group === AUTHENTICATED || group === UNAUTHENTICATED
+      ? group
+      : accountOf({ name: group, origin }),
+  )
+  return { ...user, name: accountOf(user), groups: named }
 }
 
 /** Adds the group AUTHENTICATED, unless the user is in it. */

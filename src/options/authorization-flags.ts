@@ -1,5 +1,5 @@
 import type { FlagTable, Rule } from './flag.ts'
-import { duration, list, Mistake, optionalPath, quote } from './kinds.ts'
+import { boolean, duration, list, Mistake, optionalPath, quote } from './kinds.ts'
 
 /** How requests are authorized. Times are in milliseconds. */
 export interface AuthorizationOptions {
@@ -9,6 +9,8 @@ export interface AuthorizationOptions {
   readonly authorizationWebhookConfigFile: string | undefined
   readonly authorizationWebhookAuthorizedTtlMs: number
   readonly authorizationWebhookUnauthorizedTtlMs: number
+  /** Whether the webhook decides about other clusters than the default one. */
+  readonly authorizationWebhookAllClusters: boolean
   /** A path that ends with `*` matches every path with that prefix. */
   readonly authorizationAlwaysAllowPaths: readonly string[]
 }
@@ -28,7 +30,7 @@ export const authorizationFlags: FlagTable<AuthorizationOptions> = {
     topic: 'Access',
     kind: list('paths', (item) => item),
     default: [],
-    help: 'Files, and folders of .yaml, .yml and .json files, with roles and bindings of rbac.authorization.k8s.io/v1. Checked for changes once a second. Without it, only the built-in roles exist.',
+    help: 'Files, and folders of .yaml, .yml and .json files, with roles and bindings of rbac.authorization.k8s.io/v1. Those in the root of a folder are for the cluster of --cluster-name, those in clusters/<name>/ for that cluster, and those in clusters/_all/ for all clusters. Checked for changes once a second. Without it, only the built-in roles exist.',
   },
   authorizationWebhookConfigFile: {
     name: 'authorization-webhook-config-file',
@@ -50,6 +52,13 @@ export const authorizationFlags: FlagTable<AuthorizationOptions> = {
     kind: duration({ positive: false }),
     default: 30_000,
     help: 'How long the webhook response "not allowed" is cached. 0 turns this cache off.',
+  },
+  authorizationWebhookAllClusters: {
+    name: 'authorization-webhook-all-clusters',
+    topic: 'Access',
+    kind: boolean,
+    default: false,
+    help: 'Also call the webhook for other clusters than that of --cluster-name. Only for a webhook that reads the cluster in spec.extra["tidings.dev/cluster"].',
   },
   authorizationAlwaysAllowPaths: {
     name: 'authorization-always-allow-paths',

@@ -2,7 +2,7 @@ import { auditRule } from './audit-flags.ts'
 import { authenticationRules } from './authentication-flags.ts'
 import { authorizationRules } from './authorization-flags.ts'
 import type { Command, FlagTable, Rule } from './flag.ts'
-import { optionalPath } from './kinds.ts'
+import { boolean, optionalPath, optionalText } from './kinds.ts'
 import { type Options, serverFlags } from './options.ts'
 
 const compactionIntervalMsMin = 60_000
@@ -58,10 +58,18 @@ export const serverCommand: Command<Options> = {
   decided: {},
 }
 
-/** The options of `tidings dev`: those of the server, and which etcd to start. */
+/** The options of `tidings dev`: those of the server, which etcd to start, and what to mirror. */
 export interface DevOptions extends Options {
   /** The path of the etcd program; searched in PATH when undefined. */
   readonly etcdBinary: string | undefined
+  /** Where data is kept; undefined: in a temporary folder. */
+  readonly dataDir: string | undefined
+  /** Mirror the cluster of the user's own kubeconfig. */
+  readonly mirror: boolean
+  /** Undefined: the current context. */
+  readonly context: string | undefined
+  /** Undefined: as kubectl. */
+  readonly kubeconfig: string | undefined
 }
 
 const devFlags: FlagTable<DevOptions> = {
@@ -76,16 +84,52 @@ const devFlags: FlagTable<DevOptions> = {
     default: undefined,
     help: 'The etcd program to start. Without it, etcd is searched in PATH.',
   },
+  dataDir: {
+    name: 'data-dir',
+    topic: 'Storage',
+    kind: optionalPath,
+    default: undefined,
+    help: 'Folder in which the events are kept for the next start. Without it, they are deleted at the end.',
+  },
+  mirror: {
+    name: 'mirror',
+    topic: 'Clusters',
+    kind: boolean,
+    default: false,
+    help: 'Mirror the cluster of your own kubeconfig. Only here are programs (exec) run for credentials.',
+  },
+  context: {
+    name: 'context',
+    topic: 'Clusters',
+    kind: optionalText('name'),
+    default: undefined,
+    help: 'Context of your kubeconfig that --mirror uses. Without it, the current one.',
+  },
+  kubeconfig: {
+    name: 'kubeconfig',
+    topic: 'Clusters',
+    kind: optionalPath,
+    default: undefined,
+    help: 'Kubeconfig that --mirror reads. Without it, the files in KUBECONFIG, or ~/.kube/config.',
+  },
 }
 
 const ownEtcd = 'tidings dev starts its own etcd: leave the flag out'
+
+const ownClustersFile: Rule<DevOptions> = {
+  about: ['mirror', 'clustersFile'],
+  check: ({ mirror, clustersFile }) =>
+    mirror && clustersFile !== undefined
+      ? '--mirror and --clusters-file cannot be combined: --mirror writes a clusters file of its own'
+      : undefined,
+}
 
 /** A server with a private etcd, for development: `tidings dev [flags]`. */
 export const devCommand: Command<DevOptions> = {
   name: 'tidings dev',
   summary: 'Starts a private etcd and a server in front of it, for development.',
   flags: devFlags,
-  rules,
+  rules: [...rules, needsMirror('context'), needsMirror('kubeconfig'), ownClustersFile],
   decided: {
     etcdServers: ownEtcd,
     etcdCaFile: ownEtcd,
@@ -94,6 +138,16 @@ export const devCommand: Command<DevOptions> = {
     certDir: 'tidings dev keeps its certificate in a temporary folder: leave the flag out',
     tokenAuthFile: 'tidings dev generates its own token and prints it: leave the flag out',
   },
+}
+
+function needsMirror(option: 'context' | 'kubeconfig'): Rule<DevOptions> {
+  return {
+    about: [option, 'mirror'],
+    check: (options) =>
+      options[option] === undefined || options.mirror
+        ? undefined
+        : `--${option} has no effect without --mirror: add --mirror`,
+  }
 }
 
 type FileOption =

@@ -8,6 +8,7 @@ export const topics = [
   'Audit',
   'Storage',
   'API',
+  'Clusters',
   'Health and shutdown',
   'Logging',
   'Misc',

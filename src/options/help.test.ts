@@ -22,6 +22,7 @@ test('the help starts with both usages, followed by one section per topic', () =
       'Audit flags:',
       'Storage flags:',
       'API flags:',
+      'Clusters flags:',
       'Health and shutdown flags:',
       'Logging flags:',
       'Misc flags:',

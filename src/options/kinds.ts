@@ -40,11 +40,10 @@ export function text(
 }
 
 /** An optional path. Its existence is not checked here: the code that opens it reports that. */
-export const optionalPath: Kind<string | undefined> = {
-  placeholder: 'path',
-  bare: false,
-  parse: (value) => value,
-  print: (value) => value,
+export const optionalPath: Kind<string | undefined> = optionalText('path')
+
+export function optionalText(placeholder: string): Kind<string | undefined> {
+  return { placeholder, bare: false, parse: (value) => value, print: (value) => value }
 }
 
 export const ipAddress: Kind<string> = text('ip', (value) => {

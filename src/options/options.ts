@@ -1,6 +1,7 @@
 import { type AuditOptions, auditFlags } from './audit-flags.ts'
 import { type AuthenticationOptions, authenticationFlags } from './authentication-flags.ts'
 import { type AuthorizationOptions, authorizationFlags } from './authorization-flags.ts'
+import { type ClusterOptions, clusterFlags } from './cluster-flags.ts'
 import type { FlagTable } from './flag.ts'
 import {
   boolean,
@@ -22,7 +23,8 @@ export interface Options
   extends AuthenticationOptions,
     AuditOptions,
     AuthorizationOptions,
-    LimitOptions {
+    LimitOptions,
+    ClusterOptions {
   readonly bindAddress: string
   /** 0 means any free port. */
   readonly securePort: number
@@ -246,6 +248,7 @@ export const serverFlags: FlagTable<Options> = {
     default: 'events.k8s.io',
     help: 'API group under which events are served.',
   },
+  ...clusterFlags,
   livezGracePeriodMs: {
     name: 'livez-grace-period',
     topic: 'Health and shutdown',

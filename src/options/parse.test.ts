@@ -40,6 +40,7 @@ const defaults: Options = {
   authorizationWebhookConfigFile: undefined,
   authorizationWebhookAuthorizedTtlMs: 300_000,
   authorizationWebhookUnauthorizedTtlMs: 30_000,
+  authorizationWebhookAllClusters: false,
   authorizationAlwaysAllowPaths: [],
   trustLoopback: true,
   tokenAuthFile: undefined,
@@ -85,6 +86,8 @@ const defaults: Options = {
   etcdCompactionIntervalMs: 300_000,
   eventTtlMs: 3_600_000,
   eventsGroup: 'events.k8s.io',
+  clusterName: 'local',
+  clustersFile: undefined,
   livezGracePeriodMs: 0,
   shutdownDelayMs: 0,
   shutdownSendRetryAfter: false,
@@ -124,6 +127,8 @@ const accepted: readonly (readonly [readonly string[], Partial<Options>])[] = [
   [['--etcd-compaction-interval=90s'], { etcdCompactionIntervalMs: 90_000 }],
   [['--tls-min-version=VersionTLS13'], { tlsMinVersion: 'VersionTLS13' }],
   [['--logging-format=json'], { loggingFormat: 'json' }],
+  [['--cluster-name=prod-eu'], { clusterName: 'prod-eu' }],
+  [['--clusters-file=/c.yaml'], { clustersFile: '/c.yaml' }],
   [['--events-group=events.example.com'], { eventsGroup: 'events.example.com' }],
   [['--help=false', '--version=false'], {}],
   [['--'], {}],
@@ -441,7 +446,24 @@ describe('tidings dev', () => {
         securePort: 0,
         verbosity: 2,
         etcdBinary: '/opt/etcd',
+        dataDir: undefined,
+        mirror: false,
+        context: undefined,
+        kubeconfig: undefined,
       },
+    })
+  })
+
+  test('--context and --clusters-file are refused where they would have no effect', () => {
+    assert.deepEqual(parseFlags(devCommand, ['--context=prod']), {
+      kind: 'mistakes',
+      mistakes: ['--context has no effect without --mirror: add --mirror'],
+    })
+    assert.deepEqual(parseFlags(devCommand, ['--mirror', '--clusters-file=x']), {
+      kind: 'mistakes',
+      mistakes: [
+        '--mirror and --clusters-file cannot be combined: --mirror writes a clusters file of its own',
+      ],
     })
   })
 

@@ -51,10 +51,10 @@ export function etcdPrefixMistake(value: string): string | undefined {
 }
 
 const groupLengthMax = 253
+const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
 
 /** What is wrong with a value of `--events-group`: it must be a DNS name of two parts or more. */
 export function eventsGroupMistake(value: string): string | undefined {
-  const label = /^[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?$/
   const labels = value.split('.')
   const isValid =
     value.length <= groupLengthMax && labels.length > 1 && labels.every((part) => label.test(part))
@@ -63,6 +63,12 @@ export function eventsGroupMistake(value: string): string | undefined {
     `${quote(value)} is not a group name: write lower-case letters, digits and hyphens ` +
     'in two parts or more with dots between them, such as events.k8s.io'
   )
+}
+
+/** What is wrong with the name of a cluster: it must be a DNS label. */
+export function labelMistake(value: string): string | undefined {
+  if (label.test(value)) return undefined
+  return `${quote(value)} is not the name of a cluster: write lower-case letters, digits and hyphens, at most 63, such as prod-eu`
 }
 
 /** Checks one item of `--proxy-protocol-from`: an IP address, or a range of them. */

@@ -133,7 +133,7 @@ export class EventChanges {
    * was lowered, may become smaller.
    */
   checkLimits(
-    { namespace, name }: EventKey,
+    { cluster, namespace, name }: EventKey,
     { event, body, stored }: Written,
     { isDryRun, admit }: WriteOptions,
   ): void {
@@ -144,7 +144,7 @@ export class EventChanges {
         undefined,
       )
     }
-    const keyBytes = namespace.length + name.length
+    const keyBytes = cluster.length + namespace.length + name.length
     if (!isDryRun) admit?.(event, body.length + keyBytes + STORED_OVERHEAD_BYTES)
   }
 }

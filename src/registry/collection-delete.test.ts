@@ -25,7 +25,7 @@ interface Stored {
 function storedAs(name: string, stored: Stored = {}): StoredEvent {
   const { uid = name, labels = {}, note = '', revision = 7 } = stored
   const body = Buffer.from(JSON.stringify({ metadata: { name, uid, labels }, note }))
-  const key = { namespace: 'a', name }
+  const key = { cluster: 'local', namespace: 'a', name }
   const versionOffset = '{"metadata":{'.length
   return new StoredBody({
     key,

@@ -18,7 +18,7 @@ const event: Event = {
   regarding: { kind: 'Pod', namespace: 'a', name: 'pod-0' },
   type: 'Normal',
 }
-const key: EventKey = { namespace: 'a', name: 'e' }
+const key: EventKey = { cluster: 'local', namespace: 'a', name: 'e' }
 const written = { isDryRun: false, mayCreate: true, manager: () => 'tester' }
 
 function registryOf(storage: Partial<EventStorage>, eventBytesMax?: number): EventRegistry {
@@ -42,7 +42,7 @@ async function existing(): Promise<{
   readonly changes: unknown[]
 }> {
   const { body } = await registryOf({ create: async (at, bytes) => storedAs(at, bytes) }).create(
-    'a',
+    { cluster: 'local', namespace: 'a' },
     event,
     written,
   )
@@ -84,7 +84,7 @@ describe('a generated name', () => {
         if (tried.length < 4) throw taken(at)
         return storedAs(at, body)
       },
-    }).create('a', unnamed, written)
+    }).create({ cluster: 'local', namespace: 'a' }, unnamed, written)
     assert.equal(new Set(tried).size, 4)
     const { name } = JSON.parse(created.body.toString()).metadata
     assert.equal(name, tried[3])
@@ -99,10 +99,13 @@ describe('a generated name', () => {
         throw taken(at)
       },
     })
-    await assert.rejects(registry.create('a', unnamed, written), (error: Error) => {
-      assert.match(error.message, /not able to generate a unique name/)
-      return 'details' in error && JSON.stringify(error.details).includes('"retryAfterSeconds":1')
-    })
+    await assert.rejects(
+      registry.create({ cluster: 'local', namespace: 'a' }, unnamed, written),
+      (error: Error) => {
+        assert.match(error.message, /not able to generate a unique name/)
+        return 'details' in error && JSON.stringify(error.details).includes('"retryAfterSeconds":1')
+      },
+    )
     assert.equal(tries, 8)
   })
 
@@ -114,7 +117,9 @@ describe('a generated name', () => {
         throw new StorageError({ kind: 'timeout', message: 'no response' })
       },
     })
-    await assert.rejects(registry.create('a', unnamed, written), { reason: 'Timeout' })
+    await assert.rejects(registry.create({ cluster: 'local', namespace: 'a' }, unnamed, written), {
+      reason: 'Timeout',
+    })
     assert.equal(tries, 1)
   })
 })
@@ -123,7 +128,7 @@ describe('a new event', () => {
   test('a new event has the current time, to the second, and a UID', async () => {
     const { body } = await registryOf({
       create: async (at, bytes) => storedAs(at, bytes),
-    }).create('a', event, written)
+    }).create({ cluster: 'local', namespace: 'a' }, event, written)
     const { metadata } = JSON.parse(body.toString())
     assert.equal(metadata.creationTimestamp, '2026-01-01T12:30:45Z')
     assert.match(
@@ -207,11 +212,14 @@ describe('the size limit of events', () => {
     const { registry, stored } = limited()
     for (const isDryRun of [true, false]) {
       const options = { ...written, isDryRun }
-      await assert.rejects(registry.create('a', annotated(900), options), tooLarge)
+      await assert.rejects(
+        registry.create({ cluster: 'local', namespace: 'a' }, annotated(900), options),
+        tooLarge,
+      )
       assert.equal(stored(), undefined)
     }
     await assert.rejects(registry.update(key, annotated(900), written), tooLarge)
-    await registry.create('a', annotated(400), written)
+    await registry.create({ cluster: 'local', namespace: 'a' }, annotated(400), written)
     for (const isDryRun of [true, false]) {
       const options = { ...written, isDryRun }
       await assert.rejects(
@@ -225,7 +233,7 @@ describe('the size limit of events', () => {
   test('an event above the limit may become smaller, and may be deleted', async () => {
     const guarded = (length: number): Event => annotated(length, { finalizers: ['a/b'] })
     const { body } = await registryOf({ create: async (at, bytes) => storedAs(at, bytes) }).create(
-      'a',
+      { cluster: 'local', namespace: 'a' },
       guarded(3000),
       written,
     )
@@ -244,11 +252,14 @@ describe('the size limit of events', () => {
     const { registry, stored } = limited()
     const admitted: number[] = []
     const options = { ...written, admit: (_: Event, bytes: number) => admitted.push(bytes) }
-    await assert.rejects(registry.create('a', annotated(900), options), tooLarge)
-    await registry.create('a', annotated(400), options)
+    await assert.rejects(
+      registry.create({ cluster: 'local', namespace: 'a' }, annotated(900), options),
+      tooLarge,
+    )
+    await registry.create({ cluster: 'local', namespace: 'a' }, annotated(400), options)
     const createdBytes = stored()?.length ?? 0
     await registry.patch(key, () => annotated(401), options)
     await registry.patch(key, () => annotated(401), options)
-    assert.deepEqual(admitted, [createdBytes + 130, createdBytes + 131])
+    assert.deepEqual(admitted, [createdBytes + 135, createdBytes + 136])
   })
 })

@@ -32,6 +32,9 @@ import type { ChangeOptions, Deleted, DeleteOptions, Updated, WriteOptions } fro
 /** How many names are generated for one request before it fails. */
 const nameAttempts = 8
 
+/** Where an event is created. */
+export type NamespaceScope = Pick<EventKey, 'cluster' | 'namespace'>
+
 export interface RegistryOptions {
   readonly storage: EventStorage
   /** The API group of the requests: it sets resource names and validation. */
@@ -81,19 +84,19 @@ export class EventRegistry {
     return inApiTerms(this.#storage.get(key, options), this.names, attempt)
   }
 
-  async create(namespace: string, sent: Event, options: WriteOptions): Promise<ShownEvent> {
+  async create(scope: NamespaceScope, sent: Event, options: WriteOptions): Promise<ShownEvent> {
     const { resourceVersion = '', name, generateName = '' } = sent.metadata
     // A text that is not a version is ignored, like other fields that the server sets.
     if (/^0*[1-9][0-9]*$/.test(resourceVersion)) {
       throw badRequest('resourceVersion should not be set on objects to be created')
     }
     if (name !== undefined || generateName === '') {
-      return this.#createNamed(namespace, sent, { ...options, name })
+      return this.#createNamed(scope, sent, { ...options, name })
     }
     for (let attempt = 1; ; attempt++) {
       const generated = generatedName(generateName, this.#suffixes.next())
       try {
-        return await this.#createNamed(namespace, sent, { ...options, name: generated })
+        return await this.#createNamed(scope, sent, { ...options, name: generated })
       } catch (error) {
         if (!isStatus(error, 'AlreadyExists')) throw error
         if (attempt === nameAttempts) throw noUniqueName(this.names, generated)
@@ -221,13 +224,13 @@ export class EventRegistry {
   }
 
   async #createNamed(
-    namespace: string,
+    { cluster, namespace }: NamespaceScope,
     sent: Event,
     options: WriteOptions & { readonly name: string | undefined },
   ): Promise<ShownEvent> {
     const event = newEvent(sent, { ...this.#creation(namespace), name: options.name })
     this.#check(event, this.#group.createProblems(event))
-    const key = { namespace, name: event.metadata.name ?? '' }
+    const key = { cluster, namespace, name: event.metadata.name ?? '' }
     const body = encodeEvent(event)
     this.#changes.checkLimits(key, { event, body, stored: undefined }, options)
     try {

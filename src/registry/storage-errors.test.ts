@@ -13,7 +13,7 @@ import {
 } from './storage-errors.ts'
 
 const names = resourceNames('events.k8s.io')
-const key = { namespace: 'ns', name: 'n' }
+const key = { cluster: 'local', namespace: 'ns', name: 'n' }
 const details = { name: 'n', group: 'events.k8s.io', kind: 'events' }
 
 function statusOf(
@@ -31,6 +31,7 @@ describe('statusOfStorageError', () => {
       missing: [404, 'NotFound'],
       exists: [409, 'AlreadyExists'],
       conflict: [409, 'Conflict'],
+      fenced: [409, 'Conflict'],
       compacted: [410, 'Expired'],
       future: [504, 'Timeout'],
       unavailable: [503, 'ServiceUnavailable'],

@@ -14,12 +14,13 @@ import { formatVersion, type Version } from '../storage/resource-version.ts'
 /** The names of the resource in messages and details. */
 export interface ResourceNames {
   readonly group: string
+  readonly resource: string
   /** `events.<group>`, or `events` in the group without a name. */
   readonly qualified: string
 }
 
-export function resourceNames(group: string): ResourceNames {
-  return { group, qualified: group === '' ? 'events' : `events.${group}` }
+export function resourceNames(group: string, resource = 'events'): ResourceNames {
+  return { group, resource, qualified: group === '' ? resource : `${resource}.${group}` }
 }
 
 export function notFound(names: ResourceNames, name: string): StatusError {
@@ -112,6 +113,7 @@ export function statusOfStorageError(
       return notFound(names, name)
     case 'exists':
       return alreadyExists(names, name, { reason: error.reason })
+    case 'fenced':
     case 'conflict':
       return new StatusError('Conflict', `${conflict(names, name, KEPT_CHANGING).message}`, {
         details: { ...detailsOf(names, name), retryAfterSeconds: 1 },
@@ -168,12 +170,12 @@ function future({ wanted, versionText }: Attempt, error: StorageError): StatusEr
   })
 }
 
-/** The details of a Status about one event, or about events in general. */
-export function detailsOf({ group }: ResourceNames, name = ''): StatusDetails {
+/** The details of a Status about one object, or about the resource in general. */
+export function detailsOf({ group, resource }: ResourceNames, name = ''): StatusDetails {
   return {
     ...(name === '' ? {} : { name }),
     ...(group === '' ? {} : { group }),
-    kind: 'events',
+    kind: resource,
   }
 }
 

@@ -131,3 +131,12 @@ describe('a deleted event', () => {
     assert.equal(isReleased(eventOf({ finalizers: [] })), false)
   })
 })
+
+test('annotations that only mirrors may set are dropped from what clients send', () => {
+  const marks = { 'tidings.dev/origin-resource-version': '999', 'tidings.dev/origin-epoch': '9' }
+  const sent = eventOf({ name: 'n', annotations: { a: 'b', ...marks } })
+  assert.deepEqual(newEvent(sent, creation).metadata.annotations, { a: 'b' })
+  assert.deepEqual(changedEvent(sent, eventOf({ name: 'n' })).metadata.annotations, { a: 'b' })
+  const onlyMarks = eventOf({ name: 'n', annotations: marks })
+  assert.equal(newEvent(onlyMarks, creation).metadata.annotations, undefined)
+})

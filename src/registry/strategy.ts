@@ -2,6 +2,7 @@
  * Fields that the server sets in created and changed events, and the state of an event that is
  * deleted while it has finalizers.
  */
+import { originEpochAnnotation, originVersionAnnotation } from '../api/annotations.ts'
 import type { Event, ObjectMeta } from '../api/event.ts'
 import { ZERO_TIME } from '../api/time.ts'
 
@@ -30,7 +31,7 @@ export function newEvent(sent: Event, creation: Creation): Event {
   return {
     ...sent,
     metadata: {
-      ...metadata,
+      ...withoutOrigin(metadata),
       ...(creation.name === undefined ? {} : { name: creation.name }),
       namespace: creation.namespace,
       uid: creation.uid,
@@ -46,7 +47,7 @@ export function changedEvent(sent: Event, old: Event): Event {
   return {
     ...withoutZeroTimes(sent),
     metadata: withoutUndefined({
-      ...metadata,
+      ...withoutOrigin(metadata),
       uid: metadata.uid ?? old.metadata.uid,
       generation: old.metadata.generation,
       creationTimestamp: old.metadata.creationTimestamp,
@@ -60,6 +61,22 @@ export function changedEvent(sent: Event, old: Event): Event {
     }),
   }
 }
+
+/**
+ * Without the annotations of mirrors: a client that set them could make a mirror take its event for
+ * a newer state of the origin.
+ */
+function withoutOrigin(metadata: ObjectMeta): ObjectMeta {
+  const { annotations } = metadata
+  if (annotations === undefined) return metadata
+  const isMarked = ORIGIN_ANNOTATIONS.some((name) => Object.hasOwn(annotations, name))
+  if (!isMarked) return metadata
+  const { annotations: _annotations, ...others } = metadata
+  const kept = Object.entries(annotations).filter(([name]) => !ORIGIN_ANNOTATIONS.includes(name))
+  return kept.length === 0 ? others : { ...others, annotations: Object.fromEntries(kept) }
+}
+
+const ORIGIN_ANNOTATIONS: readonly string[] = [originVersionAnnotation, originEpochAnnotation]
 
 /** A new event must not have these times, not even as zero; in a change, zero means unset. */
 function withoutZeroTimes(event: Event): Event {

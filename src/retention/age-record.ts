@@ -14,13 +14,14 @@
  *
  * The record also has the wall time of its writer; see wall-clock-check.ts.
  */
+
+import { connectionMaxFor, type KnownHistory } from '../election/known-history.ts'
+import type { Term } from '../election/term.ts'
 import type { EtcdClient, KeyValue } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
 import { markValue } from '../storage/etcd/keys.ts'
 import { type AgeNotes, decodeAges, encodeAges } from './age-notes.ts'
-import { connectionMaxFor, type KnownHistory } from './known-history.ts'
-import type { Term } from './term.ts'
 import type { Timeline } from './timeline.ts'
 import { type DatedAges, WallClockCheck, type WallClockCheckOptions } from './wall-clock-check.ts'
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
+import type { Term } from '../election/term.ts'
 import type { KeyValue, RangeResult, Txn, TxnResult } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
 import { silentLog } from '../lib/log/log.ts'
 import { versionOfState } from '../storage/resource-version.ts'
 import { Compactor } from './compactor.ts'
-import type { Term } from './term.ts'
 import { Timeline } from './timeline.ts'
 
 const time = { now: 0 }

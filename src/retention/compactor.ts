@@ -13,6 +13,9 @@
  * A full etcd rejects the announcement, and needs the compaction most: it is then compacted without
  * an announcement, still only once per interval by each replica that compacts.
  */
+
+import type { KnownHistory } from '../election/known-history.ts'
+import type { Term } from '../election/term.ts'
 import type { CallOptions, ConnectionNumber, EtcdClient, Txn } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
@@ -20,8 +23,6 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { type KeyRange, markValue } from '../storage/etcd/keys.ts'
 import { revisionOf } from '../storage/resource-version.ts'
-import type { KnownHistory } from './known-history.ts'
-import type { Term } from './term.ts'
 import type { Timeline } from './timeline.ts'
 
 const checksPerInterval = 20

@@ -16,7 +16,7 @@ import { ExpiryQueue } from './expiry-queue.ts'
 
 function stored(name: string, version: number, writtenAtMs: number): StoredEvent {
   return new StoredBody({
-    key: { namespace: 'n', name },
+    key: { cluster: 'local', namespace: 'n', name },
     body: Buffer.from('{"metadata":{}}'),
     versionOffset: 13,
     version: version as Version,

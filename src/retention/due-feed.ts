@@ -14,6 +14,7 @@ import { Backoff } from '../lib/backoff.ts'
 import type { Log } from '../lib/log/log.ts'
 import { yieldToEventLoop } from '../lib/yield.ts'
 import { StorageError } from '../storage/errors.ts'
+import { allEvents } from '../storage/event-scope.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, StoredEvent, WatchItem } from '../storage/storage.ts'
 import type { ExpiryQueue } from './expiry-queue.ts'
@@ -102,10 +103,12 @@ export class StorageFeed implements DueFeed {
     let at: Version | undefined
     let after: EventKey | undefined
     while (!signal.aborted) {
-      const page = await this.#options.storage.list(
-        { namespace: undefined },
-        { at, after, limit: pageMax, signal },
-      )
+      const page = await this.#options.storage.list(allEvents, {
+        at,
+        after,
+        limit: pageMax,
+        signal,
+      })
       await inSlices(page.items, (stored) => this.#push(queue, stored))
       count += page.items.length
       after = page.items.at(-1)?.key
@@ -122,8 +125,7 @@ export class StorageFeed implements DueFeed {
   ): Promise<void> {
     let live = from.count
     const deadMin = this.#options.deadToleratedMin ?? deadToleratedMin
-    const scope = { namespace: undefined }
-    for await (const { items } of this.#options.storage.watch(scope, {
+    for await (const { items } of this.#options.storage.watch(allEvents, {
       from: from.version,
       signal,
     })) {

@@ -5,7 +5,7 @@ import type { Version } from '../storage/resource-version.ts'
 import { type DueEvent, ExpiryQueue } from './expiry-queue.ts'
 
 function due(dueAt: number, name = String(dueAt)): DueEvent {
-  return { key: { namespace: 'n', name }, version: (dueAt * 7) as Version, dueAt }
+  return { key: { cluster: 'local', namespace: 'n', name }, version: (dueAt * 7) as Version, dueAt }
 }
 
 test('expiry queue: entries come out in order, each once, and never early', () => {

@@ -1,3 +1,4 @@
+import { parsePath, pathOf } from '../storage/event-scope.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { EventKey } from '../storage/storage.ts'
 
@@ -124,10 +125,11 @@ export class ExpiryQueue {
 
 /** A copy: names are often slices of a longer string, which they would keep in memory. */
 function textOf(key: EventKey): string {
-  return Buffer.from(`${key.namespace}/${key.name}`).toString()
+  return Buffer.from(pathOf(key)).toString()
 }
 
 function keyOf(text: string): EventKey {
-  const slash = text.indexOf('/')
-  return { namespace: text.slice(0, slash), name: text.slice(slash + 1) }
+  const key = parsePath(text)
+  if (key === undefined) throw new RangeError(`not the path of an event: ${text}`)
+  return key
 }

@@ -23,11 +23,11 @@ const noFields: EventFields = {
 }
 
 function event(namespace: string, fields: Partial<EventFields> = {}): Keepable {
-  return { key: { namespace, name: 'e' }, fields: { ...noFields, ...fields } }
+  return { key: { cluster: 'local', namespace, name: 'e' }, fields: { ...noFields, ...fields } }
 }
 
 const unreadable: Keepable = {
-  key: { namespace: 'prod', name: 'e' },
+  key: { cluster: 'local', namespace: 'prod', name: 'e' },
   get fields(): never {
     throw new StorageError({ kind: 'corrupt', message: 'not JSON' })
   },

@@ -6,6 +6,7 @@ export type Lifetime = number | 'never'
 
 /** Selects events that have all the values given here. */
 export interface RuleSelector {
+  readonly cluster?: string | undefined
   readonly namespace?: string | undefined
   readonly type?: string | undefined
   readonly reason?: string | undefined
@@ -77,7 +78,8 @@ export class RetentionPolicy {
 }
 
 function matches(selector: RuleSelector, event: Keepable): boolean {
-  const { namespace, type, reason, reportingController } = selector
+  const { cluster, namespace, type, reason, reportingController } = selector
+  if (cluster !== undefined && cluster !== event.key.cluster) return false
   if (namespace !== undefined && namespace !== event.key.namespace) return false
   // Reading the fields parses the whole event: skip it when the selector does not need them.
   if (type === undefined && reason === undefined && reportingController === undefined) return true

@@ -1,3 +1,6 @@
+import type { KnownHistory } from '../election/known-history.ts'
+import { Leadership } from '../election/leadership.ts'
+import type { Term } from '../election/term.ts'
 import type { EtcdClient } from '../etcd/client.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { formatDuration } from '../lib/go/duration.ts'
@@ -7,12 +10,9 @@ import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { AgeRecord } from './age-record.ts'
 import { Compactor } from './compactor.ts'
 import { dueTime, StorageFeed } from './due-feed.ts'
-import type { KnownHistory } from './known-history.ts'
-import { Leadership } from './leadership.ts'
 import type { RetentionPolicy } from './policy.ts'
 import { readEveryMs, SteadyClock } from './steady-clock.ts'
 import { Sweeper } from './sweeper.ts'
-import type { Term } from './term.ts'
 import { Timeline } from './timeline.ts'
 
 /** The timeline takes this many notes per lifetime or interval, so that gaps hardly matter. */
@@ -120,7 +120,12 @@ export class Retention {
       clock: processClock,
       log,
       leaseTtlSeconds: options.leaseTtlSeconds,
-      settings: settingsOf(options),
+      task: 'sweeps and compacts',
+      worksWhenFull: true,
+      settings: {
+        text: settingsOf(options),
+        warning: 'The sweeping replica has different settings; give all replicas the same',
+      },
     })
     this.#sweeper = new Sweeper({
       storage,

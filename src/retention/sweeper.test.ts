@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
+import type { Term } from '../election/term.ts'
 import { silentLog } from '../lib/log/log.ts'
 import { missing, StorageError } from '../storage/errors.ts'
 import type { Version } from '../storage/resource-version.ts'
@@ -7,7 +8,6 @@ import type { EventKey, Guard, StoredEvent } from '../storage/storage.ts'
 import { StoredBody } from '../storage/stored-form.ts'
 import type { ExpiryQueue } from './expiry-queue.ts'
 import { Sweeper } from './sweeper.ts'
-import type { Term } from './term.ts'
 
 const time = { now: 0 }
 
@@ -111,7 +111,7 @@ function start(storage: ScriptedStorage, lateMs?: number, damaged?: () => Iterab
   const running = sweeper.run(term)
   const add = (name: string, version: number) => {
     storage.versions.set(name, version)
-    const key = { namespace: 'n', name }
+    const key = { cluster: 'local', namespace: 'n', name }
     queue?.push({ key, version: version as Version, dueAt: version + 1_000 })
   }
   const end = async () => {
@@ -177,7 +177,7 @@ test('sweeper: an event that memory knows to be changed is queued again without 
   add('same', 6)
   add('older', 8)
   const remember = (name: string, version: number) =>
-    recalled.set(name, storedAt({ namespace: 'n', name }, version))
+    recalled.set(name, storedAt({ cluster: 'local', namespace: 'n', name }, version))
   remember('changed', 900)
   remember('same', 6)
   remember('older', 2)
@@ -265,7 +265,7 @@ test('sweeper: work without an election starts later and skips what others have 
   const storage = new ScriptedStorage()
   const { sweeper, add, recalled, end } = start(storage, 3_000)
   for (const name of ['swept', 'unknown', 'remembered']) add(name, 0)
-  recalled.set('remembered', storedAt({ namespace: 'n', name: 'remembered' }, 0))
+  recalled.set('remembered', storedAt({ cluster: 'local', namespace: 'n', name: 'remembered' }, 0))
   await advance(3_900)
   assert.deepEqual([storage.reads, storage.deletes], [0, 0])
   assert.equal(sweeper.lagMs, 2_900)
@@ -282,7 +282,9 @@ test('sweeper: a damaged event is queued once, however often its delete fails', 
   const storage = new ScriptedStorage()
   storage.versions.set('d', 2)
   const damaged = () =>
-    [...storage.versions].map(([name, version]) => storedAt({ namespace: 'ns', name }, version))
+    [...storage.versions].map(([name, version]) =>
+      storedAt({ cluster: 'local', namespace: 'ns', name }, version),
+    )
   const { sweeper, end } = start(storage, undefined, damaged)
   const away = () => new StorageError({ kind: 'unavailable', message: 'away' })
   storage.replies.push(...Array.from({ length: 6 }, away))

@@ -6,6 +6,8 @@
  * Longer than 300 lines: the sweep loop and what it does with each outcome of a delete are one
  * algorithm, which is read as a whole.
  */
+
+import type { Term } from '../election/term.ts'
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
@@ -16,7 +18,6 @@ import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventKey, EventStorage, Guard, StoredEvent } from '../storage/storage.ts'
 import type { DueFeed, DueTime } from './due-feed.ts'
 import { type DueEvent, ExpiryQueue } from './expiry-queue.ts'
-import type { Term } from './term.ts'
 
 const sweepEveryMs = 1_000
 /**
@@ -264,8 +265,9 @@ export class Sweeper {
       queue.push(event)
       return failed
     }
-    const { namespace, name } = event.key
+    const { cluster, namespace, name } = event.key
     this.#options.log.warn('Cannot delete an expired event; it is skipped', {
+      cluster,
       namespace,
       name,
       err: failed,

@@ -8,7 +8,7 @@ import { LineQueue, type LineQueueEvent, type LineTarget } from '../lib/log/line
 import { type Log, microsecondTime } from '../lib/log/log.ts'
 import { PipeTarget } from '../lib/log/pipe-target.ts'
 import type { AuditOptions } from '../options/audit-flags.ts'
-import { withFlagName } from './flag-errors.ts'
+import { withFlagName } from '../options/flag-errors.ts'
 import { watchAudit } from './metrics/audit.ts'
 import type { FileLooks } from './metrics/files.ts'
 

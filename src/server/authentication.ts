@@ -15,8 +15,8 @@ import type { Authenticator } from '../gate/gate.ts'
 import { WebhookClient } from '../gate/webhook/webhook-client.ts'
 import { monotonicClock as clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
+import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
-import { withFlagName } from './flag-errors.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
 import type { FileLooks } from './metrics/files.ts'
 
@@ -32,11 +32,15 @@ export interface Authentication {
   stop(): void
 }
 
-/** Rejects when a file cannot be used; the error names the flag. */
+/**
+ * Rejects when a file cannot be used; the error names the flag. `origins` authenticates users of
+ * clusters that are not users of this server.
+ */
 export async function openAuthentication(
   options: Options,
   log: Log,
   looks?: FileLooks,
+  origins?: TokenAuthenticator,
 ): Promise<Authentication> {
   const authorities = await openAuthorities(options, log, looks)
   const certificates: CertificatesInUse[] = [
@@ -54,9 +58,9 @@ export async function openAuthentication(
   return {
     authenticators: [
       ...(authorities === undefined ? [] : certificateUsers(options, authorities)),
-      bearerTokens(tokens),
+      bearerTokens(tokens, origins),
     ],
-    isConfigured: authorities !== undefined || tokens.length > 0,
+    isConfigured: authorities !== undefined || tokens.length > 0 || origins !== undefined,
     clientAuthorities: authorities,
     certificates,
     stop: () => {

@@ -5,13 +5,13 @@ import { Rbac } from '../gate/authorization/rbac.ts'
 import type { PolicyRule } from '../gate/authorization/rule-set.ts'
 import { standingRights } from '../gate/authorization/standing-rights.ts'
 import { WebhookAuthorizer } from '../gate/authorization/webhook-authorizer.ts'
-import type { Authorizer } from '../gate/gate.ts'
+import type { Authorizer, Decision } from '../gate/gate.ts'
 import { isMaster, type User } from '../gate/user.ts'
 import { WebhookClient } from '../gate/webhook/webhook-client.ts'
 import { monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
+import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
-import { withFlagName } from './flag-errors.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
 import type { FileLooks } from './metrics/files.ts'
 
@@ -27,13 +27,16 @@ export interface Authorization {
 /** The rules of a user in a namespace and on paths, as far as they can be listed. */
 export type RulesFor = (
   user: User,
-  namespace: string,
+  scope: { readonly cluster: string; readonly namespace: string },
 ) => { readonly rules: readonly PolicyRule[]; readonly isIncomplete: boolean }
 
 const EVERYTHING: readonly PolicyRule[] = [
   { verbs: ['*'], apiGroups: ['*'], resources: ['*'], resourceNames: [], nonResourceUrls: [] },
   { verbs: ['*'], apiGroups: [], resources: [], resourceNames: [], nonResourceUrls: ['*'] },
 ]
+
+/** Of a user of a cluster: only the cluster itself knows them. */
+const UNKNOWN_RULES: ReturnType<RulesFor> = { rules: [], isIncomplete: true }
 
 /** Rejects when a file cannot be used; the error names the flag. */
 export async function openAuthorization(
@@ -47,10 +50,10 @@ export async function openAuthorization(
   let rbac: Rbac | undefined
   for (const mode of options.authorizationModes) {
     if (mode === 'RBAC') {
-      const { rbacPolicyPaths: paths, eventsGroup } = options
+      const { rbacPolicyPaths: paths, eventsGroup, clusterName } = options
       const flag = '--rbac-policy-path'
       const onLook = paths.length === 0 ? undefined : looks?.(flag)
-      rbac = await withFlagName(flag, Rbac.open({ paths, eventsGroup, log, onLook }))
+      rbac = await withFlagName(flag, Rbac.open({ paths, eventsGroup, clusterName, log, onLook }))
       opened.push(rbac)
       authorizers.push(rbac)
     } else if (mode === 'Webhook') {
@@ -70,22 +73,35 @@ export async function openAuthorization(
   return {
     authorizers,
     certificates,
-    rulesFor: (user, namespace) => ({
-      rules: isOpenToAll || isMaster(user) ? EVERYTHING : (rbac?.rulesFor(user, namespace) ?? []),
-      isIncomplete: isWebhook,
-    }),
+    rulesFor: (user, scope) => {
+      if (user.origin !== undefined) return UNKNOWN_RULES
+      const isAllowedAll = isOpenToAll || isMaster(user)
+      return {
+        rules: isAllowedAll ? EVERYTHING : (rbac?.rulesFor(user, scope) ?? []),
+        isIncomplete: isWebhook,
+      }
+    },
     stop: () => {
       for (const one of opened) one.stop()
     },
   }
 }
 
-function webhook(client: WebhookClient, options: Options, log: Log): WebhookAuthorizer {
-  return new WebhookAuthorizer({
+function webhook(client: WebhookClient, options: Options, log: Log): Authorizer {
+  const authorizer = new WebhookAuthorizer({
     client,
+    clusterName: options.clusterName,
     authorizedTtlMs: options.authorizationWebhookAuthorizedTtlMs,
     unauthorizedTtlMs: options.authorizationWebhookUnauthorizedTtlMs,
     clock: monotonicClock,
     log,
   })
+  if (options.authorizationWebhookAllClusters) return authorizer
+  // A webhook that does not know of clusters would allow in all of them what it allows in one.
+  return {
+    decide: (user, attributes) =>
+      attributes.cluster === options.clusterName ? authorizer.decide(user, attributes) : NO_OPINION,
+  }
 }
+
+const NO_OPINION: Promise<Decision> = Promise.resolve({ verdict: 'no-opinion' })

@@ -1,16 +1,24 @@
 import { hostname } from 'node:os'
 import type { Registry } from '@prometheus-io/client'
 import { CachedStorage } from '../cache/cached-storage.ts'
+import type { ClustersSource } from '../clusters/clusters-file.ts'
+import { OriginClient } from '../clusters/origin-client.ts'
+import type { EtcdClient } from '../etcd/client.ts'
 import { within } from '../lib/abort.ts'
 import type { Log } from '../lib/log/log.ts'
+import { HttpOrigin } from '../mirror/http-origin.ts'
+import { MirrorManager } from '../mirror/mirror-manager.ts'
 import type { Options } from '../options/options.ts'
 import { RetentionPolicy } from '../retention/policy.ts'
 import { Retention } from '../retention/retention.ts'
 import { Datastore } from '../storage/etcd/datastore.ts'
 import { EtcdStorage } from '../storage/etcd/etcd-storage.ts'
+import { EventKeys } from '../storage/etcd/keys.ts'
 import { PrefixCheck } from '../storage/etcd/prefix-check.ts'
-import type { RegardedKind, StoredEvent, Unreadable, WatchedStorage } from '../storage/storage.ts'
+import type { RegardedKind } from '../storage/regarded-kind.ts'
+import type { EventScope, StoredEvent, Unreadable } from '../storage/storage.ts'
 import { type BadValue, placeholderEvent } from '../storage/stored-form.ts'
+import { releaseVersion } from './build-info.ts'
 import { consistentReadObserver, watchCache } from './metrics/cache.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
 import type { FileLooks } from './metrics/files.ts'
@@ -31,6 +39,7 @@ interface Parts {
   readonly written: EtcdStorage
   readonly cached: CachedStorage
   readonly retention: Retention
+  readonly mirrors: MirrorManager | undefined
   /** Rejects on a bug only. */
   readonly running: Promise<unknown>
 }
@@ -79,14 +88,13 @@ export class Engine {
 
   /**
    * Rejects when a credentials file cannot be read. `onFatal` is called with errors that only a
-   * restart can fix.
+   * restart can fix. `clusters`: the clusters file, if there is one.
    */
-  async open(onFatal: (error: unknown) => void): Promise<void> {
+  async open(onFatal: (error: unknown) => void, clusters?: ClustersSource): Promise<void> {
     const client = await this.#datastore.open()
     const { etcdPrefix: prefix, groupCommit, eventTtlMs, etcdCompactionIntervalMs } = this.#options
     const log = this.#log.child({ logger: 'storage' })
     const check = new PrefixCheck({ client, prefix })
-    const logCorruptValue = corruptValueLog(log)
     const written = new EtcdStorage({
       client,
       prefix,
@@ -96,18 +104,20 @@ export class Engine {
       recall: (key) => cached.recall(key),
       recalledFor: () => cached.verified,
       check,
-      onCorrupt: (etcdKey, value) => {
-        if (value.fault === 'foreign') check.onForeign(etcdKey)
-        logCorruptValue(etcdKey, value)
-      },
+      onCorrupt: corruptValueHandler(check, new EventKeys(prefix), log),
       onCommit: this.#metrics.onCommit,
     })
     const cached = new CachedStorage({
       inner: written,
       log: this.#log.child({ logger: 'cache' }),
-      onReread: () => retention.forget(),
+      onReread: () => {
+        retention.forget()
+        mirrors?.forget()
+      },
       onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
     })
+    const replica = `${hostname()}/${process.pid}`
+    const policy = RetentionPolicy.uniform(eventTtlMs)
     const retention = new Retention({
       client,
       storage: cached,
@@ -119,11 +129,12 @@ export class Engine {
         verify: () => cached.verify(client.newestConnection),
       },
       prefix,
-      replica: `${hostname()}/${process.pid}`,
-      policy: RetentionPolicy.uniform(eventTtlMs),
+      replica,
+      policy,
       compactionIntervalMs: etcdCompactionIntervalMs,
       log: this.#log.child({ logger: 'retention' }),
     })
+    const mirrors = clusters && this.#mirrorsOf({ client, cached, replica, clusters, policy })
     if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
     const { signal } = this.#end
     const checked = check.run(cached.synced, signal)
@@ -131,23 +142,33 @@ export class Engine {
       cached.run(signal),
       // Retention reads the cache, so the cache is filled first; and nothing, not even an election
       // key, is written to an etcd that holds values of another program.
-      checked.then(() => retention.run(signal)),
+      checked.then(() => Promise.all([retention.run(signal), mirrors?.run(signal)])),
       cached.synced.then(() => this.#datastore.inspect()),
     ])
     running.catch(onFatal)
-    this.#parts = { check, written, cached, retention, running }
+    this.#parts = { check, written, cached, retention, mirrors, running }
     this.#watch(this.#parts)
   }
 
   /** Throws before the engine is open. */
-  get storage(): WatchedStorage {
+  get storage(): CachedStorage {
     if (this.#parts === undefined) throw new Error('the engine has not been opened')
     return this.#parts.cached
   }
 
-  /** Kinds that events have been about since the start of this process. */
-  regardedKinds(): readonly RegardedKind[] {
-    return this.#parts?.cached.regardedKinds() ?? []
+  /** Number of live events; 0 before the engine is open. */
+  countIn(scope: EventScope): number {
+    return this.#parts?.cached.countIn(scope) ?? 0
+  }
+
+  /** Undefined without a clusters file, and before the engine is open. */
+  get mirrors(): MirrorManager | undefined {
+    return this.#parts?.mirrors
+  }
+
+  /** Kinds that events of a cluster have been about since the start of this process. */
+  regardedKinds(cluster: string): readonly RegardedKind[] {
+    return this.#parts?.cached.regardedKinds(cluster) ?? []
   }
 
   /** Why events cannot be read or written yet; undefined when they can. */
@@ -196,6 +217,38 @@ export class Engine {
     await this.#parts?.running
   }
 
+  #mirrorsOf(parts: {
+    readonly client: EtcdClient
+    readonly cached: CachedStorage
+    readonly replica: string
+    readonly clusters: ClustersSource
+    readonly policy: RetentionPolicy
+  }): MirrorManager {
+    const { client, cached, replica, clusters, policy } = parts
+    return new MirrorManager({
+      client,
+      storage: cached,
+      recall: (key) => cached.recall(key),
+      prefix: this.#options.etcdPrefix,
+      replica,
+      clusters,
+      lifetimeOf: (event) => policy.lifetimeOf(event),
+      room: () => this.room,
+      originFor: ({ name, kubeconfig }) => {
+        // The clusters file requires it for a mirrored cluster.
+        if (kubeconfig === undefined) throw new Error(`cluster ${name} has no kubeconfig`)
+        return new HttpOrigin({
+          client: new OriginClient(kubeconfig, { userAgent: `tidings/${releaseVersion()}` }),
+        })
+      },
+      history: {
+        verified: () => cached.verified,
+        verify: () => cached.verify(client.newestConnection),
+      },
+      log: this.#log.child({ logger: 'mirror' }),
+    })
+  }
+
   #watch({ written, cached, retention }: Parts): void {
     const registry = this.#registry
     this.#metrics.watch(
@@ -214,6 +267,19 @@ export class Engine {
 
 function* damagedIn(unreadable: Iterable<Unreadable>): Iterable<StoredEvent> {
   for (const value of unreadable) if (value.fault === 'damaged') yield placeholderEvent(value)
+}
+
+function corruptValueHandler(
+  check: PrefixCheck,
+  keys: EventKeys,
+  log: Log,
+): (etcdKey: Buffer, value: BadValue) => void {
+  const logValue = corruptValueLog(log)
+  return (etcdKey, value) => {
+    if (value.fault === 'foreign') check.onForeign(etcdKey)
+    else if (keys.parse(etcdKey) === undefined) check.onOldLayout(etcdKey)
+    logValue(etcdKey, value)
+  }
 }
 
 /**

@@ -89,6 +89,7 @@ function filesOf(options: Options): readonly NamedFile[] {
     ['--etcd-certfile', options.etcdCertFile],
     ['--audit-policy-file', options.auditPolicyFile],
     ['--event-rate-limit-config-file', options.eventRateLimitConfigFile],
+    ['--clusters-file', options.clustersFile],
     ...options.serviceAccountKeyFiles.map((path) => ['--service-account-key-file', path] as const),
     ...options.rbacPolicyPaths.map((path) => ['--rbac-policy-path', path] as const),
   ]

@@ -1,11 +1,15 @@
 /** Builds the gate, with its authenticators and authorizers, from the options. */
 
+import type { ClustersSource } from '../clusters/clusters-file.ts'
 import { openPaths } from '../gate/authorization/standing-rights.ts'
 import { Gate } from '../gate/gate.ts'
+import { Origins } from '../gate/origin/origins.ts'
+import { monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { Options } from '../options/options.ts'
 import { type Authentication, openAuthentication } from './authentication.ts'
 import { openAuthorization, type RulesFor } from './authorization.ts'
+import { releaseVersion } from './build-info.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
 import type { FileLooks } from './metrics/files.ts'
 
@@ -20,8 +24,16 @@ export interface OpenedGate {
   stop(): void
 }
 
-/** Rejects when a file cannot be used; the error names the flag. */
-export async function openGate(options: Options, log: Log, looks?: FileLooks): Promise<OpenedGate> {
+/**
+ * Rejects when a file cannot be used; the error names the flag. `clusters` has the clusters whose
+ * own API servers may decide about their users.
+ */
+export async function openGate(
+  options: Options,
+  log: Log,
+  looks?: FileLooks,
+  clusters?: ClustersSource,
+): Promise<OpenedGate> {
   const followers: { stop(): void }[] = []
   let notify = (): void => {}
   const looksWithNotice: FileLooks = (...flags) => {
@@ -31,7 +43,10 @@ export async function openGate(options: Options, log: Log, looks?: FileLooks): P
       if (hasChanged) notify()
     }
   }
-  const authentication = await openAuthentication(options, log, looksWithNotice)
+  const origins = clusters && openOrigins(clusters, log)
+  if (origins !== undefined) followers.push(origins)
+  clusters?.onChange(() => notify())
+  const authentication = await openAuthentication(options, log, looksWithNotice, origins?.tokens)
   followers.push(authentication)
   const authorization = await openAuthorization(options, log, looksWithNotice)
   followers.push(authorization)
@@ -39,10 +54,18 @@ export async function openGate(options: Options, log: Log, looks?: FileLooks): P
   if (!authentication.isConfigured && !allowsAnonymous) warnOfNoAuthentication(log)
   return {
     rulesFor: authorization.rulesFor,
-    certificates: [...authentication.certificates, ...authorization.certificates],
+    certificates: [
+      ...authentication.certificates,
+      ...authorization.certificates,
+      { flag: '--clusters-file', pem: () => clusters?.certificates },
+    ],
     gate: new Gate({
       authenticators: authentication.authenticators,
-      authorizers: authorization.authorizers,
+      // First: it alone decides about the users of clusters.
+      authorizers: [
+        ...(origins === undefined ? [] : [origins.authorizer]),
+        ...authorization.authorizers,
+      ],
       isOpenToAll: openPaths(options.authorizationAlwaysAllowPaths),
       allowsAnonymous,
       distrustsHost: !options.trustLoopback,
@@ -55,6 +78,11 @@ export async function openGate(options: Options, log: Log, looks?: FileLooks): P
       for (const follower of followers) follower.stop()
     },
   }
+}
+
+function openOrigins(clusters: ClustersSource, log: Log): Origins {
+  const userAgent = `tidings/${releaseVersion()}`
+  return new Origins(clusters, { clock: monotonicClock, log, userAgent })
 }
 
 /**

@@ -35,7 +35,7 @@ describe('openLimits', () => {
       '/apis/authorization.k8s.io/v1/selfsubjectrulesreviews',
       '/apis/example.com/v1/unknowns',
     ]) {
-      const asked = readTarget({ method: 'POST', path, query: new URLSearchParams() })
+      const asked = readTarget({ method: 'POST', path, query: new URLSearchParams() }, 'local')
       opened.observer.ended(asked, { status: 201, bytes: 1 }, { ms: 1, isLong: false })
     }
     const shown = await registry.metrics()

@@ -6,12 +6,14 @@ import { followEventLimits } from '../gate/limits/event-limits-file.ts'
 import { RequestLimits } from '../gate/limits/limits.ts'
 import { RefusalPace } from '../gate/limits/refusal-pace.ts'
 import { RefusedCallers } from '../gate/limits/refused-callers.ts'
+import { accountOf } from '../gate/user.ts'
 import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from '../lib/client-memory/ledger.ts'
 import { monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
+import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
-import { withFlagName } from './flag-errors.ts'
 import { showMemory, showWaitingConnections, stalledCounter } from './metrics/client-memory.ts'
+import { ClusterLabels, countByCluster } from './metrics/clusters.ts'
 import type { FileLooks } from './metrics/files.ts'
 import {
   eventRateCounter,
@@ -46,6 +48,8 @@ export interface LimitsParts {
   readonly room?: () => number
   /** Its refusals are counted with those of the other limits. */
   readonly ledger?: MemoryLedger
+  /** The clusters by which requests are counted. */
+  readonly clusters?: ClusterLabels
 }
 
 /** Rejects when a file cannot be used; the error names the flag. */
@@ -53,8 +57,10 @@ export async function openLimits(
   options: Options,
   registry: Registry,
   log: Log,
-  { looks, room, ledger, rootOf = () => '' }: LimitsParts = {},
+  parts: LimitsParts = {},
 ): Promise<OpenedLimits> {
+  const { looks, room, ledger, rootOf = () => '' } = parts
+  const { clusters = new ClusterLabels(options.clusterName) } = parts
   const callers = new RefusedCallers({ log, clock: monotonicClock })
   if (ledger !== undefined) {
     ledger.onRefused = (user, limit) => callers.refused(user, '', `memory: ${limit}`)
@@ -77,7 +83,8 @@ export async function openLimits(
   showRequests(tallies, registry)
   const eventLimits = openEventLimits(options, registry, { callers, room })
   const follower = await followLimits(eventLimits, options, log, looks)
-  return { limits, observer: tallies, eventLimits, stop: () => follower?.stop() }
+  const observer = countByCluster(tallies, clusters, registry)
+  return { limits, observer, eventLimits, stop: () => follower?.stop() }
 }
 
 /** Limits in bytes always apply; limits in events only while a file configures them. */
@@ -95,8 +102,8 @@ function openEventLimits(
     room,
     onRefused: (type, unit, write) => {
       countRefused(type, unit)
-      const { name } = write.sender ?? write.user
-      callers.refused(name, sourceOf(write.event), `${type}: ${unit}`)
+      const account = accountOf(write.sender ?? write.user)
+      callers.refused(account, sourceOf(write.event), `${type}: ${unit}`)
     },
   })
 }

@@ -1,6 +1,7 @@
 import type { AddressInfo } from 'node:net'
 import { Registry } from '@prometheus-io/client'
 import { StatusError } from '../api/status.ts'
+import type { ClustersFile } from '../clusters/clusters-file.ts'
 import { lateResponse, serve } from '../endpoints/serve.ts'
 import { AccessChecks } from '../gate/access-checks.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -13,16 +14,19 @@ import { loadCertificate } from '../http/tls/certificate-files.ts'
 import type { TlsSettings } from '../http/tls/secure-context.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
+import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
 import { type Audit, openAudit } from './audit.ts'
+import { clusterSources, MirrorsOfFile, openClusters } from './clusters.ts'
 import { Engine } from './engine.ts'
 import { warnOfOpenFiles } from './file-modes.ts'
-import { withFlagName } from './flag-errors.ts'
 import { openGate } from './gate.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { type ClientMemory, type OpenedLimits, openClientMemory, openLimits } from './limits.ts'
 import { showCertificates } from './metrics/certificates.ts'
+import { ClusterLabels, showClusterEvents } from './metrics/clusters.ts'
 import { type FileLooks, showFiles } from './metrics/files.ts'
+import { watchMirrors } from './metrics/mirrors.ts'
 import {
   endedWatchCounter,
   handshakeErrorCounter,
@@ -63,6 +67,9 @@ export class Server {
   /** Polls of files and other background work, stopped at shutdown. */
   readonly #followers: { stop(): void }[] = []
   readonly #accessChecks: AccessChecks
+  readonly #clusters: ClusterLabels
+  /** Undefined without `--clusters-file`. */
+  #clustersFile: ClustersFile | undefined
   #gate: Gate | undefined
   #audit: Audit | undefined
   #limits: OpenedLimits['limits'] | undefined
@@ -76,6 +83,11 @@ export class Server {
     this.#lifecycle = new Lifecycle(log)
     this.#looks = showFiles(this.#metrics)
     this.#engine = new Engine(options, log, this.#metrics, this.#looks)
+    this.#clusters = new ClusterLabels(
+      options.clusterName,
+      () => this.#clustersFile?.clusters.keys() ?? [],
+    )
+    showClusterEvents((scope) => this.#engine.countIn(scope), this.#clusters, this.#metrics)
     this.#accessChecks = new AccessChecks({
       log: log.child({ logger: 'gate' }),
       onEnded: endedWatchCounter(this.#metrics),
@@ -124,7 +136,10 @@ export class Server {
       loadCertificate(paths),
     )
     const looks = this.#looks
-    const access = await openGate(this.#options, this.#log.child({ logger: 'gate' }), looks)
+    this.#clustersFile = await openClusters(this.#options, this.#log, looks)
+    if (this.#clustersFile !== undefined) this.#followers.push(this.#clustersFile)
+    const gateLog = this.#log.child({ logger: 'gate' })
+    const access = await openGate(this.#options, gateLog, looks, this.#clustersFile)
     this.#followers.push(access)
     access.onChange(this.#accessChecks.changed)
     const { gate, clientAuthorities } = access
@@ -143,6 +158,7 @@ export class Server {
         looks,
         room: () => this.#engine.room,
         ledger: this.#clientMemory.ledger,
+        clusters: this.#clusters,
         rootOf: (path) => this.#services.services.rootOf(path),
       },
     )
@@ -205,9 +221,17 @@ export class Server {
 
   /** Events are served as soon as the engine is open, which may itself still wait for etcd. */
   async #openEngine(): Promise<void> {
-    await this.#engine.open((error) => this.#onFatal(error))
+    const clusters = this.#clustersFile
+    const mirrors = clusters && new MirrorsOfFile(clusters, () => this.#engine.mirrors)
+    if (mirrors !== undefined) watchMirrors(mirrors, this.#metrics)
+    await this.#engine.open((error) => this.#onFatal(error), clusters)
     this.#services.installEvents({
+      mirrored: mirrors,
       storage: this.#engine.storage,
+      namespaces: this.#engine.storage.namespaces,
+      clusters: clusterSources(this.#options, this.#engine.storage, { clusters, mirrors }),
+      decide: async (user, attributes) => this.#gate?.decide(user, attributes),
+      version: () => this.#engine.storage.stats().version,
       eventLimits: this.#eventLimits,
       accessChecks: this.#accessChecks,
     })
@@ -215,7 +239,7 @@ export class Server {
 
   #installServerInfo(): void {
     this.#services.installServerInfo({
-      regardedKinds: () => this.#engine.regardedKinds(),
+      regardedKinds: (cluster) => this.#engine.regardedKinds(cluster),
       decide: async (user, attributes) => this.#gate?.decide(user, attributes),
     })
   }
@@ -233,6 +257,7 @@ export class Server {
         onRefused: refusalCounter(this.#metrics),
       }),
       log: this.#log.child({ logger: 'http' }),
+      clusterName: this.#options.clusterName,
       isTurningAway: () => this.#lifecycle.notAcceptingNewRequest.isOpen,
     })
   }

@@ -7,6 +7,7 @@ import { monotonicClock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log/log.ts'
 import { serverCommand } from '../options/commands.ts'
 import { parseFlags } from '../options/parse.ts'
+import { beginning } from '../storage/resource-version.ts'
 import type { WatchedStorage } from '../storage/storage.ts'
 import { ServiceInstaller } from './services.ts'
 
@@ -22,6 +23,10 @@ installer.installHealth(
 installer.installServerInfo({ regardedKinds: () => [], decide: undefined })
 installer.installEvents({
   storage: {} as WatchedStorage,
+  namespaces: {} as WatchedStorage,
+  clusters: { named: () => [], activities: async () => [] },
+  decide: async () => undefined,
+  version: () => beginning,
   eventLimits: undefined,
   accessChecks: { add: () => ({ [Symbol.dispose]: () => {} }) } as never,
 })

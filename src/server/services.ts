@@ -2,13 +2,23 @@
  * The services of a replica, and when each is installed: health before the listener is up, the self
  * reviews with the gate, the events when the engine is open, and the rest by a start-up step.
  */
+
 import type { Registry } from '@prometheus-io/client'
 import { coreGroup, type EventGroup, eventsGroup } from '../api/event-groups.ts'
 import { EncodedRunCache } from '../codec/encoders/encoded-run-cache.ts'
-import { eventsOpenApi, reviewsOpenApi } from '../codec/openapi/openapi-groups.ts'
-import { type DiscoveryOptions, discoveryService } from '../endpoints/discovery/discovery.ts'
+import { clustersOpenApi, eventsOpenApi, reviewsOpenApi } from '../codec/openapi/openapi-groups.ts'
+import {
+  clustersGroup,
+  type DiscoveryOptions,
+  discoveryService,
+} from '../endpoints/discovery/discovery.ts'
 import { openApiService } from '../endpoints/discovery/openapi.ts'
+import type { MirroredClusters } from '../endpoints/events/event-api.ts'
 import { eventsService, eventsServiceName } from '../endpoints/events/events-service.ts'
+import { type ClusterSources, clusterStatuses } from '../endpoints/objects/cluster-statuses.ts'
+import { CLUSTERS, type ClustersOptions, clusters } from '../endpoints/objects/clusters.ts'
+import { NAMESPACES, namespaces } from '../endpoints/objects/namespaces.ts'
+import { readOnlyService, readOnlyServiceName } from '../endpoints/objects/read-only-service.ts'
 import {
   SELF_REVIEWS,
   selfReviewGroups,
@@ -26,7 +36,10 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { Options } from '../options/options.ts'
 import { removalSemaphore } from '../registry/collection-delete.ts'
-import type { RegardedKind, WatchedStorage } from '../storage/storage.ts'
+import type { ReadStorage } from '../storage/read-storage.ts'
+import type { RegardedKind } from '../storage/regarded-kind.ts'
+import type { Version } from '../storage/resource-version.ts'
+import type { WatchedStorage } from '../storage/storage.ts'
 import { buildInfo } from './build-info.ts'
 import type { OpenedGate } from './gate.ts'
 import { watchRunCache } from './metrics/cache.ts'
@@ -54,6 +67,8 @@ export class ServiceInstaller {
       'discovery',
       SELF_REVIEWS,
       'openapi',
+      readOnlyServiceName(NAMESPACES),
+      readOnlyServiceName(CLUSTERS),
       ...this.#groups.map(eventsServiceName),
     ])
   }
@@ -81,8 +96,17 @@ export class ServiceInstaller {
     )
   }
 
-  /** Both groups share the storage and everything that limits or caches access to it. */
-  installEvents(parts: EventParts): void {
+  /**
+   * Both groups share the storage and everything that limits or caches access to it. What is derived
+   * from events is found first: the group of events has a 404 for all other paths of its group.
+   */
+  installEvents({
+    namespaces: known,
+    clusters: sources,
+    decide,
+    version,
+    ...parts
+  }: EventParts): void {
     const runCache = new EncodedRunCache()
     watchRunCache(runCache, this.#metrics)
     const { requestTimeoutMs, maxEventBytes, maxWatchDurationMs } = this.#options
@@ -95,6 +119,13 @@ export class ServiceInstaller {
       eventBytesMax: maxEventBytes,
       watchMsMax: maxWatchDurationMs,
     }
+    const watching = { accessChecks: parts.accessChecks, watchMsMax: maxWatchDurationMs }
+    this.services.install(readOnlyService(namespaces({ ...watching, storage: known })))
+    const statuses = clusterStatuses(sources)
+    const { eventsGroup } = this.#options
+    this.services.install(
+      readOnlyService(clusters({ ...watching, statuses, eventsGroup, decide, version })),
+    )
     for (const group of this.#groups) this.services.install(eventsService({ ...shared, group }))
   }
 
@@ -109,25 +140,32 @@ export class ServiceInstaller {
     this.services.install(
       discoveryService({
         group: this.#options.eventsGroup,
-        otherGroups: selfReviewGroups,
+        otherGroups: [...selfReviewGroups, clustersGroup],
         paths: () => this.services.paths(),
         regarded: regardedKinds,
         decide,
       }),
     )
-    const groups = [...this.#groups.map(eventsOpenApi), ...reviewsOpenApi]
+    const groups = [...this.#groups.map(eventsOpenApi), ...reviewsOpenApi, clustersOpenApi]
     this.services.install(openApiService({ groups, release: build.gitVersion }))
   }
 }
 
 export interface EventParts {
+  readonly mirrored?: MirroredClusters | undefined
   readonly storage: WatchedStorage
+  /** The namespaces that have events. */
+  readonly namespaces: ReadStorage
+  readonly clusters: ClusterSources
+  readonly decide: ClustersOptions['decide']
+  /** The version of memory. */
+  readonly version: () => Version
   readonly eventLimits: EventLimits | undefined
   readonly accessChecks: AccessChecks
 }
 
 export interface ServerInfoParts {
   /** Kinds that stored events are about. */
-  readonly regardedKinds: () => readonly RegardedKind[]
+  readonly regardedKinds: (cluster: string) => readonly RegardedKind[]
   readonly decide: DiscoveryOptions['decide']
 }

@@ -23,6 +23,8 @@ export type StorageErrorKind =
   | 'corrupt'
   /** The stored value was written by another program, and is never changed. */
   | 'foreign'
+  /** The fence no longer holds: another replica has taken over. Nothing was written. */
+  | 'fenced'
 
 export interface StorageErrorDetails {
   readonly kind: StorageErrorKind

@@ -1,8 +1,11 @@
 import type { Labels } from '../api/selectors/compact-labels.ts'
 import type { Pull } from '../lib/pull.ts'
+import type { UpdateOptions } from './fence.ts'
 import type { Version } from './resource-version.ts'
 
 export interface EventKey {
+  /** The cluster that the event belongs to, a DNS label. */
+  readonly cluster: string
   readonly namespace: string
   readonly name: string
 }
@@ -59,18 +62,13 @@ export interface EventFields {
   >
 }
 
-/** A kind of the objects that events regard. */
-export interface RegardedKind {
-  /** Empty for the core group. */
-  readonly group: string
-  readonly version: string
-  readonly kind: string
-}
-
-/** The events of a list or a watch; `namespace` undefined means all namespaces. */
-export interface EventScope {
-  readonly namespace: string | undefined
-}
+/**
+ * The events of a list or a watch: of all clusters, of a cluster, or of a namespace in a cluster.
+ * Undefined means all.
+ */
+export type EventScope =
+  | { readonly cluster: undefined; readonly namespace: undefined }
+  | { readonly cluster: string; readonly namespace: string | undefined }
 
 /** A filter for events. */
 export interface EventSelector {
@@ -121,7 +119,7 @@ export interface ListOptions extends ReadOptions {
 
 export interface EventPage {
   /**
-   * In byte order of `namespace/name`. Fewer than the limit only at the end, or when `bytesEnough`
+   * In byte order of `cluster/namespace/name`. Fewer than the limit only at the end, or when `bytesEnough`
    * was reached.
    */
   readonly items: readonly StoredEvent[]
@@ -262,9 +260,9 @@ export interface EventStorage {
    * Optimistic update: reads, changes, and writes if there was no other write in between; else it
    * starts over from the new state. If there is no event and `change` writes nothing, it fails with
    * `missing`. Returns the new state; for a removed event, the last state with the version of the
-   * delete.
+   * delete. With a fence that no longer holds, it fails with `fenced`.
    */
-  update(key: EventKey, change: Change): Promise<StoredEvent>
+  update(key: EventKey, change: Change, options?: UpdateOptions): Promise<StoredEvent>
 
   /**
    * Fails with `missing`. Returns the last state with the version of the delete. A damaged event is

@@ -16,7 +16,7 @@ import {
 
 const version = versionOfChange(12, 3)
 const bytes = (text: string) => Buffer.from(text)
-const key = { namespace: 'ns', name: 'a' }
+const key = { cluster: 'local', namespace: 'ns', name: 'a' }
 const head = '{"w":1,"i":0}\n'
 const own = '"metadata":{"name":"a","namespace":"ns"}'
 
@@ -194,7 +194,7 @@ describe('stored form', () => {
 describe('stored event', () => {
   const stored = (text: string) => {
     const body = bytes(text)
-    const key = { namespace: 'ns', name: 'n' }
+    const key = { cluster: 'local', namespace: 'ns', name: 'n' }
     return new StoredBody({ key, body, versionOffset: 13, version, writtenAtMs: 5 })
   }
 

@@ -2,6 +2,7 @@
 import process from 'node:process'
 import { startCoverage } from './coverage.ts'
 import { inTask } from './kernel/current.ts'
+import type { WorldKind } from './setting.ts'
 import { runScenario, type Scenario, scenarioOf, shorten } from './simulate.ts'
 import { formatTimeline } from './timeline.ts'
 import type { RunResult, TraceLine } from './world.ts'
@@ -14,6 +15,7 @@ export interface CampaignOptions {
   readonly replicas: number | undefined
   readonly operationsPerSecond: number | undefined
   readonly faults: readonly string[] | undefined
+  readonly world: WorldKind
   readonly isTraced: boolean
   readonly isCovered: boolean
   readonly isShortened: boolean
@@ -72,6 +74,7 @@ export async function simulateAll(options: CampaignOptions): Promise<boolean> {
       replicas: options.replicas,
       operationsPerSecond: options.operationsPerSecond,
       faults: options.faults,
+      world: options.world,
     })
     const trace = options.isTraced ? { onTrace: printLine, tracesMessages: true } : {}
     const result = await inTask(() => runScenario(scenario, trace))

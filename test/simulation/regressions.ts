@@ -2,7 +2,10 @@
 export interface Regression {
   readonly seed: number
   readonly minutes: number
-  readonly operations: number
+  /** Default: by the world. */
+  readonly operations?: number
+  /** Default: clients of the event API. */
+  readonly world?: 'mirror'
   readonly found: string
 }
 
@@ -22,5 +25,11 @@ export const regressions: readonly Regression[] = [
     minutes: 3,
     operations: 50,
     found: 'the simulation: a watch at a replica that had not noticed a restore was misjudged',
+  },
+  {
+    seed: 1026,
+    minutes: 3,
+    world: 'mirror',
+    found: 'the simulation: a mirror that lists knows the age of what it has stored only',
   },
 ]

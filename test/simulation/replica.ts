@@ -2,6 +2,7 @@
 import { Registry } from '@prometheus-io/client'
 import { coreGroup, eventsGroup } from '../../src/api/event-groups.ts'
 import type { CachedStorage } from '../../src/cache/cached-storage.ts'
+import type { ClustersSource } from '../../src/clusters/clusters-file.ts'
 import type { Log } from '../../src/lib/log/log.ts'
 import type { Options } from '../../src/options/options.ts'
 import { EventLister } from '../../src/registry/read/listing.ts'
@@ -11,6 +12,8 @@ import type { Random } from '../nightly/chaos/traffic/random.ts'
 import { runAs } from './kernel/current.ts'
 import { SimulatedProcess } from './kernel/process.ts'
 import type { Scheduler } from './kernel/scheduler.ts'
+import { attachOrigin } from './mirror/http-origin.ts'
+import type { OriginServer } from './mirror/origin-server.ts'
 import { attach } from './network/channel.ts'
 import type { Network } from './network/network.ts'
 import type { ReplicaParts, SimulatedReplica } from './workload/contract.ts'
@@ -19,7 +22,7 @@ const GROUP = 'events.k8s.io'
 /** A supervisor starts an ended process again after this long, at least and at most. */
 const restartMs = { least: 200, most: 3_000 }
 /** The largest offset of a wall clock. */
-const wallOffsetMsMax = 3_600_000
+const wallOffsetMsUsual = 3_600_000
 
 export interface ReplicaOptions {
   readonly index: number
@@ -29,6 +32,10 @@ export interface ReplicaOptions {
   readonly options: Options
   /** Largest share by which its monotonic clock runs fast or slow. */
   readonly driftMax: number
+  /** The largest offset of its wall clock; default an hour. */
+  readonly wallOffsetMsMax?: number | undefined
+  /** The origin of the mirrored cluster, if there is one. */
+  readonly origin?: { readonly server: OriginServer; readonly clusters: ClustersSource } | undefined
   readonly trace: (who: string, text: () => string) => void
   /** A process ended, by whatever cause. */
   readonly onEnd: (replica: Replica, why: string, startedAt: number) => void
@@ -75,7 +82,8 @@ export class Replica implements SimulatedReplica {
 
   start(): void {
     if (this.#process !== undefined) return
-    const { scheduler, random, network, driftMax, index } = this.#options
+    const { scheduler, random, network, driftMax, index, origin } = this.#options
+    const { wallOffsetMsMax = wallOffsetMsUsual } = this.#options
     this.#incarnation++
     const process = new SimulatedProcess({
       name: this.name,
@@ -87,6 +95,7 @@ export class Replica implements SimulatedReplica {
     })
     this.#process = process
     attach(process, { network, replica: index })
+    if (origin !== undefined) attachOrigin(process, { server: origin.server, replica: index })
     this.#options.trace(this.name, () => `starts, process ${process.pid}`)
     runAs(process, () => this.#open(process))
   }
@@ -100,6 +109,7 @@ export class Replica implements SimulatedReplica {
     this.#engine = undefined
     this.#parts = undefined
     this.#options.network.replicaEnded(this.index)
+    this.#options.origin?.server.replicaEnded(this.index)
     this.#options.trace(this.name, () => `ends: ${why}`)
     this.#options.onEnd(this, why, process.startedAt)
   }
@@ -129,7 +139,7 @@ export class Replica implements SimulatedReplica {
   }
 
   #open(process: SimulatedProcess): void {
-    const { options, onBug, network } = this.#options
+    const { options, onBug, network, origin } = this.#options
     const registry = new Registry()
     const engine = new Engine(this.#rotated(options), this.#log(), registry)
     this.#engine = engine
@@ -140,7 +150,7 @@ export class Replica implements SimulatedReplica {
         if (this.#process === process) this.crash(`fatal: ${message(error)}`)
       })
     }
-    engine.open(onFatal).then(
+    engine.open(onFatal, origin?.clusters).then(
       () => {
         const storage = engine.storage as CachedStorage
         const events = new EventRegistry({
@@ -151,7 +161,8 @@ export class Replica implements SimulatedReplica {
         })
         const lister = new EventLister(storage, events.names)
         const waitingWrites = waitingWritesOf(registry)
-        this.#parts = { storage, registry: events, lister, waitingWrites }
+        const { mirrors } = engine
+        this.#parts = { storage, registry: events, lister, waitingWrites, mirrors }
       },
       (error) => onBug(`the engine did not open: ${message(error)}`),
     )

@@ -15,6 +15,8 @@ const help = `npm run simulate -- [options]
                   faults and writes follow, at whose end everything must have recovered
   --replicas R    (default 3)
   --operations O  operations of clients per simulated second (default 50)
+  --world W       events: clients of the event API (default); mirror: a mirrored cluster, where
+                  the operations are writes at its origin
   --faults f,g    only these faults; "none" for none; a wrong name lists all
   --plant NAME    plants a bug in the production code; a wrong name lists all
   --trace         prints every message and every log line
@@ -31,6 +33,7 @@ const { values } = parseArgs({
     replicas: { type: 'string' },
     operations: { type: 'string' },
     faults: { type: 'string' },
+    world: { type: 'string' },
     plant: { type: 'string' },
     trace: { type: 'boolean' },
     coverage: { type: 'boolean' },
@@ -52,7 +55,7 @@ if (values.help === true) {
   }
   intercept()
   const { simulateAll } = await import('./campaign.ts')
-  const { faultNames } = await import('./faults/kinds.ts')
+  const { mirrorFaultNames } = await import('./faults/kinds.ts')
   const number = (text: string | undefined) => {
     if (text === undefined) return undefined
     const value = Number(text)
@@ -66,13 +69,14 @@ if (values.help === true) {
     runMs: (number(values.minutes) ?? 20) * 60_000,
     replicas: number(values.replicas),
     operationsPerSecond: number(values.operations),
-    faults: faultsOf(values.faults, faultNames),
+    faults: faultsOf(values.faults, mirrorFaultNames),
+    world: worldOf(values.world),
     isTraced: values.trace === true,
     isCovered: values.coverage === true,
     isShortened: values['no-shorten'] !== true,
-    repeatArguments: (['minutes', 'replicas', 'operations', 'faults', 'plant'] as const).flatMap(
-      (name) => (values[name] === undefined ? [] : [`--${name}`, values[name]]),
-    ),
+    repeatArguments: (
+      ['world', 'minutes', 'replicas', 'operations', 'faults', 'plant'] as const
+    ).flatMap((name) => (values[name] === undefined ? [] : [`--${name}`, values[name]])),
     isKeptGoing: values['keep-going'] === true,
   })
   process.exitCode = hasPassed ? 0 : 1
@@ -86,6 +90,11 @@ function faultsOf(
   const names = text === 'none' ? [] : text.split(',')
   if (names.some((name) => !known.includes(name))) fail(`--faults are some of: ${known.join(', ')}`)
   return names
+}
+
+function worldOf(text = 'events'): 'events' | 'mirror' {
+  if (text !== 'events' && text !== 'mirror') fail('--world is events or mirror')
+  return text
 }
 
 function fail(message: string): never {

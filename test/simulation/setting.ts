@@ -1,5 +1,6 @@
 /** Everything about a run that follows from its seed before it begins. */
 import { Random } from '../nightly/chaos/traffic/random.ts'
+import { type MirrorSetting, makeMirrorSetting } from './mirror/setting.ts'
 import type { WorldLimits } from './workload/contract.ts'
 import type { Mix } from './workload/workload.ts'
 
@@ -24,6 +25,8 @@ export interface Setting {
   /** Earlier states that each replica keeps for paged lists. */
   readonly statesMax: number
   readonly storms: readonly Storm[]
+  /** Set for a world with a mirrored cluster, whose clients write to its origin only. */
+  readonly mirror?: MirrorSetting | undefined
 }
 
 const minute = 60_000
@@ -35,7 +38,11 @@ export interface SettingOptions {
   readonly operationsPerSecond?: number | undefined
   /** Default true. Without storms the world is calm from the beginning to the end. */
   readonly hasStorms?: boolean | undefined
+  /** Default: clients of the event API. */
+  readonly world?: WorldKind | undefined
 }
+
+export type WorldKind = 'events' | 'mirror'
 
 /** In some runs the calm between storms is long enough for everything to expire and be compacted. */
 function makeStorms(durationMs: number, random: Random): readonly Storm[] {
@@ -48,6 +55,35 @@ function makeStorms(durationMs: number, random: Random): readonly Storm[] {
     at = end + random.between(0.5 * minute, calmMsMax)
   }
   return storms
+}
+
+/** A world of a mirror: `operationsPerSecond` are writes at the origin. */
+export function makeMirrorWorld(options: SettingOptions): Setting {
+  const random = new Random(options.seed ^ 0x3177012)
+  const { operationsPerSecond: writesPerSecond } = options
+  const mirror = makeMirrorSetting(random, { writesPerSecond })
+  const storms: Storm[] = []
+  let at = random.between(5_000, 20_000)
+  while (at < options.durationMs && options.hasStorms !== false) {
+    const end = Math.min(options.durationMs, at + random.between(0.3, 3) * minute)
+    storms.push({ begin: at, end })
+    // Every other calm is long enough for everything to be mirrored again.
+    at = end + random.pick([0.1, 0.5, 2.2]) * minute
+  }
+  return {
+    ...makeSetting(options),
+    replicas: options.replicas ?? random.pick([2, 2, 3]),
+    members: random.pick([1, 3, 3]),
+    finalMs: 5_000,
+    limits: {
+      eventTtlMs: mirror.needsClocks ? random.pick([5, 60]) * minute : 30 * 24 * 60 * minute,
+      compactionIntervalMs: random.pick([60_000, 3 * minute]),
+      driftMax: random.pick([0, 0.001, 0.01]),
+      historyChangesMax: random.pick([500, 5_000]),
+    },
+    storms,
+    mirror,
+  }
 }
 
 /** The first storm begins when replicas have started; the world is calm between storms. */

@@ -1,7 +1,7 @@
 /** Runs one seed, and shortens a run that fails. */
-import { faultNames } from './faults/kinds.ts'
+import { faultNames, mirrorFaultNames } from './faults/kinds.ts'
 import { type PlannedFault, planFaults } from './faults/plan.ts'
-import { makeSetting, type Setting, type SettingOptions } from './setting.ts'
+import { makeMirrorWorld, makeSetting, type Setting, type SettingOptions } from './setting.ts'
 import { type RunResult, World, type WorldOptions } from './world.ts'
 
 export interface SimulationOptions extends SettingOptions {
@@ -18,8 +18,10 @@ export interface Scenario {
 }
 
 export function scenarioOf(options: SimulationOptions): Scenario {
-  const names = options.faults ?? faultNames
-  const setting = makeSetting({ ...options, hasStorms: names.length > 0 })
+  const isMirror = options.world === 'mirror'
+  const names = options.faults ?? (isMirror ? mirrorFaultNames : faultNames)
+  const make = isMirror ? makeMirrorWorld : makeSetting
+  const setting = make({ ...options, hasStorms: names.length > 0 })
   return {
     setting,
     faults: planFaults(setting, names),

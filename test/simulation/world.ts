@@ -7,7 +7,7 @@
 import { crc32 } from 'node:zlib'
 import { Random } from '../nightly/chaos/traffic/random.ts'
 import { createCluster } from './etcd/cluster.ts'
-import type { Cluster, MemberWorld, Snapshot } from './etcd/contract.ts'
+import type { Cluster, ClusterObserver, MemberWorld, Snapshot } from './etcd/contract.ts'
 import { healWorld } from './faults/heal.ts'
 import type { FaultTarget } from './faults/kinds.ts'
 import { beginFault, type PlannedFault } from './faults/plan.ts'
@@ -15,6 +15,8 @@ import { Checks } from './invariants/checks.ts'
 import { runWorld } from './kernel/current.ts'
 import { releaseSignals } from './kernel/interception.ts'
 import { Scheduler } from './kernel/scheduler.ts'
+import { MirrorSide } from './mirror/mirror-side.ts'
+import type { OriginServer } from './mirror/origin-server.ts'
 import { Network } from './network/network.ts'
 import { Peers } from './network/peers.ts'
 import { Replica } from './replica.ts'
@@ -26,6 +28,18 @@ import { startWorkload, type Workload } from './workload/workload.ts'
 
 /** How long after a storm a replica may still find that etcd was restored, and end for that. */
 const noticeMs = 30_000
+
+/** How wrong wall clocks are in a world that needs them. */
+const clockErrorMsMax = 1_000
+
+/** The invariants of a world. */
+interface WorldChecks extends ClusterObserver {
+  /** How long the world has to be calm before the final checks. */
+  readonly calmNeededMs: number
+  atEnd(): void
+  /** The replicas have had time to answer the final reads. */
+  hasEnded(): void
+}
 
 /** More entries than this at one point of time are a loop. */
 const entriesAtOnceMax = 1_000_000
@@ -76,7 +90,8 @@ export class World implements ClientWorld, FaultTarget {
   readonly #scheduler = new Scheduler()
   readonly #random: Random
   readonly #hash = new TraceHash()
-  readonly #checks: Checks
+  readonly #checks: WorldChecks
+  readonly #mirror: MirrorSide | undefined
   readonly #workload: Workload
   readonly #onReplicaEnd: ((replica: number, incarnation: number) => void)[] = []
   readonly #faultCounts = new Map<string, number>()
@@ -94,7 +109,9 @@ export class World implements ClientWorld, FaultTarget {
     this.#random = new Random(setting.seed)
     this.peers = new Peers(setting.members, this.#random.fork())
     setBounds(setting)
-    this.#checks = new Checks(this)
+    this.#mirror = this.#mirrorSide()
+    const checks = new Checks(this)
+    this.#checks = this.#mirror?.checks ?? checks
     this.cluster = createCluster({
       size: setting.members,
       world: () => this.#memberWorld(),
@@ -130,16 +147,51 @@ export class World implements ClientWorld, FaultTarget {
           random: this.#random.fork(),
           options: engineOptions,
           driftMax: setting.limits.driftMax,
+          wallOffsetMsMax: setting.mirror?.needsClocks ? clockErrorMsMax : undefined,
+          origin: this.#mirror,
           trace: (who, text) => this.trace(who, text),
           onEnd: (replica, why, startedAt) => this.#replicaEnded(replica, why, startedAt),
           onBug: (what) => this.violation('no internal errors', what),
         }),
     )
-    this.#workload = startWorkload(this, this.#checks, {
-      operationsPerSecond: setting.operationsPerSecond,
-      mix: setting.mix,
-      keeps: options.keeps,
+    const { keeps } = options
+    const { operationsPerSecond, mix } = setting
+    this.#workload =
+      this.#mirror?.startWriters(keeps) ??
+      startWorkload(this, checks, { operationsPerSecond, mix, keeps })
+  }
+
+  #mirrorSide(): MirrorSide | undefined {
+    const { mirror, replicas } = this.setting
+    if (mirror === undefined) return undefined
+    const random = this.#random.fork()
+    return new MirrorSide({
+      world: this,
+      setting: mirror,
+      replicas,
+      scheduler: this.#scheduler,
+      random,
     })
+  }
+
+  get origin(): OriginServer | undefined {
+    return this.#mirror?.server
+  }
+
+  get electedReplica(): number | undefined {
+    return this.#mirror?.checks.elected
+  }
+
+  get originBackup(): number | undefined {
+    return this.#mirror?.backup
+  }
+
+  get mayRestore(): boolean {
+    return this.#mirror?.mayRestoreEtcd !== false
+  }
+
+  restoreOrigin(version: number): boolean {
+    return this.#mirror?.restore(version) === true
   }
 
   get snapshot(): Snapshot | undefined {
@@ -257,6 +309,7 @@ export class World implements ClientWorld, FaultTarget {
         this.#calmSince = undefined
         this.#storms++
         this.#snapshot = this.cluster.snapshot()
+        this.#mirror?.beginStorm()
         this.trace('world', () => 'a storm begins')
       })
       this.#scheduler.at(end, () => this.#heal())

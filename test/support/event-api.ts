@@ -2,11 +2,17 @@ import { after, before } from 'node:test'
 import { eventsGroup } from '../../src/api/event-groups.ts'
 import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached-storage.ts'
 import { EncodedRunCache } from '../../src/codec/encoders/encoded-run-cache.ts'
+import type { MirroredClusters } from '../../src/endpoints/events/event-api.ts'
 import { eventsService, eventsServiceName } from '../../src/endpoints/events/events-service.ts'
+import { NAMESPACES, namespaces } from '../../src/endpoints/objects/namespaces.ts'
+import {
+  readOnlyService,
+  readOnlyServiceName,
+} from '../../src/endpoints/objects/read-only-service.ts'
 import { lateResponse, serve } from '../../src/endpoints/serve.ts'
 import { Services } from '../../src/endpoints/services.ts'
 import type { EtcdClient } from '../../src/etcd/client.ts'
-import type { Chunk, Handler, Response } from '../../src/http/exchange.ts'
+import type { Handler, Response } from '../../src/http/exchange.ts'
 import { type Log, silentLog } from '../../src/lib/log/log.ts'
 import type { EtcdAvailability } from '../../src/storage/etcd/etcd-availability.ts'
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
@@ -22,7 +28,8 @@ import {
 import { inParallel } from './load.ts'
 import { openTo } from './open-gate.ts'
 import { PresentClient } from './present-client.ts'
-import { makeEvent, type WatchFrame } from './wire-event.ts'
+import { Watched } from './watched.ts'
+import { makeEvent } from './wire-event.ts'
 
 const group = eventsGroup('events.k8s.io')
 const base = `/apis/${group.apiVersion}`
@@ -36,12 +43,17 @@ export interface EventApiOptions
   readonly callTimeoutMs?: number
   /** Gets the messages about an unavailable or full etcd. */
   readonly availabilityLog?: Log
+  readonly mirrored?: MirroredClusters
 }
 
 export interface Call {
+  /** The cluster in the path; none by default. */
+  readonly cluster?: string
   readonly method?: string
   /** The path after `namespaces/`: `demo`, `demo/name`; empty for all namespaces. */
   readonly at: string
+  /** Instead of `at`: the whole path in the cluster. */
+  readonly path?: string
   readonly query?: Readonly<Record<string, string | number | boolean>>
   readonly headers?: Readonly<Record<string, string>>
   /** A value that is not a string is sent as JSON. */
@@ -85,7 +97,12 @@ export class EventApiUnderTest implements AsyncDisposable {
   }
 
   private constructor(endpoints: readonly string[], options: EventApiOptions) {
-    const { callTimeoutMs = callTimeoutMsDefault, availabilityLog, ...cacheOptions } = options
+    const {
+      callTimeoutMs = callTimeoutMsDefault,
+      availabilityLog,
+      mirrored,
+      ...cacheOptions
+    } = options
     this.#etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs }, availabilityLog)
     this.client = this.#etcd.client
     this.availability = this.#etcd.availability
@@ -102,13 +119,18 @@ export class EventApiUnderTest implements AsyncDisposable {
     })
     this.storage = new CachedStorage({ inner: this.#written, log: silentLog, ...cacheOptions })
     this.#running = this.storage.run(this.#end.signal)
-    const services = new Services([eventsServiceName(group)])
-    services.install(eventsService({ storage: this.storage, group, runCache: this.runCache }))
+    const services = new Services([eventsServiceName(group), readOnlyServiceName(NAMESPACES)])
+    const { runCache } = this
+    services.install(eventsService({ storage: this.storage, group, runCache, mirrored }))
+    const watchMsMax = 3_600_000
+    const namespaced = namespaces({ storage: this.storage.namespaces, watchMsMax })
+    services.install(readOnlyService(namespaced))
     const user = { name: 'tester', groups: [] }
     this.handler = serve({
       services,
       ...openTo(user),
       log: silentLog,
+      clusterName: 'local',
       isTurningAway: () => false,
     })
   }
@@ -118,7 +140,9 @@ export class EventApiUnderTest implements AsyncDisposable {
     const bytes = bodyBytes(body)
     return this.handler({
       method,
-      path: pathOf(call.at),
+      path:
+        (call.cluster === undefined ? '' : `/clusters/${call.cluster}`) +
+        (call.path ?? pathOf(call.at)),
       query: queryOf(query),
       headers: {
         authorization: `Bearer ${token}`,
@@ -140,9 +164,14 @@ export class EventApiUnderTest implements AsyncDisposable {
   }
 
   /** A watch, read in the background from now on. */
-  async watch(at: string, query: Call['query'] = {}): Promise<Watched> {
+  async watch(
+    at: string,
+    query: Call['query'] = {},
+    call: Pick<Call, 'cluster' | 'headers' | 'path'> = {},
+  ): Promise<Watched> {
     const end = new AbortController()
-    const response = await this.ask({ at, query: { watch: true, ...query }, signal: end.signal })
+    const { signal } = end
+    const response = await this.ask({ ...call, at, query: { watch: true, ...query }, signal })
     return new Watched(response, end)
   }
 
@@ -166,7 +195,7 @@ export class EventApiUnderTest implements AsyncDisposable {
       const metadata = { ...sent, uid, creationTimestamp: '2026-01-01T00:00:00Z' }
       // In the stored order: the metadata first.
       const body = Buffer.from(JSON.stringify({ metadata, ...event }))
-      await this.storage.create({ namespace, name }, body)
+      await this.storage.create({ cluster: 'local', namespace, name }, body)
     })
   }
 
@@ -222,41 +251,6 @@ export function withEventApi(suite: {
     await suite.end?.()
     await running[Symbol.asyncDispose]()
   })
-}
-
-/** The response of a watch, and the frames so far. */
-export class Watched implements AsyncDisposable {
-  readonly status: number
-  readonly frames: WatchFrame[] = []
-  /** Resolves at its normal end; rejects when it was cut. */
-  readonly ended: Promise<void>
-  readonly #end: AbortController
-
-  constructor(response: Response, end: AbortController) {
-    this.status = response.status
-    this.#end = end
-    this.ended = this.#read(response.body)
-    this.ended.catch(() => {}) // Handled by the caller that awaits it.
-  }
-
-  get received(): readonly string[] {
-    return this.frames.map(({ type, object }) => `${type} ${object.metadata.name}`)
-  }
-
-  /** As when the client disconnects, or the server shuts down. */
-  async [Symbol.asyncDispose](): Promise<void> {
-    this.#end.abort()
-    await this.ended.catch(() => {})
-  }
-
-  async #read(body: Response['body']): Promise<void> {
-    let rest = ''
-    for await (const chunk of body as AsyncIterable<Chunk>) {
-      const lines = (rest + Buffer.from(chunk).toString()).split('\n')
-      rest = lines.pop() ?? ''
-      for (const line of lines) this.frames.push(JSON.parse(line))
-    }
-  }
 }
 
 /** The path of a call, for tests that use a connection. */

@@ -77,7 +77,7 @@ export async function startGate(
     }
     try {
       const access = { isOpenToHost: request.path === '/livez' }
-      const { user } = await gate.admit(request, readTarget(request), access)
+      const { user } = await gate.admit(request, readTarget(request, 'local'), access)
       admitted += 1
       return { status: 200, headers: {}, body: JSON.stringify(user) }
     } catch (error) {

@@ -40,12 +40,16 @@ export class Replicas implements AsyncDisposable {
     this.#flags = flags
   }
 
-  /** Starts the replica with this number, in place of one that has ended if there was one. */
-  async startOne(index: number): Promise<Tidings> {
+  /**
+   * Starts the replica with this number, in place of one that has ended if there was one; `flags`
+   * are additional.
+   */
+  async startOne(index: number, flags: readonly string[] = []): Promise<Tidings> {
     const server = await Tidings.start([
       `--etcd-servers=${this.etcd.endpoints.join(',')}`,
       `--token-auth-file=${join(this.folder, 'tokens.csv')}`,
       ...this.#flags,
+      ...flags,
     ])
     await this.#servers[index]?.[Symbol.asyncDispose]()
     this.#servers[index] = server

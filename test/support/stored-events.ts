@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import type { EventKey, StoredEvent } from '../../src/storage/storage.ts'
 
 export function eventKey(namespace: string, name: string): EventKey {
-  return { namespace, name }
+  return { cluster: 'local', namespace, name }
 }
 
 /** The stored JSON of an event, about as large as most events when `note` is short. */

@@ -10,8 +10,9 @@ export type WebhookAnswer = (question: unknown, response: ServerResponse) => voi
 /** A webhook for reviews, whose responses are set by the test. */
 export class WebhookServer implements AsyncDisposable {
   answer: WebhookAnswer
-  /** All requests. */
+  /** All requests, and their paths. */
   readonly questions: unknown[] = []
+  readonly paths: (string | undefined)[] = []
   /** The most requests that were open at a time. */
   openMax = 0
   /** A kubeconfig for this server. */
@@ -63,6 +64,7 @@ export class WebhookServer implements AsyncDisposable {
     for await (const chunk of request) text += chunk
     const question: unknown = JSON.parse(text)
     this.questions.push(question)
+    this.paths.push(request.url)
     this.answer(question, response)
   }
 

@@ -53,6 +53,9 @@ export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
   ['source', 'source'],
 ])
 
+/** For objects that have none of the fields of events. */
+export const nameFieldOnly: FieldNames = new Map([['metadata.name', 'metadata.name']])
+
 /** Parses a selector; throws a 400 that names the invalid part. */
 export function parseFieldSelector(
   text: string,

@@ -59,6 +59,11 @@ export function subdomainProblems(text: string): readonly string[] {
   ]
 }
 
+/** Whether it is one label of a domain name, as the names of clusters and namespaces are. */
+export function isDnsLabel(text: string): boolean {
+  return labelProblems(text).length === 0
+}
+
 /** For names like `my-name`: one label of a domain name. */
 export function labelProblems(text: string): readonly string[] {
   const fits = !exceedsBytes(text, PART_BYTES_MAX)

@@ -99,6 +99,10 @@ export class EventTable {
     return (this.#block(slot).versions[slot & rowMask] ?? 0) as Version
   }
 
+  writtenAtOf(slot: number): number {
+    return this.#block(slot).times[slot & rowMask] ?? 0
+  }
+
   bytesOf(slot: number): number {
     return this.#block(slot).lengths[slot & rowMask] ?? 0
   }

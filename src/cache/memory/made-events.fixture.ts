@@ -44,7 +44,7 @@ export function storedEvent(key: EventKey, version: Version, body: Buffer): Stor
 
 /** A put of `namespace/e-<n>` as change `index` of revision `revision`. */
 export function madePut(namespace: string, revision: number, index = 0): WatchItem {
-  const key = { namespace, name: `e-${revision}-${index}` }
+  const key = { cluster: 'local', namespace, name: `e-${revision}-${index}` }
   const stored = madeEvent(key, versionOfChange(revision, index))
   return { type: 'put', stored, previous: undefined }
 }

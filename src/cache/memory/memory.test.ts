@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { allEvents, isInScope, pathOf } from '../../storage/event-scope.ts'
 import { type Version, versionOfChange, versionOfState } from '../../storage/resource-version.ts'
-import type { EventKey, EventSelector, StoredEvent } from '../../storage/storage.ts'
+import type { EventKey, EventScope, EventSelector, StoredEvent } from '../../storage/storage.ts'
 import { madeEvent } from './made-events.fixture.ts'
 import { defaultMemoryBounds, EventMemory, type State } from './memory.ts'
-import { readPage } from './page.ts'
+import { countIn, readPage } from './page.ts'
 
 const { signal } = new AbortController()
 const clock = { now: () => 0 }
 
 /** All properties of an event, as text. */
 function textOf(stored: StoredEvent): string {
-  const { namespace, name } = stored.key
-  return `${namespace}/${name}@${stored.version} ${stored.body}`
+  return `${pathOf(stored.key)}@${stored.version} ${stored.body}`
 }
 
 /** The expected contents: a map for each version. */
@@ -28,7 +28,12 @@ class Model {
 }
 
 const names = fc.constantFrom('a', 'b', 'b-1', 'b.1', 'c', 'zz', 'ä', '日本', '\u{1f600}', 'ﬀ')
-const keys: fc.Arbitrary<EventKey> = fc.record({ namespace: names, name: names })
+const clusters = fc.constantFrom('local', 'prod', 'local-2')
+const keys: fc.Arbitrary<EventKey> = fc.record({
+  cluster: clusters,
+  namespace: names,
+  name: names,
+})
 const steps = fc.array(
   fc.oneof(
     {
@@ -69,14 +74,19 @@ const requires: fc.Arbitrary<Requires> = fc.record(
 )
 
 interface Query {
-  readonly namespace: string | undefined
+  readonly scope: EventScope
   readonly after: EventKey | undefined
   readonly limit: number
   readonly wanted: Requires | undefined
 }
 
+const scopes: fc.Arbitrary<EventScope> = fc.oneof(
+  fc.constant(allEvents),
+  fc.record({ cluster: clusters, namespace: fc.option(names, { nil: undefined }) }),
+)
+
 const queries: fc.Arbitrary<Query> = fc.record({
-  namespace: fc.option(names, { nil: undefined }),
+  scope: scopes,
   after: fc.option(keys, { nil: undefined }),
   limit: fc.integer({ min: 1, max: 20 }),
   wanted: fc.option(requires, { nil: undefined }),
@@ -113,6 +123,10 @@ test('memory: every page of every kept state equals that of a sorted map of the 
       for (const { state, expected } of states) {
         for (const query of wanted) await checkPage(memory, state, { query, expected })
       }
+      for (const { scope } of wanted) {
+        const inScope = model.copy().filter(({ key }) => isInScope(scope, key))
+        assert.equal(countIn(memory, scope), inScope.length)
+      }
     }),
     { numRuns: 25 },
   )
@@ -124,8 +138,7 @@ async function checkPage(
   { query, expected }: { readonly query: Query; readonly expected: readonly StoredEvent[] },
 ): Promise<void> {
   const selector = query.wanted && selectorOf(query.wanted)
-  const scope = { namespace: query.namespace }
-  const page = await readPage(memory, state, { ...query, scope, selector, signal })
+  const page = await readPage(memory, state, { ...query, selector, signal })
   const right = expectedPage(expected, { ...query, selector })
   assert.deepEqual(page.items.map(textOf), right.items.map(textOf))
   assert.equal(page.remaining, selector === undefined ? right.remaining : undefined)
@@ -139,9 +152,10 @@ function change(
   step: { readonly do: 'put' | 'delete'; readonly key: EventKey; readonly fields?: object },
   version: Version,
 ): void {
-  const text = `${step.key.namespace}/${step.key.name}`
+  const text = pathOf(step.key)
   const before = model.now.get(text)
-  const previous = step.do === 'delete' ? memory.delete(step.key) : memory.put(made(step, version))
+  const isDelete = step.do === 'delete'
+  const previous = isDelete ? memory.delete(step.key, version) : memory.put(made(step, version))
   assert.equal(previous && textOf(previous), before && textOf(before))
   if (step.do === 'delete') model.now.delete(text)
   else model.now.set(text, made(step, version))
@@ -154,17 +168,17 @@ function made(step: { readonly key: EventKey; readonly fields?: object }, versio
 function expectedPage(
   all: readonly StoredEvent[],
   query: {
-    readonly namespace: string | undefined
+    readonly scope: EventScope
     readonly after: EventKey | undefined
     readonly limit: number
     readonly selector: EventSelector | undefined
   },
 ): { readonly items: readonly StoredEvent[]; readonly remaining: number } {
-  const { namespace, after, limit, selector } = query
-  const bytes = ({ namespace: space, name }: EventKey) => Buffer.from(`${space}/${name}`)
+  const { scope, after, limit, selector } = query
+  const bytes = (key: EventKey) => Buffer.from(pathOf(key))
   const matching = all.filter(
     (stored) =>
-      (namespace === undefined || stored.key.namespace === namespace) &&
+      isInScope(scope, stored.key) &&
       (after === undefined || Buffer.compare(bytes(stored.key), bytes(after)) > 0) &&
       (selector === undefined || selector.matches(stored)),
   )
@@ -173,7 +187,7 @@ function expectedPage(
 
 test('memory: a body that was read stays valid, whatever happens to the event', () => {
   const memory = new EventMemory(defaultMemoryBounds, clock)
-  const key = (n: number) => ({ namespace: 'x', name: `e-${n}` })
+  const key = (n: number) => ({ cluster: 'local', namespace: 'x', name: `e-${n}` })
   const put = (n: number, revision: number) => {
     memory.put(
       madeEvent(key(n), versionOfChange(revision, 0), { note: `${n} ${revision}`.repeat(50) }),
@@ -197,7 +211,7 @@ test('memory: kept states are evicted by number, by age and by the bytes they re
   const bounds = { statesMax: 3, stateAgeMsMax: 100, stateBytesMax: 50_000 }
   const memory = new EventMemory(bounds, { now: () => nowMs })
   const write = (revision: number, note = '') => {
-    const key = { namespace: 'x', name: 'a' }
+    const key = { cluster: 'local', namespace: 'x', name: 'a' }
     memory.put(madeEvent(key, versionOfChange(revision, 0), { note }))
     memory.reach(versionOfState(revision))
   }
@@ -229,14 +243,14 @@ test('memory: kept states are evicted by number, by age and by the bytes they re
 test('a paged read that a reload overtakes leaves no state behind for the next page', async () => {
   const memory = new EventMemory(defaultMemoryBounds, clock)
   const put = (revision: number): void => {
-    const key = { namespace: 'x', name: `e-${revision}` }
+    const key = { cluster: 'local', namespace: 'x', name: `e-${revision}` }
     memory.put(madeEvent(key, versionOfChange(revision, 0)))
   }
   for (let revision = 1; revision <= 300; revision++) put(revision)
   memory.reach(versionOfState(300))
   const state = memory.peek()
   const query = {
-    scope: { namespace: undefined },
+    scope: { cluster: undefined, namespace: undefined },
     limit: 10,
     signal,
     // Slow enough that the read gives up its time slice.

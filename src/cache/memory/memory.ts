@@ -18,6 +18,7 @@ import {
 import type { EventKey, StoredEvent } from '../../storage/storage.ts'
 import { EventTable } from './event-table.ts'
 import { hashedFields, hashesOf } from './index-hashes.ts'
+import { NamespaceCounts } from './namespaces.ts'
 import { orderKey, viewOf } from './order-key.ts'
 import { RegardedKinds } from './regarded-kinds.ts'
 import { SlotTree } from './slot-tree.ts'
@@ -64,6 +65,7 @@ interface KeptState extends State {
 export class EventMemory {
   readonly table: EventTable = new EventTable()
   readonly kinds: RegardedKinds = new RegardedKinds()
+  readonly namespaces: NamespaceCounts = new NamespaceCounts()
   readonly #bounds: MemoryBounds
   readonly #clock: Clock
   readonly #byKey: SlotTree
@@ -101,8 +103,9 @@ export class EventMemory {
     const key = orderKey(stored.key)
     const old = this.find(key)
     const slot = this.table.add(key, stored, hashesOf(stored.fields))
-    this.kinds.note(stored.fields.regarding)
+    this.kinds.note(stored.key.cluster, stored.fields.regarding)
     if (old === undefined) {
+      this.namespaces.added(stored)
       this.#byKey.insert(slot)
       for (const tree of this.#byField) tree?.insert(slot)
       this.#freeSome()
@@ -122,16 +125,22 @@ export class EventMemory {
     return previous
   }
 
-  /** Returns the last state of the event, with a view of its body; undefined when there is none. */
-  delete(key: EventKey): StoredEvent | undefined {
+  /** Returns the last state of the event, if any, with a view of its body. */
+  delete(key: EventKey, version: Version): StoredEvent | undefined {
     const slot = this.find(orderKey(key))
     if (slot === undefined) return undefined
     const previous = this.table.read(slot)
-    this.remove(slot)
+    this.#remove(slot, key, version)
     return previous
   }
 
+  /** For loading, during which changes have no version of their own. */
   remove(slot: number): void {
+    this.#remove(slot, this.table.read(slot).key, this.#version)
+  }
+
+  #remove(slot: number, key: EventKey, version: Version): void {
+    this.namespaces.removed(key, version)
     this.#byKey.remove(slot)
     for (const tree of this.#byField) tree?.remove(slot)
     this.#retire(slot)
@@ -141,6 +150,7 @@ export class EventMemory {
   reach(version: Version): void {
     this.#version = version
     this.#isWhole = true
+    this.namespaces.follow()
     this.#trim()
   }
 
@@ -167,6 +177,7 @@ export class EventMemory {
   /** Makes all kept states unavailable to new readers; none is kept until the next `reach`. */
   forgetStates(): void {
     this.#isWhole = false
+    this.namespaces.suspend()
     for (const state of this.#kept) state.isForgotten = true
     for (let index = this.#kept.length - 1; index >= 0; index--) {
       if (this.#kept[index]?.pins === 0) this.#drop(index)

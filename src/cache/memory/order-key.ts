@@ -1,14 +1,15 @@
-/** Keys in the form that memory sorts by: the bytes of `namespace/name`, as in etcd. */
+/** Keys in the form that memory sorts by: the bytes of `cluster/namespace/name`, as in etcd. */
+import { parsePath, pathOf, scopePath } from '../../storage/event-scope.ts'
 import type { EventKey, EventScope } from '../../storage/storage.ts'
 
 export function orderKey(key: EventKey): Buffer {
-  return Buffer.from(`${key.namespace}/${key.name}`)
+  return Buffer.from(pathOf(key))
 }
 
 export function eventKeyOf(ordered: Buffer): EventKey {
-  const text = ordered.toString()
-  const slash = text.indexOf('/')
-  return { namespace: text.slice(0, slash), name: text.slice(slash + 1) }
+  const key = parsePath(ordered.toString())
+  if (key === undefined) throw new RangeError(`not an order key: ${ordered.toString()}`)
+  return key
 }
 
 /** A view for byte comparisons. */
@@ -29,12 +30,13 @@ export interface OrderRange {
 }
 
 /** The keys of a scope, or those of them that follow a key. */
-export function orderRange({ namespace }: EventScope, after: EventKey | undefined): OrderRange {
-  const first = Buffer.from(namespace === undefined ? '' : `${namespace}/`)
+export function orderRange(scope: EventScope, after: EventKey | undefined): OrderRange {
+  const path = scopePath(scope)
+  const first = Buffer.from(path)
   const next = after === undefined ? first : keyAfter(orderKey(after))
   return {
     start: first.compare(next) < 0 ? next : first,
     // '0' is the character after the slash.
-    end: namespace === undefined ? undefined : Buffer.from(`${namespace}0`),
+    end: path === '' ? undefined : Buffer.from(`${path.slice(0, -1)}0`),
   }
 }

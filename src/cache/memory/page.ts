@@ -104,10 +104,10 @@ function narrowed(
   range: OrderRange,
   query: { readonly scope: EventScope } & ListOptions,
 ): OrderRange {
-  const { namespace } = query.scope
+  const { cluster, namespace } = query.scope
   const name = query.selector?.requires?.name
   if (name === undefined || namespace === undefined) return range
-  const key = orderKey({ namespace, name })
+  const key = orderKey({ cluster, namespace, name })
   const isInside = key.compare(range.start) >= 0
   return { start: isInside ? key : range.start, end: isInside ? keyAfter(key) : range.start }
 }
@@ -148,4 +148,15 @@ function hasAll(memory: EventMemory, slot: number, requirements: readonly Requir
     if (memory.table.hashOf(slot, field) !== hash) return false
   }
   return true
+}
+
+/** How many events a scope has. No event is read: the tree knows how many are before any key. */
+export function countIn(memory: EventMemory, scope: EventScope): number {
+  const { start, end } = orderRange(scope, undefined)
+  const { byKey } = memory.peek()
+  const rank = (key: Buffer): number => {
+    const view = viewOf(key)
+    return byKey.rank((slot) => memory.table.compareKey(slot, view))
+  }
+  return (end === undefined ? byKey.size : rank(end)) - rank(start)
 }

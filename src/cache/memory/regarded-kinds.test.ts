@@ -6,14 +6,14 @@ describe('RegardedKinds', () => {
   test('each kind is listed once, with its group and version', () => {
     const kinds = new RegardedKinds()
     for (const apiVersion of ['v1', 'apps/v1', 'apps/v1', 'v1', 'example.com/v1beta2']) {
-      kinds.note({ kind: 'Thing', apiVersion })
+      kinds.note('local', { kind: 'Thing', apiVersion })
     }
-    assert.deepEqual(kinds.list(), [
+    assert.deepEqual(kinds.list('local'), [
       { group: 'apps', version: 'v1', kind: 'Thing' },
       { group: 'example.com', version: 'v1beta2', kind: 'Thing' },
       { group: '', version: 'v1', kind: 'Thing' },
     ])
-    assert.equal(kinds.list(), kinds.list())
+    assert.equal(kinds.list('local'), kinds.list('local'))
   })
 
   test('invalid names of kinds and versions are ignored', () => {
@@ -31,17 +31,26 @@ describe('RegardedKinds', () => {
       ['Pod', 'apps/1'],
       ['__proto__', 'v1'],
     ]
-    for (const [kind, apiVersion] of noted) kinds.note({ kind, apiVersion })
-    assert.deepEqual(kinds.list(), [])
+    for (const [kind, apiVersion] of noted) kinds.note('local', { kind, apiVersion })
+    assert.deepEqual(kinds.list('local'), [])
+  })
+
+  test('the kinds of a cluster are not listed for another one', () => {
+    const kinds = new RegardedKinds()
+    kinds.note('a', { kind: 'Secretive', apiVersion: 'v1' })
+    kinds.note('b', { kind: 'Pod', apiVersion: 'v1' })
+    assert.deepEqual(kinds.list('b'), [{ group: '', version: 'v1', kind: 'Pod' }])
+    assert.deepEqual(kinds.list('c'), [])
   })
 
   test('the least recently used kind is evicted', () => {
     const kinds = new RegardedKinds()
-    for (let index = 0; index < 500; index++) kinds.note({ kind: `K${index}`, apiVersion: 'v1' })
-    kinds.note({ kind: 'K0', apiVersion: 'v1' })
-    kinds.note({ kind: 'Late', apiVersion: 'v1' })
-    const names = kinds.list().map(({ kind }) => kind)
-    assert.equal(names.length, 500)
+    for (let index = 0; index < 2_000; index++)
+      kinds.note('local', { kind: `K${index}`, apiVersion: 'v1' })
+    kinds.note('local', { kind: 'K0', apiVersion: 'v1' })
+    kinds.note('local', { kind: 'Late', apiVersion: 'v1' })
+    const names = kinds.list('local').map(({ kind }) => kind)
+    assert.equal(names.length, 2_000)
     assert.deepEqual(
       ['K0', 'K1', 'Late'].filter((name) => names.includes(name)),
       ['K0', 'Late'],

@@ -1,26 +1,32 @@
-import type { RegardedKind } from '../../storage/storage.ts'
+import type { RegardedKind } from '../../storage/regarded-kind.ts'
 
-/** With the bounds on their names, at most about 150 KiB. */
-const KINDS_MAX = 500
+/** With the bounds on their names, at most about 800 KiB. */
+const KINDS_MAX = 2_000
 const KIND = /^[A-Z][A-Za-z0-9]{0,62}$/
 const API_VERSION =
   /^(?:([a-z0-9](?:[-a-z0-9.]{0,188}[a-z0-9])?)\/)?(v[1-9]\d?(?:(?:alpha|beta)[1-9]\d?)?)$/
 
 /**
- * The kinds of the objects that events are about (`regarding`), since the start. When there are too
- * many, the least recently used one is evicted. Invalid names of kinds and versions are ignored.
+ * The kinds of the objects that the events of each cluster are about (`regarding`), since the start.
+ * When there are too many, the least recently used one is evicted. Invalid names of kinds and
+ * versions are ignored.
  */
 export class RegardedKinds {
   /** In the order of their last use, the most recent one last. */
-  readonly #kinds = new Map<string, RegardedKind>()
-  #last: { readonly kind: string; readonly apiVersion: string } = { kind: '', apiVersion: '' }
-  #listed: readonly RegardedKind[] | undefined
+  readonly #kinds = new Map<string, RegardedKind & { readonly cluster: string }>()
+  #last = { cluster: '', kind: '', apiVersion: '' }
+  /** By cluster. */
+  readonly #listed = new Map<string, readonly RegardedKind[]>()
 
   /** Called with every event; most have the same kind as the one before. */
-  note({ kind, apiVersion }: { readonly kind: string; readonly apiVersion: string }): void {
-    if (kind === this.#last.kind && apiVersion === this.#last.apiVersion) return
-    this.#last = { kind, apiVersion }
-    const key = `${apiVersion} ${kind}`
+  note(
+    cluster: string,
+    { kind, apiVersion }: { readonly kind: string; readonly apiVersion: string },
+  ): void {
+    const last = this.#last
+    if (kind === last.kind && apiVersion === last.apiVersion && cluster === last.cluster) return
+    this.#last = { cluster, kind, apiVersion }
+    const key = `${apiVersion} ${kind} ${cluster}`
     const known = this.#kinds.get(key)
     if (known !== undefined) {
       this.#kinds.delete(key)
@@ -30,17 +36,21 @@ export class RegardedKinds {
     const [matched, group = '', version = ''] = API_VERSION.exec(apiVersion) ?? []
     if (matched === undefined || !KIND.test(kind)) return
     if (this.#kinds.size >= KINDS_MAX) this.#kinds.delete(this.#kinds.keys().next().value ?? '')
-    this.#kinds.set(key, { group, version, kind })
-    this.#listed = undefined
+    this.#kinds.set(key, { cluster, group, version, kind })
+    this.#listed.clear()
   }
 
   /** In the same order on every replica; returns the same array until it changes. */
-  list(): readonly RegardedKind[] {
-    this.#listed ??= [...this.#kinds].sort(([one], [other]) => (one < other ? -1 : 1)).map(kindOf)
-    return this.#listed
+  list(cluster: string): readonly RegardedKind[] {
+    const known = this.#listed.get(cluster)
+    if (known !== undefined) return known
+    // A client can ask for any cluster.
+    if (this.#listed.size >= KINDS_MAX) this.#listed.clear()
+    const listed = [...this.#kinds]
+      .filter(([, kind]) => kind.cluster === cluster)
+      .sort(([one], [other]) => (one < other ? -1 : 1))
+      .map(([, { group, version, kind }]) => ({ group, version, kind }))
+    this.#listed.set(cluster, listed)
+    return listed
   }
-}
-
-function kindOf([, kind]: readonly [string, RegardedKind]): RegardedKind {
-  return kind
 }

@@ -15,14 +15,14 @@ import { readPage } from './page.ts'
 import { readRuns } from './runs.ts'
 
 const { signal } = new AbortController()
-const everything: EventScope = { namespace: undefined }
+const everything: EventScope = { cluster: undefined, namespace: undefined }
 
 function textOf({ key, version, body }: StoredEvent): string {
   return `${key.namespace}/${key.name}@${version} ${body}\n`
 }
 
 function keyOf(n: number): EventKey {
-  return { namespace: `n-${n % 3}`, name: `e-${n}` }
+  return { cluster: 'local', namespace: `n-${n % 3}`, name: `e-${n}` }
 }
 
 /** A reader that caches the text of each run when it first sees it. */
@@ -77,7 +77,7 @@ class Written {
   }
 
   remove(key: EventKey): void {
-    this.memory.delete(key)
+    this.memory.delete(key, versionOfChange(this.#revision, 0))
     this.memory.reach(versionOfState(this.#revision++))
   }
 }
@@ -109,7 +109,7 @@ test('runs: a list built from cached runs equals a plain list, whatever was writ
         if ('put' in step) written.put(keyOf(step.put))
         else if ('remove' in step) written.remove(keyOf(step.remove))
         else {
-          const scope = { namespace: step.list }
+          const scope = { cluster: 'local', namespace: step.list }
           const state = kept(memory)
           const expected = await pageOf(memory, scope, state)
           assert.equal(reader.list(memory, scope, state), expected)
@@ -129,7 +129,11 @@ test('runs: a list built from cached runs equals a plain list, whatever was writ
 test('runs: a change replaces the run it is in and no other', () => {
   const written = new Written()
   const { memory } = written
-  const key = (n: number) => ({ namespace: 'a', name: String(n).padStart(6, '0') })
+  const key = (n: number) => ({
+    cluster: 'local',
+    namespace: 'a',
+    name: String(n).padStart(6, '0'),
+  })
   for (let n = 0; n < 2_000; n++) written.put(key(n))
   const runs = () => {
     const found: EventRun[] = []

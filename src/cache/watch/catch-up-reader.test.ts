@@ -24,7 +24,7 @@ test(`a catch-up reader reads at most ${stepsMax} steps at a time, also when one
   } as unknown as CatchUpReaderOptions['store']
   const reader = new CatchUpReader({ store, isSameHistory: async () => true })
   const step = {
-    scope: { namespace: undefined },
+    scope: { cluster: undefined, namespace: undefined },
     from: beginning,
     until: versionOfState(1),
     signal: new AbortController().signal,

@@ -52,7 +52,7 @@ class Scene {
 
   watch(namespace?: string, from: Version = this.history.version): Consumer {
     const cursor = new Cursor({
-      scope: { namespace },
+      scope: { cluster: 'local', namespace },
       from,
       signal: this.end.signal,
       history: this.history,

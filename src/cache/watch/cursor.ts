@@ -94,7 +94,7 @@ export interface CatchUpStep {
 }
 
 export class Cursor implements PulledWatch, WaitingWatcher {
-  readonly namespace: string | undefined
+  readonly scope: EventScope
   isWaiting = false
   readonly #options: CursorOptions
   /** Undefined: not in the ring, or not looked up yet. */
@@ -117,7 +117,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
 
   constructor(options: CursorOptions) {
     this.#options = options
-    this.namespace = options.scope.namespace
+    this.scope = options.scope
     this.#version = options.from
   }
 
@@ -266,10 +266,10 @@ export class Cursor implements PulledWatch, WaitingWatcher {
       this.#position = undefined
       return undefined
     }
-    const { namespace } = this
+    const { scope } = this
     const { roundEnd } = fanOut
     while (position < roundEnd.position) {
-      const slice = history.read(position, { namespace, enough: batchChanges, until: roundEnd })
+      const slice = history.read(position, { scope, enough: batchChanges, until: roundEnd })
       const floor = this.#version
       const items = slice.items.filter(({ stored }) => isAfter(stored.version, floor))
       position = slice.end

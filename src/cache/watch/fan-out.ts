@@ -1,8 +1,8 @@
 /**
  * Dispatches changes to the watchers that have read everything and wait.
  *
- * Watchers are indexed by namespace, so a change costs only the watchers that want it. All watchers
- * of a namespace that wait share one batch. Dispatch goes in rounds: a round covers the changes up
+ * Watchers are indexed by scope, so a change costs only the watchers that want it. All watchers
+ * of a scope that wait share one batch. Dispatch goes in rounds: a round covers the changes up
  * to a position, the next round those that arrived meanwhile, so batches grow with the load. A
  * round is time-sliced over several ticks of the event loop, and after it the dispatcher rests for
  * as long as it took: writing to all watchers costs the same for one change as for ten.
@@ -19,9 +19,10 @@
  */
 
 import type { Clock } from '../../lib/clock.ts'
+import { allEvents, scopePath } from '../../storage/event-scope.ts'
 import { SharedBatch } from '../../storage/frames.ts'
 import { isAfter, type Version } from '../../storage/resource-version.ts'
-import type { WatchItem } from '../../storage/storage.ts'
+import type { EventScope, WatchItem } from '../../storage/storage.ts'
 import type { History } from './history.ts'
 
 /** Watchers are notified for this long in one tick. */
@@ -37,8 +38,7 @@ const roundChanges = 1_000
 
 /** A watcher that has read everything that rounds have covered, up to `position`, and waits. */
 export interface WaitingWatcher {
-  /** Undefined: all namespaces. */
-  readonly namespace: string | undefined
+  readonly scope: EventScope
   readonly position: number
   /** Changes up to this version are not wanted, although they are after `position`. */
   readonly floor: Version
@@ -59,7 +59,7 @@ export interface DispatchPoint {
   readonly updates: number
 }
 
-/** The changes of one namespace, or of all, that a round delivers. */
+/** The changes of one scope that a round delivers. */
 interface Delivery {
   readonly items: WatchItem[]
   /** Position of the first item. */
@@ -75,16 +75,16 @@ interface Round {
   readonly slices: Iterator<void>
 }
 
-const allNamespaces = Symbol('allNamespaces')
-type WatchedNamespace = string | typeof allNamespaces
+const everything = scopePath(allEvents)
 
 export class FanOut {
   readonly #history: History
   readonly #clock: Clock
   /**
-   * All watchers that have waited at least once and have not left, whether or not they wait now.
+   * All watchers that have waited at least once and have not left, whether or not they wait now, by
+   * the path of their scope.
    */
-  readonly #watchers = new Map<WatchedNamespace, Set<WaitingWatcher>>()
+  readonly #watchers = new Map<string, Set<WaitingWatcher>>()
   /** Waiting watchers that want progress as well. */
   readonly #wantingProgress = new Set<WaitingWatcher>()
   /** Watchers that wait for the history to restart, and for nothing else. */
@@ -128,9 +128,9 @@ export class FanOut {
 
   /** The watcher must have read everything up to `roundEnd`. */
   wait(watcher: WaitingWatcher): void {
-    const namespace = watcher.namespace ?? allNamespaces
-    const others = this.#watchers.get(namespace)
-    if (others === undefined) this.#watchers.set(namespace, new Set([watcher]))
+    const path = scopePath(watcher.scope)
+    const others = this.#watchers.get(path)
+    if (others === undefined) this.#watchers.set(path, new Set([watcher]))
     else others.add(watcher)
     watcher.isWaiting = true
     this.#count++
@@ -149,9 +149,9 @@ export class FanOut {
 
   leave(watcher: WaitingWatcher): void {
     this.#release(watcher)
-    const namespace = watcher.namespace ?? allNamespaces
-    const others = this.#watchers.get(namespace)
-    if (others?.delete(watcher) === true && others.size === 0) this.#watchers.delete(namespace)
+    const path = scopePath(watcher.scope)
+    const others = this.#watchers.get(path)
+    if (others?.delete(watcher) === true && others.size === 0) this.#watchers.delete(path)
   }
 
   /** The history was updated, if only by progress without changes. */
@@ -199,7 +199,7 @@ export class FanOut {
     const now = endOf(history)
     // Otherwise more changes arrived in one tick than the ring holds.
     if (position >= history.tail) {
-      const whole = { namespace: undefined, enough: roundChanges, until: now }
+      const whole = { scope: allEvents, enough: roundChanges, until: now }
       const { items, end, version } = history.read(position, whole)
       const isAll = end === now.position
       const roundEnd = { position: end, version, updates: isAll ? now.updates : updates }
@@ -210,19 +210,22 @@ export class FanOut {
   }
 
   #deliveriesOf(start: number, items: readonly WatchItem[]): readonly Delivery[] {
-    const deliveries = new Map<WatchedNamespace, Delivery>()
-    const add = (namespace: WatchedNamespace, item: WatchItem, first: number) => {
-      const known = deliveries.get(namespace)
+    if (this.#watchers.size === 0) return []
+    const deliveries = new Map<string, Delivery>()
+    const add = (path: string, item: WatchItem, first: number) => {
+      const known = deliveries.get(path)
       if (known !== undefined) {
         known.items.push(item)
         return
       }
-      const watchers = this.#watchers.get(namespace)
-      if (watchers !== undefined) deliveries.set(namespace, { items: [item], first, watchers })
+      const watchers = this.#watchers.get(path)
+      if (watchers !== undefined) deliveries.set(path, { items: [item], first, watchers })
     }
     for (const [index, item] of items.entries()) {
-      add(allNamespaces, item, start + index)
-      add(item.stored.key.namespace, item, start + index)
+      const { cluster, namespace } = item.stored.key
+      add(everything, item, start + index)
+      add(scopePath({ cluster, namespace: undefined }), item, start + index)
+      add(scopePath({ cluster, namespace }), item, start + index)
     }
     return [...deliveries.values()]
   }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { allEvents } from '../../storage/event-scope.ts'
 import { type FrameEncoder, frameOf, framesOf, joined, SharedBatch } from '../../storage/frames.ts'
 import { beginning, versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import type { WatchItem } from '../../storage/storage.ts'
@@ -23,7 +24,8 @@ function until(history: History): { readonly position: number; readonly version:
 }
 
 function readAll(history: History, position: number, namespace?: string): readonly string[] {
-  return names(history.read(position, { namespace, enough: 1_000, until: until(history) }).items)
+  const scope = namespace === undefined ? allEvents : { cluster: 'local', namespace }
+  return names(history.read(position, { scope, enough: 1_000, until: until(history) }).items)
 }
 
 test('history: a position is found for any version, also one inside a transaction', () => {
@@ -42,7 +44,7 @@ test('history: a position is found for any version, also one inside a transactio
 
 test('history: a read ends with a whole transaction', () => {
   const history = filled(3)
-  const read = history.read(0, { namespace: undefined, enough: 3, until: until(history) })
+  const read = history.read(0, { scope: allEvents, enough: 3, until: until(history) })
   assert.deepEqual(names(read.items), ['e-1-0', 'e-1-1', 'e-2-0', 'e-2-1'])
   assert.deepEqual([read.end, read.version], [4, versionOfState(2)])
 })
@@ -53,12 +55,16 @@ test('history: a read of large bodies ends with a whole transaction', () => {
   for (let revision = 1; revision <= 5; revision++) {
     const items = ['a', 'b'].map((namespace, index): WatchItem => {
       const version = versionOfChange(revision, index)
-      const stored = madeEvent({ namespace, name: `e-${revision}-${index}` }, version, { note })
+      const stored = madeEvent(
+        { cluster: 'local', namespace, name: `e-${revision}-${index}` },
+        version,
+        { note },
+      )
       return { type: 'put', stored, previous: undefined }
     })
     history.append(items, versionOfState(revision))
   }
-  const options = { namespace: undefined, enough: 50, until: until(history) }
+  const options = { scope: allEvents, enough: 50, until: until(history) }
   const first = history.read(0, options)
   assert.deepEqual(names(first.items), ['e-1-0', 'e-1-1', 'e-2-0', 'e-2-1'])
   assert.equal(first.version, versionOfState(2))
@@ -81,7 +87,7 @@ test('history: the bytes are bounded, frames included', () => {
   const history = filled(20, { changesMax: 1_000, bytesMax })
   assert.equal(history.head - history.tail, 40)
   const encoder: FrameEncoder = { encode: () => Buffer.alloc(10_000) }
-  const { items } = history.read(0, { namespace: undefined, enough: 1_000, until: until(history) })
+  const { items } = history.read(0, { scope: allEvents, enough: 1_000, until: until(history) })
   for (const item of items) frameOf(item, encoder)
   assert.ok(history.bytes <= bytesMax, String(history.bytes))
   assert.ok(history.tail > 30, String(history.tail))
@@ -97,7 +103,7 @@ test('history: a restart invalidates all positions handed out before', () => {
 
 test('frames: a change is encoded once for each encoder, however many watchers read it', () => {
   const history = filled(2)
-  const { items } = history.read(0, { namespace: undefined, enough: 1_000, until: until(history) })
+  const { items } = history.read(0, { scope: allEvents, enough: 1_000, until: until(history) })
   let made = 0
   const encoder: FrameEncoder = {
     encode: ({ stored }) => {
@@ -116,7 +122,7 @@ test('frames: a change is encoded once for each encoder, however many watchers r
 
 test('frames: a batch of a single watcher is encoded piece by piece as it is taken', () => {
   const history = filled(100)
-  const { items } = history.read(0, { namespace: undefined, enough: 1_000, until: until(history) })
+  const { items } = history.read(0, { scope: allEvents, enough: 1_000, until: until(history) })
   let made = 0
   const encoder: FrameEncoder = {
     encode: () => {
@@ -140,7 +146,7 @@ test('frames: pieces fit into a TLS record, whatever the length of the frames', 
 
 test('frames: the frames of an evicted change are not kept', () => {
   const history = filled(3, { ...roomy, changesMax: 2 })
-  const [item] = history.read(4, { namespace: undefined, enough: 1, until: until(history) }).items
+  const [item] = history.read(4, { scope: allEvents, enough: 1, until: until(history) }).items
   const encoder: FrameEncoder = { encode: () => Buffer.alloc(10) }
   history.append([madePut('a', 4, 0), madePut('a', 4, 1)], versionOfState(4))
   const { bytes } = history

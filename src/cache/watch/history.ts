@@ -5,6 +5,7 @@
  */
 
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
+import { isInScope } from '../../storage/event-scope.ts'
 import { bodyBytesOf, type FramedItem, Frames } from '../../storage/frames.ts'
 import {
   isAfter,
@@ -12,7 +13,7 @@ import {
   type Version,
   versionOfState,
 } from '../../storage/resource-version.ts'
-import type { WatchItem } from '../../storage/storage.ts'
+import type { EventScope, WatchItem } from '../../storage/storage.ts'
 
 export interface HistoryBounds {
   readonly changesMax: number
@@ -162,11 +163,11 @@ export class History {
     position: number,
     options: {
       readonly until: { readonly position: number; readonly version: Version }
-      readonly namespace: string | undefined
+      readonly scope: EventScope
       readonly enough: number
     },
   ): HistorySlice {
-    const { namespace, enough, until } = options
+    const { scope, enough, until } = options
     const items: WatchItem[] = []
     let revision = 0
     let bytes = 0
@@ -178,7 +179,7 @@ export class History {
         return { items, end, version: versionOfState(revision) }
       }
       revision = revisionOf(stored.version)
-      if (namespace === undefined || stored.key.namespace === namespace) {
+      if (isInScope(scope, stored.key)) {
         items.push(item)
         bytes += bytesOf(item)
       }

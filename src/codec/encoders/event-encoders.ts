@@ -3,7 +3,8 @@ import { type EventShape, type EventView, PartialShape, WholeShape } from './eve
 import { protobufResponseEncoder, protobufWatchEncoder } from './protobuf-encoders.ts'
 import { type ResponseEncoder, responseEncoder } from './response-encoder.ts'
 import { TableShape } from './table-shape.ts'
-import { type WatchEncoder, watchEncoder } from './watch-encoder.ts'
+import { bookmarkOf, type WatchEncoder, watchEncoder } from './watch-encoder.ts'
+import { wildcardResponseEncoder, wildcardWatchEncoder } from './wildcard-encoders.ts'
 
 /** The two encoders that one watch needs; the same object unless it is a watch of tables. */
 export interface WatchEncoders {
@@ -20,13 +21,18 @@ export interface WatchEncoders {
 export class EventEncoders {
   readonly #view: EventView
   readonly #now: () => number
+  readonly #isWildcard: boolean
   readonly #responseEncoders = new Map<string, ResponseEncoder>()
   readonly #watchEncoders = new Map<string, WatchEncoders>()
 
-  /** `now` is the wall clock in milliseconds, for the ages in tables. */
-  constructor(view: EventView, now: () => number) {
+  /**
+   * `now` is the wall clock in milliseconds, for the ages in tables. `isWildcard`: for lists and
+   * watches of all clusters, where each event names its cluster.
+   */
+  constructor(view: EventView, now: () => number, isWildcard = false) {
     this.#view = view
     this.#now = now
+    this.#isWildcard = isWildcard
   }
 
   response(wanted: Representation): ResponseEncoder {
@@ -37,6 +43,7 @@ export class EventEncoders {
         wanted.mediaType === PROTOBUF
           ? protobufResponseEncoder(this.#view, wanted)
           : responseEncoder(this.#shape(wanted), wanted)
+      if (this.#isWildcard) encoder = wildcardResponseEncoder(encoder)
       this.#responseEncoders.set(key, encoder)
     }
     return encoder
@@ -50,7 +57,8 @@ export class EventEncoders {
     if (encoders === undefined) {
       encoders = isProtobuf
         ? sameEncoders(protobufWatchEncoder(this.#view, wanted))
-        : watchEncoders(this.#shape(wanted))
+        : watchEncoders(this.#shape(wanted), this.#view)
+      if (this.#isWildcard) encoders = wildcardWatchEncoders(encoders)
       this.#watchEncoders.set(key, encoders)
     }
     return encoders
@@ -63,7 +71,13 @@ export class EventEncoders {
     const partial = new PartialShape(metaVersion)
     if (as === 'partial') return partial
     const rowObject = { None: undefined, Metadata: partial, Object: whole }[includeObject]
-    return new TableShape({ metaVersion, rowObject, now: this.#now })
+    return new TableShape({
+      view: this.#view,
+      metaVersion,
+      rowObject,
+      now: this.#now,
+      isWildcard: this.#isWildcard,
+    })
   }
 }
 
@@ -75,7 +89,14 @@ function sameEncoders(encoder: WatchEncoder): WatchEncoders {
   return { first: encoder, next: encoder }
 }
 
-function watchEncoders(shape: EventShape): WatchEncoders {
-  const first = watchEncoder(shape)
-  return { first, next: shape instanceof TableShape ? watchEncoder(shape.withoutColumns()) : first }
+function wildcardWatchEncoders({ first, next }: WatchEncoders): WatchEncoders {
+  const encoder = wildcardWatchEncoder(first)
+  return { first: encoder, next: next === first ? encoder : wildcardWatchEncoder(next) }
+}
+
+function watchEncoders(shape: EventShape, view: EventView): WatchEncoders {
+  const bookmark = bookmarkOf(view)
+  const first = watchEncoder(shape, bookmark)
+  if (!(shape instanceof TableShape)) return sameEncoders(first)
+  return { first, next: watchEncoder(shape.withoutColumns(), bookmark) }
 }

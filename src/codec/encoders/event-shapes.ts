@@ -2,6 +2,8 @@
  * The shapes in which an event is encoded: the whole event, or its metadata only. (The third shape,
  * the table, is in table-shape.ts.) Shapes produce compact JSON; response-encoder.ts formats it.
  */
+
+import type { JsonObject } from '../../lib/json.ts'
 import {
   type BodySlice,
   encodeSlice,
@@ -15,10 +17,22 @@ import {
 } from '../event/event-bytes.ts'
 import type { MetaVersion } from '../representation.ts'
 import { ScratchBuffer } from './scratch-buffer.ts'
+import type { ColumnDefinition, TableCell } from './table.ts'
 
-/** How one API group presents events: the field names that it uses. */
+/**
+ * How one API group presents events: the field names that it uses. Other objects that are read like
+ * events have a view as well, with their own kind and columns.
+ */
 export interface EventView {
+  readonly kind: string
   readonly apiVersion: string
+  readonly columns: readonly ColumnDefinition[]
+  /** One cell for each column. */
+  cells(object: JsonObject, nowMs: number): readonly TableCell[]
+  /** The members besides metadata that an object always has, as JSON text after the metadata. */
+  readonly emptyMembers: string
+  /** The metadata of a body. */
+  metadata(body: Buffer): JsonObject
   /** The body with this group's field names. Its metadata keeps its position, byte for byte. */
   body(body: Buffer): Buffer
   /** Stored bodies are served unchanged. */
@@ -80,12 +94,12 @@ export class WholeShape implements EventShape {
 
   constructor(view: EventView) {
     this.#view = view
-    this.#kind = `{"kind":"Event","apiVersion":"${view.apiVersion}",`
+    this.#kind = `{"kind":"${view.kind}","apiVersion":"${view.apiVersion}",`
   }
 
   listStart(meta: ListMeta): string {
-    const { apiVersion } = this.#view
-    return `{"kind":"EventList","apiVersion":"${apiVersion}","metadata":${listMetaText(meta)},"items":`
+    const { kind, apiVersion } = this.#view
+    return `{"kind":"${kind}List","apiVersion":"${apiVersion}","metadata":${listMetaText(meta)},"items":`
   }
 
   entries(

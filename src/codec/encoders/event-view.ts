@@ -6,7 +6,8 @@ import { readEncoded } from '../event/event-json.ts'
 import { encodeStruct } from '../struct/protobuf-struct.ts'
 import { StructEncoder } from '../struct/struct-encoding.ts'
 import type { EventView } from './event-shapes.ts'
-import { metadataOf } from './protobuf-encoders.ts'
+import { versioned } from './protobuf-encoders.ts'
+import { eventCells, eventColumns } from './table.ts'
 
 /** How a group presents events. Stored events have the shape of events.k8s.io. */
 export function viewOf(group: EventGroup): EventView {
@@ -14,13 +15,21 @@ export function viewOf(group: EventGroup): EventView {
   const isAsStored = group.type !== coreGroup.type
   const encoder = new StructEncoder(group.type)
   const inGroup = (event: Event): JsonObject => group.fromEvent(event) as JsonObject
+  const metadataOf = (event: Event) => event.metadata as unknown as JsonObject
   return {
+    kind: 'Event',
     apiVersion,
+    columns: eventColumns,
+    cells: eventCells,
+    emptyMembers:
+      '"eventTime":null,"regarding":{},"deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null',
+    metadata: (body) => metadataOf(readEncoded(body)),
     isAsStored,
     body: (body) => (isAsStored ? body : Buffer.from(encoder.text(inGroup(readEncoded(body))))),
     message: ({ body, version }: ShownEvent) => {
       const event = readEncoded(body)
-      return encodeStruct(group.type, { ...inGroup(event), metadata: metadataOf(event, version) })
+      const metadata = versioned(metadataOf(event), version)
+      return encodeStruct(group.type, { ...inGroup(event), metadata })
     },
   }
 }

@@ -2,13 +2,11 @@
  * Encodes events as Kubernetes protobuf. Stored events are JSON, so each is decoded and encoded
  * again; a watch does that once per change, for all watchers that share the frame.
  */
-import type { Event } from '../../api/event.ts'
 import type { Status } from '../../api/status.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { BackwardWriter } from '../../lib/protobuf.ts'
 import { formatVersion } from '../../storage/resource-version.ts'
 import type { ShownEvent } from '../event/event-bytes.ts'
-import { readEncoded } from '../event/event-json.ts'
 import { PROTOBUF, type Representation } from '../representation.ts'
 import {
   encodeDocument,
@@ -20,7 +18,7 @@ import { listMetaType, partialObjectType } from '../struct/meta-types.ts'
 import { encodeStruct } from '../struct/protobuf-struct.ts'
 import type { EventView, ListMeta } from './event-shapes.ts'
 import type { ResponseEncoder } from './response-encoder.ts'
-import { bookmarkEvent, lastMatching, naturalType, type WatchEncoder } from './watch-encoder.ts'
+import { bookmarkOf, lastMatching, naturalType, type WatchEncoder } from './watch-encoder.ts'
 
 const ITEMS = 2
 /** Each entry is decoded and encoded again, which takes about twenty microseconds. */
@@ -36,10 +34,10 @@ interface Message {
 
 function messageOf(view: EventView, { as, metaVersion }: Representation): Message {
   if (as !== 'partial') {
-    const { apiVersion } = view
+    const { kind, apiVersion } = view
     return {
-      one: { apiVersion, kind: 'Event' },
-      list: { apiVersion, kind: 'EventList' },
+      one: { apiVersion, kind },
+      list: { apiVersion, kind: `${kind}List` },
       encode: (event) => view.message(event),
     }
   }
@@ -48,13 +46,12 @@ function messageOf(view: EventView, { as, metaVersion }: Representation): Messag
     one: { apiVersion, kind: 'PartialObjectMetadata' },
     list: { apiVersion, kind: 'PartialObjectMetadataList' },
     encode: ({ body, version }) =>
-      encodeStruct(partialObjectType, { metadata: metadataOf(readEncoded(body), version) }),
+      encodeStruct(partialObjectType, { metadata: versioned(view.metadata(body), version) }),
   }
 }
 
-/** The metadata of a decoded event with its version, which is not part of the stored body. */
-export function metadataOf(event: Event, version: ShownEvent['version']): JsonObject {
-  const metadata = event.metadata as unknown as JsonObject
+/** The metadata with the version, which is not part of the stored body. */
+export function versioned(metadata: JsonObject, version: ShownEvent['version']): JsonObject {
   return version === undefined ? metadata : { ...metadata, resourceVersion: formatVersion(version) }
 }
 
@@ -90,6 +87,7 @@ function entry(message: Buffer): Buffer[] {
 
 export function protobufWatchEncoder(view: EventView, wanted: Representation): WatchEncoder {
   const { one, encode } = messageOf(view, wanted)
+  const bookmark = bookmarkOf(view)
   const frame = (type: string, event: ShownEvent): Buffer =>
     framed(type, wrapEnvelope(one, encode(event)))
   return {
@@ -98,7 +96,7 @@ export function protobufWatchEncoder(view: EventView, wanted: Representation): W
     entered: { encode: ({ stored }) => frame('ADDED', stored) },
     left: { encode: (item) => frame('DELETED', lastMatching(item)) },
     present: (event) => frame('ADDED', event),
-    bookmark: (version, isInitialEnd) => frame('BOOKMARK', bookmarkEvent(version, isInitialEnd)),
+    bookmark: (version, isInitialEnd) => frame('BOOKMARK', bookmark(version, isInitialEnd)),
     error: (status: Status) => framed('ERROR', encodeDocument(status)),
   }
 }

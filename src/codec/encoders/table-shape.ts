@@ -5,21 +5,27 @@ import type { MetaVersion } from '../representation.ts'
 import {
   type Affixes,
   type EventShape,
+  type EventView,
   type EventWriter,
   type ListMeta,
   listMetaText,
 } from './event-shapes.ts'
-import { eventCells, eventColumns } from './table.ts'
+import { clusterCell, clusterColumn } from './table.ts'
 
 export interface TableOptions {
+  readonly view: Pick<EventView, 'columns' | 'cells'>
   readonly metaVersion: MetaVersion
   /** The shape of the object in each row; undefined when rows contain only cells. */
   readonly rowObject: EventShape | undefined
   /** The wall clock in milliseconds. */
   readonly now: () => number
+  /** Each row begins with the cluster of its event. */
+  readonly isWildcard: boolean
 }
 
-const columnsText: string = JSON.stringify(eventColumns)
+function columnsText({ view: { columns }, isWildcard }: TableOptions): string {
+  return JSON.stringify(isWildcard ? [clusterColumn, ...columns] : columns)
+}
 
 /** Events as rows of printed columns. A single object is a table of one row. */
 export class TableShape implements EventShape {
@@ -31,7 +37,7 @@ export class TableShape implements EventShape {
   readonly #columns: string
   readonly #rowObject: EventWriter | undefined
 
-  constructor(options: TableOptions, columns: string = columnsText) {
+  constructor(options: TableOptions, columns: string = columnsText(options)) {
     this.#options = options
     this.#columns = columns
     this.#rowObject = options.rowObject?.writer()
@@ -61,7 +67,10 @@ export class TableShape implements EventShape {
   }
 
   #row(event: ShownEvent): string {
-    const cells = eventCells(JSON.parse(event.body.toString()), this.#options.now())
+    const { view, isWildcard, now } = this.#options
+    const tree = JSON.parse(event.body.toString())
+    const cells = [...view.cells(tree, now())]
+    if (isWildcard) cells.unshift(clusterCell(tree))
     const object = this.#rowObject?.(event).toString() ?? 'null'
     return `{"cells":${jsonOf(cells)},"object":${object}}`
   }

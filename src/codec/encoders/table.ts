@@ -1,10 +1,14 @@
 /** The columns that clients print for events, and the cells of an event. */
+import { clusterAnnotation } from '../../api/annotations.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
+
+/** Null when there is no value. */
+export type TableCell = string | number | null
 
 /** Members are declared in the order in which they are encoded. */
 export interface ColumnDefinition {
   readonly name: string
-  readonly type: 'string'
+  readonly type: 'string' | 'integer'
   readonly format: string
   readonly description: string
   /** Above zero for columns that clients show only in wide output. */
@@ -25,14 +29,17 @@ export const eventColumns: readonly ColumnDefinition[] = [
   { ...column('Name', 1, 'Name of the event.'), format: 'name' },
 ]
 
-function column(name: string, priority: number, description: string): ColumnDefinition {
+/** The first column of a list of all clusters. */
+export const clusterColumn: ColumnDefinition = column('Cluster', 0, 'Cluster of the event.')
+
+export function column(name: string, priority: number, description: string): ColumnDefinition {
   return { name, type: 'string', format: '', description, priority }
 }
 
 /**
  * One cell for each column. `event` is a stored event, with the field names of events.k8s.io/v1.
  */
-export function eventCells(event: JsonObject, nowMs: number): (string | number)[] {
+export function eventCells(event: JsonObject, nowMs: number): readonly TableCell[] {
   const age = (object: JsonObject, name: string) => ageOf(textOf(object, name), nowMs)
   const regarding = structOf(event, 'regarding')
   const series = memberOf(event, 'series')
@@ -56,6 +63,10 @@ export function eventCells(event: JsonObject, nowMs: number): (string | number)[
   ]
 }
 
+export function clusterCell(event: JsonObject): string {
+  return textOf(structOf(structOf(event, 'metadata'), 'annotations'), clusterAnnotation)
+}
+
 /** White space as Go defines it: NEL is white space, a byte order mark is not. */
 const SPACE = /[^\S\ufeff]|\u0085/
 
@@ -75,7 +86,7 @@ function sourceOf(event: JsonObject): string {
   return instance === '' ? component : `${component}, ${instance}`
 }
 
-function ageOf(time: string, nowMs: number): string {
+export function ageOf(time: string, nowMs: number): string {
   const timeMs = Date.parse(time)
   return Number.isNaN(timeMs) ? '<unknown>' : ageText(nowMs - timeMs)
 }
@@ -103,12 +114,12 @@ function twoUnits(count: number, unit: string, rest: string): string {
   return rest.startsWith('0') ? `${count}${unit}` : `${count}${unit}${rest}`
 }
 
-function structOf(object: JsonObject, name: string): JsonObject {
+export function structOf(object: JsonObject, name: string): JsonObject {
   const value = memberOf(object, name)
   return isObject(value) ? value : {}
 }
 
-function textOf(object: JsonObject, name: string): string {
+export function textOf(object: JsonObject, name: string): string {
   const value = memberOf(object, name)
   return typeof value === 'string' ? value : ''
 }

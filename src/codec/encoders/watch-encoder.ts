@@ -4,7 +4,7 @@ import type { FrameEncoder } from '../../storage/frames.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { WatchItem } from '../../storage/storage.ts'
 import { type ShownEvent, unstoredEvent } from '../event/event-bytes.ts'
-import type { EventShape } from './event-shapes.ts'
+import type { EventShape, EventView } from './event-shapes.ts'
 
 /** Lives as long as the process; watchers share its frame encoders: see storage/frames.ts. */
 export interface WatchEncoder {
@@ -30,7 +30,7 @@ export interface WatchEncoder {
 
 type FrameType = 'ADDED' | 'MODIFIED' | 'DELETED' | 'BOOKMARK'
 
-export function watchEncoder(shape: EventShape): WatchEncoder {
+export function watchEncoder(shape: EventShape, bookmark: Bookmark): WatchEncoder {
   const writer = (type: FrameType) =>
     shape.writer({ before: `{"type":"${type}","object":`, after: '}\n' })
   const write = {
@@ -45,7 +45,7 @@ export function watchEncoder(shape: EventShape): WatchEncoder {
     entered: { encode: ({ stored }) => write.ADDED(stored) },
     left: { encode: (item) => write.DELETED(lastMatching(item)) },
     present: write.ADDED,
-    bookmark: (version, isInitialEnd) => write.BOOKMARK(bookmarkEvent(version, isInitialEnd)),
+    bookmark: (version, isInitialEnd) => write.BOOKMARK(bookmark(version, isInitialEnd)),
     error: (status) => Buffer.from(`{"type":"ERROR","object":${JSON.stringify(status)}}\n`),
   }
 }
@@ -65,17 +65,13 @@ export function lastMatching(item: WatchItem): ShownEvent {
   return { body, versionOffset, version: stored.version }
 }
 
-/** The event that a bookmark frame contains. */
-export function bookmarkEvent(version: Version, isInitialEnd: boolean): ShownEvent {
-  return unstoredEvent(isInitialEnd ? initialEnd : emptyEvent, version)
-}
+/** Makes the object that a bookmark frame contains. */
+export type Bookmark = (version: Version, isInitialEnd: boolean) => ShownEvent
 
-const emptyEvent: Buffer = bookmarkBody('{}')
-const initialEnd: Buffer = bookmarkBody('{"annotations":{"k8s.io/initial-events-end":"true"}}')
-
-/** An event with only the members that are always encoded. */
-function bookmarkBody(metadata: string): Buffer {
-  return Buffer.from(
-    `{"metadata":${metadata},"eventTime":null,"regarding":{},"deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}`,
-  )
+/** The object has only the members that are always encoded. */
+export function bookmarkOf({ emptyMembers }: Pick<EventView, 'emptyMembers'>): Bookmark {
+  const body = (metadata: string) => Buffer.from(`{"metadata":${metadata},${emptyMembers}}`)
+  const empty = body('{}')
+  const initialEnd = body('{"annotations":{"k8s.io/initial-events-end":"true"}}')
+  return (version, isInitialEnd) => unstoredEvent(isInitialEnd ? initialEnd : empty, version)
 }

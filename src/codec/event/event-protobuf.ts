@@ -1,3 +1,4 @@
+import type { Event } from '../../api/event.ts'
 import type { EventGroup } from '../../api/event-groups.ts'
 import { badRequest } from '../../api/status.ts'
 import { EVENT_VALUES_MAX } from '../json/json-text.ts'
@@ -14,8 +15,7 @@ export function decodeEventMessage(body: Buffer, group: EventGroup): DecodedEven
     const { kind, apiVersion, raw } = unwrapEnvelope(body)
     // The kind and apiVersion are checked by the same rules as in JSON.
     const { event } = decodeEventTree({ kind, apiVersion }, group)
-    const read = decodeStruct(group.type, raw, EVENT_VALUES_MAX)
-    return { event: { ...event, ...group.toEvent({ metadata: {}, ...read }) }, problems: [] }
+    return { event: { ...event, ...decodeBareEvent(raw, group) }, problems: [] }
   } catch (error) {
     if (!(error instanceof ProtobufError)) throw error
     throw badRequest(
@@ -23,4 +23,11 @@ export function decodeEventMessage(body: Buffer, group: EventGroup): DecodedEven
       error,
     )
   }
+}
+
+/**
+ * Decodes an event without its envelope, as in a list. Throws a ProtobufError, or a StatusError 413.
+ */
+export function decodeBareEvent(raw: Buffer, group: EventGroup): Event {
+  return group.toEvent({ metadata: {}, ...decodeStruct(group.type, raw, EVENT_VALUES_MAX) })
 }

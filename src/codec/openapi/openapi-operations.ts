@@ -32,12 +32,12 @@ export interface RequestBody {
   readonly isRequired: boolean
 }
 
-const OBJECT_MEDIA_TYPES = [
+export const OBJECT_MEDIA_TYPES = [
   'application/json',
   'application/yaml',
   'application/vnd.kubernetes.protobuf',
 ] as const
-const STREAM_MEDIA_TYPES = [
+export const STREAM_MEDIA_TYPES = [
   'application/json;stream=watch',
   'application/vnd.kubernetes.protobuf;stream=watch',
 ] as const
@@ -55,10 +55,15 @@ const NAMESPACE: Parameter = {
   type: 'string',
   doc: 'The namespace of the event.',
 }
-const NAME: Parameter = { name: 'name', in: 'path', type: 'string', doc: 'The name of the event.' }
+export const NAME: Parameter = {
+  name: 'name',
+  in: 'path',
+  type: 'string',
+  doc: 'The name of the object.',
+}
 const PRETTY = query('pretty', 'string', 'With true, the response is indented.')
 const DRY_RUN = query('dryRun', 'string', 'With All, the request is checked but nothing is stored.')
-const LIST: readonly Parameter[] = [
+export const LIST: readonly Parameter[] = [
   query('allowWatchBookmarks', 'boolean', 'A watch sends bookmarks with its progress.'),
   query('continue', 'string', 'Token of the previous page, to continue after it.'),
   query('fieldSelector', 'string', 'Only events with these field values.'),
@@ -69,7 +74,11 @@ const LIST: readonly Parameter[] = [
   query('sendInitialEvents', 'boolean', 'A watch starts with the existing events.'),
   query('timeoutSeconds', 'integer', 'Time limit of the request in seconds.'),
 ]
-const WATCH = query('watch', 'boolean', 'Keep the response open and send every change.')
+export const WATCH: Parameter = query(
+  'watch',
+  'boolean',
+  'Keep the response open and send every change.',
+)
 const WRITE: readonly Parameter[] = [
   DRY_RUN,
   query('fieldManager', 'string', 'Name of the client that makes the change.'),
@@ -121,11 +130,11 @@ export function reviewOperations(group: string, kinds: readonly string[]): reado
   return [...resources(base, prefix), ...reviews]
 }
 
-function basePath(group: string): string {
-  return group === '' ? '/api/v1' : `/apis/${group}/v1`
+export function basePath(group: string, version = 'v1'): string {
+  return group === '' ? '/api/v1' : `/apis/${group}/${version}`
 }
 
-function resources(base: string, prefix: string): readonly Operation[] {
+export function resources(base: string, prefix: string): readonly Operation[] {
   const responses = { 200: 'APIResourceList' }
   const id = `get${prefix}APIResources`
   const doc = 'Lists the resources of the group.'
@@ -260,7 +269,7 @@ function watches(base: string, prefix: string): readonly Operation[] {
 }
 
 /** Adds the defaults of most operations. */
-function operation(
+export function operation(
   own: Pick<Operation, 'path' | 'method' | 'id' | 'doc' | 'parameters' | 'responses'> &
     Partial<Operation>,
 ): Operation {
@@ -277,10 +286,10 @@ function operation(
 }
 
 /** `EventsV1` for events.k8s.io, as in the function names of generated clients. */
-function idPrefix(group: string): string {
+export function idPrefix(group: string, version = 'v1'): string {
   if (group === '') return 'CoreV1'
   const words = group.replace(/\.k8s\.io$/, '').split(/[^a-z0-9]+/i)
-  return `${words.map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')}V1`
+  return [...words, version].map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
 
 function query(name: string, type: Parameter['type'], doc: string): Parameter {

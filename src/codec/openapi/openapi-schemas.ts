@@ -49,6 +49,14 @@ const CORE_DESCRIPTIONS: Readonly<Record<string, string>> = {
 const GROUP_DESCRIPTIONS: Readonly<Record<string, string>> = {
   Event: 'A report of something that happened to an object, once or as a series. Events expire.',
   EventList: 'A list of events.',
+  Namespace: 'A namespace that has events.',
+  NamespaceList: 'A list of namespaces.',
+  NamespaceSpec: 'The desired state of a namespace: nothing.',
+  NamespaceStatus: 'The state of a namespace.',
+  Cluster: 'A cluster whose events are stored here. See `kubectl get clusters`.',
+  ClusterList: 'A list of clusters.',
+  ClusterStatus: 'What is stored of a cluster.',
+  ClusterMirror: 'The state of the mirror of a cluster.',
   EventSeries: 'Count and last time of an event that was observed more than once.',
   SelfSubjectReview: 'Returns the identity of the caller. See `kubectl auth whoami`.',
   SelfSubjectReviewStatus: 'The identity of the caller.',
@@ -160,7 +168,7 @@ export class OpenApiSchemas {
 
   #packageOf(name: string): string {
     if (name in CORE_DESCRIPTIONS) return CORE
-    return name in META_DESCRIPTIONS ? META : packageOf(this.#group.name)
+    return name in META_DESCRIPTIONS ? META : packageOf(this.#group)
   }
 
   #struct(type: StructType): JsonObject {
@@ -180,9 +188,9 @@ export class OpenApiSchemas {
 
   /** The group, version and kind of a top-level object; none for a part of another object. */
   #kindsOf(type: StructType): JsonObject[] {
-    const { name: group, kinds } = this.#group
+    const { name: group, version, kinds } = this.#group
     const { name: kind } = type
-    const ofGroup = { group, version: 'v1', kind }
+    const ofGroup = { group, version, kind }
     if (kinds.includes(type)) return [ofGroup]
     switch (kind) {
       case 'DeleteOptions':
@@ -223,11 +231,11 @@ export class OpenApiSchemas {
 }
 
 /** The Kubernetes package of the group; for another group its name in reverse order. */
-function packageOf(group: string): string {
+function packageOf({ name: group, version }: OpenApiGroup): string {
   if (group === '') return CORE
   const [, known] = /^(events|authentication|authorization)\.k8s\.io$/.exec(group) ?? []
   if (known !== undefined) return `io.k8s.api.${known}.v1`
-  return [...group.split('.').reverse(), 'v1'].join('.')
+  return [...group.split('.').reverse(), version].join('.')
 }
 
 function descriptionOf(name: string): string {

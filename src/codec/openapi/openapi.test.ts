@@ -3,9 +3,13 @@ import { describe, test } from 'node:test'
 import { coreGroup, eventsGroup } from '../../api/event-groups.ts'
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts'
 import { openApiV2, openApiV3 } from './openapi.ts'
-import { eventsOpenApi, reviewsOpenApi } from './openapi-groups.ts'
+import { clustersOpenApi, eventsOpenApi, reviewsOpenApi } from './openapi-groups.ts'
 
-const groups = [...[eventsGroup('events.k8s.io'), coreGroup].map(eventsOpenApi), ...reviewsOpenApi]
+const groups = [
+  ...[eventsGroup('events.k8s.io'), coreGroup].map(eventsOpenApi),
+  ...reviewsOpenApi,
+  clustersOpenApi,
+]
 const v2 = openApiV2(groups, 'v1.36.0')
 const v3Documents = groups.map((group) => openApiV3(group, 'v1.36.0'))
 const [events, core, authentication, authorization] = v3Documents.map((document) =>
@@ -137,6 +141,7 @@ describe('OpenAPI documents', () => {
     assert.deepEqual(Object.fromEntries(required), {
       'io.k8s.api.core.v1.Event': ['metadata', 'involvedObject'],
       'io.k8s.api.core.v1.EventList': ['items'],
+      'io.k8s.api.core.v1.NamespaceList': ['items'],
       'io.k8s.api.events.v1.Event': ['eventTime'],
       'io.k8s.api.events.v1.EventList': ['items'],
       'io.k8s.api.events.v1.EventSeries': ['count', 'lastObservedTime'],
@@ -226,7 +231,7 @@ describe('OpenAPI documents', () => {
   test('operations have unique ids, which generated clients use', () => {
     const ids = operationsOf(v2).map(({ operationId }) => operationId)
     assert.equal(new Set(ids).size, ids.length)
-    assert.equal(ids.length, 29)
+    assert.equal(ids.length, 34)
     for (const id of [
       'getEventsV1APIResources',
       'listEventsV1EventForAllNamespaces',
@@ -234,6 +239,8 @@ describe('OpenAPI documents', () => {
       'deleteEventsV1CollectionNamespacedEvent',
       'watchCoreV1NamespacedEventList',
       'createAuthenticationV1SelfSubjectReview',
+      'listCoreV1Namespace',
+      'readTidingsDevV1alpha1Cluster',
       'createAuthorizationV1SelfSubjectAccessReview',
       'createAuthorizationV1SelfSubjectRulesReview',
     ]) {

@@ -98,7 +98,8 @@ function v2Operation(
 
 /** The members of an operation that both versions share. */
 function head(group: OpenApiGroup, operation: Operation): JsonObject {
-  const tag = group.name === '' ? 'core_v1' : `${group.name.replace(/\.k8s\.io$/, '')}_v1`
+  const { name, version } = group
+  const tag = name === '' ? 'core_v1' : `${name.replace(/\.k8s\.io$/, '')}_${version}`
   return {
     tags: [tag],
     description: operation.doc,
@@ -109,8 +110,8 @@ function head(group: OpenApiGroup, operation: Operation): JsonObject {
       : {
           'x-kubernetes-action': operation.action,
           'x-kubernetes-group-version-kind': {
-            group: group.name,
-            version: 'v1',
+            group: name,
+            version,
             kind: operation.kind,
           },
         }),

@@ -1,4 +1,4 @@
-import type { RegardedKind } from '../../storage/storage.ts'
+import type { RegardedKind } from '../../storage/regarded-kind.ts'
 import type { GroupDiscovery, ResourceDiscovery } from './aggregated-discovery.ts'
 
 /**
@@ -10,7 +10,6 @@ import type { GroupDiscovery, ResourceDiscovery } from './aggregated-discovery.t
 export const regardedKinds: readonly ResourceDiscovery[] = [
   regarded({ kind: 'ConfigMap', shortNames: ['cm'] }),
   regarded({ kind: 'Endpoints', name: 'endpoints', shortNames: ['ep'] }),
-  regarded({ kind: 'Namespace', shortNames: ['ns'], namespaced: false }),
   regarded({ kind: 'Node', shortNames: ['no'], namespaced: false }),
   regarded({ kind: 'PersistentVolume', shortNames: ['pv'], namespaced: false }),
   regarded({ kind: 'PersistentVolumeClaim', shortNames: ['pvc'] }),

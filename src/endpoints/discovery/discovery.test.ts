@@ -80,9 +80,17 @@ describe('discoveryService', () => {
     }
   })
 
-  test('kinds that events regard are listed without verbs', async () => {
+  test('kinds that events regard are listed without verbs, except namespaces, which can be read', async () => {
     const { resources } = JSON.parse(String((await get('/api/v1')).body))
-    const others = resources.slice(1)
+    const [, namespaces, ...others] = resources
+    assert.deepEqual(namespaces, {
+      name: 'namespaces',
+      singularName: 'namespace',
+      namespaced: false,
+      kind: 'Namespace',
+      verbs: ['get', 'list', 'watch'],
+      shortNames: ['ns'],
+    })
     assert.ok(others.length > 0)
     for (const { name, verbs } of others) assert.deepEqual(verbs, [], name)
     assert.deepEqual(
@@ -304,6 +312,7 @@ describe('kinds that events regard (events-only)', () => {
     assert.equal((await bodyAt('/apis/events.k8s.io/v1')).match(/"kind":"Event"/g)?.length, 1)
     assert.deepEqual(decided[0], {
       isResource: true,
+      cluster: 'local',
       verb: 'list',
       group: 'events.k8s.io',
       version: 'v1',

@@ -2,12 +2,15 @@
  * API discovery: the documents at `/`, `/api`, `/apis` and below them down to the lists of
  * resources. kubectl and client-go read these first, to find the paths of events.
  */
+
 import { methodNotAllowed, unknownPath } from '../../api/status.ts'
+import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../codec/encoders/object-views.ts'
 import type { Attributes } from '../../gate/attributes.ts'
 import type { Caller, Decision } from '../../gate/gate.ts'
+import type { Target } from '../../gate/target.ts'
 import type { User } from '../../gate/user.ts'
 import type { Handler, Request, Response } from '../../http/exchange.ts'
-import type { RegardedKind } from '../../storage/storage.ts'
+import type { RegardedKind } from '../../storage/regarded-kind.ts'
 import { negotiateDocument } from '../request/negotiate.ts'
 import { documentResponse, pageNotFound } from '../response/respond.ts'
 import type { Service, ServiceHandler } from '../services.ts'
@@ -21,8 +24,8 @@ export interface DiscoveryOptions {
   readonly otherGroups?: readonly GroupDiscovery[]
   /** Paths of all services, listed at `/`. */
   readonly paths: () => readonly string[]
-  /** Further kinds that stored events regard; the same array until the kinds change. */
-  readonly regarded?: (() => readonly RegardedKind[]) | undefined
+  /** Further kinds that stored events of a cluster regard; the same array until the kinds change. */
+  readonly regarded?: ((cluster: string) => readonly RegardedKind[]) | undefined
   /** Whether a user has a permission. */
   readonly decide?:
     | ((user: User, attributes: Attributes) => Promise<Decision | undefined>)
@@ -61,29 +64,29 @@ export function discoveryService(options: DiscoveryOptions): Service {
     ofVersion: `${versionPath(group)}/`,
   }))
   const root = rootHandler(options.paths)
-  const found = (path: string): ServiceHandler => {
+  const found = (path: string, cluster: string): ServiceHandler => {
     return async (request, caller) => {
-      const handler = (await privileged(path, caller)) ?? documents.get(path)
+      const handler = (await privileged({ path, cluster }, caller)) ?? documents.get(path)
       return handler === undefined ? pageNotFound() : handler(request)
     }
   }
   const mayBeRegarded = (path: string): boolean =>
     options.regarded !== undefined && GROUP_OR_VERSION.test(path)
-  const below = (path: string, plain: string): ServiceHandler | undefined => {
+  const below = (path: string, plain: string, cluster: string): ServiceHandler | undefined => {
     if (path.startsWith(corePrefix)) return undefined
     if (path.startsWith('/api/')) return unknown
     const group = prefixes.find(({ ofGroup }) => path.startsWith(ofGroup))
-    if (group === undefined) return mayBeRegarded(plain) ? found(plain) : undefined
+    if (group === undefined) return mayBeRegarded(plain) ? found(plain, cluster) : undefined
     return path.startsWith(group.ofVersion) ? undefined : unknown
   }
   return {
     name: 'discovery',
     paths: [...documents.keys()],
     isOpenToHost: false,
-    find: ({ path }) => {
+    find: ({ path, cluster }) => {
       if (path === '/') return root
       const plain = path.endsWith('/') ? path.slice(0, -1) : path
-      return documents.has(plain) ? found(plain) : below(path, plain)
+      return documents.has(plain) ? found(plain, cluster) : below(path, plain, cluster)
     },
   }
 }
@@ -97,22 +100,28 @@ const GROUP_OR_VERSION = /^\/apis\/[^/]+(?:\/[^/]+)?$/
 function documentsWithRegarded(
   { group, regarded, decide }: DiscoveryOptions,
   groups: readonly GroupDiscovery[],
-): (path: string, caller: Caller) => Promise<Handler | undefined> | undefined {
-  const attributes = { ...LIST_EVENTS, group, path: `/apis/${group}/${VERSION}/events` }
-  let listed: readonly RegardedKind[] = []
-  let documents: Documents | undefined
-  const ifPermitted = async (handler: Handler, user: User): Promise<Handler | undefined> =>
-    (await decide?.(user, attributes))?.verdict === 'allow' ? handler : undefined
-  return (path, { user }) => {
-    const kinds = regarded?.() ?? []
+): (
+  target: Pick<Target, 'path' | 'cluster'>,
+  caller: Caller,
+) => Promise<Handler | undefined> | undefined {
+  const listing = { ...LIST_EVENTS, group, path: `/apis/${group}/${VERSION}/events` }
+  /** By the list of kinds of a cluster, which stays the same array until it changes. */
+  const known = new WeakMap<readonly RegardedKind[], Documents>()
+  return ({ path, cluster }, { user }) => {
+    const kinds = regarded?.(cluster) ?? []
     if (kinds.length === 0) return undefined
-    if (kinds !== listed || documents === undefined) {
+    let documents = known.get(kinds)
+    if (documents === undefined) {
       const { inCore, inGroups } = withRegarded(core, groups, kinds)
-      listed = kinds
       documents = documentsOf(inCore, inGroups, false)
+      known.set(kinds, documents)
     }
     const handler = documents.get(path)
-    return handler && ifPermitted(handler, user)
+    if (handler === undefined) return undefined
+    return (async () => {
+      const decision = await decide?.(user, { ...listing, cluster })
+      return decision?.verdict === 'allow' ? handler : undefined
+    })()
   }
 }
 
@@ -163,8 +172,33 @@ const EVENTS = {
   storageVersionHash: 'r2yiGXH7wu8=',
 }
 
+const READ = ['get', 'list', 'watch']
+
+/** The namespaces that have events. */
+const NAMESPACES = {
+  name: 'namespaces',
+  singularName: 'namespace',
+  namespaced: false,
+  kind: 'Namespace',
+  verbs: READ,
+  shortNames: ['ns'],
+}
+
 /** The core group. */
-const core: GroupDiscovery = { name: '', version: VERSION, resources: [EVENTS, ...regardedKinds] }
+const core: GroupDiscovery = {
+  name: '',
+  version: VERSION,
+  resources: [EVENTS, NAMESPACES, ...regardedKinds],
+}
+
+/** The group of the clusters whose events are stored here. */
+export const clustersGroup: GroupDiscovery = {
+  name: TIDINGS_GROUP,
+  version: TIDINGS_VERSION,
+  resources: [
+    { name: 'clusters', singularName: 'cluster', namespaced: false, kind: 'Cluster', verbs: READ },
+  ],
+}
 
 function groupPath({ name }: GroupDiscovery): string {
   return `/apis/${name}`

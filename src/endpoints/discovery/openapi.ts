@@ -39,7 +39,7 @@ export function openApiService({ groups, release }: OpenApiOptions): Service {
   const index: JsonObject = {}
   const documents = new Map<string, Handler>()
   for (const group of groups) {
-    const place = group.name === '' ? 'api/v1' : `apis/${group.name}/v1`
+    const place = group.name === '' ? 'api/v1' : `apis/${group.name}/${group.version}`
     const document = openApiV3(group, release)
     const json = jsonForm(document)
     const digest = digestOf(json)

@@ -94,7 +94,7 @@ class Api {
       body: async () => bytes,
     } as Partial<Request> as Request
     const service = eventsService({ storage, group: groups[to], servedVersions })
-    const handler = service.find(readTarget(request))
+    const handler = service.find(readTarget(request, 'local'))
     assert.ok(handler)
     const response = await handler(request, caller)
     const event = JSON.parse(Buffer.from(response.body as Uint8Array).toString())

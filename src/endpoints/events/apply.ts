@@ -17,6 +17,7 @@ export function applyEvent(api: EventApi): Endpoint<OneEvent> {
   const { registry, encoders, group } = api
   const { apiVersion } = group
   return async (request, target, caller) => {
+    const { cluster } = target
     const { namespace, name } = target.place
     const encoder = encoders.response(negotiateObject(request))
     const body = await receiveBytes(request)
@@ -39,13 +40,13 @@ export function applyEvent(api: EventApi): Endpoint<OneEvent> {
       checkName(event, name)
       return { event: placedIn(namespace, event), managedFields }
     }
-    const admit = admitOnce(api, caller)
+    const admit = admitOnce(api, caller, cluster)
     const warnings = fieldValidation === 'Warn' ? config.problems : []
     const { event, isCreated } = await withWarnings(
       () => warnings,
       () =>
         orCreate(target, caller, (mayCreate) =>
-          registry.apply({ namespace, name }, apply, { isDryRun, mayCreate, admit }),
+          registry.apply({ cluster, namespace, name }, apply, { isDryRun, mayCreate, admit }),
         ),
     )
     return eventResponse(isCreated ? 201 : 200, encoder, event, warnings)

@@ -13,7 +13,7 @@ import { admitOnce, type Endpoint, type EventApi, type EventCollection } from '.
  */
 export function createEvent(api: EventApi): Endpoint<EventCollection> {
   const { registry, encoders, group } = api
-  return async (request, { place: { namespace } }, caller) => {
+  return async (request, { cluster, place: { namespace } }, caller) => {
     const encoder = encoders.response(negotiateObject(request))
     const body = await receiveBody(request)
     const { fieldValidation, isDryRun } = readCreateOptions(request.query)
@@ -22,9 +22,9 @@ export function createEvent(api: EventApi): Endpoint<EventCollection> {
     const created = await withWarnings(
       () => warnings,
       () =>
-        registry.create(namespace, placedIn(namespace, event), {
+        registry.create({ cluster, namespace }, placedIn(namespace, event), {
           isDryRun,
-          admit: admitOnce(api, caller),
+          admit: admitOnce(api, caller, cluster),
         }),
     )
     return eventResponse(201, encoder, created, warnings)

@@ -14,10 +14,10 @@ import type { Endpoint, EventApi, OneEvent } from './event-api.ts'
  * Responds with a Status, or with the event itself when finalizers keep it.
  */
 export function deleteEvent({ registry, encoders }: EventApi): Endpoint<OneEvent> {
-  return async (request, { place: { namespace, name } }) => {
+  return async (request, { cluster, place: { namespace, name } }) => {
     const representation = negotiateObject(request)
     const options = await receiveDeleteOptions(request)
-    const deleted = await registry.delete({ namespace, name }, options)
+    const deleted = await registry.delete({ cluster, namespace, name }, options)
     if (deleted.isGone) {
       const details = { ...detailsOf(registry.names, name), uid: deleted.uid }
       return successResponse(representation, { details })

@@ -1,11 +1,12 @@
 import { coreGroup, type EventGroup } from '../../api/event-groups.ts'
-import { methodNotAllowed, unknownPath } from '../../api/status.ts'
+import { isMirrored, methodNotAllowed, unknownPath } from '../../api/status.ts'
 import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { viewOf } from '../../codec/encoders/event-view.ts'
 import type { AccessChecks } from '../../gate/access-checks.ts'
+import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import type { EventLimits } from '../../gate/limits/event-limits.ts'
-import type { Place, Target } from '../../gate/target.ts'
+import type { Target } from '../../gate/target.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
 import { CollectionDelete, removalSemaphore } from '../../registry/collection-delete.ts'
 import { SharedSelectors } from '../../registry/read/event-selector.ts'
@@ -18,7 +19,15 @@ import type { Service, ServiceHandler } from '../services.ts'
 import { createEvent } from './create.ts'
 import { deleteEvent } from './delete.ts'
 import { deleteEvents } from './delete-collection.ts'
-import type { Endpoint, EventApi, EventCollection, EventTarget, OneEvent } from './event-api.ts'
+import type {
+  Endpoint,
+  EventApi,
+  EventCollection,
+  EventPlace,
+  EventTarget,
+  MirroredClusters,
+  OneEvent,
+} from './event-api.ts'
 import { getEvent } from './get.ts'
 import { listEvents } from './list.ts'
 import { patchEvent } from './patch.ts'
@@ -41,6 +50,8 @@ export interface EventsServiceOptions {
   readonly requestTimeoutMs?: number | undefined
   readonly accessChecks?: Pick<AccessChecks, 'add'> | undefined
   readonly watchMsMax?: number | undefined
+  /** Undefined: no cluster is mirrored. */
+  readonly mirrored?: MirroredClusters | undefined
 }
 
 const requestTimeoutMsDefault = 60_000
@@ -72,10 +83,12 @@ export function eventsService(options: EventsServiceOptions): Service {
       options.removalSemaphore ?? removalSemaphore(),
     ),
     encoders: new EventEncoders(view, Date.now),
+    wildcardEncoders: new EventEncoders(view, Date.now, true),
     runCache: options.runCache ?? new EncodedRunCache(),
     eventLimits,
     requestTimeoutMs: options.requestTimeoutMs ?? requestTimeoutMsDefault,
     accessChecks: options.accessChecks,
+    mirrored: options.mirrored,
     watchMsMax: options.watchMsMax ?? watchMsMaxDefault,
     selectors: new SharedSelectors(),
   }
@@ -84,13 +97,17 @@ export function eventsService(options: EventsServiceOptions): Service {
     name: eventsServiceName(group),
     isOpenToHost: false,
     paths: [],
-    find: eventsBelow(prefix, endpointsOf(api)),
+    find: eventsBelow(prefix, endpointsOf(api), options.mirrored),
   }
 }
 
 /** Finds the handler for targets below a prefix: a verb on events, or a 404. */
-export function eventsBelow(prefix: string, endpoints: EventEndpoints): Service['find'] {
-  const execute = executor(endpoints)
+export function eventsBelow(
+  prefix: string,
+  endpoints: EventEndpoints,
+  mirrored?: MirroredClusters,
+): Service['find'] {
+  const execute = executor(endpoints, mirrored)
   return (target) => {
     if (!target.path.startsWith(prefix)) return undefined
     if (!isOfEvents(target)) return unknown
@@ -124,10 +141,11 @@ function endpointsOf(api: EventApi): EventEndpoints {
 }
 
 /** Executes the verb that was authorised, on the place that was authorised; 405 for any other. */
-function executor(endpoints: EventEndpoints): Endpoint {
+function executor(endpoints: EventEndpoints, mirrored: MirroredClusters | undefined): Endpoint {
   return (request, target, caller) => {
     // HEAD is authorised as a read, but not served.
     if (request.method === 'HEAD') throw methodNotAllowed()
+    checkCluster(target, mirrored)
     switch (target.verb) {
       case 'list':
         return endpoints.list(request, target, caller)
@@ -151,14 +169,31 @@ function executor(endpoints: EventEndpoints): Endpoint {
   }
 }
 
-function isOfEvents(target: Target): target is EventTarget {
-  return target.isResource && target.resource === 'events' && target.place !== undefined
+/** Throws when the verb is not possible in the cluster of the target. */
+function checkCluster(
+  { cluster, verb }: EventTarget,
+  mirrored: MirroredClusters | undefined,
+): void {
+  if (CHANGES.has(verb) && mirrored?.isMirrored(cluster) === true) throw isMirrored(cluster)
+  // A name may exist in several clusters.
+  if (cluster === ALL_CLUSTERS && !READ_ALL.has(verb)) throw methodNotAllowed()
 }
 
-function isAt<Kind extends Place['kind']>(
+/** Verbs that would make a mirrored event differ from its origin; events can still be deleted. */
+const CHANGES: ReadonlySet<string> = new Set(['create', 'update', 'patch'])
+
+/** What can be done with the events of all clusters. */
+const READ_ALL: ReadonlySet<string> = new Set(['list', 'watch'])
+
+function isOfEvents(target: Target): target is EventTarget {
+  if (!target.isResource || target.resource !== 'events') return false
+  return target.place !== undefined && target.place.kind !== 'unnamespaced'
+}
+
+function isAt<Kind extends EventPlace['kind']>(
   target: EventTarget,
   kind: Kind,
-): target is EventTarget<Extract<Place, { readonly kind: Kind }>> {
+): target is EventTarget<Extract<EventPlace, { readonly kind: Kind }>> {
   return target.place.kind === kind
 }
 

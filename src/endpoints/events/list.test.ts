@@ -20,7 +20,7 @@ const group = eventsGroup('events.k8s.io')
 const encoders = new EventEncoders(viewOf(group), () => Date.UTC(2026, 0, 2))
 
 function stored(index: number): StoredEvent {
-  const key = { namespace: 'a', name: `e${index}` }
+  const key = { cluster: 'local', namespace: 'a', name: `e${index}` }
   const metadata = { ...key, creationTimestamp: '2026-01-01T00:00:00Z' }
   const body = Buffer.from(JSON.stringify({ metadata, note: `größe ${index}`, type: 'Normal' }))
   const version = versionOfChange(5, index)
@@ -58,7 +58,10 @@ async function responseOf(api: object, accept: string, query = '') {
     headers: { accept },
     signal: new AbortController().signal,
   } as Partial<Request> as Request
-  const target = readTarget({ ...request, path: '/apis/events.k8s.io/v1/namespaces/a/events' })
+  const target = readTarget(
+    { ...request, path: '/apis/events.k8s.io/v1/namespaces/a/events' },
+    'local',
+  )
   const { body, ...head } = await endpoint(request, target as EventTarget, caller)
   const isStream = typeof body !== 'string' && !(body instanceof Uint8Array)
   // Copies, since the buffer of a chunk is reused.
@@ -204,7 +207,7 @@ test('the largest page that a list reads from etcd is charged to its user', asyn
       headers: {},
       memory,
     } as Partial<Request> as Request
-    const target = readTarget(request) as EventTarget
+    const target = readTarget(request, 'local') as EventTarget
     return listEvents(api as unknown as EventApi)(request, target, { ...caller, user })
   }
   const { user } = caller

@@ -4,6 +4,7 @@ import type { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import type { ListMeta } from '../../codec/encoders/event-shapes.ts'
 import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
 import { ScratchBuffer } from '../../codec/encoders/scratch-buffer.ts'
+import type { Place } from '../../gate/target.ts'
 import { ANONYMOUS } from '../../gate/user.ts'
 import type { Chunk, Request, Response } from '../../http/exchange.ts'
 import type { EventListing } from '../../registry/read/listing.ts'
@@ -11,7 +12,8 @@ import { formatVersion } from '../../storage/resource-version.ts'
 import type { ListPart } from '../../storage/storage.ts'
 import { listPlan } from '../request/list-plan.ts'
 import { negotiateList } from '../request/negotiate.ts'
-import type { Endpoint, EventApi } from './event-api.ts'
+import { warningHeader } from '../response/warnings.ts'
+import { type Endpoint, encodersFor, type ReadApi } from './event-api.ts'
 
 /**
  * GET …/events and …/namespaces/{namespace}/events
@@ -20,9 +22,10 @@ import type { Endpoint, EventApi } from './event-api.ts'
  * When the state cannot be read to its end the response is cut off, so that the client cannot take
  * a part for the whole.
  */
-export function listEvents({ lister, encoders, runCache }: EventApi): Endpoint {
+export function listEvents(api: ReadApi): Endpoint<Place> {
+  const { lister, runCache, mirrored } = api
   return async (request, target, { user }) => {
-    const encoder = encoders.response(negotiateList(request))
+    const encoder = encodersFor(api, target.cluster).response(negotiateList(request))
     const listing = await lister.list({
       ...listPlan(target),
       pieceItems: encoder.entriesPerChunk,
@@ -30,7 +33,8 @@ export function listEvents({ lister, encoders, runCache }: EventApi): Endpoint {
       onStoreRead: user === ANONYMOUS ? undefined : storeCharge(request),
       signal: request.signal,
     })
-    return listResponse(encoder, listing, runCache)
+    const warning = warningHeader(mirrored?.warnings(target.cluster) ?? [])
+    return listResponse(encoder, listing, { runCache, warning })
   }
 }
 
@@ -61,17 +65,18 @@ function tooManyStoreLists(): StatusError {
 /** About as long as it takes until a response that is not read is cut. */
 const RETRY_LIST_SECONDS = 10
 
-function listResponse(
+export function listResponse(
   encoder: ResponseEncoder,
   listing: EventListing,
-  runCache: EncodedRunCache,
+  options: { readonly runCache: EncodedRunCache; readonly warning: string | undefined },
 ): Response {
   const meta: ListMeta = {
     resourceVersion: formatVersion(listing.version),
     continue: listing.continueToken,
     remainingItemCount: listing.remainingItemCount,
   }
-  const headers = { 'content-type': encoder.contentType }
+  const { runCache, warning } = options
+  const headers = { 'content-type': encoder.contentType, ...(warning && { warning }) }
   const { whole } = listing
   if (whole === undefined) {
     const body = streamed(encoder, meta, { listing, runCache })

@@ -73,7 +73,7 @@ async function send({ method = 'PATCH', type = MERGE, query = '', body }: Sent):
     body: async () => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
   } as Partial<Request> as Request
   const response = await responseTo(request, () =>
-    service.find(readTarget(request))?.(request, caller),
+    service.find(readTarget(request, 'local'))?.(request, caller),
   )
   const warnings = response.headers['warning']
     ?.split(', 299')

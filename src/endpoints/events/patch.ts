@@ -45,6 +45,7 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
   return async (request, target, caller) => {
     const format = patchFormat(request)
     if (format === 'apply') return apply(request, target, caller)
+    const { cluster } = target
     const { namespace, name } = target.place
     const encoder = encoders.response(negotiateObject(request))
     const body = await receiveBytes(request)
@@ -62,11 +63,11 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
       checkName(sent.event, name)
       return placedIn(namespace, sent.event)
     }
-    const admit = admitOnce(api, caller)
+    const admit = admitOnce(api, caller, cluster)
     const manager = (): string => managerOf(fieldManager, request.headers['user-agent'])
     const event = await withWarnings(
       () => warnings,
-      () => registry.patch({ namespace, name }, change, { isDryRun, admit, manager }),
+      () => registry.patch({ cluster, namespace, name }, change, { isDryRun, admit, manager }),
     )
     return eventResponse(200, encoder, event, warnings)
   }

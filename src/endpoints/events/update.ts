@@ -16,13 +16,14 @@ import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-
 export function updateEvent(api: EventApi): Endpoint<OneEvent> {
   const { registry, encoders, group } = api
   return async (request, target, caller) => {
+    const { cluster } = target
     const { namespace, name } = target.place
     const encoder = encoders.response(negotiateObject(request))
     const body = await receiveBody(request)
     const { fieldValidation, isDryRun, fieldManager } = readUpdateOptions(request.query)
     const sent = readSentEvent(body, { group, fieldValidation })
     await yieldIfLong(body.bytes)
-    const admit = admitOnce(api, caller)
+    const admit = admitOnce(api, caller, cluster)
     const manager = (): string => managerOf(fieldManager, request.headers['user-agent'])
     const updated = await withWarnings(
       () => sent.warnings,
@@ -30,7 +31,12 @@ export function updateEvent(api: EventApi): Endpoint<OneEvent> {
         const event = placedIn(namespace, sent.event)
         checkName(event, name)
         return orCreate(target, caller, (mayCreate) =>
-          registry.update({ namespace, name }, event, { isDryRun, mayCreate, admit, manager }),
+          registry.update({ cluster, namespace, name }, event, {
+            isDryRun,
+            mayCreate,
+            admit,
+            manager,
+          }),
         )
       },
     )

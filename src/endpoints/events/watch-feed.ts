@@ -5,7 +5,7 @@ import { watchFailure } from '../../registry/read/transitions.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { PulledWatch } from '../../storage/storage.ts'
 import type { WatchPlan } from '../request/list-plan.ts'
-import type { EventApi } from './event-api.ts'
+import type { ReadApi } from './event-api.ts'
 import type { WatchFrameWriter } from './watch-frame-writer.ts'
 
 /** How often a watcher that requested bookmarks gets one. */
@@ -63,7 +63,7 @@ type Step = IteratorResult<Buffer, Version> | { readonly error: unknown }
 
 /** The body of a watch response, pulled at the pace of the client. */
 export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
-  readonly #api: EventApi
+  readonly #api: ReadApi
   readonly #options: FeedOptions
   #state: State = { kind: 'idle' }
   #end: WatchEnd | undefined
@@ -71,7 +71,7 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
   /** Why the access of the user has ended. */
   #refusal: StatusError | undefined
 
-  constructor(api: EventApi, options: FeedOptions) {
+  constructor(api: ReadApi, options: FeedOptions) {
     this.#api = api
     this.#options = options
   }
@@ -243,7 +243,7 @@ function requestBookmark(state: ChangesState): void {
 const timerMsMax = 2 ** 31 - 1
 
 /** Aborts with the request, or at the end of the watch's lifetime. */
-class WatchEnd implements Disposable {
+export class WatchEnd implements Disposable {
   readonly #controller = new AbortController()
   readonly #request: AbortSignal
   readonly #timer: NodeJS.Timeout

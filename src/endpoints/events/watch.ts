@@ -1,6 +1,8 @@
+import type { Place } from '../../gate/target.ts'
+import { accountOf } from '../../gate/user.ts'
 import { watchPlan } from '../request/list-plan.ts'
 import { negotiateWatch } from '../request/negotiate.ts'
-import type { Endpoint, EventApi } from './event-api.ts'
+import { type Endpoint, encodersFor, type ReadApi } from './event-api.ts'
 import { WatchFeed } from './watch-feed.ts'
 import { WatchFrameWriter } from './watch-frame-writer.ts'
 
@@ -10,9 +12,9 @@ import { WatchFrameWriter } from './watch-frame-writer.ts'
  * The response starts at once and has no natural end: a later failure is sent as a last ERROR
  * frame. Changes are read only when the client can take them (backpressure).
  */
-export function watchEvents(api: EventApi): Endpoint {
+export function watchEvents(api: ReadApi): Endpoint<Place> {
   return async (request, target, caller) => {
-    const encoders = api.encoders.watch(negotiateWatch(request))
+    const encoders = encodersFor(api, target.cluster).watch(negotiateWatch(request))
     const plan = watchPlan(target, api)
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const writer = new WatchFrameWriter(encoders, plan.selector)
@@ -24,7 +26,7 @@ export function watchEvents(api: EventApi): Endpoint {
         writer,
         request: request.signal,
         access: caller.recheck,
-        user: (caller.sender ?? caller.user).name,
+        user: accountOf(caller.sender ?? caller.user),
         settle,
       }),
       longRunning: true,

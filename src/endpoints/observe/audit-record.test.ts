@@ -51,7 +51,10 @@ async function audited(exchange: Exchange): Promise<{ response: Response; lines:
     written: async () => {},
     wallTime: () => 0,
   })
-  const record = new AuditRecord(auditor.begin(request, readTarget(request), 'id'), request)
+  const record = new AuditRecord(
+    auditor.begin(request, readTarget(request, 'local'), 'id'),
+    request,
+  )
   record.trail.identified({ name: 'ada', groups: [] })
   const seen = record.request()
   assert.equal(seen.path, request.path)

@@ -40,6 +40,7 @@ async function linesOf(
       enabled: (level) => level <= verbosity,
       v: (_level, msg, fields) => lines.push({ msg, ...fields }),
     },
+    clusterName: 'local',
     isTurningAway: () => false,
   })
   const request: Request = {

@@ -1,5 +1,5 @@
 import type { Trail } from '../../gate/gate.ts'
-import type { User } from '../../gate/user.ts'
+import { accountOf, type User } from '../../gate/user.ts'
 import type { Request } from '../../http/exchange.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { truncate } from '../../lib/text/truncate.ts'
@@ -59,13 +59,17 @@ export class RequestLine implements Trail {
       path,
       status,
       ms: Math.round(ms * 1000) / 1000,
-      user: truncated((this.#impersonated ?? this.#sender)?.name),
-      sender: truncated(sender?.name),
+      user: shown(this.#impersonated ?? this.#sender),
+      sender: shown(sender),
       userAgent: truncated(headers['user-agent']),
       peer: peer.address,
       auditId,
     })
   }
+}
+
+function shown(user: User | undefined): string | undefined {
+  return user === undefined ? undefined : truncate(accountOf(user))
 }
 
 function truncated(text: string | undefined): string | undefined {

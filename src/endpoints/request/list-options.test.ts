@@ -9,7 +9,7 @@ const EVENTS = '/apis/events.k8s.io/v1/namespaces/n/events'
 const WATCH_EVENTS = '/apis/events.k8s.io/v1/watch/namespaces/n/events'
 
 const read = (query: string | [string, string][], path = EVENTS): ListOptions => {
-  const target = readTarget({ method: 'GET', path, query: new URLSearchParams(query) })
+  const target = readTarget({ method: 'GET', path, query: new URLSearchParams(query) }, 'local')
   assert.ok(target.isResource && target.place !== undefined)
   return readListOptions({ ...target, place: target.place })
 }

@@ -7,6 +7,7 @@ import {
   forbiddenField,
   unsupportedField,
 } from '../../api/validation/field-error.ts'
+import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import type { Place, ResourceTarget } from '../../gate/target.ts'
 import { goQuote } from '../../lib/go/go-quote.ts'
 import { truncate } from '../../lib/text/truncate.ts'
@@ -27,7 +28,8 @@ export interface ListOptions extends ListRequest {
 }
 
 /** The parts of a target that a list, a watch or a collection delete reads. */
-export interface ListTarget extends Pick<ResourceTarget, 'query' | 'wantsWatch' | 'fields'> {
+export interface ListTarget
+  extends Pick<ResourceTarget, 'cluster' | 'query' | 'wantsWatch' | 'fields'> {
   readonly place: Place
 }
 
@@ -39,7 +41,9 @@ export function readListOptions(target: ListTarget): ListOptions {
   const labelText = readText(query, 'labelSelector')
   const labelSelector = parseLabelSelector(labelText)
   if (fields instanceof Error) throw fields
-  const name = place.kind === 'object' ? place.name : undefined
+  const name = 'name' in place ? place.name : undefined
+  const namespace =
+    target.cluster === ALL_CLUSTERS && 'namespace' in place ? place.namespace : undefined
   const state = readState(target)
   return {
     resourceVersion: state.resourceVersion,
@@ -47,8 +51,8 @@ export function readListOptions(target: ListTarget): ListOptions {
     continueToken: state.continueToken,
     limit: Math.max(limit, 0),
     labelSelector,
-    fieldSelector: withNameOfPath(fields, name),
-    selectorTexts: [labelText, readText(query, 'fieldSelector'), name ?? ''],
+    fieldSelector: withNamespaceOfPath(withNameOfPath(fields, name), namespace),
+    selectorTexts: [labelText, readText(query, 'fieldSelector'), name ?? '', namespace ?? ''],
     sendInitialEvents: state.sendInitialEvents,
     allowWatchBookmarks: queryBoolean(query, 'allowWatchBookmarks') === true,
     timeoutSeconds: timeoutSeconds === 0 ? undefined : timeoutSeconds,
@@ -141,6 +145,15 @@ function matchForbidden(detail: string): FieldError {
 
 function matchUnsupported(match: string, supported: readonly string[]): FieldError {
   return unsupportedField('resourceVersionMatch', goQuote(truncate(match)), supported)
+}
+
+/** A namespace of all clusters is no range of keys, so it is selected like a field. */
+function withNamespaceOfPath(
+  fields: readonly FieldRequirement[],
+  namespace: string | undefined,
+): readonly FieldRequirement[] {
+  if (namespace === undefined) return fields
+  return [...fields, { field: 'metadata.namespace', operator: '=', value: namespace }]
 }
 
 /** With a name in the path, a selector must repeat that name, and may add other requirements. */

@@ -15,7 +15,10 @@ const bounds = { watchMsMax: 3_600_000, selectors: new SharedSelectors() }
 /** `path`: below the group version. */
 function targetOf(path: string, options: Readonly<Record<string, string>>): ListTarget {
   const query = new URLSearchParams(options)
-  const target = readTarget({ method: 'GET', path: `/apis/events.k8s.io/v1/${path}`, query })
+  const target = readTarget(
+    { method: 'GET', path: `/apis/events.k8s.io/v1/${path}`, query },
+    'local',
+  )
   assert.ok(target.isResource && target.place !== undefined)
   return { ...target, place: target.place }
 }
@@ -35,15 +38,25 @@ function selected(path: string, fieldSelector: string) {
 
 describe('listPlan', () => {
   test('the path sets the scope, and a selector may narrow it', () => {
-    assert.deepEqual(query(everything, {}).scope, { namespace: undefined })
-    assert.deepEqual(query(collection, {}).scope, { namespace: 'a' })
-    assert.deepEqual(selected(everything, 'metadata.namespace=b').scope, { namespace: 'b' })
-    assert.deepEqual(selected(collection, 'metadata.namespace=a').scope, { namespace: 'a' })
-    assert.deepEqual(selected(everything, 'metadata.namespace!=b').scope, { namespace: undefined })
+    assert.deepEqual(query(everything, {}).scope, { cluster: 'local', namespace: undefined })
+    assert.deepEqual(query(collection, {}).scope, { cluster: 'local', namespace: 'a' })
+    assert.deepEqual(selected(everything, 'metadata.namespace=b').scope, {
+      cluster: 'local',
+      namespace: 'b',
+    })
+    assert.deepEqual(selected(collection, 'metadata.namespace=a').scope, {
+      cluster: 'local',
+      namespace: 'a',
+    })
+    assert.deepEqual(selected(everything, 'metadata.namespace!=b').scope, {
+      cluster: 'local',
+      namespace: undefined,
+    })
   })
 
   test('continue tokens are relative to the scope of the path, also with a narrower selector', () => {
     assert.deepEqual(selected(everything, 'metadata.namespace=b').tokenScope, {
+      cluster: 'local',
       namespace: undefined,
     })
   })
@@ -60,7 +73,11 @@ describe('listPlan', () => {
       [collection, 'metadata.name=a/b'],
     ]
     for (const [path, selector] of impossible) {
-      assert.deepEqual(selected(path, selector).scope, { namespace: '.' }, selector)
+      assert.deepEqual(
+        selected(path, selector).scope,
+        { cluster: '.', namespace: undefined },
+        selector,
+      )
     }
   })
 
@@ -77,8 +94,8 @@ describe('listPlan', () => {
 
   test('a list of one name ignores limit and continue token', () => {
     const token = encodeContinue(
-      { namespace: 'a' },
-      { after: { namespace: 'a', name: 'z' }, version: parseVersion('5999') },
+      { cluster: 'local', namespace: 'a' },
+      { after: { cluster: 'local', namespace: 'a', name: 'z' }, version: parseVersion('5999') },
     )
     const single = query(collection, {
       fieldSelector: 'metadata.name=x',
@@ -160,7 +177,7 @@ describe('the start of a watch', () => {
   test('the deprecated watch path of one event selects that event', () => {
     const path = `watch/${collection}/x`
     const started = plan({}, path)
-    assert.deepEqual(started.scope, { namespace: 'a' })
+    assert.deepEqual(started.scope, { cluster: 'local', namespace: 'a' })
     assert.equal(started.selector?.requires?.name, 'x')
   })
 })

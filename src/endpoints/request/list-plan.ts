@@ -1,14 +1,16 @@
 /** Turns a path and its options into the plan of a list or a watch: scope, selector and version. */
+import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import { ownText } from '../../lib/text/own-text.ts'
 import { eventSelector, namedBy, type SharedSelectors } from '../../registry/read/event-selector.ts'
 import { listPosition, readVersion } from '../../registry/read/list-position.ts'
 import type { ListQuery } from '../../registry/read/listing.ts'
+import { allEvents } from '../../storage/event-scope.ts'
 import { beginning, isAfter, type Version } from '../../storage/resource-version.ts'
 import type { EventScope, EventSelector } from '../../storage/storage.ts'
 import { type ListTarget, readListOptions } from './list-options.ts'
 
-/** Matches nothing: names of namespaces begin with a letter or a digit. */
-const emptyScope: EventScope = { namespace: '.' }
+/** Matches nothing: names begin with a letter or a digit. */
+const emptyScope: EventScope = { cluster: '.', namespace: undefined }
 
 /** Throws a 400 or a 422 when the options of the request are invalid. */
 export function listPlan(target: ListTarget): Omit<ListQuery, 'signal'> {
@@ -85,15 +87,18 @@ export function watchPlan(target: ListTarget, { watchMsMax, selectors }: WatchBo
   }
 }
 
-function scopeOf({ place }: ListTarget): EventScope {
-  return { namespace: place.kind === 'everything' ? undefined : ownText(place.namespace) }
+/** A namespace of all clusters is not a scope; `readListOptions` makes it a field requirement. */
+function scopeOf({ cluster, place }: ListTarget): EventScope {
+  if (cluster === ALL_CLUSTERS) return allEvents
+  return { cluster, namespace: 'namespace' in place ? ownText(place.namespace) : undefined }
 }
 
 /** Narrows a scope to the namespace that a selector requires; nothing if that is impossible. */
 function narrowed(scope: EventScope, named: ReturnType<typeof namedBy>): EventScope {
   if (named.isImpossible) return emptyScope
   if (named.namespace === undefined || named.namespace === scope.namespace) return scope
-  return scope.namespace === undefined ? { namespace: named.namespace } : emptyScope
+  if (scope.cluster === undefined) return scope
+  return scope.namespace === undefined ? { ...scope, namespace: named.namespace } : emptyScope
 }
 
 /** Without a shorter timeout, the end is random, so that not all watches reconnect at once. */

@@ -23,7 +23,7 @@ const service = selfReviewsService({
     decided.push([user, attributes])
     return decision
   },
-  rulesFor: (_user, namespace) => ({
+  rulesFor: (_user, { namespace }) => ({
     rules: [
       rule,
       { ...rule, resourceNames: ['x'] },
@@ -74,6 +74,7 @@ describe('selfReviewsService', () => {
       ada,
       {
         isResource: true,
+        cluster: 'local',
         verb: 'list',
         group: 'g',
         version: '',
@@ -98,11 +99,20 @@ describe('selfReviewsService', () => {
       denied: true,
       reason: 'because',
     })
+    assert.deepEqual(await statusAfter({ verdict: 'deny', isUnsure: true }), {
+      allowed: false,
+      evaluationError: 'the authorization webhook could not be reached',
+    })
     assert.deepEqual(await statusAfter({ verdict: 'no-opinion', isUnsure: true }), {
       allowed: false,
       evaluationError: 'the authorization webhook could not be reached',
     })
-    assert.deepEqual(decided.at(-1)?.[1], { isResource: false, verb: 'get', path: '/metrics' })
+    assert.deepEqual(decided.at(-1)?.[1], {
+      isResource: false,
+      cluster: 'local',
+      verb: 'get',
+      path: '/metrics',
+    })
   })
 
   test('a rules review lists the rules of resources and of paths separately', async () => {

@@ -24,7 +24,7 @@ export interface SelfReviewsOptions {
   readonly decide: (user: User, attributes: Attributes) => Promise<Decision>
   readonly rulesFor: (
     user: User,
-    namespace: string,
+    scope: { readonly cluster: string; readonly namespace: string },
   ) => { readonly rules: readonly PolicyRule[]; readonly isIncomplete: boolean }
   /** Milliseconds since 1970. */
   readonly wallTime: () => number
@@ -51,14 +51,14 @@ function resource(kind: string): GroupDiscovery['resources'][number] {
   return { name: `${singularName}s`, singularName, namespaced: false, kind, verbs: ['create'] }
 }
 
-/** Computes the status of a review from its spec. */
-type Review = (spec: JsonObject, user: User) => Promise<object>
+/** Computes the status of a review from its spec, for the cluster of the request's path. */
+type Review = (spec: JsonObject, user: User, cluster: string) => Promise<object>
 
 /** The reviews of both groups. They need the permission to create them. */
 export function selfReviewsService(options: SelfReviewsOptions): Service {
   const authorization = `/apis/${AUTHORIZATION}/${VERSION}/`
   const authentication = `/apis/${AUTHENTICATION}/${VERSION}/`
-  const handlers = new Map<string, ServiceHandler>([
+  const handlers = new Map<string, ReviewHandler>([
     [
       `${authorization}selfsubjectaccessreviews`,
       created(
@@ -79,24 +79,28 @@ export function selfReviewsService(options: SelfReviewsOptions): Service {
     name: SELF_REVIEWS,
     paths: [],
     isOpenToHost: false,
-    find: ({ path }) => {
+    find: ({ path, cluster }) => {
       const handler = handlers.get(path.endsWith('/') ? path.slice(0, -1) : path)
-      if (handler !== undefined) return onlyPost(handler)
+      if (handler !== undefined) return onlyPost(handler(cluster))
       return path.startsWith(authorization) || path.startsWith(authentication) ? unknown : undefined
     },
   }
 }
 
-function created(kind: ReviewKind, review: Review): ServiceHandler {
-  return async (request, { user }) => {
-    const form = responseForm(request)
-    const { spec, warnings } = await readSentReview(request, kind)
-    const status = await withWarnings(
-      () => warnings,
-      () => review(spec, user),
-    )
-    return warning(documentResponse(201, form, { ...kind, metadata: {}, spec, status }), warnings)
-  }
+/** The handler of a review in a cluster. */
+type ReviewHandler = (cluster: string) => ServiceHandler
+
+function created(kind: ReviewKind, review: Review): ReviewHandler {
+  return (cluster) =>
+    async (request, { user }) => {
+      const form = responseForm(request)
+      const { spec, warnings } = await readSentReview(request, kind)
+      const status = await withWarnings(
+        () => warnings,
+        () => review(spec, user, cluster),
+      )
+      return warning(documentResponse(201, form, { ...kind, metadata: {}, spec, status }), warnings)
+    }
 }
 
 function warning(response: Response, texts: readonly string[]): Response {
@@ -108,24 +112,29 @@ function warning(response: Response, texts: readonly string[]): Response {
 const WEBHOOK_FAILED = 'the authorization webhook could not be reached'
 const WEBHOOK_RULES_UNKNOWN =
   'an authorization webhook decides as well, and its rules cannot be listed'
+const ORIGIN_FAILED = 'the API server of the cluster could not be reached'
+const ORIGIN_RULES_UNKNOWN =
+  'the API server of the cluster decides, and its rules cannot be listed here'
 
 function accessReview({ decide }: SelfReviewsOptions): Review {
-  return async (spec, user) => {
-    const { verdict, reason, isUnsure } = await decide(user, attributesOf(spec))
+  return async (spec, user, cluster) => {
+    const { verdict, reason, isUnsure } = await decide(user, attributesOf(spec, cluster))
     return {
       allowed: verdict === 'allow',
-      ...(verdict === 'deny' ? { denied: true } : {}),
+      ...(verdict === 'deny' && isUnsure !== true ? { denied: true } : {}),
       ...(reason === undefined ? {} : { reason }),
-      ...(isUnsure === true ? { evaluationError: WEBHOOK_FAILED } : {}),
+      ...(isUnsure === true
+        ? { evaluationError: user.origin === undefined ? WEBHOOK_FAILED : ORIGIN_FAILED }
+        : {}),
     }
   }
 }
 
 function rulesReview({ rulesFor }: SelfReviewsOptions): Review {
-  return async (spec, user) => {
+  return async (spec, user, cluster) => {
     const namespace = textOf(spec, 'namespace')
     if (namespace === '') throw badRequest('no namespace on request')
-    const { rules, isIncomplete } = rulesFor(user, namespace)
+    const { rules, isIncomplete } = rulesFor(user, { cluster, namespace })
     return {
       resourceRules: rules
         .filter(({ resources }) => resources.length > 0)
@@ -139,28 +148,34 @@ function rulesReview({ rulesFor }: SelfReviewsOptions): Review {
         .filter(({ nonResourceUrls }) => nonResourceUrls.length > 0)
         .map(({ verbs, nonResourceUrls }) => ({ verbs, nonResourceURLs: nonResourceUrls })),
       incomplete: isIncomplete,
-      ...(isIncomplete ? { evaluationError: WEBHOOK_RULES_UNKNOWN } : {}),
+      ...(isIncomplete
+        ? {
+            evaluationError:
+              user.origin === undefined ? WEBHOOK_RULES_UNKNOWN : ORIGIN_RULES_UNKNOWN,
+          }
+        : {}),
     }
   }
 }
 
-function selfReview({ wallTime }: SelfReviewsOptions): ServiceHandler {
+function selfReview({ wallTime }: SelfReviewsOptions): ReviewHandler {
   const review = { apiVersion: `${AUTHENTICATION}/${VERSION}`, kind: 'SelfSubjectReview' }
-  return async (request, { user }) => {
-    const form = responseForm(request)
-    const { warnings } = await readSentReview(request, review)
-    const creationTimestamp = new Date(wallTime()).toISOString().replace(/\.\d+Z$/, 'Z')
-    const { name: username, uid, groups, extra } = user
-    const userInfo = {
-      username,
-      ...(uid === undefined || uid === '' ? {} : { uid }),
-      ...(groups.length === 0 ? {} : { groups }),
-      ...(extra === undefined ? {} : { extra }),
+  return () =>
+    async (request, { user }) => {
+      const form = responseForm(request)
+      const { warnings } = await readSentReview(request, review)
+      const creationTimestamp = new Date(wallTime()).toISOString().replace(/\.\d+Z$/, 'Z')
+      const { name: username, uid, groups, extra } = user
+      const userInfo = {
+        username,
+        ...(uid === undefined || uid === '' ? {} : { uid }),
+        ...(groups.length === 0 ? {} : { groups }),
+        ...(extra === undefined ? {} : { extra }),
+      }
+      const metadata = { creationTimestamp }
+      const response = documentResponse(201, form, { ...review, metadata, status: { userInfo } })
+      return warning(response, warnings)
     }
-    const metadata = { creationTimestamp }
-    const response = documentResponse(201, form, { ...review, metadata, status: { userInfo } })
-    return warning(response, warnings)
-  }
 }
 
 /** Protobuf is decoded here but not encoded: clients that send it accept JSON as well. */
@@ -169,13 +184,14 @@ function responseForm(request: Request): DocumentFormat {
   return form.mediaType === 'application/yaml' ? form : { ...form, mediaType: 'application/json' }
 }
 
-function attributesOf(spec: JsonObject): Attributes {
+function attributesOf(spec: JsonObject, cluster: string): Attributes {
   const resourceAttributes = memberOf(spec, 'resourceAttributes') ?? undefined
   const nonResource = memberOf(spec, 'nonResourceAttributes') ?? undefined
   if (isObject(resourceAttributes) && nonResource === undefined) {
     const text = (name: string): string => textOf(resourceAttributes, name)
     return {
       isResource: true,
+      cluster,
       verb: text('verb'),
       group: text('group'),
       version: text('version'),
@@ -189,6 +205,7 @@ function attributesOf(spec: JsonObject): Attributes {
   if (isObject(nonResource) && resourceAttributes === undefined) {
     return {
       isResource: false,
+      cluster,
       verb: textOf(nonResource, 'verb'),
       path: textOf(nonResource, 'path', PATH_LENGTH_MAX),
     }

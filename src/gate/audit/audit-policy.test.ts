@@ -16,7 +16,7 @@ const head = { apiVersion: 'audit.k8s.io/v1', kind: 'Policy' }
 function attributesOf(line: string): Attributes {
   const [method = '', target = ''] = line.split(' ')
   const [path = '', search = ''] = target.split('?')
-  return readTarget({ method, path, query: new URLSearchParams(search) })
+  return readTarget({ method, path, query: new URLSearchParams(search) }, 'local')
 }
 
 function ruling(rule: Json, line: string, user: User | undefined = ada): AuditRuling {
@@ -28,6 +28,7 @@ const matches = (rule: object, line: string, user: User | undefined = ada): bool
 
 const one = 'GET /apis/events.k8s.io/v1/namespaces/shop/events/e1'
 const list = 'GET /apis/events.k8s.io/v1/namespaces/shop/events'
+const inCluster = (name: string) => `GET /clusters/${name}/api/v1/namespaces/shop/events`
 const everywhere = 'GET /apis/events.k8s.io/v1/events'
 const status = 'PUT /apis/events.k8s.io/v1/namespaces/shop/events/e1/status'
 const core = 'GET /api/v1/namespaces/shop/events/e1'
@@ -65,6 +66,15 @@ const table: readonly [rule: object, line: string, expected: boolean][] = [
   [{ verbs: ['*'] }, one, false],
   [{ users: ['*'] }, one, false],
 
+  [{ clusters: ['local'] }, one, true],
+  [{ clusters: ['local'] }, health, true],
+  [{ clusters: ['a', 'b'] }, one, false],
+  [{ clusters: ['a', 'b'] }, inCluster('b'), true],
+  [{ clusters: ['*'] }, inCluster('b'), false],
+  [{ clusters: ['*'] }, inCluster('*'), true],
+  [{ clusters: ['a'] }, inCluster('*'), false],
+  [{ clusters: ['local'] }, inCluster('local'), true],
+  [{ clusters: ['b'], namespaces: ['other'] }, inCluster('b'), false],
   [{ namespaces: ['shop'] }, one, true],
   [{ namespaces: ['other'] }, one, false],
   [{ namespaces: ['shop'] }, everywhere, false],
@@ -194,6 +204,8 @@ describe('audit policy', () => {
     ],
     [{ ...head, omitStages: 'Panic', rules: [{ level: 'None' }] }, /omitStages is not a list/],
     [{ ...head, omitManagedFields: 'yes', rules: [{ level: 'None' }] }, /is not a boolean/],
+    [{ ...head, rules: [{ level: 'None', clusters: ['Prod'] }] }, /clusters: must be names of/],
+    [{ ...head, rules: [{ level: 'None', clusters: ['a*'] }] }, /clusters: must be names of/],
     [{ ...head, rules: [{ level: 'None', nonResourceURLs: ['livez'] }] }, /start with a slash/],
     [{ ...head, rules: [{ level: 'None', nonResourceURLs: ['/a*b'] }] }, /only be the last/],
     [

@@ -1,7 +1,9 @@
 /** Which requests are logged, and how much of them: the `Policy` of `audit.k8s.io/v1`. */
+import { isDnsLabel } from '../../api/validation/names.ts'
 import type { Json, JsonObject } from '../../lib/json.ts'
 import { isObject, memberOf } from '../../lib/json.ts'
 import type { Attributes, ResourceAttributes } from '../attributes.ts'
+import { ALL_CLUSTERS } from '../attributes.ts'
 import type { User } from '../user.ts'
 
 const LEVELS = ['None', 'Metadata', 'Request', 'RequestResponse'] as const
@@ -36,6 +38,7 @@ interface Rule {
   readonly users: readonly string[]
   readonly userGroups: readonly string[]
   readonly verbs: readonly string[]
+  readonly clusters: readonly string[]
   readonly namespaces: readonly string[]
   readonly resources: readonly GroupResources[]
   readonly nonResourceUrls: readonly string[]
@@ -90,11 +93,13 @@ function readRule(
     users: fields.texts('users'),
     userGroups: fields.texts('userGroups'),
     verbs: fields.texts('verbs'),
+    clusters: fields.texts('clusters'),
     namespaces: fields.texts('namespaces'),
     resources: fields.objects('resources').map(readResources),
     nonResourceUrls: fields.texts('nonResourceURLs'),
   }
   fields.end()
+  for (const cluster of rule.clusters) checkCluster(cluster, fields.at('clusters'))
   for (const url of rule.nonResourceUrls) checkUrl(url, fields.at('nonResourceURLs'))
   if (rule.nonResourceUrls.length > 0 && rule.resources.length + rule.namespaces.length > 0) {
     throw new Error(
@@ -120,6 +125,12 @@ function readResources(fields: Fields): GroupResources {
   return read
 }
 
+/** `*` stands for requests of all clusters at once, not for any cluster. */
+function checkCluster(cluster: string, at: string): void {
+  if (cluster === ALL_CLUSTERS || isDnsLabel(cluster)) return
+  throw new Error(`${at}: must be names of clusters (DNS labels), or ${ALL_CLUSTERS}`)
+}
+
 function checkUrl(url: string, at: string): void {
   if (url !== '*' && !url.startsWith('/')) throw new Error(`${at}: a path must start with a slash`)
   if (url.slice(0, -1).includes('*')) throw new Error(`${at}: * may only be the last character`)
@@ -131,6 +142,7 @@ function matches(rule: Rule, user: User | undefined, attributes: Attributes): bo
     return false
   }
   if (!allows(rule.verbs, attributes.verb)) return false
+  if (!allows(rule.clusters, attributes.cluster)) return false
   if (rule.namespaces.length + rule.resources.length > 0) {
     return attributes.isResource && matchesResource(rule, attributes)
   }

@@ -2,7 +2,7 @@ import type { StatusError } from '../../api/status.ts'
 import type { Request } from '../../http/exchange.ts'
 import type { Attributes } from '../attributes.ts'
 import type { Trail } from '../gate.ts'
-import { ANONYMOUS, type User } from '../user.ts'
+import { ANONYMOUS, auditedUser, type User } from '../user.ts'
 import { type AuditedResponse, AuditLines } from './audit-event.ts'
 import {
   AUDIT_STAGES,
@@ -15,6 +15,7 @@ import type { UnauthenticatedSampler } from './unauthenticated-sampling.ts'
 
 const DECISION = 'authorization.k8s.io/decision'
 const REASON = 'authorization.k8s.io/reason'
+const CLUSTER = 'tidings.dev/cluster'
 const TRUNCATED = 'audit.k8s.io/truncated'
 
 /** The audit log and its policy. */
@@ -70,7 +71,9 @@ export class AuditTrail implements Trail {
   readonly #sink: AuditSink
   readonly #shared: TrailShared
   readonly #receivedAt: number
-  readonly #annotations: Record<string, string> = {}
+  /** Of the first line: what the path says. */
+  readonly #placed: Readonly<Record<string, string>>
+  readonly #annotations: Record<string, string>
   #user: User | undefined
   #ruling: AuditRuling | undefined
   /** Whether lines are written. Of an unauthenticated client, decided with its authorization. */
@@ -83,11 +86,14 @@ export class AuditTrail implements Trail {
     this.#audited = audited
     this.#sink = sink
     this.#shared = shared
+    const { cluster, isPrefixed } = audited.attributes
+    this.#placed = isPrefixed === true ? { [CLUSTER]: cluster } : {}
+    this.#annotations = { ...this.#placed }
     this.#receivedAt = sink.wallTime()
   }
 
   identified(user: User): void {
-    this.#user = user
+    this.#user = auditedUser(user)
     this.#rule()
     // Not with the first line, since the request drops its headers and query before that.
     if (AUDIT_STAGES.some((stage) => this.#wants(stage))) this.#lines = this.#makeLines()
@@ -95,7 +101,7 @@ export class AuditTrail implements Trail {
   }
 
   impersonated(user: User): void {
-    this.#impersonated = user
+    this.#impersonated = auditedUser(user)
   }
 
   decided(decision: 'allow' | 'forbid' | undefined, reason: string): void {
@@ -237,7 +243,7 @@ export class AuditTrail implements Trail {
           stage === 'RequestReceived' ? this.#receivedAt : this.#sink.wallTime(),
         ),
         impersonatedUser: this.#impersonated,
-        annotations: stage === 'RequestReceived' ? {} : this.#annotations,
+        annotations: stage === 'RequestReceived' ? this.#placed : this.#annotations,
         ...more,
       }),
     )

@@ -57,11 +57,50 @@ function auditing(
     wallTime: () => now++,
     ...limit,
   })
-  const trail = auditor.begin(request, readTarget(request), 'id-1')
+  const trail = auditor.begin(request, readTarget(request, 'local'), 'id-1')
   return { trail, lines, auditor, lastText: () => last }
 }
 
 describe('auditor', () => {
+  test('every line of a request that names a cluster names it too, and has the full path', () => {
+    for (const [path, cluster] of [
+      [`/clusters/prod-eu${PATH}`, 'prod-eu'],
+      [`/clusters/*${PATH}`, '*'],
+      [`/clusters/local${PATH}`, 'local'],
+      [PATH, undefined],
+    ] as const) {
+      const { trail, lines } = auditing({ level: 'Metadata' }, requestWith({ path }))
+      trail.identified(ada)
+      trail.decided('allow', '')
+      trail.ended({ code: 200 })
+      assert.equal(lines.length, 2)
+      for (const { annotations, requestURI, objectRef } of lines) {
+        assert.equal(annotations?.['tidings.dev/cluster'], cluster)
+        assert.equal(requestURI, path)
+        assert.equal(objectRef.namespace, 'shop')
+      }
+    }
+  })
+
+  test('a rule about a user or group of this server does not match one of a cluster', () => {
+    const theirs: User = { ...ada, origin: 'a' }
+    for (const rule of [{ users: ['ada'] }, { userGroups: ['ops'] }]) {
+      const { trail, lines } = auditing({ level: 'Metadata', ...rule })
+      trail.identified(theirs)
+      trail.ended({ code: 200 })
+      assert.deepEqual(lines, [])
+    }
+    for (const rule of [{ users: ['clusters/a/ada'] }, { userGroups: ['clusters/a/ops'] }]) {
+      const { trail, lines } = auditing({ level: 'Metadata', ...rule })
+      trail.identified(theirs)
+      trail.impersonated({ name: 'bob', groups: [], origin: 'a' })
+      trail.ended({ code: 200 })
+      const { user, impersonatedUser } = lines.at(-1)
+      assert.deepEqual([user.username, user.groups], ['clusters/a/ada', ['clusters/a/ops']])
+      assert.equal(impersonatedUser.username, 'clusters/a/bob')
+    }
+  })
+
   test('a request has one line when it arrives and one when its response is complete', () => {
     const { trail, lines, auditor } = auditing(
       { level: 'Metadata' },
@@ -383,7 +422,7 @@ describe('sampling of unauthenticated clients', () => {
   const request = requestWith()
   const flood = (count: number, { auditor }: Auditing, user?: User): void => {
     for (let index = 0; index < count; index++) {
-      const trail = auditor.begin(request, readTarget(request), `id-${index}`)
+      const trail = auditor.begin(request, readTarget(request, 'local'), `id-${index}`)
       if (user !== undefined) trail.identified(user)
       if (user === ANONYMOUS) trail.decided('forbid', '')
       trail.ended({ code: user === undefined ? 401 : 403 })
@@ -452,7 +491,7 @@ describe('sampling of unauthenticated clients', () => {
   test('permitted requests of the anonymous user for objects are all logged', () => {
     const all = limited()
     flood(200, all)
-    const trail = all.auditor.begin(request, readTarget(request), 'allowed')
+    const trail = all.auditor.begin(request, readTarget(request, 'local'), 'allowed')
     trail.identified(ANONYMOUS)
     trail.decided('allow', '')
     trail.ended({ code: 200 })

@@ -1,3 +1,4 @@
+import { StatusError } from '../../api/status.ts'
 import { headerValues, type Request } from '../../http/exchange.ts'
 import { follow, type OnLook } from '../../lib/files/follow.ts'
 import type { Log } from '../../lib/log/log.ts'
@@ -10,47 +11,75 @@ import { loadTokens, type TokenTable } from './token-file.ts'
 export interface TokenAuthenticator {
   /**
    * Undefined when the token is not of this kind or not known. Rejects with 401 when it is invalid,
-   * and with 503 when it cannot be checked. `from` is the address of the client.
+   * and with 503 when it cannot be checked. `from` is the address of the client, `cluster` is the
+   * cluster that is requested.
    */
-  userOf(token: string, from: string): User | undefined | Promise<User | undefined>
+  userOf(token: string, from: string, cluster: string): User | undefined | Promise<User | undefined>
 }
 
-/** Calls the authenticators in this order; a token that none of them knows is refused. */
-export function bearerTokens(kinds: readonly TokenAuthenticator[]): Authenticator {
+/**
+ * Calls the authenticators in this order; a token that none of them knows is refused. `origins`
+ * gets the tokens that are unknown or invalid here: those of a cluster may look like ours, since
+ * most clusters use the same name for the issuer of their tokens.
+ */
+export function bearerTokens(
+  kinds: readonly TokenAuthenticator[],
+  origins?: TokenAuthenticator,
+): Authenticator {
+  const userOf = origins === undefined ? ownUser(kinds) : ownOrOriginUser(ownUser(kinds), origins)
   return {
-    authenticate: (request) => {
-      const token = bearerToken(request)
-      return token === undefined ? undefined : userOf(kinds, token, request.peer.address)
-    },
-    reauthenticator: (request) => {
+    authenticate: (request, { cluster }) => {
       const token = bearerToken(request)
       if (token === undefined) return undefined
-      return reauthenticatorOf(kinds, copied(token), request.peer.address)
+      return userOf(token, request.peer.address, cluster)
+    },
+    reauthenticator: (request, { cluster }) => {
+      const token = bearerToken(request)
+      if (token === undefined) return undefined
+      return reauthenticatorOf(userOf, copied(token), request.peer.address, cluster)
     },
   }
 }
 
-function userOf(
-  kinds: readonly TokenAuthenticator[],
-  token: string,
-  from: string,
-  at = 0,
-): User | Promise<User> {
-  for (let index = at; index < kinds.length; index++) {
-    const found = kinds[index]?.userOf(token, from)
-    if (found instanceof Promise) {
-      return found.then((user) =>
-        user === undefined ? userOf(kinds, token, from, index + 1) : authenticated(user),
-      )
+/** Throws or rejects when there is no such user. */
+type UserOf = (token: string, from: string, cluster: string) => User | Promise<User>
+
+function ownUser(kinds: readonly TokenAuthenticator[]): UserOf {
+  const userOf = (token: string, from: string, cluster: string, at = 0): User | Promise<User> => {
+    for (let index = at; index < kinds.length; index++) {
+      const found = kinds[index]?.userOf(token, from, cluster)
+      if (found instanceof Promise) {
+        return found.then((user) =>
+          user === undefined ? userOf(token, from, cluster, index + 1) : authenticated(user),
+        )
+      }
+      if (found !== undefined) return authenticated(found)
     }
-    if (found !== undefined) return authenticated(found)
+    throw notIdentified('bad-token')
   }
-  throw notIdentified('bad-token')
+  return (token, from, cluster) => userOf(token, from, cluster)
+}
+
+function ownOrOriginUser(own: UserOf, origins: TokenAuthenticator): UserOf {
+  return (token, from, cluster) => {
+    const originUser = async (refusal: unknown): Promise<User> => {
+      const isUnknown = refusal instanceof StatusError && refusal.reason === 'Unauthorized'
+      const user = isUnknown ? await origins.userOf(token, from, cluster) : undefined
+      if (user === undefined) throw refusal
+      return authenticated(user)
+    }
+    try {
+      const found = own(token, from, cluster)
+      return found instanceof Promise ? found.catch(originUser) : found
+    } catch (refusal) {
+      return originUser(refusal)
+    }
+  }
 }
 
 /** A function of its own, so that the closure does not hold the request. */
-function reauthenticatorOf(kinds: readonly TokenAuthenticator[], token: string, from: string) {
-  return (): User | Promise<User> => userOf(kinds, token, from)
+function reauthenticatorOf(userOf: UserOf, token: string, from: string, cluster: string) {
+  return (): User | Promise<User> => userOf(token, from, cluster)
 }
 
 /** A copy, since a substring would hold the whole header in memory. */

@@ -31,6 +31,17 @@ describe('token cache', () => {
     )
   })
 
+  test('entries whose time is over are deleted by the next one', () => {
+    const cache = cacheOf(10)
+    for (const key of ['a', 'b', 'c']) cache.set(key, { id: 1 }, 100)
+    nowMs += 50
+    cache.set('d', { id: 1 }, 100)
+    assert.equal(cache.size, 4)
+    nowMs += 50
+    cache.set('e', { id: 1 }, 100)
+    assert.equal(cache.size, 2)
+  })
+
   test('an inherited property is not an entry, and a cleared cache is empty', () => {
     const cache = cacheOf(2)
     assert.equal(cache.get('__proto__'), undefined)

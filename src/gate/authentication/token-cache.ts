@@ -2,7 +2,7 @@ import { hash } from 'node:crypto'
 import type { Clock } from '../../lib/clock.ts'
 
 export interface TokenCacheOptions {
-  /** When full, the oldest entry is evicted. */
+  /** When full, the oldest entry is evicted. The oldest ones are also deleted once they end. */
   readonly entriesMax: number
   readonly clock: Clock
 }
@@ -26,11 +26,17 @@ export class TokenCache<T extends object> {
 
   set(digest: string, value: T, forMs: number): void {
     if (forMs <= 0) return
+    const now = this.#options.clock.now()
     this.#entries.delete(digest)
-    this.#entries.set(digest, { value, endsAtMs: this.#options.clock.now() + forMs })
-    if (this.#entries.size <= this.#options.entriesMax) return
-    const [oldest] = this.#entries.keys()
-    if (oldest !== undefined) this.#entries.delete(oldest)
+    this.#entries.set(digest, { value, endsAtMs: now + forMs })
+    for (const [oldest, { endsAtMs }] of this.#entries) {
+      if (this.#entries.size <= this.#options.entriesMax && now < endsAtMs) return
+      this.#entries.delete(oldest)
+    }
+  }
+
+  get size(): number {
+    return this.#entries.size
   }
 
   clear(): void {

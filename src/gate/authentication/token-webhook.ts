@@ -3,8 +3,9 @@ import type { Clock } from '../../lib/clock.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { networkOf } from '../../lib/network.ts'
-import { NotIdentified } from '../refusal.ts'
-import type { User } from '../user.ts'
+import { NotIdentified, type Refusal } from '../refusal.ts'
+import { type User, userMemory } from '../user.ts'
+import type { Reviewer } from '../webhook/review-client.ts'
 import type { TokenAuthenticator } from './bearer-token.ts'
 import { TokenCache, tokenDigest } from './token-cache.ts'
 
@@ -16,22 +17,23 @@ const RETRY_SECONDS = 1
 /** Two caches, so that invented tokens cannot evict valid ones. */
 const USERS_MAX = 10_000
 const REFUSALS_MAX = 10_000
-
-/** Sends a review to the webhook; rejects when there is no usable response. */
-export interface Reviewer {
-  post(
-    body: object,
-    options: { readonly timeoutMs: number; readonly sharer: string },
-  ): Promise<JsonObject>
-  stop(): void
-}
+/** A user with thousands of groups is reviewed for each request instead of cached. */
+const USER_BYTES_MAX = 16 * 1024
 
 export interface TokenWebhookOptions {
-  readonly reviewer: Reviewer
+  readonly reviewer: Reviewer & { stop(): void }
   /** A token must have one of these; if empty, the webhook decides. */
   readonly audiences: readonly string[]
   /** How long a result is cached, also that a token is unknown. 0 caches nothing. */
   readonly cacheMs: number
+  /** The size of the cache of users, and of that of unknown tokens. */
+  readonly entriesMax?: number
+  /** The cluster whose users these are; undefined for users of this server. */
+  readonly origin?: string
+  /** Counts requests whose token could not be checked. */
+  readonly refusal?: Refusal
+  /** How log lines begin. */
+  readonly title?: string
   readonly clock: Clock
   readonly log: Log
 }
@@ -52,10 +54,10 @@ export class TokenWebhook implements TokenAuthenticator {
   #isFailing = false
 
   constructor(options: TokenWebhookOptions) {
-    const { clock } = options
+    const { clock, entriesMax } = options
     this.#options = options
-    this.#users = new TokenCache({ entriesMax: USERS_MAX, clock })
-    this.#refusals = new TokenCache({ entriesMax: REFUSALS_MAX, clock })
+    this.#users = new TokenCache({ entriesMax: entriesMax ?? USERS_MAX, clock })
+    this.#refusals = new TokenCache({ entriesMax: entriesMax ?? REFUSALS_MAX, clock })
   }
 
   async userOf(token: string, from = ''): Promise<User | undefined> {
@@ -78,30 +80,31 @@ export class TokenWebhook implements TokenAuthenticator {
   }
 
   async #review(token: string, digest: string, sharer: string): Promise<User | undefined> {
-    const { reviewer, audiences, cacheMs } = this.#options
+    const { reviewer, audiences, cacheMs, origin, refusal = 'webhook-failed' } = this.#options
     let user: User | undefined
     try {
       const review = tokenReview(token, audiences)
       const response = await reviewer.post(review, { timeoutMs: TIMEOUT_MS, sharer })
-      user = userIn(response, audiences)
+      const found = userIn(response, audiences)
+      user = found === undefined || origin === undefined ? found : { ...found, origin }
     } catch (err) {
       this.#report(err)
       const status = unavailable('the token cannot be checked now', RETRY_SECONDS)
-      throw new NotIdentified('webhook-failed', status)
+      throw new NotIdentified(refusal, status)
     }
     this.#report(undefined)
     if (user === undefined) this.#refusals.set(digest, REFUSED, cacheMs)
-    else this.#users.set(digest, user, cacheMs)
+    else if (userMemory(user) <= USER_BYTES_MAX) this.#users.set(digest, user, cacheMs)
     return user
   }
 
   /** Logs the first failure and the recovery: a line for each request would flood the log. */
   #report(err: unknown): void {
-    const { log } = this.#options
+    const { log, title = 'Token webhook' } = this.#options
     const isFailing = err !== undefined
     if (isFailing && !this.#isFailing)
-      log.warn('Token webhook failing: requests with its tokens get 503', { err })
-    if (!isFailing && this.#isFailing) log.info('Token webhook works again')
+      log.warn(`${title} failing: requests with its tokens get 503`, { err })
+    if (!isFailing && this.#isFailing) log.info(`${title} works again`)
     this.#isFailing = isFailing
   }
 }

@@ -24,7 +24,15 @@ export function builtinObjects(eventsGroup: string): readonly PolicyObject[] {
     aggregated('edit', ['admin']),
     aggregated('view', ['edit']),
     role('system:aggregate-to-edit', [events(WRITE)], ['edit']),
-    role('system:aggregate-to-view', [events(READ)], ['view']),
+    role(
+      'system:aggregate-to-view',
+      [
+        events(READ),
+        resources(READ, [''], ['namespaces']),
+        resources(READ, ['tidings.dev'], ['clusters']),
+      ],
+      ['view'],
+    ),
     role('system:basic-user', [
       resources(
         ['create'],

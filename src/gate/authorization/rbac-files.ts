@@ -1,43 +1,67 @@
-/** Reads the policy of `--rbac-policy-path`: files, and folders of files. */
+/**
+ * Reads the policy of `--rbac-policy-path`: files, and folders of files. Those in the root of a
+ * folder are of the default cluster, those in `clusters/<name>/` of that cluster, and those in
+ * `clusters/_all/` of every cluster.
+ */
 import { createHash } from 'node:crypto'
 import { readdir, stat } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
+import { isDnsLabel } from '../../api/validation/names.ts'
 import { readBounded } from '../../lib/files/bounded-file.ts'
 import { yamlDocuments } from '../../lib/yaml-documents.ts'
 import { fullName, objectsIn, type PolicyObject, readPolicyObject } from './rbac-objects.ts'
+import { getOrCreate } from './rule-set.ts'
 
 /** The content of the files at one time. */
 export interface PolicyFiles {
-  readonly objects: readonly PolicyObject[]
-  /** File and document of each, by kind and name: `RoleBinding ns/name`. */
-  readonly places: ReadonlyMap<string, string>
+  /** The objects of each cluster's own files; those of all clusters under `EVERY_CLUSTER`. */
+  readonly scopes: ReadonlyMap<string, ScopeFiles>
   /** Of the content of all files. */
   readonly digest: string
 }
 
+export interface ScopeFiles {
+  readonly objects: readonly PolicyObject[]
+  /** File and document of each, by kind and name: `RoleBinding ns/name`. */
+  readonly places: ReadonlyMap<string, string>
+}
+
+/** The folder of objects that apply to every cluster. No cluster can have this name. */
+export const EVERY_CLUSTER = '_all'
+const CLUSTERS_FOLDER = 'clusters'
+
 /** Far more than a large cluster has; all is held in memory, and read again on a change. */
 const BYTES_MAX = 4 * 1024 * 1024
 const FILES_MAX = 1000
+/** Objects of all clusters are indexed again for each cluster that has files of its own. */
+const INDEXED_BYTES_MAX = 16 * 1024 * 1024
 /** Enough to work with; a file of another kind would otherwise fill the screen. */
 const MISTAKES_SHOWN_MAX = 10
+
+export interface PolicyPaths {
+  readonly paths: readonly string[]
+  /** The cluster of the files that are not in a folder of a cluster. */
+  readonly clusterName: string
+}
 
 /**
  * Rejects if anything is wrong, with file, document and field: a part of a policy is not used.
  * Returns `current` itself when the content of the files is unchanged.
  */
 export async function loadPolicyFiles(
-  paths: readonly string[],
+  where: PolicyPaths,
   current?: PolicyFiles,
 ): Promise<PolicyFiles> {
-  const files = await readFiles(paths)
+  const files = await readFiles(where)
   const hash = createHash('sha256')
   for (const { path, text } of files) hash.update(`${path}\n${text.length}\n`).update(text)
   const digest = hash.digest('hex')
   if (digest === current?.digest) return current
+  checkIndexedBytes(files)
   const reading = new Reading()
-  for (const { path, text } of files) await reading.add(path, text)
-  return { objects: reading.finish(), places: reading.places, digest }
+  for (const file of files) await reading.add(file)
+  return { scopes: reading.finish(), digest }
 }
 
 /** Merges two policies. Of objects of the same kind, namespace and name, that of `above` wins. */
@@ -50,49 +74,104 @@ export function overlaid(
   return [...byName.values()]
 }
 
-interface PolicyText {
+interface PolicyPath {
   readonly path: string
+  /** A cluster, or EVERY_CLUSTER. */
+  readonly scope: string
+}
+
+interface PolicyText extends PolicyPath {
   readonly text: string
 }
 
-async function readFiles(paths: readonly string[]): Promise<readonly PolicyText[]> {
+/** Those of every cluster first, since no other may define the same objects. */
+async function readFiles({ paths, clusterName }: PolicyPaths): Promise<readonly PolicyText[]> {
   const files: PolicyText[] = []
   let bytes = 0
-  for (const path of (await Promise.all(paths.map(filesAt))).flat()) {
+  const found = (await Promise.all(paths.map((path) => filesAt(path, clusterName)))).flat()
+  const ofEvery = found.filter(({ scope }) => scope === EVERY_CLUSTER)
+  const others = found.filter(({ scope }) => scope !== EVERY_CLUSTER)
+  for (const { path, scope } of [...ofEvery, ...others]) {
     bytes += (await stat(path)).size
     if (bytes > BYTES_MAX)
       throw new Error(`${path}: a policy may have at most ${BYTES_MAX} bytes in total`)
     if (files.length >= FILES_MAX)
       throw new Error(`${path}: a policy may have at most ${FILES_MAX} files`)
-    files.push({ path, text: String(await readBounded(path, BYTES_MAX)) })
+    files.push({ path, scope, text: String(await readBounded(path, BYTES_MAX)) })
+  }
+  return files
+}
+
+async function filesAt(path: string, clusterName: string): Promise<readonly PolicyPath[]> {
+  if (!(await stat(path)).isDirectory()) return [{ path, scope: clusterName }]
+  const names = await visibleNames(path)
+  const ofDefault = policyFiles(names).map((name) => ({
+    path: join(path, name),
+    scope: clusterName,
+  }))
+  const folder = join(path, CLUSTERS_FOLDER)
+  const hasClusters = names.includes(CLUSTERS_FOLDER) && (await stat(folder)).isDirectory()
+  return hasClusters ? [...ofDefault, ...(await filesOfClusters(folder))] : ofDefault
+}
+
+async function filesOfClusters(folder: string): Promise<readonly PolicyPath[]> {
+  const files: PolicyPath[] = []
+  for (const scope of await visibleNames(folder)) {
+    const path = join(folder, scope)
+    if (!(await stat(path)).isDirectory()) {
+      if (policyFiles([scope]).length === 0) continue
+      throw new Error(
+        `${path}: must be in a folder with the name of a cluster, or ${EVERY_CLUSTER}`,
+      )
+    }
+    if (scope !== EVERY_CLUSTER && !isDnsLabel(scope)) {
+      throw new Error(
+        `${path}: the name of this folder is neither that of a cluster (a DNS label) nor ${EVERY_CLUSTER}`,
+      )
+    }
+    const names = policyFiles(await visibleNames(path))
+    files.push(...names.map((name) => ({ path: join(path, name), scope })))
   }
   return files
 }
 
 /** Hidden files are skipped: Kubernetes keeps old versions of mounted secrets in them. */
-async function filesAt(path: string): Promise<readonly string[]> {
-  if (!(await stat(path)).isDirectory()) return [path]
-  const names = await readdir(path)
-  return names
-    .filter((name) => !name.startsWith('.') && /\.(ya?ml|json)$/.test(name))
-    .sort()
-    .map((name) => join(path, name))
+async function visibleNames(folder: string): Promise<readonly string[]> {
+  return (await readdir(folder)).filter((name) => !name.startsWith('.')).sort()
+}
+
+function policyFiles(names: readonly string[]): readonly string[] {
+  return names.filter((name) => /\.(ya?ml|json)$/.test(name))
+}
+
+function checkIndexedBytes(files: readonly PolicyText[]): void {
+  const ofEvery = files.filter(({ scope }) => scope === EVERY_CLUSTER)
+  const scopes = new Set(files.map(({ scope }) => scope))
+  const bytes = ofEvery.reduce((sum, { text }) => sum + text.length, 0)
+  if (bytes * scopes.size <= INDEXED_BYTES_MAX) return
+  throw new Error(
+    `${ofEvery[0]?.path ?? ''}: the files of ${EVERY_CLUSTER} have ${bytes} bytes, which is too much for ${scopes.size - 1} clusters with files of their own: at most ${INDEXED_BYTES_MAX} bytes in total`,
+  )
+}
+
+interface ScopeReading extends ScopeFiles {
+  readonly objects: PolicyObject[]
+  readonly places: Map<string, string>
 }
 
 /** Collects objects and mistakes of all files. */
 class Reading {
-  readonly #objects: PolicyObject[] = []
   readonly #mistakes: string[] = []
-  /** File and document of each object. */
-  readonly places = new Map<string, string>()
+  readonly #scopes = new Map<string, ScopeReading>()
 
-  async add(path: string, text: string): Promise<void> {
+  async add({ path, scope, text }: PolicyText): Promise<void> {
+    const into = getOrCreate(this.#scopes, scope, () => ({ objects: [], places: new Map() }))
     try {
       for (const { number, value } of yamlDocuments(text)) {
         const place = `${path}, document ${number}`
         this.#attempt(place, () => {
           for (const found of objectsIn(value)) {
-            this.#attempt(place, () => this.#keep(readPolicyObject(found), place))
+            this.#attempt(place, () => this.#keep(readPolicyObject(found), place, into))
           }
         })
         // Yield between two documents, so that a large policy does not block requests.
@@ -103,20 +182,21 @@ class Reading {
     }
   }
 
-  finish(): readonly PolicyObject[] {
+  finish(): PolicyFiles['scopes'] {
     const count = this.#mistakes.length
-    if (count === 0) return this.#objects
+    if (count === 0) return this.#scopes
     const shown = this.#mistakes.slice(0, MISTAKES_SHOWN_MAX).join('; ')
     const more = count > MISTAKES_SHOWN_MAX ? `; and ${count - MISTAKES_SHOWN_MAX} more` : ''
     throw new Error(`${shown}${more}`)
   }
 
-  #keep(object: PolicyObject, place: string): void {
+  /** A second object of the same name would change what bindings of the first one grant. */
+  #keep(object: PolicyObject, place: string, { objects, places }: ScopeReading): void {
     const name = fullName(object)
-    const earlier = this.places.get(name)
+    const earlier = places.get(name) ?? this.#scopes.get(EVERY_CLUSTER)?.places.get(name)
     if (earlier !== undefined) throw new Error(`${name} is already defined in ${earlier}`)
-    this.places.set(name, place)
-    this.#objects.push(object)
+    places.set(name, place)
+    objects.push(object)
   }
 
   #attempt(place: string, read: () => void): void {

@@ -218,6 +218,7 @@ const trees: fc.Arbitrary<Tree[]> = fc.uniqueArray(
 const attributes: fc.Arbitrary<Attributes> = fc.oneof(
   fc.record({
     isResource: fc.constant(true as const),
+    cluster: fc.constant('local'),
     verb: some('get', 'list', 'create', 'impersonate', '', '*', 'watch'),
     group: some('', 'events.k8s.io', 'third.io', '*'),
     version: fc.constant('v1'),
@@ -229,6 +230,7 @@ const attributes: fc.Arbitrary<Attributes> = fc.oneof(
   }),
   fc.record({
     isResource: fc.constant(false as const),
+    cluster: fc.constant('local'),
     verb: some('get', 'post', 'head'),
     path: some('/livez', '/livez/ping', '/live', '/api/v1', '/a*b', '/axb', ''),
   }),
@@ -293,7 +295,7 @@ describe('RbacPolicy', () => {
         subjects: [{ kind: 'User', name: 'a "b"\n' }],
       },
     ])
-    const metrics = { isResource: false, verb: 'get', path: '/metrics' } as const
+    const metrics = { isResource: false, cluster: 'local', verb: 'get', path: '/metrics' } as const
     assert.equal(
       policy.reasonFor({ name: 'a "b"\n', groups: [] }, metrics),
       'RBAC: allowed by ClusterRoleBinding "x" of ClusterRole "reader" to User "a \\"b\\"\\n"',
@@ -370,6 +372,7 @@ function eventsIn(
 ): ResourceAttributes {
   return {
     isResource: true,
+    cluster: 'local',
     verb,
     group: 'events.k8s.io',
     version: 'v1',
@@ -457,7 +460,10 @@ describe('the built-in roles', () => {
     const readers = (path: string, verb = 'get'): readonly string[] =>
       ['system:unauthenticated', 'system:authenticated', 'system:monitoring', 'system:masters']
         .filter((one) =>
-          policy.allows({ name: 'ada', groups: [one] }, { isResource: false, verb, path }),
+          policy.allows(
+            { name: 'ada', groups: [one] },
+            { isResource: false, cluster: 'local', verb, path },
+          ),
         )
         .map((one) => one.slice('system:'.length))
     assert.deepEqual(readers('/livez'), [

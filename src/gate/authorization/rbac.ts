@@ -1,16 +1,24 @@
+import { setImmediate } from 'node:timers/promises'
 import { follow, type OnLook } from '../../lib/files/follow.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Attributes } from '../attributes.ts'
 import type { Authorizer, Decision } from '../gate.ts'
 import type { User } from '../user.ts'
 import { builtinObjects } from './rbac-builtin.ts'
-import { loadPolicyFiles, overlaid, type PolicyFiles } from './rbac-files.ts'
+import {
+  EVERY_CLUSTER,
+  loadPolicyFiles,
+  overlaid,
+  type PolicyFiles,
+  type PolicyPaths,
+  type ScopeFiles,
+} from './rbac-files.ts'
+import type { PolicyObject } from './rbac-objects.ts'
 import { RbacPolicy } from './rbac-policy.ts'
 import type { PolicyRule } from './rule-set.ts'
 
-export interface RbacOptions {
-  /** Files and folders; without any, only the built-in roles exist. */
-  readonly paths: readonly string[]
+/** Of files and folders; without any, only the built-in roles exist. */
+export interface RbacOptions extends PolicyPaths {
   /** The API group of events, for the built-in roles. */
   readonly eventsGroup: string
   readonly log: Log
@@ -23,33 +31,31 @@ const NO_OPINION: Promise<Decision> = Promise.resolve({ verdict: 'no-opinion' })
 const DANGLING_LOGGED_MAX = 20
 
 /**
- * Decides by roles and bindings, as Kubernetes' RBAC does. The files are polled once a second;
- * while changed files cannot be used, the last usable policy stays in effect.
+ * Decides by roles and bindings, as Kubernetes' RBAC does. Each cluster has a policy of its own: the
+ * built-in objects, those of all clusters, and its own. The files are polled once a second; while
+ * changed files cannot be used, the last usable policy stays in effect.
  */
 export class Rbac implements Authorizer {
-  #policy: RbacPolicy
+  #policies: Policies
   readonly #follower: { stop(): void }
 
   /** Rejects if the policy cannot be used; the error has file, document and field. */
   static async open(options: RbacOptions): Promise<Rbac> {
-    return new Rbac(options, await loadPolicyFiles(options.paths))
+    const builtin = builtinObjects(options.eventsGroup)
+    return new Rbac(options, builtin, await Policies.load(options, builtin))
   }
 
-  private constructor(options: RbacOptions, files: PolicyFiles) {
-    const { paths, eventsGroup, log, onLook } = options
-    const builtin = builtinObjects(eventsGroup)
-    const policyOf = ({ objects, places }: PolicyFiles): RbacPolicy => {
-      const policy = new RbacPolicy(overlaid(builtin, objects))
-      logDangling(policy, places, log)
-      return policy
-    }
-    this.#policy = policyOf(files)
+  private constructor(options: RbacOptions, builtin: readonly PolicyObject[], policies: Policies) {
+    const { log, onLook } = options
+    policies.logDangling(log)
+    this.#policies = policies
     this.#follower = follow({
-      inUse: files,
-      load: (current) => loadPolicyFiles(paths, current),
+      inUse: policies,
+      load: (current) => Policies.load(options, builtin, current),
       onChange: (found) => {
-        this.#policy = policyOf(found)
-        log.info('RBAC policy reloaded', { objects: found.objects.length })
+        this.#policies = found
+        found.logDangling(log)
+        log.info('RBAC policy reloaded', { objects: found.objectCount })
       },
       onProblem: (err) => log.warn('RBAC policy not reloaded', { err }),
       onMended: () => log.info('RBAC policy valid again, unchanged'),
@@ -58,16 +64,19 @@ export class Rbac implements Authorizer {
   }
 
   decide(user: User, attributes: Attributes): Promise<Decision> {
-    return this.#policy.allows(user, attributes) ? ALLOWED : NO_OPINION
+    return this.#policies.of(attributes.cluster).allows(user, attributes) ? ALLOWED : NO_OPINION
   }
 
   reasonFor(user: User, attributes: Attributes): string | undefined {
-    return this.#policy.reasonFor(user, attributes)
+    return this.#policies.of(attributes.cluster).reasonFor(user, attributes)
   }
 
-  /** Everything that a user may do in a namespace, and on paths. */
-  rulesFor(user: User, namespace: string): readonly PolicyRule[] {
-    return this.#policy.rulesFor(user, namespace)
+  /** Everything that a user may do in a namespace of a cluster, and on paths. */
+  rulesFor(
+    user: User,
+    { cluster, namespace }: { readonly cluster: string; readonly namespace: string },
+  ): readonly PolicyRule[] {
+    return this.#policies.of(cluster).rulesFor(user, namespace)
   }
 
   stop(): void {
@@ -75,7 +84,56 @@ export class Rbac implements Authorizer {
   }
 }
 
-function logDangling({ dangling }: RbacPolicy, places: PolicyFiles['places'], log: Log): void {
+/** The policies of all clusters. */
+class Policies {
+  readonly files: PolicyFiles
+  /** Of the clusters that have files of their own. */
+  readonly #byCluster = new Map<string, RbacPolicy>()
+  /** Of all other clusters, and of requests for all clusters at once. */
+  readonly #common: RbacPolicy
+
+  /** Returns `current` itself when the content of the files is unchanged. */
+  static async load(
+    where: PolicyPaths,
+    builtin: readonly PolicyObject[],
+    current?: Policies,
+  ): Promise<Policies> {
+    const files = await loadPolicyFiles(where, current?.files)
+    if (files === current?.files) return current
+    const common = overlaid(builtin, files.scopes.get(EVERY_CLUSTER)?.objects ?? [])
+    const policies = new Policies(files, new RbacPolicy(common))
+    for (const [cluster, { objects }] of files.scopes) {
+      if (cluster === EVERY_CLUSTER) continue
+      // Yield between two policies, so that many of them do not block requests.
+      await setImmediate()
+      policies.#byCluster.set(cluster, new RbacPolicy(overlaid(common, objects)))
+    }
+    return policies
+  }
+
+  private constructor(files: PolicyFiles, common: RbacPolicy) {
+    this.files = files
+    this.#common = common
+  }
+
+  of(cluster: string): RbacPolicy {
+    return this.#byCluster.get(cluster) ?? this.#common
+  }
+
+  get objectCount(): number {
+    let count = 0
+    for (const { objects } of this.files.scopes.values()) count += objects.length
+    return count
+  }
+
+  logDangling(log: Log): void {
+    for (const [scope, files] of this.files.scopes) logDangling(this.of(scope), files, log)
+  }
+}
+
+/** Bindings of other files are not logged: those of all clusters would be for each of them. */
+function logDangling(policy: RbacPolicy, { places }: ScopeFiles, log: Log): void {
+  const dangling = policy.dangling.filter(({ binding }) => places.has(binding))
   for (const { binding, role } of dangling.slice(0, DANGLING_LOGGED_MAX)) {
     const file = places.get(binding)
     log.warn('Binding refers to a role that does not exist', { binding, role, file })

@@ -6,7 +6,7 @@ export interface ReviewCacheOptions<T> {
   readonly ttlMs: (result: T) => number
   /** Refusals are cached separately, since any client can cause as many as it likes. */
   readonly isRefusal: (result: T) => boolean
-  /** Size of each of the two caches; the oldest entry is evicted first. */
+  /** Size of each of the two caches; the oldest entry is evicted first, and once it ends. */
   readonly entriesMax: number
   readonly clock: Clock
 }
@@ -47,11 +47,12 @@ export class ReviewCache<T> {
     const ttl = ttlMs(result)
     if (ttl <= 0) return result
     const entries = isRefusal(result) ? this.#refusals : this.#others
-    if (entries.size >= entriesMax) {
-      const [oldest] = entries.keys()
-      if (oldest !== undefined) entries.delete(oldest)
+    const now = clock.now()
+    for (const [oldest, { until }] of entries) {
+      if (entries.size < entriesMax && now < until) break
+      entries.delete(oldest)
     }
-    entries.set(key, { result, until: clock.now() + ttl })
+    entries.set(key, { result, until: now + ttl })
     return result
   }
 }

@@ -9,6 +9,7 @@ import { WebhookAuthorizer } from './webhook-authorizer.ts'
 const ada: User = { name: 'ada', uid: '7', groups: ['dev'], extra: { scope: ['a'] } }
 const attributes: Attributes = {
   isResource: true,
+  cluster: 'local',
   verb: 'list',
   group: 'events.k8s.io',
   version: 'v1',
@@ -36,6 +37,7 @@ function authorizerOf(respond: (review: JsonObject) => JsonObject | Error) {
         return { ...ENVELOPE, ...response }
       },
     },
+    clusterName: 'local',
     authorizedTtlMs: 1000,
     unauthorizedTtlMs: 100,
     clock: { now: () => time.ms },
@@ -50,7 +52,7 @@ describe('WebhookAuthorizer', () => {
     await authorizer.decide(ada, attributes)
     await authorizer.decide(
       { name: 'bob', groups: [] },
-      { isResource: false, verb: 'get', path: '/metrics' },
+      { isResource: false, cluster: 'local', verb: 'get', path: '/metrics' },
     )
     assert.deepEqual(sharers, ['ada', 'bob'])
     assert.deepEqual(reviews, [
@@ -75,6 +77,43 @@ describe('WebhookAuthorizer', () => {
         spec: { nonResourceAttributes: { path: '/metrics', verb: 'get' }, user: 'bob' },
       },
     ])
+  })
+
+  test('a review for another cluster than the default one names it, whatever the user claims', async () => {
+    const { authorizer, reviews } = authorizerOf(() => ({ status: { allowed: true } }))
+    const liar = { ...ada, extra: { scope: ['a'], 'tidings.dev/cluster': ['local'] } }
+    const shouter = { ...ada, extra: { 'Tidings.dev/Cluster': ['b'] } }
+    for (const user of [ada, liar, shouter]) {
+      for (const cluster of ['local', 'b', '*']) {
+        await authorizer.decide(user, { ...attributes, cluster, isPrefixed: true })
+      }
+    }
+    const key = 'tidings.dev/cluster'
+    assert.deepEqual(
+      reviews.map(({ spec }) => (spec as JsonObject)['extra']),
+      [
+        { scope: ['a'] },
+        { scope: ['a'], [key]: ['b'] },
+        { scope: ['a'], [key]: ['*'] },
+        // The same reviews as for ada, so the decisions are cached.
+        {},
+        { [key]: ['b'] },
+        { [key]: ['*'] },
+      ],
+    )
+  })
+
+  test('a decision for one cluster is not used for another', async () => {
+    const { authorizer } = authorizerOf(({ spec }) => {
+      const { extra } = spec as { extra?: Record<string, string[]> }
+      return { status: { allowed: extra?.['tidings.dev/cluster']?.[0] === 'a' } }
+    })
+    const verdicts = []
+    for (const cluster of ['a', 'b', 'local', '*', 'a']) {
+      verdicts.push((await authorizer.decide(ada, { ...attributes, cluster })).verdict)
+    }
+    const no = 'no-opinion'
+    assert.deepEqual(verdicts, ['allow', no, no, no, 'allow'])
   })
 
   const responses: readonly (readonly [JsonObject | Error, object])[] = [

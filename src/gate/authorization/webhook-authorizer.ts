@@ -4,21 +4,26 @@ import type { Log } from '../../lib/log/log.ts'
 import type { Attributes } from '../attributes.ts'
 import type { Authorizer, Decision } from '../gate.ts'
 import type { User } from '../user.ts'
-import type { WebhookClient } from '../webhook/webhook-client.ts'
+import type { Reviewer } from '../webhook/review-client.ts'
 import { ReviewCache } from './review-cache.ts'
 
 export interface WebhookAuthorizerOptions {
-  readonly client: Pick<WebhookClient, 'post'>
+  readonly client: Reviewer
+  /** The cluster of paths that do not name one. Reviews for it do not name it either. */
+  readonly clusterName: string
   /** How long permissions and refusals are cached. */
   readonly authorizedTtlMs: number
   readonly unauthorizedTtlMs: number
+  /** Size of the cache of permissions, and of that of refusals. */
+  readonly entriesMax?: number
+  /** Logged when there is no usable response. */
+  readonly failure?: string
   readonly clock: Clock
   readonly log: Log
 }
 
 /** Well below the request timeout, so that the client gets the reason. */
 const TIMEOUT_MS = 10_000
-/** Size of the cache of permissions, and of that of refusals. */
 const DECISIONS_MAX = 8192
 const KIND = 'SubjectAccessReview'
 const API_VERSION = 'authorization.k8s.io/v1'
@@ -37,18 +42,18 @@ export class WebhookAuthorizer implements Authorizer {
   #loggedAt: number | undefined
 
   constructor(options: WebhookAuthorizerOptions) {
-    const { authorizedTtlMs, unauthorizedTtlMs, clock } = options
+    const { authorizedTtlMs, unauthorizedTtlMs, entriesMax = DECISIONS_MAX, clock } = options
     this.#options = options
     this.#decisions = new ReviewCache({
       ttlMs: ({ verdict }) => (verdict === 'allow' ? authorizedTtlMs : unauthorizedTtlMs),
       isRefusal: ({ verdict }) => verdict !== 'allow',
-      entriesMax: DECISIONS_MAX,
+      entriesMax,
       clock,
     })
   }
 
   async decide(user: User, attributes: Attributes): Promise<Decision> {
-    const spec = reviewSpec(user, attributes)
+    const spec = reviewSpec(user, attributes, this.#options.clusterName)
     try {
       return await this.#decisions.resultOf(JSON.stringify(spec), () => this.#send(spec, user))
     } catch (err) {
@@ -63,24 +68,42 @@ export class WebhookAuthorizer implements Authorizer {
   }
 
   #logFailure(err: unknown): void {
-    const { clock, log } = this.#options
+    const { clock, log, failure = 'Authorization webhook failed' } = this.#options
     const now = clock.now()
     if (this.#loggedAt !== undefined && now - this.#loggedAt < REPEAT_LOG_MS) return
     this.#loggedAt = now
-    log.warn('Authorization webhook failed', { err })
+    log.warn(failure, { err })
   }
 }
 
-function reviewSpec(user: User, attributes: Attributes): object {
+/** A key in `extra`: a review has no field for it, and the receiver drops unknown fields. */
+const CLUSTER_KEY = 'tidings.dev/cluster'
+
+function reviewSpec(user: User, attributes: Attributes, clusterName: string): object {
+  const { cluster } = attributes
+  const extra = extraOf(user, cluster === clusterName ? undefined : cluster)
   return {
     ...(attributes.isResource
       ? { resourceAttributes: resourceSpec(attributes) }
       : { nonResourceAttributes: { path: attributes.path, verb: attributes.verb } }),
     user: user.name,
     ...(user.groups.length === 0 ? {} : { groups: user.groups }),
-    ...(user.extra === undefined ? {} : { extra: user.extra }),
+    ...(extra === undefined ? {} : { extra }),
     ...(user.uid === undefined || user.uid === '' ? {} : { uid: user.uid }),
   }
+}
+
+/** The key that names the cluster is never that of the credentials. */
+function extraOf({ extra }: User, cluster: string | undefined): User['extra'] {
+  const isClaimed = extra !== undefined && Object.keys(extra).some(isClusterKey)
+  const own = isClaimed
+    ? Object.fromEntries(Object.entries(extra).filter(([key]) => !isClusterKey(key)))
+    : extra
+  return cluster === undefined ? own : { ...own, [CLUSTER_KEY]: [cluster] }
+}
+
+function isClusterKey(key: string): boolean {
+  return key.toLowerCase() === CLUSTER_KEY
 }
 
 /** Empty members are left out, as in reviews of other servers. */

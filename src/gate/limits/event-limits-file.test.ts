@@ -56,7 +56,12 @@ describe('followEventLimits', () => {
         onLine = resolve
       })
     const log = { ...silentLog, info: (m: string) => onLine(m), warn: (m: string) => onLine(m) }
-    const write = { user: { name: 'ada', groups: [] }, event: { metadata: {} }, bytes: 1000 }
+    const write = {
+      user: { name: 'ada', groups: [] },
+      cluster: 'local',
+      event: { metadata: {} },
+      bytes: 1000,
+    }
     const limits = new EventLimits({ limits: [] })
     const poll = async (content: string): Promise<string> => {
       await writeFile(path, content)

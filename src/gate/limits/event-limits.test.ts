@@ -62,7 +62,7 @@ function byteLimitsOf(bytesPerSecond: number): {
 /** Undefined when the write is allowed, else the seconds of Retry-After. */
 function take(limits: EventLimits, user = ada, sent = event(), bytes = 1000): number | undefined {
   try {
-    limits.take({ user, event: sent, bytes })
+    limits.take({ user, cluster: 'local', event: sent, bytes })
     return undefined
   } catch (error) {
     assert.ok(error instanceof StatusError)
@@ -106,6 +106,19 @@ describe('EventLimits', () => {
       assert.deepEqual([take(limits), take(limits)], [undefined, 1])
       assert.equal(take(limits, user, sent), undefined, type)
       assert.equal(take(limits, user, sent), 1, type)
+    }
+  })
+
+  test('namespaces and objects of two clusters have separate buckets, a user has one for all', () => {
+    const write = { user: ada, event: event(), bytes: 1 }
+    for (const type of ['Namespace', 'SourceAndObject', 'User'] as const) {
+      const { limits, refused } = limitsOf({ type, burst: 1 })
+      limits.take({ ...write, cluster: 'a' })
+      assert.throws(() => limits.take({ ...write, cluster: 'a' }), { code: 429 })
+      const elsewhere = (): void => limits.take({ ...write, cluster: 'b' })
+      if (type === 'User') assert.throws(elsewhere, { code: 429 })
+      else elsewhere()
+      assert.deepEqual(refused, type === 'User' ? [type, type] : [type])
     }
   })
 
@@ -200,7 +213,7 @@ describe('EventLimits', () => {
 
   test('bytes are charged to the sender, whichever user it impersonates', () => {
     const { limits } = byteLimitsOf(1000)
-    const write = { sender: bob, event: event(), bytes: 200_000 }
+    const write = { sender: bob, cluster: 'local', event: event(), bytes: 200_000 }
     limits.take({ ...write, user: ada })
     assert.throws(() => limits.take({ ...write, user: { name: 'eve', groups: [] } }), {
       message: /^this user writes too many bytes, please/,

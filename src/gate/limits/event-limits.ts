@@ -1,6 +1,7 @@
 /**
  * Rate limits of event writes, in events (in the spirit of Kubernetes' EventRateLimit) and in
- * bytes: for the whole server, for a namespace, for a user, or for one source about one object.
+ * bytes: for the whole server, for a namespace of a cluster, for a user, or for one source about one
+ * object of a cluster.
  *
  * Every limit is a leaky bucket. Limits in bytes shrink while etcd fills up (`room`): burst and
  * rate are multiplied by it. So the users that wrote most are limited first, and users that write
@@ -9,7 +10,7 @@
 import { hash } from 'node:crypto'
 import type { Event } from '../../api/event.ts'
 import { tooManyRequests } from '../../api/status.ts'
-import type { User } from '../user.ts'
+import { accountOf, type User } from '../user.ts'
 
 export const EVENT_LIMIT_TYPES = ['Server', 'Namespace', 'User', 'SourceAndObject'] as const
 /** What has a bucket: the server, a namespace, a user, or a source about one object. */
@@ -69,6 +70,7 @@ export interface EventWrite {
   readonly user: User
   /** The user that impersonates `user`, if any: bytes are charged to it. */
   readonly sender?: User | undefined
+  readonly cluster: string
   readonly event: Event
   /** What etcd has to store: the whole event, however small the change to it. */
   readonly bytes: number
@@ -233,24 +235,24 @@ export function sourceOf({ reportingController, deprecatedSource }: Event): stri
   return reportingController ?? deprecatedSource?.component ?? ''
 }
 
-function keyOf({ type, unit }: EventLimit, { user, sender, event }: EventWrite): string {
+function keyOf({ type, unit }: EventLimit, { user, sender, cluster, event }: EventWrite): string {
   switch (type) {
     case 'Server':
       return ''
     case 'Namespace':
-      return bounded(event.metadata.namespace ?? '')
+      return bounded(`${cluster}/${event.metadata.namespace ?? ''}`)
     case 'User':
-      return bounded((unit === 'bytes' ? (sender ?? user) : user).name)
+      return bounded(accountOf(unit === 'bytes' ? (sender ?? user) : user))
     case 'SourceAndObject':
-      return bounded(sourceAndObject(event))
+      return bounded(sourceAndObject(cluster, event))
   }
 }
 
-function sourceAndObject(event: Event): string {
+function sourceAndObject(cluster: string, event: Event): string {
   const { deprecatedSource, regarding = {} } = event
   const { kind = '', namespace = '', name = '', uid = '', apiVersion = '' } = regarding
   const host = deprecatedSource?.host ?? ''
-  return JSON.stringify([sourceOf(event), host, kind, namespace, name, uid, apiVersion])
+  return JSON.stringify([cluster, sourceOf(event), host, kind, namespace, name, uid, apiVersion])
 }
 
 function bounded(key: string): string {

@@ -48,9 +48,15 @@ function enter(
     unreadBytesMax: options.unreadBytesMax ?? 0,
     peer: peerAt(options.address ?? '10.9.9.9'),
   }
-  // What is not below /api or /apis stands for a service about the server itself.
-  const { isOpen = false, isAboutServer = !request.path.startsWith('/api') } = options
-  return limits.enter({ user, target: readTarget(request), request, isOpen, isAboutServer })
+  // What is not below /api, /apis or /clusters stands for a service about the server itself.
+  const { isOpen = false, isAboutServer = !/^\/(api|clusters)/.test(request.path) } = options
+  return limits.enter({
+    user,
+    target: readTarget(request, 'local'),
+    request,
+    isOpen,
+    isAboutServer,
+  })
 }
 
 function peerAt(address: string): Peer {
@@ -297,6 +303,10 @@ describe('RequestLimits', () => {
       [{ path: ALL_EVENTS, query: `${OF_UID}&resourceVersion=7&limit=1` }, 3],
       [{ path: ALL_EVENTS, query: `${OF_UID}&resourceVersion=7` }, 60],
       [{ path: EVENTS, method: 'DELETE' }, 3],
+      [{ path: `/clusters/*${EVENTS}`, query: 'fieldSelector=metadata.name=x' }, 3],
+      [{ path: `/clusters/a${EVENTS}`, query: 'fieldSelector=metadata.name=x' }, 60],
+      [{ path: `/clusters/*${EVENTS}` }, 3],
+      [{ path: `/clusters/*${EVENTS}`, query: 'limit=100' }, 60],
     ]
     for (const [options, count] of widths) {
       assert.equal(fill(limitsOf(), ada, options).length, count, JSON.stringify(options))

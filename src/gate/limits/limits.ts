@@ -3,7 +3,7 @@ import { type StatusError, tooManyRequests } from '../../api/status.ts'
 import type { Peer, Request } from '../../http/exchange.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import type { Target } from '../target.ts'
-import { isMaster, type User } from '../user.ts'
+import { accountOf, isMaster, type User } from '../user.ts'
 import {
   FairSlots,
   type RefusalReason,
@@ -158,11 +158,11 @@ export class RequestLimits implements Limits {
       if (slot !== undefined)
         return { settle: () => {}, [Symbol.dispose]: () => slot[Symbol.dispose]() }
     }
-    const watch = target.verb === 'watch' ? this.#watches.enter(user.name) : undefined
+    const watch = target.verb === 'watch' ? this.#watches.enter(accountOf(user)) : undefined
     if (typeof watch === 'string') return this.#refuseWatch(entrant, watch)
     const kind = READING.has(target.verb) ? 'readOnly' : 'mutating'
     const { shared, forMasters } = this.#pools[kind]
-    const wanted = { user: user.name, width: widthOf(target) }
+    const wanted = { user: accountOf(user), width: widthOf(target) }
     const slot =
       shared.tryEnter(wanted) ?? (isMaster(user) ? forMasters.tryEnter(wanted) : undefined)
     if (slot !== undefined) return this.#entry(slot, watch)
@@ -230,7 +230,7 @@ export class RequestLimits implements Limits {
 
   /** Held back like other refusals: when a replica stops, all its watches are retried at once. */
   async #refuseWatch({ user, request }: Entrant, reason: WatchRefusal): Promise<Entry> {
-    this.#observer?.refused('watch', reason, user.name)
+    this.#observer?.refused('watch', reason, accountOf(user))
     await this.#pace.hold(request.signal)
     throw this.#oneOf(WATCH_REFUSALS[reason])
   }

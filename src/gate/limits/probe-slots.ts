@@ -7,7 +7,7 @@
 
 import type { Peer } from '../../http/exchange.ts'
 import { networkOf } from '../../lib/network.ts'
-import { ANONYMOUS, HOST, isMaster, type User } from '../user.ts'
+import { ANONYMOUS, accountOf, HOST, isMaster, type User } from '../user.ts'
 import { type Slot, slotsWithoutQueue } from './fair-slots.ts'
 
 const SHARED_SLOTS = 100
@@ -35,7 +35,7 @@ export class ProbeSlots {
   /** Undefined when the caller holds as many as it may, or all are taken. */
   tryEnter({ user, peer, isOpen }: Prober): Slot | undefined {
     // All anonymous callers have the same name, so they are counted by address.
-    const key = user === ANONYMOUS ? networkOf(peer?.address ?? '') : user.name
+    const key = user === ANONYMOUS ? networkOf(peer?.address ?? '') : accountOf(user)
     const slotRequest = { user: key, width: 1 }
     const isTrusted = user === HOST || isMaster(user)
     const isProbe = isTrusted || peer?.isLoopback === true || (isOpen && user === ANONYMOUS)

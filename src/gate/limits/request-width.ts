@@ -1,4 +1,5 @@
 import { queryBoolean } from '../../api/query-boolean.ts'
+import { ALL_CLUSTERS } from '../attributes.ts'
 import { COLLECTION_VERBS, type ResourceTarget, type Target } from '../target.ts'
 
 /**
@@ -15,8 +16,7 @@ const WIDTH_MAX = 20
 export function widthOf(target: Target): number {
   const { verb, query } = target
   if (!COLLECTION_VERBS.has(verb)) return 1
-  // Without its namespace, an event of that name is searched for among all.
-  if (target.isResource && target.name !== '' && target.namespace !== '') return 1
+  if (isOfOneKey(target)) return 1
   if (verb === 'watch' && isFromVersion(query)) return 1
   if (target.isResource && isOfOneObject(target)) return 1
   // A page of a selection may have to read every event.
@@ -24,6 +24,12 @@ export function widthOf(target: Target): number {
   // A watch ignores the limit and sends all events first.
   const limit = verb === 'watch' ? 0 : Number(query.get('limit') ?? 0)
   return limit > 0 ? Math.min(Math.ceil(limit / EVENTS_PER_SLOT), WIDTH_MAX) : WIDTH_MAX
+}
+
+/** Without its namespace or its cluster, an event of that name is searched for among all. */
+function isOfOneKey(target: Target): boolean {
+  if (!target.isResource || target.cluster === ALL_CLUSTERS) return false
+  return target.name !== '' && target.namespace !== ''
 }
 
 /** The events of one object are few, and an index of the present state finds them. */

@@ -12,13 +12,15 @@ export interface Followed<T> {
   /** After a problem, the files again have the content in use. A new value goes to `onChange`. */
   readonly onMended?: () => void
   readonly onLook?: OnLook | undefined
+  /** The time between two polls; one second by default. */
+  readonly intervalMs?: number
 }
 
 /** Called after each poll: whether the content of the files is in use, and whether it is new. */
 export type OnLook = (isUsable: boolean, hasChanged: boolean) => void
 
 /**
- * Polls files once a second and reports a new value when their content has changed. Polling is more
+ * Polls files and reports a new value when their content has changed. Polling is more
  * reliable than notifications of the file system, which stop when a mounted secret is replaced by
  * switching a symbolic link. While the files cannot be used, the value in use is kept. After `stop`
  * nothing is reported, not even the result of a poll in progress.
@@ -52,7 +54,7 @@ export function follow<T>(followed: Followed<T>): { stop(): void } {
     void poll().finally(() => {
       isBusy = false
     })
-  }, POLL_INTERVAL_MS)
+  }, followed.intervalMs ?? POLL_INTERVAL_MS)
   timer.unref()
   const stop = (): void => {
     isStopped = true

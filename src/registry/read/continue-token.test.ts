@@ -2,11 +2,13 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { StatusError } from '../../api/status.ts'
+import { allEvents } from '../../storage/event-scope.ts'
 import { parseVersion } from '../../storage/resource-version.ts'
+import type { EventScope } from '../../storage/storage.ts'
 import { type ContinuePoint, decodeContinue, encodeContinue } from './continue-token.ts'
 
-const one = { namespace: 'ns' }
-const all = { namespace: undefined }
+const one = { cluster: 'local', namespace: 'ns' }
+const all = { cluster: 'local', namespace: undefined }
 const version = parseVersion('246999')
 
 const tokenOf = (content: unknown): string =>
@@ -15,7 +17,7 @@ const ours = (start: string, rv: unknown = 5): string => tokenOf({ v: 'meta.k8s.
 
 describe('encodeContinue', () => {
   test('the token has the format of Kubernetes', () => {
-    const after = { namespace: 'ns', name: 'e1' }
+    const after = { cluster: 'local', namespace: 'ns', name: 'e1' }
     const content = (token: string) => Buffer.from(token, 'base64url').toString()
     assert.equal(
       content(encodeContinue(one, { after, version })),
@@ -32,7 +34,7 @@ describe('encodeContinue', () => {
     const part = fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,20}[a-z0-9])?$/)
     const point: fc.Arbitrary<ContinuePoint> = fc.record(
       {
-        after: fc.record({ namespace: part, name: part }, { noNullPrototype: true }),
+        after: fc.record({ cluster: part, namespace: part, name: part }, { noNullPrototype: true }),
         version: fc.option(
           fc.integer({ min: 1, max: Number.MAX_SAFE_INTEGER }).map((n) => parseVersion(String(n))),
           { nil: undefined },
@@ -41,9 +43,16 @@ describe('encodeContinue', () => {
       { noNullPrototype: true },
     )
     fc.assert(
-      fc.property(point, fc.boolean(), (given, isCluster) => {
-        const scope = { namespace: isCluster ? undefined : given.after.namespace }
-        assert.deepEqual(decodeContinue(scope, encodeContinue(scope, given)), given)
+      fc.property(point, (given) => {
+        const { cluster, namespace } = given.after
+        const scopes: readonly EventScope[] = [
+          { cluster, namespace },
+          { cluster, namespace: undefined },
+          allEvents,
+        ]
+        for (const scope of scopes) {
+          assert.deepEqual(decodeContinue(scope, encodeContinue(scope, given)), given)
+        }
       }),
     )
   })
@@ -53,6 +62,25 @@ describe('decodeContinue', () => {
   test('a version beyond the range of numbers is a future version', () => {
     const { version: read } = decodeContinue(one, ours('a\0', 2 ** 62))
     assert.equal(read, parseVersion(String(2n ** 62n)))
+  })
+
+  test('a token never leads out of the scope of the request', () => {
+    for (const start of ['a\0', 'a/b\0', 'a/b/c\0']) {
+      for (const scope of [one, all]) {
+        try {
+          const { after } = decodeContinue(scope, ours(start))
+          assert.equal(after.cluster, 'local', start)
+          assert.equal(after.namespace, scope.namespace ?? after.namespace, start)
+        } catch (error) {
+          assert.match(String(error), /continue key is not valid/)
+        }
+      }
+    }
+    assert.deepEqual(decodeContinue(allEvents, ours('a/b/c\0')).after, {
+      cluster: 'a',
+      namespace: 'b',
+      name: 'c',
+    })
   })
 
   test('a token of one namespace is a position in the list of all', () => {

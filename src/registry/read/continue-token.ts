@@ -2,10 +2,12 @@
  * The continue token of a list: the last key of a page, and the version of the state. Clients send
  * it back without parsing it. It has the format of the Kubernetes API server, for tools that do
  * parse it: unpadded base64url of `{"v":"meta.k8s.io/v1","rv":<version>,"start":"<key>\u0000"}`.
- * The key is relative to the path of the list: `name` in one namespace, `namespace/name` in all.
+ * The key is relative to the path of the list: `name` in one namespace, `namespace/name` in one
+ * cluster, `cluster/namespace/name` in all. So a token never leads out of the scope of the request.
  */
 import { badRequest, type StatusError } from '../../api/status.ts'
 import { isObject, type Json, memberOf } from '../../lib/json.ts'
+import { pathOf, scopePath } from '../../storage/event-scope.ts'
 import { formatVersion, parseVersion, type Version } from '../../storage/resource-version.ts'
 import type { EventKey, EventScope } from '../../storage/storage.ts'
 
@@ -28,11 +30,14 @@ const newest = -1
 /** Four times the token of the longest names. */
 const tokenLengthMax = 2048
 
+/** Of a key: cluster, namespace and name. */
+const PARTS = 3
+
 const int64Limit = 2 ** 63
 
 /** `scope`: of the request's path, here and when the token comes back. */
 export function encodeContinue(scope: EventScope, { after, version }: ContinuePoint): string {
-  const key = scope.namespace === undefined ? `${after.namespace}/${after.name}` : after.name
+  const key = pathOf(after).slice(scopePath(scope).length)
   const rv = version === undefined ? newest : Number(formatVersion(version))
   const token = JSON.stringify({ v: encodingVersion, rv, start: key + keyEnd })
   return Buffer.from(token).toString('base64url')
@@ -80,17 +85,14 @@ function parseToken(token: string): { [name: string]: Json } {
 function keyBefore(scope: EventScope, start: string): EventKey {
   const parts = (start.endsWith(keyEnd) ? start.slice(0, -1) : '').split('/')
   const isClean = parts.every((part) => part !== '' && part !== '.' && part !== '..')
-  const [first = '', second, ...rest] = parts
-  if (!isClean || rest.length > 0) throw invalidToken(start)
-
-  if (scope.namespace !== undefined) {
-    if (second !== undefined) throw invalidToken(start)
-    return { namespace: scope.namespace, name: first }
-  }
-  // A token of one namespace is also valid for the list of all: it is a position among the keys,
-  // before the first namespace whose name begins like that.
-  if (second === undefined) return { namespace: start, name: keyEnd }
-  return { namespace: first, name: second }
+  const known = [scope.cluster, scope.namespace].filter((part) => part !== undefined)
+  const missing = PARTS - known.length - parts.length
+  if (!isClean || missing < 0) throw invalidToken(start)
+  // A token of a narrower list is also valid here: it is a position among the keys, before the first
+  // namespace or cluster whose name begins like that.
+  const last = missing > 0 ? [...parts.slice(0, -1), `${parts.at(-1)}${keyEnd}`] : parts
+  const [cluster = keyEnd, namespace = keyEnd, name = keyEnd] = [...known, ...last]
+  return { cluster, namespace, name }
 }
 
 function invalidToken(problem: string, cause?: unknown): StatusError {

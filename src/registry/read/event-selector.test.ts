@@ -15,7 +15,7 @@ const everyLabel = parseLabelSelector('')
 function stored(fields: Partial<EventFields>): StoredEvent {
   const body = Buffer.from('{}')
   return {
-    key: { namespace: 'ns', name: 'e1' },
+    key: { cluster: 'local', namespace: 'ns', name: 'e1' },
     body,
     versionOffset: 1,
     version: beginning,

@@ -4,8 +4,8 @@ import { beginning, parseVersion } from '../../storage/resource-version.ts'
 import { encodeContinue } from './continue-token.ts'
 import { type ListPosition, type ListRequest, listPosition, readVersion } from './list-position.ts'
 
-const scope = { namespace: 'ns' }
-const after = { namespace: 'ns', name: 'e1' }
+const scope = { cluster: 'local', namespace: 'ns' }
+const after = { cluster: 'local', namespace: 'ns', name: 'e1' }
 const version = parseVersion('246999')
 const token = encodeContinue(scope, { after, version })
 const latest = encodeContinue(scope, { after, version: undefined })

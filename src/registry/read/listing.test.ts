@@ -14,8 +14,8 @@ import { EventLister, type ListQuery } from './listing.ts'
 
 const version = versionOfState(5)
 const query: ListQuery = {
-  scope: { namespace: 'a' },
-  tokenScope: { namespace: 'a' },
+  scope: { cluster: 'local', namespace: 'a' },
+  tokenScope: { cluster: 'local', namespace: 'a' },
   selector: undefined,
   at: undefined,
   notOlderThan: undefined,

@@ -1,6 +1,8 @@
 /** Lists: reads page after page of one snapshot, and makes the continue token. */
 import { setImmediate } from 'node:timers/promises'
 import { StorageError } from '../../storage/errors.ts'
+import { pathOf } from '../../storage/event-scope.ts'
+import type { ReadStorage } from '../../storage/read-storage.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type {
   EventKey,
@@ -12,7 +14,6 @@ import type {
   RunsOptions,
   RunsPage,
   StoredEvent,
-  WatchedStorage,
 } from '../../storage/storage.ts'
 import { pageExpired, type ResourceNames, statusOfStorageError } from '../storage-errors.ts'
 import { encodeContinue } from './continue-token.ts'
@@ -64,10 +65,10 @@ export interface EventListing {
 }
 
 export class EventLister {
-  readonly #storage: WatchedStorage
+  readonly #storage: ReadStorage
   readonly #names: ResourceNames
 
-  constructor(storage: WatchedStorage, names: ResourceNames) {
+  constructor(storage: ReadStorage, names: ResourceNames) {
     this.#storage = storage
     this.#names = names
   }
@@ -290,5 +291,5 @@ function repeatable<T>(open: () => AsyncGenerator<T>): AsyncIterable<T> {
 }
 
 function isSame(key: EventKey, other: EventKey): boolean {
-  return key.name === other.name && key.namespace === other.namespace
+  return pathOf(key) === pathOf(other)
 }

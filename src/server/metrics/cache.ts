@@ -1,5 +1,6 @@
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client'
-import type { CachedStorage, CacheStats } from '../../cache/cached-storage.ts'
+import type { CacheStats } from '../../cache/cache-stats.ts'
+import type { CachedStorage } from '../../cache/cached-storage.ts'
 import type { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import { revisionOf } from '../../storage/resource-version.ts'
 import { type Figure, registerFigure } from './figure.ts'

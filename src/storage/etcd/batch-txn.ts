@@ -11,6 +11,7 @@ import type {
   TxnOpResult,
   TxnResult,
 } from '../../etcd/client.ts'
+import type { Fence } from '../fence.ts'
 import { ChangeNumbering, type Version } from '../resource-version.ts'
 import { type PreparedValue, sealValue } from '../stored-form.ts'
 
@@ -22,6 +23,7 @@ export interface Operation {
   readonly expected: number
   /** The value to put; undefined deletes the key. */
   readonly value: PreparedValue | undefined
+  readonly fence?: Fence | undefined
   /**
    * The newest connection when the key was read. The operation is not sent over later connections:
    * in another history the same revision may have written another value.
@@ -82,23 +84,31 @@ export function readOutcomes(
   })
 }
 
-/** Approximate size of an operation in a request: three times its key, its value, and framing. */
-export function operationBytes(operation: Operation): number {
-  return operation.key.length * 3 + (operation.value?.bytes.length ?? 0) + 48
+/**
+ * Approximate size of an operation in a request: three times its key, the key of its fence, its
+ * value, and framing.
+ */
+export function operationBytes({ key, fence, value }: Operation): number {
+  return key.length * 3 + (fence?.key.length ?? 0) + (value?.bytes.length ?? 0) + 48
 }
 
 function branches(operation: Operation, writtenAtMs: number, index: number): Txn {
-  const { expected, value } = operation
+  const { expected, value, fence } = operation
   const key = Buffer.from(operation.key)
   const write: TxnOp =
     value === undefined
       ? { type: 'delete', key }
       : { type: 'put', key, value: sealValue(value, writtenAtMs, index) }
   return {
-    compare: [{ key, target: 'modRevision', to: expected }],
+    compare: [{ key, target: 'modRevision', to: expected }, ...fenceCompares(fence)],
     success: [write],
     failure: [{ type: 'range', key }],
   }
+}
+
+function fenceCompares(fence: Fence | undefined): NonNullable<Txn['compare']> {
+  if (fence === undefined) return []
+  return [{ key: Buffer.from(fence.key), target: 'modRevision', to: fence.revision }]
 }
 
 interface Branch {

@@ -11,6 +11,8 @@ import {
   type StorageErrorDetails,
   type StorageErrorKind,
 } from '../errors.ts'
+import { allEvents } from '../event-scope.ts'
+import type { UpdateOptions } from '../fence.ts'
 import {
   firstRevisionAfter,
   formatVersion,
@@ -60,7 +62,7 @@ export interface EtcdStorageOptions {
     EtcdClient,
     'range' | 'txn' | 'watch' | 'follow' | 'connected' | 'newestConnection'
   >
-  /** Keys are `<prefix>/events/<namespace>/<name>`. */
+  /** Keys are `<prefix>/events/<cluster>/<namespace>/<name>`. */
   readonly prefix: string
   /** Default true. False, for comparison only, sends every write in its own transaction. */
   readonly groupCommit?: boolean | undefined
@@ -158,12 +160,13 @@ export class EtcdStorage implements EventStorage {
     })
   }
 
-  update(key: EventKey, change: Change): Promise<StoredEvent> {
-    return this.#updater.update(key, (current) => {
+  update(key: EventKey, change: Change, options: UpdateOptions = {}): Promise<StoredEvent> {
+    const decide: Decide = (current) => {
       const wanted = change(current)
       if (wanted === 'remove') return current === undefined ? 'keep' : 'delete'
       return wanted === undefined || wanted === current?.body ? 'keep' : wanted
-    })
+    }
+    return this.#updater.update(key, decide, options)
   }
 
   delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {
@@ -172,7 +175,7 @@ export class EtcdStorage implements EventStorage {
       guard?.(current)
       return 'delete'
     }
-    return this.#updater.update(key, decide, foundToDelete)
+    return this.#updater.update(key, decide, { find: foundToDelete })
   }
 
   watch(
@@ -182,11 +185,10 @@ export class EtcdStorage implements EventStorage {
     const { from, signal } = options
     const { onCorrupt } = this.#options
     const watch = this.#options.client.watch(this.#watchRequest(from, signal, true))
-    const { namespace } = scope
     return new EtcdWatch({
       watch,
       keys: this.#keys,
-      namespace,
+      scope,
       from,
       toItem: toWatchItem,
       onCorrupt,
@@ -210,7 +212,7 @@ export class EtcdStorage implements EventStorage {
       sameHistory: { isUnique: (kv) => this.#isUnique(kv), connectionMax },
     })
     const toItem = toFollowItem
-    return new EtcdFollowWatch({ watch, keys, namespace: undefined, from, toItem, onCorrupt })
+    return new EtcdFollowWatch({ watch, keys, scope: allEvents, from, toItem, onCorrupt })
   }
 
   async currentVersion(options: { readonly signal: AbortSignal }): Promise<Version> {
@@ -254,7 +256,7 @@ export class EtcdStorage implements EventStorage {
   }
 
   #watchRequest(from: Version, signal: AbortSignal, prevKv: boolean): WatchRequest {
-    const range = this.#keys.range({ namespace: undefined })
+    const range = this.#keys.range(allEvents)
     return { ...range, startRevision: firstRevisionAfter(from), prevKv, signal }
   }
 

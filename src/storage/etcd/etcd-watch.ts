@@ -8,10 +8,12 @@
 import type { WatchBatch as EtcdBatch, HistoryWatch, Watch, WatchEvent } from '../../etcd/client.ts'
 import { EtcdError } from '../../etcd/errors.ts'
 import { OtherHistoryError, StorageError } from '../errors.ts'
+import { isInScope } from '../event-scope.ts'
 import { ChangeNumbering, isAfter, type Version, versionOfState } from '../resource-version.ts'
 import type {
   ConnectionNumber,
   EventKey,
+  EventScope,
   EventWatch,
   FollowItem,
   FollowWatch,
@@ -37,8 +39,7 @@ export interface EtcdWatchOptions<Item> {
   /** An etcd watch of all events, from `firstRevisionAfter(from)`. */
   readonly watch: Watch
   readonly keys: EventKeys
-  /** Undefined: all namespaces. */
-  readonly namespace: string | undefined
+  readonly scope: EventScope
   readonly from: Version
   readonly toItem: (change: NumberedChange, keys: EventKeys) => Item | undefined
   /** Called for keys that are left out because their value is not an event of ours. */
@@ -124,9 +125,8 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
   }
 
   #isWanted(change: NumberedChange): boolean {
-    const { namespace, from } = this.#options
-    const isInScope = namespace === undefined || namespace === change.key.namespace
-    return isInScope && isAfter(change.version, from)
+    const { scope, from } = this.#options
+    return isInScope(scope, change.key) && isAfter(change.version, from)
   }
 }
 

@@ -124,6 +124,7 @@ export class GroupCommit {
         key: operation.key,
         expected: operation.expected,
         value: operation.value,
+        fence: operation.fence,
         connectionMax: operation.connectionMax,
         bytes,
         sendBefore: this.#clock.now() + sendWithinMs,

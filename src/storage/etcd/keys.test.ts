@@ -1,19 +1,29 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { controlKey, controlRange, EventKeys, outsideRanges } from './keys.ts'
+import {
+  clusterOfMirrorKey,
+  controlKey,
+  controlRanges,
+  EventKeys,
+  mirrorKey,
+  mirrorLeaderKey,
+  mirrorRange,
+  outsideRanges,
+} from './keys.ts'
 
 const keys = new EventKeys('/tidings')
-const a = { namespace: 'ns', name: 'a' }
+const a = { cluster: 'local', namespace: 'ns', name: 'a' }
 const text = ({ key, rangeEnd }: { key: Buffer; rangeEnd: Buffer }) => [
   key.toString(),
   rangeEnd.toString(),
 ]
 
 describe('keys', () => {
-  test('a key is <prefix>/events/<namespace>/<name>, and is parsed back', () => {
-    assert.equal(keys.format(a), '/tidings/events/ns/a')
-    assert.deepEqual(keys.parse(Buffer.from('/tidings/events/ns/a')), a)
-    assert.deepEqual(new EventKeys('').parse(Buffer.from('/events/ns/ä')), {
+  test('a key is <prefix>/events/<cluster>/<namespace>/<name>, and is parsed back', () => {
+    assert.equal(keys.format(a), '/tidings/events/local/ns/a')
+    assert.deepEqual(keys.parse(Buffer.from('/tidings/events/local/ns/a')), a)
+    assert.deepEqual(new EventKeys('').parse(Buffer.from('/events/local/ns/ä')), {
+      cluster: 'local',
       namespace: 'ns',
       name: 'ä',
     })
@@ -21,41 +31,52 @@ describe('keys', () => {
 
   test('names that cannot be part of a key are refused', () => {
     for (const name of ['', 'a/b']) {
-      assert.throws(() => keys.format({ namespace: 'ns', name }), RangeError)
-      assert.throws(() => keys.format({ namespace: name, name: 'a' }), RangeError)
-      assert.throws(() => keys.range({ namespace: name }), RangeError)
+      assert.throws(() => keys.format({ cluster: 'local', namespace: 'ns', name }), RangeError)
+      assert.throws(() => keys.format({ cluster: 'local', namespace: name, name: 'a' }), RangeError)
+      assert.throws(() => keys.format({ cluster: name, namespace: 'ns', name: 'a' }), RangeError)
+      assert.throws(() => keys.range({ cluster: name, namespace: undefined }), RangeError)
+      assert.throws(() => keys.range({ cluster: 'local', namespace: name }), RangeError)
     }
   })
 
   test('parse returns undefined for keys of another form', () => {
-    for (const other of ['x', '/x', 'x/', 'x/y/z', '']) {
+    for (const other of ['x', '/x', 'x/', 'x/y', 'x/y/', 'x//z', '/y/z', 'w/x/y/z', '']) {
       assert.equal(keys.parse(Buffer.from(`/tidings/events/${other}`)), undefined, other)
     }
   })
 
-  test('range covers all events, one namespace, or the rest after a key', () => {
-    assert.deepEqual(text(keys.range({ namespace: undefined })), [
+  test('range covers all events, one cluster, one namespace, or the rest after a key', () => {
+    assert.deepEqual(text(keys.range({ cluster: undefined, namespace: undefined })), [
       '/tidings/events/',
       '/tidings/events0',
     ])
-    assert.deepEqual(text(keys.range({ namespace: 'ns' })), [
-      '/tidings/events/ns/',
-      '/tidings/events/ns0',
+    assert.deepEqual(text(keys.range({ cluster: 'local', namespace: undefined })), [
+      '/tidings/events/local/',
+      '/tidings/events/local0',
     ])
-    assert.deepEqual(text(keys.range({ namespace: 'ns' }, a)), [
-      '/tidings/events/ns/a\0',
-      '/tidings/events/ns0',
+    assert.deepEqual(text(keys.range({ cluster: 'local', namespace: 'ns' })), [
+      '/tidings/events/local/ns/',
+      '/tidings/events/local/ns0',
+    ])
+    assert.deepEqual(text(keys.range({ cluster: 'local', namespace: 'ns' }, a)), [
+      '/tidings/events/local/ns/a\0',
+      '/tidings/events/local/ns0',
     ])
   })
 
   test('range after a key before the scope is the whole scope', () => {
-    const [first] = text(keys.range({ namespace: 'ns' }, { namespace: 'a', name: 'z' }))
-    assert.equal(first, '/tidings/events/ns/')
+    const [first] = text(
+      keys.range(
+        { cluster: 'local', namespace: 'ns' },
+        { cluster: 'local', namespace: 'a', name: 'z' },
+      ),
+    )
+    assert.equal(first, '/tidings/events/local/ns/')
   })
 
   test('outsideRanges covers all keys except events and control keys', () => {
     assert.equal(controlKey('/tidings', 'sweeper'), '/tidings/control/sweeper')
-    const inside = ['/tidings/events/ns/a', '/tidings/control/sweeper']
+    const inside = ['/tidings/events/local/ns/a', '/tidings/control/sweeper']
     const outside = [
       '/tidings/',
       '/tidings/a',
@@ -70,6 +91,18 @@ describe('keys', () => {
     const ranges = outsideRanges('/tidings')
     for (const key of [...inside, ...beyond]) assert.ok(!ranges.some(isIn(key)), key)
     for (const key of outside) assert.ok(ranges.some(isIn(key)), key)
-    assert.ok(isIn('/tidings/control/sweeper')(controlRange('/tidings')))
+    const control = controlRanges('/tidings')
+    for (const name of ['ages', 'mirror', 'mirror-leaders', 'mirrorsx', 'sweeper', 'zz']) {
+      assert.equal(control.filter(isIn(`/tidings/control/${name}`)).length, 1, name)
+    }
+    const mirrors = [mirrorKey('/tidings', 'a'), mirrorLeaderKey('/tidings', 'a')]
+    for (const key of mirrors) assert.ok(![...control, ...ranges].some(isIn(key)), key)
+  })
+
+  test('the records of mirrors are in one range, and their keys name the cluster', () => {
+    const key = Buffer.from(mirrorKey('/tidings', 'prod-eu'))
+    const { key: first, rangeEnd } = mirrorRange('/tidings')
+    assert.ok(Buffer.compare(first, key) < 0 && Buffer.compare(key, rangeEnd) < 0)
+    assert.equal(clusterOfMirrorKey('/tidings', key), 'prod-eu')
   })
 })

@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto'
 import { prefixEnd } from '../../etcd/client.ts'
+import { isPart, parsePath, pathOf, scopePath } from '../event-scope.ts'
 import type { EventKey, EventScope } from '../storage.ts'
 
 /** A range of etcd keys, the end exclusive. */
@@ -23,17 +24,47 @@ export function controlKey(prefix: string, name: ControlKey): string {
   return `${prefix}/${controlFolder}/${name}`
 }
 
-/** All control keys. */
-export function controlRange(prefix: string): KeyRange {
-  return folderRange(prefix, controlFolder)
+/** Folders among the control keys, with a key for each mirrored cluster. */
+const mirrorsFolder = `${controlFolder}/mirrors`
+const mirrorLeadersFolder = `${controlFolder}/mirror-leaders`
+
+/** The key of the record of a mirror: how far it has come, and how it is. */
+export function mirrorKey(prefix: string, cluster: string): string {
+  return `${prefix}/${mirrorsFolder}/${cluster}`
+}
+
+/** The records of all mirrors. */
+export function mirrorRange(prefix: string): KeyRange {
+  return folderRange(prefix, mirrorsFolder)
+}
+
+/** The cluster whose record is at this key. */
+export function clusterOfMirrorKey(prefix: string, etcdKey: Buffer): string {
+  return etcdKey.toString('utf8', Buffer.byteLength(`${prefix}/${mirrorsFolder}/`))
+}
+
+/** The key of the replica that is elected to mirror a cluster. */
+export function mirrorLeaderKey(prefix: string, cluster: string): string {
+  return `${prefix}/${mirrorLeadersFolder}/${cluster}`
+}
+
+/** All control keys except those of mirrors. */
+export function controlRanges(prefix: string): readonly KeyRange[] {
+  const folders = [mirrorLeadersFolder, mirrorsFolder].map((name) => folderRange(prefix, name))
+  return rangesBetween(folderRange(prefix, controlFolder), folders)
 }
 
 /** All keys under the prefix that are in neither folder: this server never writes them. */
 export function outsideRanges(prefix: string): readonly KeyRange[] {
-  const folders = [controlFolder, eventsFolder].map((folder) => folderRange(prefix, folder))
   const root = Buffer.from(`${prefix}/`)
-  const starts = [root, ...folders.map(({ rangeEnd }) => rangeEnd)]
-  const ends = [...folders.map(({ key }) => key), prefixEnd(root)]
+  const folders = [controlFolder, eventsFolder].map((folder) => folderRange(prefix, folder))
+  return rangesBetween({ key: root, rangeEnd: prefixEnd(root) }, folders)
+}
+
+/** A range without the ranges inside it, which are given in order. */
+function rangesBetween(whole: KeyRange, inside: readonly KeyRange[]): readonly KeyRange[] {
+  const starts = [whole.key, ...inside.map(({ rangeEnd }) => rangeEnd)]
+  const ends = [...inside.map(({ key }) => key), whole.rangeEnd]
   return starts.map((key, index) => ({ key, rangeEnd: ends[index] ?? key }))
 }
 
@@ -53,7 +84,10 @@ function folderRange(prefix: string, folder: string): KeyRange {
   return { key, rangeEnd: prefixEnd(key) }
 }
 
-/** Keys of events: `<prefix>/events/<namespace>/<name>`. The mark is at `<prefix>/events/`. */
+/**
+ * Keys of events: `<prefix>/events/<cluster>/<namespace>/<name>`. The mark is at
+ * `<prefix>/events/`.
+ */
 export class EventKeys {
   readonly #root: string
   readonly #rootLength: number
@@ -77,29 +111,26 @@ export class EventKeys {
 
   /** Throws on names that cannot be part of a key; the caller must have checked them. */
   format(key: EventKey): string {
-    const { namespace, name } = key
-    if (!isPart(namespace) || !isPart(name)) {
+    const { cluster, namespace, name } = key
+    if (!isPart(cluster) || !isPart(namespace) || !isPart(name)) {
       throw new RangeError(`not the key of an event: ${JSON.stringify(key)}`)
     }
-    return `${this.#root}${namespace}/${name}`
+    return this.#root + pathOf(key)
   }
 
   /** Undefined for a key that does not have this form: another program wrote it. */
   parse(etcdKey: Buffer): EventKey | undefined {
-    const text = etcdKey.toString('utf8', this.#rootLength)
-    const slash = text.indexOf('/')
-    const name = text.slice(slash + 1)
-    if (slash < 1 || !isPart(name)) return undefined
-    return { namespace: text.slice(0, slash), name }
+    return parsePath(etcdKey.toString('utf8', this.#rootLength))
   }
 
   /** The range of a scope, or the rest of it after a key. */
   range(scope: EventScope, after?: EventKey): KeyRange {
-    const { namespace } = scope
-    if (namespace !== undefined && !isPart(namespace)) {
-      throw new RangeError(`not a namespace: ${JSON.stringify(namespace)}`)
+    for (const part of [scope.cluster, scope.namespace]) {
+      if (part !== undefined && !isPart(part)) {
+        throw new RangeError(`not a scope: ${JSON.stringify(scope)}`)
+      }
     }
-    const first = Buffer.from(namespace === undefined ? this.#root : `${this.#root}${namespace}/`)
+    const first = Buffer.from(this.#root + scopePath(scope))
     const rangeEnd = prefixEnd(first)
     if (after === undefined) return { key: first, rangeEnd }
     const next = Buffer.from(`${this.format(after)}\0`)
@@ -114,9 +145,4 @@ export function markValue(): Buffer {
 
 export function isMarkValue(value: Buffer): boolean {
   return /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/.test(value.toString('latin1'))
-}
-
-/** Whether this text can be a namespace or a name in a key. */
-export function isPart(text: string): boolean {
-  return text !== '' && !text.includes('/')
 }

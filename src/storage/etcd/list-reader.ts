@@ -4,6 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import type { KeyValue, RangeRequest, RangeResult } from '../../etcd/client.ts'
+import { isPart } from '../event-scope.ts'
 import { revisionOf, type Version, versionOfState } from '../resource-version.ts'
 import type {
   ConnectionNumber,
@@ -16,7 +17,7 @@ import type {
 } from '../storage.ts'
 import { BadValue } from '../stored-form.ts'
 import { decodeEvent, unreadableAt } from './event-decoding.ts'
-import { type EventKeys, isPart, type KeyRange } from './keys.ts'
+import type { EventKeys, KeyRange } from './keys.ts'
 
 const rangeKeysMax = 2_000
 const rangeKeysMin = 8
@@ -98,7 +99,7 @@ export class ListReader {
     const range = keys.range(scope, options.after)
     const name = options.selector?.requires?.name
     if (name === undefined || scope.namespace === undefined || !isPart(name)) return range
-    const key = Buffer.from(keys.format({ namespace: scope.namespace, name }))
+    const key = Buffer.from(keys.format({ ...scope, namespace: scope.namespace, name }))
     const rangeEnd = Buffer.concat([key, Buffer.of(0)])
     return Buffer.compare(key, range.key) < 0 ? { key: rangeEnd, rangeEnd } : { key, rangeEnd }
   }

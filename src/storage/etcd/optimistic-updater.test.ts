@@ -11,7 +11,7 @@ import { EventKeys } from './keys.ts'
 import { OptimisticUpdater } from './optimistic-updater.ts'
 
 const keys = new EventKeys('')
-const key = { namespace: 'ns', name: 'a' }
+const key = { cluster: 'local', namespace: 'ns', name: 'a' }
 const bodyOf = (note: string) =>
   Buffer.from(`{"metadata":{"name":"a","namespace":"ns"},"note":"${note}"}`)
 const noteOf = (stored: StoredEvent | undefined) =>
@@ -226,7 +226,7 @@ describe('optimistic updater', () => {
       const isKind = { name: 'StorageError', kind }
       await assert.rejects(etcd.updater().update(key, append('!')), isKind)
       assert.equal(etcd.kv?.value.toString(), value)
-      const remove = etcd.updater().update(key, () => 'delete', foundToDelete)
+      const remove = etcd.updater().update(key, () => 'delete', { find: foundToDelete })
       if (!isDeletable) await assert.rejects(remove, isKind)
       else assert.deepEqual((await remove).key, key)
       assert.equal(etcd.kv === undefined, isDeletable)

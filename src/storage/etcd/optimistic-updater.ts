@@ -2,6 +2,7 @@ import type { KeyValue } from '../../etcd/client.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import { PerKeyQueue } from '../../lib/per-key-queue.ts'
 import { missing, StorageError } from '../errors.ts'
+import type { UpdateOptions } from '../fence.ts'
 import { revisionOf } from '../resource-version.ts'
 import type { ConnectionNumber, EventKey, StoredEvent } from '../storage.ts'
 import { bodyOf, prepareValue, StoredBody, withVersion } from '../stored-form.ts'
@@ -60,7 +61,7 @@ type Attempt =
  * between, else retry from the value that the refused write returned.
  *
  * The first read is saved when a guess is available: the state that the previous update of the same
- * key left, or the state in the cache. A guess may be stale. That does not harm a write, which etcd
+ * key left, the state in the cache, or that there is no event if the caller expects that. A guess may be stale. That does not harm a write, which etcd
  * then refuses, but no result may depend on a guess alone: when the decision is to throw or to
  * write nothing, it is repeated on a confirmed state.
  */
@@ -72,7 +73,11 @@ export class OptimisticUpdater {
     this.#options = options
   }
 
-  async update(key: EventKey, decide: Decide, find: Find = found): Promise<StoredEvent> {
+  async update(
+    key: EventKey,
+    decide: Decide,
+    { find = found, fence, isProbablyNew }: UpdateOptions & { readonly find?: Find } = {},
+  ): Promise<StoredEvent> {
     if (this.#queue.waiting >= waitingMax) throw overloaded()
     const clock = this.#options.clock ?? monotonicClock
     const etcdKey = this.#options.keys.format(key)
@@ -82,14 +87,17 @@ export class OptimisticUpdater {
     try {
       const guess = previous === undefined ? undefined : await previous
       if (clock.now() > giveUpAt) throw overloaded()
-      let observed = guess ?? this.#recall(key) ?? (await this.#read(key, find))
+      let observed =
+        guess ??
+        this.#recall(key) ??
+        (isProbablyNew === true ? this.#assumeAbsent() : await this.#read(key, find))
       while (clock.now() <= giveUpAt) {
         const intent = decideOn(observed, decide)
         if (intent === undefined) {
           observed = await this.#read(key, find)
           continue
         }
-        const ended = await this.#attempt(key, observed, intent)
+        const ended = await this.#attempt(key, observed, { intent, fence })
         if (ended === 'outdated') {
           observed = await this.#read(key, find)
           continue
@@ -112,7 +120,11 @@ export class OptimisticUpdater {
     }
   }
 
-  async #attempt(key: EventKey, observed: Observed, intent: Intent): Promise<Attempt> {
+  async #attempt(
+    key: EventKey,
+    observed: Observed,
+    { intent, fence }: { readonly intent: Intent } & UpdateOptions,
+  ): Promise<Attempt> {
     const { keys, writes } = this.#options
     const { stored } = observed
     if (intent === 'keep') {
@@ -122,10 +134,13 @@ export class OptimisticUpdater {
     const expected = stored === undefined ? 0 : revisionOf(stored.version)
     const value = intent === 'delete' ? undefined : prepareValue(intent)
     const { connectionMax } = observed
-    const operation = { key: keys.format(key), expected, value, connectionMax }
+    const operation = { key: keys.format(key), expected, value, fence, connectionMax }
     const outcome = await writes.submit(operation)
     if (!outcome.applied) {
-      return outcome.isOutdated === true ? 'outdated' : { current: outcome.current }
+      if (outcome.isOutdated === true) return 'outdated'
+      // The key was as expected, so it was the fence that refused the write.
+      if (fence !== undefined && (outcome.current?.modRevision ?? 0) === expected) throw fenced(key)
+      return { current: outcome.current }
     }
     const { version, writtenAtMs } = outcome
     if (value === undefined) {
@@ -141,6 +156,12 @@ export class OptimisticUpdater {
   #recall(key: EventKey): Observed | undefined {
     const stored = this.#options.recall(key)
     return stored && { stored, isConfirmed: false, connectionMax: this.#options.recalledFor() }
+  }
+
+  /** A guess like the one from the cache: if there is an event, the write is refused. */
+  #assumeAbsent(): Observed {
+    const connectionMax = this.#options.newestConnection()
+    return { stored: undefined, isConfirmed: false, connectionMax }
   }
 
   /** When this fails nothing has been written: earlier attempts, if any, were refused. */
@@ -165,6 +186,14 @@ function decideOn(observed: Observed, decide: Decide): Intent | undefined {
     if (observed.isConfirmed) throw error
     return undefined
   }
+}
+
+function fenced(key: EventKey): StorageError {
+  return new StorageError({
+    kind: 'fenced',
+    message: 'another replica has been elected to do this work',
+    key,
+  })
 }
 
 function overloaded(): StorageError {

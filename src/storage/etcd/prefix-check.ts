@@ -15,9 +15,10 @@ import { StorageError } from '../errors.ts'
 import {
   controlKey,
   controlKeys,
-  controlRange,
+  controlRanges,
   EventKeys,
   isMarkValue,
+  type KeyRange,
   outsideRanges,
 } from './keys.ts'
 
@@ -27,17 +28,29 @@ const retryAfterMs = 1_000
 /** The first bytes of values that Kubernetes writes. */
 const kubernetesMagic = Buffer.from('k8s\0')
 
-/** Another program uses the prefix. Nothing was written: an operator has to decide what to do. */
+/**
+ * Another program uses the prefix, or an earlier tidings did. Nothing was written: an operator has
+ * to decide what to do.
+ */
 export class ForeignValueError extends Error {
   override readonly name = 'ForeignValueError'
+}
 
-  constructor(etcdKey: Buffer, prefix: string) {
-    super(
-      `etcd holds ${JSON.stringify(etcdKey.toString())} under --etcd-prefix=${prefix}, which tidings did not write. ` +
-        'Nothing was changed. Give tidings an etcd of its own or another --etcd-prefix; ' +
-        'delete the key only if no other program uses this etcd',
-    )
-  }
+function foreignValue(etcdKey: Buffer, prefix: string): ForeignValueError {
+  return new ForeignValueError(
+    `etcd holds ${JSON.stringify(etcdKey.toString())} under --etcd-prefix=${prefix}, which tidings did not write. ` +
+      'Nothing was changed. Give tidings an etcd of its own or another --etcd-prefix; ' +
+      'delete the key only if no other program uses this etcd',
+  )
+}
+
+function oldLayout(etcdKey: Buffer, prefix: string): ForeignValueError {
+  return new ForeignValueError(
+    `etcd holds ${JSON.stringify(etcdKey.toString())} under --etcd-prefix=${prefix}: an earlier tidings wrote it, ` +
+      `whose keys had no cluster. Keys are now ${prefix}/events/<cluster>/<namespace>/<name>. ` +
+      'Nothing was changed. Start with another --etcd-prefix; ' +
+      `the old events can be deleted with: etcdctl del --prefix ${prefix}/events/`,
+  )
 }
 
 export interface PrefixCheckOptions {
@@ -80,9 +93,18 @@ export class PrefixCheck {
 
   /** A value was read that this server did not write. Ignored once the check has passed. */
   onForeign(etcdKey: Buffer): void {
+    this.#fail(foreignValue(etcdKey, this.#options.prefix))
+  }
+
+  /** A value of ours was read under a key without a cluster. Ignored once the check has passed. */
+  onOldLayout(etcdKey: Buffer): void {
+    this.#fail(oldLayout(etcdKey, this.#options.prefix))
+  }
+
+  #fail(error: Error): void {
     if (this.#hasPassed) return
     this.#hasFailed = true
-    this.#failure.reject(new ForeignValueError(etcdKey, this.#options.prefix))
+    this.#failure.reject(error)
   }
 
   /**
@@ -116,17 +138,21 @@ export class PrefixCheck {
   async #foreignOutsideEvents(signal: AbortSignal): Promise<KeyValue | undefined> {
     const { client, prefix } = this.#options
     const known = new Set(controlKeys.map((name) => controlKey(prefix, name)))
-    const [control, mark, ...outside] = await Promise.all([
+    const read = (ranges: readonly KeyRange[], limit: number) =>
+      Promise.all(ranges.map((range) => client.range({ ...range, limit }, { signal })))
+    const [control, mark, outside] = await Promise.all([
       // One more than the known keys: if there are others, one of them is found.
-      client.range({ ...controlRange(prefix), limit: known.size + 1 }, { signal }),
+      read(controlRanges(prefix), known.size + 1),
       client.range({ key: new EventKeys(prefix).mark }, { signal }),
-      ...outsideRanges(prefix).map((range) => client.range({ ...range, limit: 1 }, { signal })),
+      read(outsideRanges(prefix), 1),
     ])
-    const foreign = control.kvs.find(
-      ({ key, value }) =>
-        !known.has(key.toString()) ||
-        value.subarray(0, kubernetesMagic.length).equals(kubernetesMagic),
-    )
+    const foreign = control
+      .flatMap(({ kvs }) => kvs)
+      .find(
+        ({ key, value }) =>
+          !known.has(key.toString()) ||
+          value.subarray(0, kubernetesMagic.length).equals(kubernetesMagic),
+      )
     const notMark = mark.kvs.find(({ value }) => !isMarkValue(value))
     return foreign ?? notMark ?? outside.flatMap(({ kvs }) => kvs)[0]
   }

@@ -43,14 +43,14 @@ export class Client implements Disposable {
 
   async send(outgoing: Outgoing): Promise<Answer> {
     const { method, path, headers, payload } = outgoing
-    const { protocol, hostname, port } = this.base
+    const { protocol, hostname, port, pathname } = this.base
     const length =
       payload === undefined ? {} : { 'content-length': String(Buffer.byteLength(payload)) }
     const request = (protocol === 'https:' ? https : http).request({
       host: hostname,
       port,
       method,
-      path,
+      path: pathname.replace(/\/$/, '') + path,
       headers: { ...headers, ...length },
       agent: this.agent,
       timeout: ANSWER_MS_MAX,

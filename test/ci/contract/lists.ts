@@ -8,7 +8,7 @@ import { failed, far, names, signal } from './expectations.ts'
 /** Contract of lists: many events at one version. */
 export function lists(storage: () => EventStorage): void {
   const all = (options?: Partial<ListOptions>) =>
-    storage().list({ namespace: 'list' }, { limit: 100, signal, ...options })
+    storage().list({ cluster: 'local', namespace: 'list' }, { limit: 100, signal, ...options })
   const make = async (names: readonly string[]) => {
     for (const name of names) {
       const key = eventKey('list', name)
@@ -68,7 +68,7 @@ export function lists(storage: () => EventStorage): void {
     const after = eventKey('list', 'b.1')
     assert.deepEqual(names(await all({ selector: named('b.1'), after })), [])
     const everywhere = await storage().list(
-      { namespace: undefined },
+      { cluster: undefined, namespace: undefined },
       { selector: named('b.1'), limit: 100, signal },
     )
     assert.deepEqual(names(everywhere), ['b.1'])
@@ -79,7 +79,7 @@ export function lists(storage: () => EventStorage): void {
       const key = eventKey(namespace, 'x')
       await storage().create(key, eventBody(key, 'x'))
     }
-    const everything = { namespace: undefined }
+    const everything = { cluster: undefined, namespace: undefined }
     const page = await storage().list(everything, {
       limit: 100,
       signal,
@@ -87,7 +87,7 @@ export function lists(storage: () => EventStorage): void {
     })
     const namespaces = page.items.map(({ key }) => key.namespace)
     assert.deepEqual(namespaces, ['zz-b', 'zz.c', 'zz'])
-    const one = await storage().list({ namespace: 'zz' }, { limit: 10, signal })
+    const one = await storage().list({ cluster: 'local', namespace: 'zz' }, { limit: 10, signal })
     assert.deepEqual(names(one), ['x'])
   })
 
@@ -96,17 +96,29 @@ export function lists(storage: () => EventStorage): void {
     const one = await storage().create(key, eventBody(key, 'one'))
     await storage().update(key, () => eventBody(key, 'two'))
     const read = { limit: 10, signal }
-    const old = await storage().list({ namespace: 'list-at' }, { ...read, at: one.version })
+    const old = await storage().list(
+      { cluster: 'local', namespace: 'list-at' },
+      { ...read, at: one.version },
+    )
     assert.deepEqual(old.items.map(noteOf), ['one'])
     assert.ok(!isAfter(one.version, old.version))
-    const again = await storage().list({ namespace: 'list-at' }, { ...read, at: old.version })
+    const again = await storage().list(
+      { cluster: 'local', namespace: 'list-at' },
+      { ...read, at: old.version },
+    )
     assert.deepEqual(again.items.map(noteOf), ['one'])
     const future = far(one.version)
-    await failed('future', storage().list({ namespace: 'list-at' }, { ...read, at: future }))
-    const late = storage().list({ namespace: 'list-at' }, { ...read, notOlderThan: future })
+    await failed(
+      'future',
+      storage().list({ cluster: 'local', namespace: 'list-at' }, { ...read, at: future }),
+    )
+    const late = storage().list(
+      { cluster: 'local', namespace: 'list-at' },
+      { ...read, notOlderThan: future },
+    )
     await failed('future', late)
     const fresh = { ...read, notOlderThan: one.version }
-    const newest = await storage().list({ namespace: 'list-at' }, fresh)
+    const newest = await storage().list({ cluster: 'local', namespace: 'list-at' }, fresh)
     assert.deepEqual(newest.items.map(noteOf), ['two'])
   })
 }

@@ -160,7 +160,10 @@ export function readsAndWrites(storage: () => EventStorage): void {
   test('reads: an aborted signal ends them with timeout', async () => {
     const aborted = AbortSignal.abort()
     await failed('timeout', storage().get(eventKey('get', 'fresh'), { signal: aborted }))
-    const list = storage().list({ namespace: 'get' }, { signal: aborted, limit: 1 })
+    const list = storage().list(
+      { cluster: 'local', namespace: 'get' },
+      { signal: aborted, limit: 1 },
+    )
     await failed('timeout', list)
   })
 }

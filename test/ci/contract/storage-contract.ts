@@ -46,7 +46,7 @@ function forgotten(made: () => StorageUnderTest): void {
     await storage.update(key, () => eventBody(key, 'two'))
     await storage.update(key, () => eventBody(key, 'three'))
     await made().forgetHistory()
-    const scope = { namespace: 'history' }
+    const scope = { cluster: 'local', namespace: 'history' }
     await failed('compacted', storage.list(scope, { limit: 1, signal, at: old.version }))
     const watch = storage.watch(scope, { from: old.version, signal })
     await failed('compacted', within(patienceMs, first(watch)))

@@ -23,7 +23,9 @@ export function watches(storage: () => EventStorage): void {
       await storage().delete(a),
     ].map(({ version }) => version)
     await storage().create(other, eventBody(other, 'x'))
-    const items = await take(5, (end) => storage().watch({ namespace: 'watch' }, { from, ...end }))
+    const items = await take(5, (end) =>
+      storage().watch({ cluster: 'local', namespace: 'watch' }, { from, ...end }),
+    )
     assert.deepEqual(items.map(tell), [
       'put watch/a a1 was nothing',
       'put watch/b b1 was nothing',
@@ -35,7 +37,7 @@ export function watches(storage: () => EventStorage): void {
     assert.deepEqual(seen, versions, 'the versions of the writers')
     for (const [index, version] of versions.entries()) {
       const rest = await take(versions.length - 1 - index, (end) =>
-        storage().watch({ namespace: 'watch' }, { from: version, ...end }),
+        storage().watch({ cluster: 'local', namespace: 'watch' }, { from: version, ...end }),
       )
       assert.deepEqual(rest.map(tell), items.slice(index + 1).map(tell), `after item ${index}`)
     }
@@ -48,7 +50,7 @@ export function watches(storage: () => EventStorage): void {
       await storage().create(key, eventBody(key, 'x'))
     }
     const items = await take(2, (end) =>
-      storage().watch({ namespace: undefined }, { from, ...end }),
+      storage().watch({ cluster: undefined, namespace: undefined }, { from, ...end }),
     )
     assert.deepEqual(
       items.map(({ stored }) => stored.key.namespace),
@@ -62,7 +64,7 @@ export function watches(storage: () => EventStorage): void {
     const end = new AbortController()
     const seen: WatchItem[] = []
     const watching = (async () => {
-      const scope = { namespace: 'watch-live' }
+      const scope = { cluster: 'local', namespace: 'watch-live' }
       for await (const { items } of storage().watch(scope, { from, signal: end.signal })) {
         seen.push(...items)
         if (seen.length === 1) await storage().update(key, () => eventBody(key, 'two'))
@@ -82,7 +84,10 @@ export function watches(storage: () => EventStorage): void {
     const key = eventKey('elsewhere', 'a')
     const { version } = await storage().create(key, eventBody(key, 'x'))
     const end = new AbortController()
-    const watch = storage().watch({ namespace: 'nothing-here' }, { from, signal: end.signal })
+    const watch = storage().watch(
+      { cluster: 'local', namespace: 'nothing-here' },
+      { from, signal: end.signal },
+    )
     watch.requestProgress()
     const watching = (async () => {
       for await (const batch of watch) {
@@ -100,7 +105,10 @@ export function watches(storage: () => EventStorage): void {
     const names = ['a', 'b', 'c']
     const end = new AbortController()
     const from = versionOfState(revisionOf(current) + 2)
-    const watch = storage().watch({ namespace: 'watch-future' }, { from, signal: end.signal })
+    const watch = storage().watch(
+      { cluster: 'local', namespace: 'watch-future' },
+      { from, signal: end.signal },
+    )
     const watching = first(watch)
     const created: Version[] = []
     for (const name of names) {

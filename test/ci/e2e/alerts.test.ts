@@ -67,8 +67,11 @@ async function serverWithEverything(rest: AsyncDisposableStack): Promise<Tidings
 kind: Configuration
 limits: [{ type: User, qps: 1, burst: 1 }]
 `
+  const clusters =
+    'apiVersion: tidings.dev/v1alpha1\nkind: ClusterConfiguration\nclusters: [{ name: prod }]\n'
   const started = await Tidings.start([
     `--etcd-servers=${etcd.endpoints[0]}`,
+    `--clusters-file=${await write('clusters.yaml', clusters)}`,
     `--token-auth-file=${await write('tokens.csv', 'master,admin,1,"system:masters"\n')}`,
     `--audit-policy-file=${await write('audit.yaml', policy)}`,
     `--audit-log-path=${join(folder, 'audit.log')}`,

@@ -26,6 +26,7 @@ oncall,oncall,7,on-call
 nobody,nobody,8
 updater,updater,9
 shipper,shipper,10,recorders
+flo,flo,11,fleet
 `
 const USERS = TOKENS.trim()
   .split('\n')
@@ -146,11 +147,12 @@ items:
   }
 
   test('the example roles allow readers, writers and recorders of events, in their namespaces', async () => {
-    const readers = ['root', 'olga', 'oncall']
+    const readers = ['root', 'olga', 'oncall', 'flo']
     assert.deepEqual(await admitted(events('other')), readers)
     assert.deepEqual(await admitted('/apis/events.k8s.io/v1/events'), readers)
-    assert.deepEqual(await admitted(events('shop')), ['root', 'olga', 'sam', 'oncall'])
-    assert.deepEqual(await admitted(events('shop', 'x')), ['root', 'olga', 'sam', 'oncall'])
+    const inShop = ['root', 'olga', 'sam', 'oncall', 'flo']
+    assert.deepEqual(await admitted(events('shop')), inShop)
+    assert.deepEqual(await admitted(events('shop', 'x')), inShop)
     const post = { method: 'POST', body: {} }
     assert.deepEqual(await admitted(events('other'), post), ['root', 'node', 'bot', 'shipper'])
     const writers = ['root', 'sam', 'node', 'bot', 'shipper']
@@ -160,6 +162,19 @@ items:
     const remove = { method: 'DELETE' }
     assert.deepEqual(await admitted(events('shop', 'x'), remove), ['root', 'sam'])
     assert.deepEqual(await admitted(events('none'), remove), ['root'])
+  })
+
+  test('the example roles of clusters allow reads there, and those of all clusters in all at once', async () => {
+    const inCluster = (name: string, path: string): string => `/clusters/${name}${path}`
+    assert.deepEqual(await admitted(inCluster('prod-eu', events('shop'))), ['root', 'sam', 'flo'])
+    assert.deepEqual(await admitted(inCluster('prod-eu', events('other'))), ['root', 'flo'])
+    assert.deepEqual(await admitted(inCluster('prod-us', events('shop'))), ['root', 'flo'])
+    assert.deepEqual(await admitted(inCluster('*', events('shop'))), ['root', 'flo'])
+    const post = { method: 'POST', body: {} }
+    assert.deepEqual(await admitted(inCluster('prod-eu', events('shop')), post), ['root'])
+    for (const path of ['/version', '/apis', '/openapi/v3']) {
+      assert.deepEqual(await admitted(inCluster('prod-eu', path)), USERS)
+    }
   })
 
   test('every authenticated user reads health, a few read single checks and metrics', async () => {
@@ -236,6 +251,23 @@ subjects: [{kind: User, name: nobody}]
     assert.equal(await status(), 200)
     await rm(file)
     await eventually('the binding is removed', async () => (await status()) === 403)
+  })
+
+  test('kubectl through a cluster shows its permissions and refusals', {
+    skip: kubectl === undefined,
+  }, async () => {
+    const sam = await Kubectl.as('sam', server, kubectl ?? '')
+    const inCluster = (name: string, ...args: readonly string[]) =>
+      sam.run(`--server=https://127.0.0.1:${server.port}/clusters/${name}`, ...args)
+    const canI = async (name: string): Promise<string> =>
+      (await inCluster(name, 'auth', 'can-i', 'list', 'events', '-n', 'shop')).stdout.trim()
+    assert.equal(await canI('prod-eu'), 'yes')
+    assert.equal(await canI('prod-us'), 'no')
+    const { stderr } = await inCluster('prod-us', 'get', 'events', '-n', 'shop')
+    assert.equal(
+      stderr,
+      'Error from server (Forbidden): events is forbidden: User "sam" cannot list resource "events" in API group "" in the namespace "shop" in the cluster "prod-us"\n',
+    )
   })
 
   test('kubectl auth can-i, whoami and --as work', { skip: kubectl === undefined }, async () => {

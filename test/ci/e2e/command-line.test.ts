@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { execFile, execFileSync, spawn } from 'node:child_process'
+import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
 import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
@@ -8,11 +8,10 @@ import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
-import { etcdBinary } from '../../support/etcd.ts'
+import { startDev } from '../../support/dev-server.ts'
 import { runToEnd } from '../../support/tidings.ts'
 
 const root = join(import.meta.dirname, '../../..')
-const program = join(root, 'dist/main.js')
 
 describe('command line', () => {
   test('--help prints every flag to standard output and exits with 0', async () => {
@@ -136,25 +135,6 @@ describe('tidings dev', () => {
 })
 
 /** Starts `tidings dev` and waits until it has printed its instructions. */
-async function startDev() {
-  const child = spawn(process.execPath, [program, 'dev', `--etcd-binary=${etcdBinary}`], {
-    stdio: ['ignore', 'pipe', 'pipe'],
-  })
-  let stdout = ''
-  let stderr = ''
-  child.stdout.on('data', (chunk) => {
-    stdout += chunk
-  })
-  child.stderr.on('data', (chunk) => {
-    stderr += chunk
-  })
-  for (let wait = 0; wait < 200 && !stdout.includes('Ctrl-C'); wait++) await sleep(50)
-  const folder = /All data is in (\S+)/.exec(stdout)?.[1]
-  if (folder === undefined) child.kill('SIGKILL')
-  assert.ok(folder, `${stdout}${stderr}`)
-  return { child, folder, lines: stdout.split('\n'), stderr: () => stderr }
-}
-
 /** Process ids of etcds whose data is under this folder. */
 function etcdProcesses(folder: string): string[] {
   try {

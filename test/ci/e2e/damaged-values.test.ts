@@ -7,7 +7,7 @@ import type { Answer, Tidings } from '../../support/tidings.ts'
 
 const NEW = '/apis/events.k8s.io/v1/namespaces/h/events'
 const CORE = '/api/v1/namespaces/h/events'
-const KEYS = '/tidings/events/h'
+const KEYS = '/tidings/events/local/h'
 const PROTOBUF = 'application/vnd.kubernetes.protobuf'
 const TTL_MS = 3000
 

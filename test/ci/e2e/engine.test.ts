@@ -28,7 +28,7 @@ describe('the engine of a running server', () => {
     const storage = new EtcdStorage({ client, prefix: '/tidings', onCorrupt: () => {} })
     const create = (name: string): Promise<unknown> =>
       storage.create(
-        { namespace: 'default', name },
+        { cluster: 'local', namespace: 'default', name },
         Buffer.from(JSON.stringify({ metadata: { name, namespace: 'default' } })),
       )
     try {

@@ -15,6 +15,10 @@ metadata: { name: reader }
 rules: [{ apiGroups: [events.k8s.io], resources: [events], verbs: [get] }]
 `
 const POLICY = 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{ level: None }]\n'
+const CLUSTERS = `apiVersion: tidings.dev/v1alpha1
+kind: ClusterConfiguration
+clusters: [{name: a}]
+`
 const LIMITS = `apiVersion: eventratelimit.admission.k8s.io/v1alpha1
 kind: Configuration
 limits: [{ type: Server, qps: 1, burst: 1 }]
@@ -54,6 +58,7 @@ describe('files that other users of the host can write or read', () => {
       ['--client-ca-file', await write('ca.crt', pem.ca)],
       ['--rbac-policy-path', await write('roles/role.yaml', ROLE)],
       ['--audit-policy-file', await write('audit.yaml', POLICY), audit],
+      ['--clusters-file', await write('clusters.yaml', CLUSTERS)],
       ['--event-rate-limit-config-file', await write('limits.yaml', LIMITS)],
       ['--authentication-token-webhook-config-file', await write('webhook.yaml', KUBECONFIG)],
       ['--tls-private-key-file', await write('tls.key', pem.key), certificate],

@@ -108,11 +108,11 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
         ...Array.from({ length: 100 }, (_, index) => {
           const name = `e${from + index}`
           const value = `{"w":1,"i":${index}}\n{"metadata":{"name":"${name}","namespace":"default"}}`
-          return [`/shared/events/default/${name}`, Buffer.from(value)] as const
+          return [`/shared/events/local/default/${name}`, Buffer.from(value)] as const
         }),
       )
     }
-    await stranger.put(['/shared/events/zoo/last', kubernetesValue])
+    await stranger.put(['/shared/events/zoo/zoo/last', kubernetesValue])
     const proposals = await stranger.proposals()
     await using server = await start(etcd, '--etcd-prefix=/shared')
     const answers: number[] = []
@@ -122,6 +122,20 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
     }
     assert.equal((await server.ended).code, EXIT_FOREIGN_ETCD)
     assert.ok(!answers.includes(201), `${answers}`)
+    assert.equal(await stranger.proposals(), proposals)
+  })
+
+  test('events of an earlier layout, without a cluster in the key, fail the start with an explanation', async () => {
+    await using etcd = await startEtcd()
+    using stranger = new Stranger(etcd)
+    const value = '{"w":1,"i":0}\n{"metadata":{"name":"a","namespace":"default"}}'
+    await stranger.put(['/tidings/events/default/a', Buffer.from(value)])
+    const proposals = await stranger.proposals()
+    await using server = await start(etcd)
+    assert.equal((await server.ended).code, EXIT_FOREIGN_ETCD)
+    const { err } = await server.logged('Server failed, exiting')
+    assert.match(String(err), /"\/tidings\/events\/default\/a".*whose keys had no cluster/)
+    assert.match(String(err), /etcdctl del --prefix \/tidings\/events\//)
     assert.equal(await stranger.proposals(), proposals)
   })
 
@@ -138,7 +152,7 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
       async () => (await stranger.read('/tidings/control/sweeper')) !== undefined,
       10_000,
     )
-    assert.ok(await stranger.read('/tidings/events/default/web-0.1'))
+    assert.ok(await stranger.read('/tidings/events/local/default/web-0.1'))
     assert.deepEqual(await stranger.read(key), kubernetesValue)
     const line = await server.logged(
       'Other programs keep keys in this etcd, and compactions remove their history too',
@@ -149,13 +163,13 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
   test('a replica that starts while etcd is unavailable writes nothing before it has checked the prefix', async () => {
     await using etcd = await startEtcd()
     using stranger = new Stranger(etcd)
-    await stranger.put(['/shared/events/default/web-0.1', kubernetesValue])
+    await stranger.put(['/shared/events/local/default/web-0.1', kubernetesValue])
     await etcd.member(0).kill()
     await using server = await start(etcd, '--etcd-prefix=/shared')
     assert.equal((await create(server, 'early')).status, 503)
     await etcd.member(0).start()
     assert.equal((await server.ended).code, EXIT_FOREIGN_ETCD)
-    assert.equal(await stranger.read('/shared/events/default/early'), undefined)
+    assert.equal(await stranger.read('/shared/events/local/default/early'), undefined)
     assert.equal(await stranger.read('/shared/control/sweeper'), undefined)
   })
 
@@ -166,7 +180,7 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
     await server.until('/readyz', ({ status }) => status === 200, 10_000)
     assert.equal((await create(server, 'replaced')).status, 201)
     const names = ['new', 'replaced']
-    const keys = names.map((name) => `/tidings/events/default/${name}`)
+    const keys = names.map((name) => `/tidings/events/local/default/${name}`)
     await stranger.put(...keys.map((key) => [key, kubernetesValue] as const))
     for (const name of names) {
       const answers = [

@@ -1,5 +1,6 @@
 /**
- * The newest kubectl and the oldest that must work, unmodified. `npm run test:kubectl` also runs
+ * The newest kubectl and the oldest that must work, unmodified; the oldest through the path
+ * of a cluster. `npm run test:kubectl` also runs
  * the releases in between. A release that is not on the machine is skipped: `npm run kubectl`
  * downloads the newest.
  */
@@ -11,7 +12,7 @@ import { OLDEST, RECORDED_WITH } from '../../nightly/kubectl/kubectl.ts'
 import { differences, kubectlSuite } from '../../nightly/kubectl/suite.ts'
 
 kubectlSuite(RECORDED_WITH)
-kubectlSuite(OLDEST)
+kubectlSuite(OLDEST, '/clusters/prod-eu')
 
 test('every difference has its row in docs/compatibility.md', () => {
   const page = readFileSync(join(import.meta.dirname, '../../../docs/compatibility.md'), 'utf8')

@@ -39,7 +39,7 @@ test('events with thousands of labels end no replica, neither one with a watch n
       const names = Array.from({ length: AT_ONCE }, (_, n) => `e-${from + n}`)
       await stranger.put(
         ...names.map(
-          (name, index) => [`/tidings/events/many/${name}`, stored(name, index)] as const,
+          (name, index) => [`/tidings/events/local/many/${name}`, stored(name, index)] as const,
         ),
       )
     }

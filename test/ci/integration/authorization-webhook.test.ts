@@ -13,7 +13,8 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import type { Attributes } from '../../../src/gate/attributes.ts'
 import { WebhookAuthorizer } from '../../../src/gate/authorization/webhook-authorizer.ts'
-import { WebhookClient, WebhookError } from '../../../src/gate/webhook/webhook-client.ts'
+import { ReviewError } from '../../../src/gate/webhook/review-client.ts'
+import { WebhookClient } from '../../../src/gate/webhook/webhook-client.ts'
 import { monotonicClock } from '../../../src/lib/clock.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
 import { CertificateAuthority } from '../../support/certs.ts'
@@ -28,6 +29,7 @@ const yes = JSON.stringify({
 })
 const asked = (name: string): Attributes => ({
   isResource: true,
+  cluster: 'local',
   verb: 'get',
   group: 'events.k8s.io',
   version: 'v1',
@@ -140,6 +142,7 @@ describe('an authorization webhook', () => {
     const client = await open(stack, webhook.port)
     const authorizer = new WebhookAuthorizer({
       client: { post: (body, { sharer }) => client.post(body, { timeoutMs: 300, sharer }) },
+      clusterName: 'local',
       authorizedTtlMs: 60_000,
       unauthorizedTtlMs: 60_000,
       clock: monotonicClock,
@@ -280,7 +283,7 @@ describe('an authorization webhook', () => {
     const misnamed = stack.use(await Webhook.start(ca, ['example.dev']))
     for (const { port } of [other, misnamed]) {
       const client = await open(stack, port)
-      await assert.rejects(client.post({}, { timeoutMs: 2000, sharer: 'ada' }), WebhookError)
+      await assert.rejects(client.post({}, { timeoutMs: 2000, sharer: 'ada' }), ReviewError)
     }
     assert.equal(other.requests + misnamed.requests, 0)
   })

@@ -21,7 +21,7 @@ import { FaultProxy } from '../../support/fault-proxy.ts'
 import { eventBody, eventKey, noteOf } from '../../support/stored-events.ts'
 
 const { signal } = new AbortController()
-const all = { namespace: undefined }
+const all = { cluster: undefined, namespace: undefined }
 
 /** The storage stack of one replica. */
 class Replica implements AsyncDisposable {
@@ -182,7 +182,10 @@ test('a cursor that falls off the ring and returns loses and repeats nothing', a
   await cached.synced
   const from = await cached.currentVersion({ signal })
   const end = new AbortController()
-  const watch = cached.watch({ namespace: 'default' }, { from, signal: end.signal })
+  const watch = cached.watch(
+    { cluster: 'local', namespace: 'default' },
+    { from, signal: end.signal },
+  )
   const seen: Version[] = []
   const versions: Version[] = []
   const write = async (count: number) => {
@@ -309,7 +312,10 @@ async function take(
 ): Promise<readonly Version[]> {
   const end = new AbortController()
   const items: WatchItem[] = []
-  const watch = storage.watch({ namespace: 'default' }, { from, signal: end.signal })
+  const watch = storage.watch(
+    { cluster: 'local', namespace: 'default' },
+    { from, signal: end.signal },
+  )
   if (count === 0) watch.requestProgress()
   for await (const batch of watch) {
     items.push(...batch.items)
@@ -331,7 +337,7 @@ test('a key overwritten by another program is removed from the cache, as it is n
       seen.push(...items)
     }
   })()
-  const key = Buffer.from('/registry/events/default/mine')
+  const key = Buffer.from('/registry/events/local/default/mine')
   await replica.client.txn({ success: [{ type: 'put', key, value: Buffer.from('not ours') }] })
   const page = await replica.cached.list(all, { limit: 10, signal })
   assert.deepEqual(page.items, [])

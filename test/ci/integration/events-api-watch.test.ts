@@ -6,11 +6,11 @@ import {
   type Answered,
   type Call,
   type EventApiUnderTest,
-  type Watched,
   withEventApi,
 } from '../../support/event-api.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Change, changeOf } from '../../support/watch-sequence.ts'
+import type { Watched } from '../../support/watched.ts'
 import { makeEvent, type WatchFrame, type WireEvent } from '../../support/wire-event.ts'
 
 /** `node test/ci/integration/events-api-watch.test.ts <seed>` repeats a run. */

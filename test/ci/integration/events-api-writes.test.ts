@@ -4,11 +4,11 @@ import {
   type Answered,
   type Call,
   type EventApiUnderTest,
-  type Watched,
   withEventApi,
 } from '../../support/event-api.ts'
 import { eventually } from '../../support/eventually.ts'
 import { inParallel } from '../../support/load.ts'
+import type { Watched } from '../../support/watched.ts'
 import { makeEvent, type WireEvent } from '../../support/wire-event.ts'
 
 const mergePatch = { 'content-type': 'application/merge-patch+json' }
@@ -137,7 +137,7 @@ describe('writes', () => {
     const event = eventWith(namespace, 'e', { labels: { a: 'b' }, annotations: { c: 'd' } })
     const { json: created } = await api.call({ method: 'POST', at: namespace, body: event })
     const { signal } = new AbortController()
-    const key = { namespace, name: 'e' }
+    const key = { cluster: 'local', namespace, name: 'e' }
     const { writtenAtMs } = await api.storage.get(key, { signal })
     await using watched = await api.watchFromNow(namespace)
     const writes: readonly Omit<Call, 'at'>[] = [

@@ -169,7 +169,7 @@ class Recorder {
   async run(request: Request): Promise<Expected | undefined> {
     this.#authorised = undefined
     this.#run = undefined
-    const target = readTarget(request)
+    const target = readTarget(request, 'local')
     const handler = this.#finds[0]?.(target) ?? this.#finds[1]?.(target)
     if (handler === undefined) return undefined
     const caller = await this.#gate.admit(request, target, { isOpenToHost: false })

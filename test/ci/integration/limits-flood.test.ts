@@ -23,7 +23,7 @@ function working(limits: RequestLimits): Handler {
     try {
       const entry = await limits.enter({
         user: noisy,
-        target: readTarget(request),
+        target: readTarget(request, 'local'),
         request,
       })
       for (const until = performance.now() + WORK_MS; performance.now() < until; );
@@ -85,7 +85,11 @@ test('limits: bodies that are not read yet are held only as far as there is room
   let refused = 0
   await using target = await startListener(async (request) => {
     try {
-      const entry = await limits.enter({ user: noisy, target: readTarget(request), request })
+      const entry = await limits.enter({
+        user: noisy,
+        target: readTarget(request, 'local'),
+        request,
+      })
       await new Promise((resolve) => request.signal.addEventListener('abort', resolve))
       entry[Symbol.dispose]()
     } catch {

@@ -57,13 +57,15 @@ describe('retention', { concurrency: true }, () => {
       }
     })()
     const isReadable = (version: Version) =>
-      storage.list({ namespace: undefined }, { at: version, limit: 1, signal }).then(
-        () => true,
-        (error) => {
-          assert.ok(error instanceof StorageError && error.kind === 'compacted', String(error))
-          return false
-        },
-      )
+      storage
+        .list({ cluster: undefined, namespace: undefined }, { at: version, limit: 1, signal })
+        .then(
+          () => true,
+          (error) => {
+            assert.ok(error instanceof StorageError && error.kind === 'compacted', String(error))
+            return false
+          },
+        )
     /** Times of the announcements, one for each compaction. */
     const announced: number[] = []
     const announcing = (async () => {
@@ -94,7 +96,7 @@ describe('retention', { concurrency: true }, () => {
       const seen: number[] = []
       const stop = new AbortController()
       for await (const { items } of storage.watch(
-        { namespace: undefined },
+        { cluster: undefined, namespace: undefined },
         { from: recent.version, signal: stop.signal },
       )) {
         seen.push(...items.map(({ stored }) => revisionOf(stored.version)))
@@ -102,7 +104,10 @@ describe('retention', { concurrency: true }, () => {
       }
       const error = await failure(
         (async () => {
-          const watch = storage.watch({ namespace: undefined }, { from: first.version, signal })
+          const watch = storage.watch(
+            { cluster: undefined, namespace: undefined },
+            { from: first.version, signal },
+          )
           for await (const _ of watch);
         })(),
       )
@@ -136,7 +141,10 @@ describe('retention', { concurrency: true }, () => {
     const ages = new Map<string, number>()
     const observing = (async () => {
       const from = await right.currentVersion({ signal })
-      const watch = right.watch({ namespace: undefined }, { from, signal: ending.signal })
+      const watch = right.watch(
+        { cluster: undefined, namespace: undefined },
+        { from, signal: ending.signal },
+      )
       for await (const { items } of watch) {
         for (const { type, stored } of items) {
           const { name } = stored.key
@@ -207,7 +215,10 @@ describe('retention', { concurrency: true }, () => {
       await eventually(
         'all are gone',
         async () => {
-          const page = await storage.list({ namespace: undefined }, { limit: 1, signal })
+          const page = await storage.list(
+            { cluster: undefined, namespace: undefined },
+            { limit: 1, signal },
+          )
           return page.items.length === 0
         },
         10_000,

@@ -40,7 +40,10 @@ class Observer {
 
   async run(storage: EtcdStorage, signal: AbortSignal): Promise<void> {
     const from = await storage.currentVersion({ signal })
-    for await (const { items } of storage.watch({ namespace: undefined }, { from, signal })) {
+    for await (const { items } of storage.watch(
+      { cluster: undefined, namespace: undefined },
+      { from, signal },
+    )) {
       const now = Date.now()
       for (const { type, stored } of items) {
         const { name } = stored.key

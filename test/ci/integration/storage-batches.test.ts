@@ -36,7 +36,10 @@ describe('storage: concurrent writes', () => {
     const revisions = (await replica.revision()) - begun
     t.diagnostic(`${revisions} revisions`)
     assert.ok(revisions < 1_000, `${revisions} revisions`)
-    const page = await replica.storage.list({ namespace: 'many' }, { limit: 10_000, signal })
+    const page = await replica.storage.list(
+      { cluster: 'local', namespace: 'many' },
+      { limit: 10_000, signal },
+    )
     assert.deepEqual([page.items.length, page.more], [10_000, false])
     const versions = new Set(page.items.map(({ version }) => version))
     assert.equal(versions.size, 10_000, 'a version was given twice')
@@ -59,7 +62,7 @@ describe('storage: concurrent writes', () => {
       const seen = there === undefined || isCreate(index) ? 0 : revisionOf(there.version)
       const value = prepareValue(eventBody(eventKey('conflict', name), 'new'))
       return {
-        key: `/registry/events/conflict/${name}`,
+        key: `/registry/events/local/conflict/${name}`,
         expected: isConflict(index) && !isCreate(index) ? seen - 1 : seen,
         value: index % 3 === 2 ? undefined : value,
       }
@@ -162,7 +165,10 @@ describe('storage: concurrent writes', () => {
     assert.ok(error instanceof StorageError && error.kind === 'unavailable')
     await closing
     await Promise.all(created)
-    const page = await replica.storage.list({ namespace: 'drain' }, { limit: 1_000, signal })
+    const page = await replica.storage.list(
+      { cluster: 'local', namespace: 'drain' },
+      { limit: 1_000, signal },
+    )
     assert.equal(page.items.length, 500)
     replica.client.close()
   })

@@ -223,7 +223,7 @@ class History implements AsyncDisposable {
     const { signal } = this.#end
     const from = await storage.currentVersion({ signal })
     this.#revision = revisionOf(from)
-    const scope = { namespace: this.#namespace }
+    const scope = { cluster: 'local', namespace: this.#namespace }
     this.#watch = storage.watch(scope, { from, signal })
     for await (const { items, version } of this.#watch) {
       for (const item of items) this.#record(item)

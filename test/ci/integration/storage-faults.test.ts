@@ -26,7 +26,10 @@ function create(replica: Replica, name: string, note = 'x'): Promise<string> {
 }
 
 async function names(replica: Replica): Promise<ReadonlySet<string>> {
-  const page = await replica.storage.list({ namespace: 'faults' }, { limit: 100_000, signal })
+  const page = await replica.storage.list(
+    { cluster: 'local', namespace: 'faults' },
+    { limit: 100_000, signal },
+  )
   return new Set(page.items.map(({ key }) => key.name))
 }
 

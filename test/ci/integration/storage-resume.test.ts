@@ -45,7 +45,7 @@ describe('storage: resuming a watch inside a transaction', () => {
     const keys = Array.from({ length: 10 }, (_, index) => eventKey('main', `e${index}`))
     await Promise.all(keys.map((key) => storage.create(key, eventBody(key, 'x'))))
     await Promise.all(keys.map((key) => storage.delete(key)))
-    const seen = await read(replica, { namespace: undefined }, from)
+    const seen = await read(replica, { cluster: undefined, namespace: undefined }, from)
     const followed: [string, Version][] = []
     for await (const { items } of storage.follow({ from, signal, connectionMax: 99 })) {
       for (const item of items) {
@@ -73,7 +73,7 @@ describe('storage: resuming a watch inside a transaction', () => {
       const { version } = await change()
       // etcd still has this change, but not the previous state.
       await client.compact(revisionOf(version))
-      await assert.rejects(read(replica, { namespace: 'main' }, from), {
+      await assert.rejects(read(replica, { cluster: 'local', namespace: 'main' }, from), {
         name: 'StorageError',
         kind: 'compacted',
       })
@@ -88,19 +88,21 @@ describe('storage: resuming a watch inside a transaction', () => {
     const bytes = (text: string) => Buffer.from(text)
     const put = (key: string, value: string) =>
       client.txn({ success: [{ type: 'put', key: bytes(key), value: bytes(value) }] })
-    await put('/registry/events/main/bad', 'not an event')
+    await put('/registry/events/local/main/bad', 'not an event')
     await put('/registry/events/stray', '{"w":1,"i":0}\n{"metadata":{}}')
     const key = eventKey('main', 'good')
     await storage.create(key, eventBody(key, 'x'))
-    await client.txn({ success: [{ type: 'delete', key: bytes('/registry/events/main/bad') }] })
+    await client.txn({
+      success: [{ type: 'delete', key: bytes('/registry/events/local/main/bad') }],
+    })
     await storage.delete(key)
-    const seen = await read(replica, { namespace: undefined }, from)
+    const seen = await read(replica, { cluster: undefined, namespace: undefined }, from)
     assert.deepEqual(
       seen.map(({ type, stored }) => `${type} ${stored.key.name}`),
       ['put good', 'delete good'],
     )
-    await put('/registry/events/main/bad', '{"w":1,"i":0}\n{"metadata":{"labels":5}}')
-    const page = await storage.list({ namespace: 'main' }, { limit: 10, signal })
+    await put('/registry/events/local/main/bad', '{"w":1,"i":0}\n{"metadata":{"labels":5}}')
+    const page = await storage.list({ cluster: 'local', namespace: 'main' }, { limit: 10, signal })
     assert.deepEqual([page.items, page.more], [[], false])
     const isCorrupt = { name: 'StorageError', kind: 'corrupt' }
     const bad = eventKey('main', 'bad')
@@ -111,7 +113,7 @@ describe('storage: resuming a watch inside a transaction', () => {
     )
     assert.deepEqual(
       new Set(replica.corrupt),
-      new Set(['/registry/events/main/bad', '/registry/events/stray']),
+      new Set(['/registry/events/local/main/bad', '/registry/events/stray']),
     )
   })
 })
@@ -146,7 +148,7 @@ async function resumeEverywhere(operations: readonly Kind[]): Promise<void> {
   const last = eventKey('main', 'last')
   versions.push((await storage.create(last, eventBody(last, 'new'))).version)
 
-  const all = await read(replica, { namespace: undefined }, from)
+  const all = await read(replica, { cluster: undefined, namespace: undefined }, from)
   assert.deepEqual(
     all.map(({ stored }) => stored.version),
     versions,
@@ -162,7 +164,7 @@ async function resumeEverywhere(operations: readonly Kind[]): Promise<void> {
     const isIn = ({ stored: { key } }: WatchItem) => (namespace ?? key.namespace) === key.namespace
     await Promise.all(
       all.map(async ({ stored: { version } }, index) => {
-        const rest = await read(replica, { namespace }, version)
+        const rest = await read(replica, { cluster: 'local', namespace }, version)
         const due = all.slice(index + 1).filter(isIn)
         assert.deepEqual(
           rest.map(summaryOf),

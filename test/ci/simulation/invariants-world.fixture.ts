@@ -14,7 +14,7 @@ import type {
 } from '../../simulation/workload/contract.ts'
 import { keyOf } from '../../simulation/workload/key-space.ts'
 
-const root = '/tidings/events/'
+const root = '/tidings/events/local/'
 
 export interface FakeStats {
   version: number

@@ -1,4 +1,4 @@
-/** Planted faults: each still fits the production code, and the two known defects are found. */
+/** Planted faults: each still fits the production code, and some of them are found. */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { stripTypeScriptTypes } from 'node:module'
@@ -6,6 +6,8 @@ import { test } from 'node:test'
 import { withPatches } from '../../simulation/kernel/interception.ts'
 import { blindSpots, plantedFaults } from '../../simulation/planted/faults.ts'
 import { knownDefects } from '../../simulation/planted/known-defects.ts'
+import { mirrorFaults } from '../../simulation/planted/mirror-faults.ts'
+import type { PlantedFault } from '../../simulation/planted/planted-fault.ts'
 import { argumentsOf, search } from '../../simulation/planted/search.ts'
 
 const root = new URL('../../../', import.meta.url)
@@ -36,14 +38,21 @@ test('planted faults have different names, and each blind spot is one of them', 
   )
 })
 
-test('the simulation finds the known defects', async () => {
+test('the simulation finds the known defects', () => finds(knownDefects))
+
+test('the simulation of a mirror finds a missing fence and a wrong rule for a new uid', () => {
+  const names = ['mirror-writes-unfenced', 'mirror-keeps-the-first-uid']
+  return finds(mirrorFaults.filter(({ name }) => names.includes(name)))
+})
+
+async function finds(faults: readonly PlantedFault[]): Promise<void> {
   const results = await Promise.all(
-    knownDefects.map(async (defect) => {
-      const args = argumentsOf(defect, { isPlanted: true })
+    faults.map(async (fault) => {
+      const args = argumentsOf(fault, { isPlanted: true })
       const { violation, failure } = await search(args, { seed: 1, seconds: secondsMax })
-      return { name: defect.name, isFound: violation !== undefined, failure }
+      return { name: fault.name, isFound: violation !== undefined, failure }
     }),
   )
-  const found = knownDefects.map(({ name }) => ({ name, isFound: true, failure: undefined }))
+  const found = faults.map(({ name }) => ({ name, isFound: true, failure: undefined }))
   assert.deepEqual(results, found)
-})
+}

@@ -11,6 +11,7 @@ const script = fileURLToPath(new URL('../../simulation/run.ts', import.meta.url)
 const given = process.env['TIDINGS_TEST_SEED']
 const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given)
 const freshSeconds = 60
+const mirrorSeconds = 20
 
 async function simulate(...args: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
@@ -25,15 +26,23 @@ async function simulate(...args: readonly string[]): Promise<string> {
   return output
 }
 
-for (const { seed: known, minutes, operations, found } of regressions) {
+for (const { seed: known, minutes, operations, world = 'events', found } of regressions) {
   test(`seed ${known} no longer fails; it found: ${found}`, async () => {
-    const size = ['--minutes', String(minutes), '--operations', String(operations)]
+    const size = ['--minutes', String(minutes), '--world', world]
+    if (operations !== undefined) size.push('--operations', String(operations))
     await simulate('--seed', String(known), '--no-shorten', ...size)
   })
 }
 
 test(`fresh seeds from ${seed} on find nothing`, async (context) => {
   const output = await simulate('--seed', String(seed), '--seconds', String(freshSeconds))
+  context.diagnostic(output)
+  assert.match(output, /, 0 violations$/m)
+})
+
+test(`fresh seeds of a mirrored cluster from ${seed} on find nothing`, async (context) => {
+  const size = ['--minutes', '2', '--seconds', String(mirrorSeconds)]
+  const output = await simulate('--world', 'mirror', '--seed', String(seed), ...size)
   context.diagnostic(output)
   assert.match(output, /, 0 violations$/m)
 })

@@ -12,8 +12,9 @@
  * printed and counted, too. A few of them are normal on a busy machine; more than UNREPEATED_MAX in
  * 100,000 requests fail the run, since a race in one of the servers looks the same.
  */
-import process, { exit, stdout } from 'node:process'
+import { exit, stdout } from 'node:process'
 import { parseArgs } from 'node:util'
+import { kubeApiserverBinary } from '../../support/kube-apiserver.ts'
 import { sequenceAt } from './generators/sequence.ts'
 import { type Difference, type KnownFound, Player } from './play.ts'
 import { startServers } from './servers.ts'
@@ -34,9 +35,7 @@ const PROGRESS_REQUESTS = 20_000
 /** For each 100,000 requests. */
 const UNREPEATED_MAX = 5
 
-// biome-ignore lint/style/noProcessEnv: where a program is that this project does not bring along.
-const kubeApiserver = process.env['KUBE_APISERVER'] ?? ''
-if (kubeApiserver === '') {
+if (kubeApiserverBinary === '') {
   say('differential: did NOT run: KUBE_APISERVER is not set')
   say('Set it to the path of a kube-apiserver binary, version 1.36, and run this again:')
   say('  KUBE_APISERVER=/path/to/kube-apiserver npm run test:differential')
@@ -60,7 +59,7 @@ const isFine = await run()
 exit(isFine ? 0 : 1)
 
 async function run(): Promise<boolean> {
-  await using servers = await startServers(kubeApiserver)
+  await using servers = await startServers()
   const player = new Player(servers)
   const startedAt = performance.now()
   let next = Number(given.at ?? 0)

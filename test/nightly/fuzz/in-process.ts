@@ -41,7 +41,13 @@ export class InProcess implements Target, AsyncDisposable {
     services.install(
       eventsService({ storage: engine.storage, group, eventBytesMax: options.maxEventBytes }),
     )
-    const handler = serve({ services, ...openTo(user), log, isTurningAway: () => false })
+    const handler = serve({
+      services,
+      ...openTo(user),
+      log,
+      clusterName: 'local',
+      isTurningAway: () => false,
+    })
     return new InProcess(handler, stack, complaints)
   }
 

@@ -54,7 +54,8 @@ export class KubectlSession implements AsyncDisposable {
   readonly #home: string
   readonly #stack: AsyncDisposableStack
 
-  static async start(version: string): Promise<KubectlSession> {
+  /** `prefix`: a path in the server's URL, such as `/clusters/prod-eu`. */
+  static async start(version: string, prefix: string): Promise<KubectlSession> {
     const binary = findKubectl(version)
     if (binary === undefined) throw new Error(`there is no kubectl ${version} here`)
     await using stack = new AsyncDisposableStack()
@@ -70,7 +71,7 @@ export class KubectlSession implements AsyncDisposable {
       ]),
     )
     await server.until('/readyz', ({ status }) => status === 200, 10_000)
-    await writeFile(join(home, 'kubeconfig'), kubeconfig(server))
+    await writeFile(join(home, 'kubeconfig'), kubeconfig(server, prefix))
     return new KubectlSession({ server, binary, home, stack: stack.move() })
   }
 
@@ -147,7 +148,7 @@ export class RunningKubectl implements AsyncDisposable {
   }
 }
 
-function kubeconfig(server: Tidings): string {
+function kubeconfig(server: Tidings, prefix: string): string {
   const users = ['admin', 'nobody']
   return JSON.stringify({
     apiVersion: 'v1',
@@ -156,7 +157,7 @@ function kubeconfig(server: Tidings): string {
       {
         name: 'tidings',
         cluster: {
-          server: `https://127.0.0.1:${server.port}`,
+          server: `https://127.0.0.1:${server.port}${prefix}`,
           'certificate-authority-data': Buffer.from(server.ca).toString('base64'),
         },
       },

@@ -97,7 +97,10 @@ export async function restore(scenario: Scenario): Promise<Report> {
   const supervising = witnesses.map((witness) => witness.supervise(replicas))
   const isConsistent = async () => {
     const lists = await Promise.all(witnesses.map((witness) => witness.everything()))
-    const there = await direct.storage.list({ namespace }, { limit: 10_000, signal: forever })
+    const there = await direct.storage.list(
+      { cluster: 'local', namespace },
+      { limit: 10_000, signal: forever },
+    )
     const wanted = there.items.map(({ key, version }) => `${key.name} ${version}`).join()
     return lists.every((list) => list !== undefined && describe(list) === wanted)
   }

@@ -198,7 +198,8 @@ class SimulatedCluster implements Cluster, MemberCluster {
       const entry = node.log.at(this.#index) as Entry
       const outcome = this.machine.apply(entry.command, entry.cost)
       entry.outcome = outcome
-      if (outcome.changes.length > 0) this.#observe(outcome.revision, outcome.changes)
+      if (outcome.changes.length > 0)
+        this.#observe(outcome.revision, outcome.changes, entry.command)
       if (entry.command.kind === 'compact' && outcome.status === undefined) {
         this.#observer.onCompact?.(outcome.compacted, this.#now())
         this.note(`compaction at ${outcome.compacted}`)
@@ -253,9 +254,9 @@ class SimulatedCluster implements Cluster, MemberCluster {
     return member
   }
 
-  #observe(revision: number, changes: readonly StoredChange[]): void {
+  #observe(revision: number, changes: readonly StoredChange[], command: Command): void {
     if (this.#observer.onCommit === undefined) return
-    this.#observer.onCommit({ revision, at: this.#now(), changes: changes.map(changeOf) })
+    this.#observer.onCommit({ revision, at: this.#now(), changes: changes.map(changeOf), command })
   }
 
   /** Drops the beginning of the logs; a member that is too far behind gets the leader's state. */

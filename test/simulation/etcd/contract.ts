@@ -1,5 +1,7 @@
 /** What the simulated etcd needs from the world, and what the world gets from it. */
 
+import type { Command } from './machine.ts'
+
 /** The world as one member sees it. The member drops what it had scheduled when it crashes. */
 export interface MemberWorld {
   /** True time in milliseconds, with fractions. A member measures leases by it. */
@@ -79,6 +81,8 @@ export interface Commit {
   readonly at: number
   /** In the order of their sub-revisions. */
   readonly changes: readonly Change[]
+  /** What made them. */
+  readonly command?: Command | undefined
 }
 
 export interface ClusterObserver {

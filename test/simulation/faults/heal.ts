@@ -12,6 +12,7 @@ function disarmUntilDone(target: FaultTarget): void {
 export function healWorld(target: FaultTarget): void {
   const { replicas, cluster, network, peers, setting } = target
   peers.heal()
+  target.origin?.heal()
   for (const [index, member] of cluster.members.entries()) {
     if (!member.isUp) cluster.restart(index)
     network.memberResumed(index)

@@ -5,10 +5,12 @@
  */
 import type { Random } from '../../nightly/chaos/traffic/random.ts'
 import type { Cluster, Snapshot } from '../etcd/contract.ts'
+import type { OriginServer } from '../mirror/origin-server.ts'
 import type { Direction, Network } from '../network/network.ts'
 import type { Peers } from '../network/peers.ts'
 import type { Replica } from '../replica.ts'
 import type { Setting } from '../setting.ts'
+import { originFaultKinds } from './origin-kinds.ts'
 
 /** The parts of the world that faults act on. */
 export interface FaultTarget {
@@ -19,6 +21,19 @@ export interface FaultTarget {
   readonly setting: Setting
   /** Taken when the storm began. */
   readonly snapshot: Snapshot | undefined
+  /** Of a world with a mirrored cluster. */
+  readonly origin: OriginServer | undefined
+  /** The replica that is elected to mirror. */
+  readonly electedReplica: number | undefined
+  /** The version of the origin when the storm began. */
+  readonly originBackup: number | undefined
+  /** False when that is not possible. */
+  restoreOrigin(version: number): boolean
+  /**
+   * False when the origin was restored since the snapshot: a mirror cannot know of it if etcd is
+   * restored to a state from before.
+   */
+  readonly mayRestore: boolean
   after(ms: number, work: () => void): void
   crashMember(member: number): void
   /** Ends the processes of all members at once, for a restore. */
@@ -107,7 +122,9 @@ export const faultKinds: Readonly<Record<string, FaultKind>> = {
   'clock-jump': {
     weight: 3,
     ms: [0, 0],
-    begin: ({ replicas }, random) => {
+    begin: ({ replicas, setting }, random) => {
+      // Ages are not measured while the clocks of the world are wrong.
+      if (setting.mirror?.needsClocks) return undefined
       const replica = oneOf(replicas, random)
       const ms = random.pick([1_000, hour, day]) * random.between(-1, 1)
       if (replica.process === undefined) return undefined
@@ -257,9 +274,11 @@ export const faultKinds: Readonly<Record<string, FaultKind>> = {
 
 export const faultNames: readonly string[] = Object.keys(faultKinds)
 
+export const mirrorFaultNames: readonly string[] = [...faultNames, ...Object.keys(originFaultKinds)]
+
 function restore(target: FaultTarget, bump: number): Begun | undefined {
-  const { snapshot } = target
-  if (snapshot === undefined) return undefined
+  const { snapshot, mayRestore } = target
+  if (snapshot === undefined || !mayRestore) return undefined
   target.endAllMembers()
   target.cluster.restore(snapshot, { bump })
   return { what: `of revision ${snapshot.revision}, revisions bumped by ${bump}` }

@@ -2,6 +2,7 @@
 import { Random } from '../../nightly/chaos/traffic/random.ts'
 import type { Setting } from '../setting.ts'
 import { type Begun, type FaultKind, type FaultTarget, faultKinds } from './kinds.ts'
+import { originFaultKinds } from './origin-kinds.ts'
 
 export interface PlannedFault {
   readonly at: number
@@ -18,7 +19,7 @@ export function planFaults(setting: Setting, names: readonly string[]): readonly
     const counts = new Map<string, number>()
     // Storms differ: some have a few kinds of faults only, which then meet each other more often.
     const some = random.chance(0.5) ? names : names.filter(() => random.chance(0.4))
-    const everyMs = random.pick([200, 500, 1_500])
+    const everyMs = random.pick(setting.mirror === undefined ? [200, 500, 1_500] : [40, 80, 200])
     for (let at = begin; at < end; at += random.between(0, 2 * everyMs)) {
       const kind = pickKind(some, random)
       const fault = { at, ms: durationOf(kind, random), seed: random.below(2 ** 32) }
@@ -37,7 +38,7 @@ export function beginFault(target: FaultTarget, fault: PlannedFault): Begun | un
 }
 
 function kindOf(name: string): FaultKind {
-  const kind = faultKinds[name]
+  const kind = faultKinds[name] ?? originFaultKinds[name]
   if (kind === undefined) throw new Error(`there is no fault called ${name}`)
   return kind
 }

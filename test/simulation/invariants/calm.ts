@@ -217,20 +217,25 @@ export class CalmChecks {
     const operation = any ?? reads.begin(view, { kind: 'list' })
     const notOlderThan = any === undefined ? undefined : (0 as Version)
     const { signal } = new AbortController()
-    storage.list({ namespace: undefined }, { limit: everything, notOlderThan, signal }).then(
-      ({ items, version, more }) => {
-        if (!operation.isOpen) return
-        this.settled(operation, undefined)
-        const rest = { after: undefined, limit: undefined, remaining: undefined }
-        onPage(operation, { ...rest, items, version, isCut: more })
-      },
-      (error: unknown) => {
-        if (!operation.isOpen) return
-        const failure = failureOf(error)
-        reads.failed(operation, failure, undefined)
-        this.settled(operation, failure)
-      },
-    )
+    storage
+      .list(
+        { cluster: undefined, namespace: undefined },
+        { limit: everything, notOlderThan, signal },
+      )
+      .then(
+        ({ items, version, more }) => {
+          if (!operation.isOpen) return
+          this.settled(operation, undefined)
+          const rest = { after: undefined, limit: undefined, remaining: undefined }
+          onPage(operation, { ...rest, items, version, isCut: more })
+        },
+        (error: unknown) => {
+          if (!operation.isOpen) return
+          const failure = failureOf(error)
+          reads.failed(operation, failure, undefined)
+          this.settled(operation, failure)
+        },
+      )
   }
 
   #checkMemory(view: ReplicaView, operation: Operation, version: number): void {

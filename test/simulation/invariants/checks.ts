@@ -5,6 +5,7 @@
 import type { Change, ClusterObserver, Commit } from '../etcd/contract.ts'
 import type { ClientWorld } from '../workload/contract.ts'
 import { CalmChecks, recoveryMs } from './calm.ts'
+import { eventsFolder } from './commit-reader.ts'
 import type { Failure } from './failures.ts'
 import { ListChecks } from './lists.ts'
 import { type Holder, type Operation, ReplicaView, tickMs } from './operations.ts'
@@ -250,8 +251,8 @@ export class Checks implements ClusterObserver {
     const { current } = this.truth
     let count = 0
     for (const [key, change] of this.#world.cluster.state()) {
-      const at = key.indexOf('/events/')
-      const path = key.slice(at + '/events/'.length)
+      const at = key.indexOf(eventsFolder)
+      const path = key.slice(at + eventsFolder.length)
       if (at < 0 || path === '') continue
       count++
       const head = current.head(path)

@@ -11,13 +11,16 @@ export interface CommitProblem {
 
 const changeIndexMax = 998
 
+/** All clients of the simulation use one cluster: paths are without it. */
+export const eventsFolder = '/events/local/'
+
 /**
  * Numbers the changes of a commit as the promise about versions says: a put has the index in its
  * value, a delete the one after the change before it.
  */
 export class CommitReader {
   readonly #onProblem: (problem: CommitProblem) => void
-  /** The text before `events/`, once known. */
+  /** The text before paths, once known. */
   #root: string | undefined
 
   constructor(onProblem: (problem: CommitProblem) => void) {
@@ -105,7 +108,6 @@ export class CommitReader {
 const noBody = Buffer.alloc(0)
 
 function rootOf(text: string): string | undefined {
-  const folder = '/events/'
-  const at = text.indexOf(folder)
-  return at < 0 ? undefined : text.slice(0, at + folder.length)
+  const at = text.indexOf(eventsFolder)
+  return at < 0 ? undefined : text.slice(0, at + eventsFolder.length)
 }

@@ -54,6 +54,14 @@ const replaced = new Map([
   ['node:os', new URL('./os.ts', import.meta.url).href],
 ])
 
+/** Files of production code that are replaced wherever they are imported. */
+const replacedFiles = new Map([
+  [
+    new URL('src/mirror/http-origin.ts', root).href,
+    new URL('../mirror/http-origin.ts', import.meta.url).href,
+  ],
+])
+
 let isInstalled = false
 const patches = new Map<string, Patch[]>()
 
@@ -71,6 +79,8 @@ export function intercept(): void {
       if (!isProduction(context.parentURL)) return next(specifier, context)
       const replacement = replaced.get(specifier) ?? replaced.get(`node:${specifier}`)
       if (replacement !== undefined) return { url: replacement, shortCircuit: true }
+      const file = replacedFiles.get(new URL(specifier, context.parentURL).href)
+      if (file !== undefined) return { url: file, shortCircuit: true }
       const name = specifier.replace(/^node:/, '')
       if (ioModules.has(name)) return { url: `simulation-io:${name}`, shortCircuit: true }
       return next(specifier, context)

@@ -2,6 +2,7 @@
 import { cacheFaults } from './cache-faults.ts'
 import { etcdClientFaults } from './etcd-client-faults.ts'
 import { knownDefects } from './known-defects.ts'
+import { mirrorFaults } from './mirror-faults.ts'
 import type { PlantedFault } from './planted-fault.ts'
 import { readFaults } from './read-faults.ts'
 import { retentionFaults } from './retention-faults.ts'
@@ -16,6 +17,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   ...readFaults,
   ...watchFaults,
   ...retentionFaults,
+  ...mirrorFaults,
 ]
 
 /**
@@ -38,5 +40,6 @@ export const blindSpots: ReadonlyMap<string, string> = new Map([
   ['age-record-never-read', 'the delay is within the tolerance for late expiry'],
   ['watch-survives-a-reload', 'another part of the engine prevents the damage'],
   ['full-reported-as-refusal', 'a put rarely meets the moment in which etcd gets full'],
+  ['mirror-loses-the-order-of-a-key', 'the storage keeps the order of one event as well'],
   ['list-ranges-at-newest', 'lists from etcd rarely need a second range'],
 ])

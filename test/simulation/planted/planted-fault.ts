@@ -9,8 +9,12 @@ export interface PlantedFault {
   /** What the author of the bug did wrong. */
   readonly mistake: string
   readonly patches: readonly Patch[]
+  /** The world that finds it; default: clients of the event API. */
+  readonly world?: 'mirror'
   /** Kinds of faults that lead to it sooner than all kinds together; default all. */
   readonly faults?: readonly string[]
+  /** Operations per simulated second; default: by the world. */
+  readonly operations?: number
   /** Simulated minutes of each run; see `search.ts` for the default. */
   readonly minutes?: number
 }

@@ -5,7 +5,7 @@ const sweeper = 'src/retention/sweeper.ts'
 const timeline = 'src/retention/timeline.ts'
 const ageRecord = 'src/retention/age-record.ts'
 const compactor = 'src/retention/compactor.ts'
-const leadership = 'src/retention/leadership.ts'
+const leadership = 'src/election/leadership.ts'
 
 export const retentionFaults: readonly PlantedFault[] = [
   {

@@ -26,12 +26,14 @@ const minutesUsual = 4
 
 /** The same faults and runs as for the planted fault, with the fault or without. */
 export function argumentsOf(
-  { name, faults, minutes = minutesUsual }: PlantedFault,
+  { name, faults, world, operations, minutes = minutesUsual }: PlantedFault,
   { isPlanted }: { readonly isPlanted: boolean },
 ): readonly string[] {
   return [
     ...(isPlanted ? ['--plant', name] : []),
     ...(faults === undefined ? [] : ['--faults', faults.length === 0 ? 'none' : faults.join(',')]),
+    ...(world === undefined ? [] : ['--world', world]),
+    ...(operations === undefined ? [] : ['--operations', String(operations)]),
     ...['--minutes', String(minutes)],
   ]
 }

@@ -56,8 +56,8 @@ export const watchFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/storage/etcd/etcd-watch.ts',
-        find: 'return isInScope && isAfter(change.version, from)',
-        replace: 'return isInScope && from !== change.version',
+        find: 'return isInScope(scope, change.key) && isAfter(change.version, from)',
+        replace: 'return isInScope(scope, change.key) && from !== change.version',
       },
     ],
     minutes: 20,

@@ -94,7 +94,7 @@ export const writeFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: batchTxn,
-        find: "compare: [{ key, target: 'modRevision', to: expected }],",
+        find: "compare: [{ key, target: 'modRevision', to: expected }, ...fenceCompares(fence)],",
         replace: "compare: expected ? [{ key, target: 'modRevision', to: expected }] : [],",
       },
     ],

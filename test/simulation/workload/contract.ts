@@ -1,5 +1,6 @@
 /** What clients and invariants get from the simulated world. */
 import type { CachedStorage } from '../../../src/cache/cached-storage.ts'
+import type { MirrorManager } from '../../../src/mirror/mirror-manager.ts'
 import type { EventLister } from '../../../src/registry/read/listing.ts'
 import type { EventRegistry } from '../../../src/registry/registry.ts'
 import type { Random } from '../../nightly/chaos/traffic/random.ts'
@@ -11,6 +12,8 @@ export interface ReplicaParts {
   readonly registry: EventRegistry
   readonly lister: EventLister
   /** Writes queued for etcd. */
+  /** Undefined in a world without mirrored clusters. */
+  readonly mirrors?: MirrorManager | undefined
   readonly waitingWrites: () => { readonly operations: number; readonly bytes: number }
 }
 

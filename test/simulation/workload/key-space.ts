@@ -54,7 +54,7 @@ export class KeySpace {
 
 export function keyOf(path: string): EventKey {
   const slash = path.indexOf('/')
-  return { namespace: path.slice(0, slash), name: path.slice(slash + 1) }
+  return { cluster: 'local', namespace: path.slice(0, slash), name: path.slice(slash + 1) }
 }
 
 export function pathOf({ namespace, name }: EventKey): string {

@@ -59,7 +59,7 @@ export class Listers {
   }
 
   #scope(random: Random): EventScope {
-    return { namespace: random.chance(0.5) ? undefined : random.pick(namespaces) }
+    return { cluster: 'local', namespace: random.chance(0.5) ? undefined : random.pick(namespaces) }
   }
 
   /** Begins a list; `position` is where it reads. */
@@ -153,7 +153,7 @@ export class Listers {
   ): void {
     const { checks } = this.#clients
     const { token, selector, random, pages } = next
-    const scope = { namespace: chain.selection.namespace }
+    const scope = { cluster: 'local', namespace: chain.selection.namespace }
     const { after, version } = decodeContinue(scope, token)
     const limit = random.pick(limits)
     const listed = this.#begin(at, random, { scope, selector, limit, at: version, after })
@@ -175,7 +175,7 @@ export class Listers {
   }
 
   #namespace(at: At, random: Random): void {
-    const scope = { namespace: random.pick(namespaces) }
+    const scope = { cluster: 'local', namespace: random.pick(namespaces) }
     const notOlderThan = random.chance(0.5) ? 0 : undefined
     const listed = this.#begin(at, random, { scope, limit: undefined, notOlderThan })
     this.#run(at, listed, 'list namespace', (page) => {

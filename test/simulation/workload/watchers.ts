@@ -118,18 +118,20 @@ export class Watcher implements Holder {
     })
     const { signal } = new AbortController()
     const notOlderThan = isAny ? (0 as Version) : undefined
-    parts.storage.list({ namespace: this.#namespace }, { limit: 5, notOlderThan, signal }).then(
-      ({ items, version, more, remaining }) => {
-        if (!operation.isOpen) return
-        const page = { after: undefined, limit: 5, version, items, isCut: more, remaining }
-        const lineage = checks.lists.sawPage(operation, { namespace: this.#namespace }, page)
-        this.#clients.settled(operation, 'list to watch', undefined, version)
-        if (generation === this.#generation) {
-          this.#watch(at, version, lineage?.epoch ?? checks.truth.epoch)
-        }
-      },
-      (error: unknown) => this.#listFailed(operation, error, generation),
-    )
+    parts.storage
+      .list({ cluster: 'local', namespace: this.#namespace }, { limit: 5, notOlderThan, signal })
+      .then(
+        ({ items, version, more, remaining }) => {
+          if (!operation.isOpen) return
+          const page = { after: undefined, limit: 5, version, items, isCut: more, remaining }
+          const lineage = checks.lists.sawPage(operation, { namespace: this.#namespace }, page)
+          this.#clients.settled(operation, 'list to watch', undefined, version)
+          if (generation === this.#generation) {
+            this.#watch(at, version, lineage?.epoch ?? checks.truth.epoch)
+          }
+        },
+        (error: unknown) => this.#listFailed(operation, error, generation),
+      )
   }
 
   #listFailed(operation: Operation, error: unknown, generation: number): void {
@@ -148,7 +150,10 @@ export class Watcher implements Holder {
     const memoryRevision = revisionIn(version)
     const options = { namespace, from, epoch, initializations, memoryRevision }
     const check = checks.beginWatch(view, options)
-    const watch = parts.storage.watch({ namespace }, { from: from as Version, signal: end.signal })
+    const watch = parts.storage.watch(
+      { cluster: 'local', namespace },
+      { from: from as Version, signal: end.signal },
+    )
     this.#from = from
     this.#fromEpoch = epoch
     const current = { check, watch, end }

@@ -116,7 +116,7 @@ export class Writers {
     const operation = this.#begin(view, 'create', isGenerated ? undefined : fresh)
     const named = isGenerated ? { namespace, generateName: 'gen-' } : { namespace, name }
     const event = newEvent(named, operation.id, random.below(facetsMax))
-    const work = parts.registry.create(namespace, event, { isDryRun: false })
+    const work = parts.registry.create({ cluster: 'local', namespace }, event, { isDryRun: false })
     this.#follow(
       operation,
       isGenerated ? 'create a generated name' : 'registry create',

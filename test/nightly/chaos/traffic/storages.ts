@@ -8,6 +8,8 @@ import type { MakeStorage, StorageInstance } from './storage-instance.ts'
 
 /** The prefix of all keys; the history is read back from here. */
 export const prefix = '/registry'
+/** The cluster of all events. */
+export const cluster = 'local'
 
 const callTimeoutMs = 5_000
 

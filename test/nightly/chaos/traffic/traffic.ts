@@ -4,6 +4,7 @@ import type { Seen } from '../model/history.ts'
 import type { Random } from './random.ts'
 import { TrafficRecord } from './record.ts'
 import type { Replica } from './replica.ts'
+import { cluster } from './storages.ts'
 import { Writer } from './writer.ts'
 
 /**
@@ -72,6 +73,7 @@ const namespaces = 5
 
 function makeKeys(count: number): readonly [EventKey, ...EventKey[]] {
   const key = (index: number): EventKey => ({
+    cluster,
     namespace: `ns${index % namespaces}`,
     name: `event-${index}`,
   })

@@ -5,6 +5,7 @@ import type { EventWatch, WatchBatch } from '../../../../src/storage/storage.ts'
 import type { Violation } from '../model/history.ts'
 import type { Random } from './random.ts'
 import type { Replica } from './replica.ts'
+import { cluster } from './storages.ts'
 import type { DeliveredChanges, WatchLog, WatchSegment } from './watch-log.ts'
 
 /** How likely it is to stop after a batch; between the changes of one, where that is possible. */
@@ -96,7 +97,7 @@ export class Watcher {
     try {
       const { namespace } = this.log
       const from = this.#position as Version
-      const watch = replica.storage.watch({ namespace }, { from, signal: ending })
+      const watch = replica.storage.watch({ cluster, namespace }, { from, signal: ending })
       this.#current = { watch, stop }
       for await (const batch of watch) {
         if (this.#hear(batch, segment) || this.#isDone(signal)) return

@@ -239,7 +239,7 @@ async function listOf(
   readonly items: ReadonlyMap<string, NonNullable<Seen>>
 }> {
   const signal = AbortSignal.timeout(readTimeoutMs)
-  const everything = { namespace: undefined }
+  const everything = { cluster: undefined, namespace: undefined }
   const items = new Map<string, NonNullable<Seen>>()
   const keep = (stored: StoredEvent) => items.set(keyText(stored.key), seenOf(stored))
   let page: EventPage = await storage.list(everything, { ...options, limit, signal })

@@ -92,6 +92,7 @@ function notApplied(error: unknown, base: { readonly seen: Seen } | undefined): 
     case 'too-large':
     case 'corrupt':
     case 'foreign':
+    case 'fenced':
       return unexpected(error)
   }
 }

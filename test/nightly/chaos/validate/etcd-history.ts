@@ -1,5 +1,5 @@
 import { EtcdClient, prefixEnd, type WatchEvent } from '../../../../src/etcd/client.ts'
-import { prefix } from '../traffic/storages.ts'
+import { cluster, prefix } from '../traffic/storages.ts'
 import { readValue } from '../traffic/values.ts'
 import type { DeliveredChange } from '../traffic/watch-log.ts'
 
@@ -11,7 +11,7 @@ export interface Change extends DeliveredChange {
   readonly revision: number
 }
 
-/** All changes, in order, up to a revision and including it. */
+/** All changes of the cluster's events, in order, up to a revision and including it. */
 export async function readHistory(
   endpoints: readonly string[],
   lastRevision: number,
@@ -19,7 +19,7 @@ export async function readHistory(
   const client = new EtcdClient({ endpoints, defaultTimeoutMs: readTimeoutMs })
   const signal = AbortSignal.timeout(readTimeoutMs)
   try {
-    const key = Buffer.from(`${prefix}/events/`)
+    const key = Buffer.from(`${prefix}/events/${cluster}/`)
     const watch = client.watch({
       key,
       rangeEnd: prefixEnd(key),
@@ -31,8 +31,6 @@ export async function readHistory(
     watch.requestProgress()
     for await (const batch of watch) {
       for (const event of batch.events) {
-        // The mark by which replicas recognise the history is not an event.
-        if (event.kv.key.equals(key)) continue
         changes.push(changeOf(event, changes.at(-1), key.length))
       }
       if (batch.revision >= lastRevision) return changes

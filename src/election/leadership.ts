@@ -10,9 +10,11 @@
  * create the key. That requires clocks that run at the same speed, not clocks that agree. A leader
  * that was paused (by a signal, by its machine) checks the clock before it begins another step. The
  * step it was in cannot be undone, so everything that is done under a term must be harmless when it
- * comes late: a delete is guarded by the version, a compaction never goes back.
+ * comes late: a delete is guarded by the version, a compaction never goes back, the writes of a
+ * mirror compare the leader's key.
  *
- * A full etcd rejects both lease and key; leaderless-work.ts then does the work.
+ * A full etcd rejects both lease and key. Work that needs no leader is then done without one (see
+ * leaderless-work.ts); other work waits.
  *
  * Longer than 300 lines: one state machine (campaign, lead, renew, hand over), which is read as a
  * whole.
@@ -26,7 +28,7 @@ import type { Log } from '../lib/log/log.ts'
 import { workWithoutLeader } from './leaderless-work.ts'
 import type { Term } from './term.ts'
 
-/** After a leader is killed, no replica sweeps for about this long. */
+/** After a leader is killed, no replica leads for about this long. */
 const leaseTtlSecondsDefault = 5
 /** How much the measurements of the same lease by two clocks may differ. */
 const driftShare = 0.05
@@ -48,8 +50,12 @@ export interface LeadershipOptions {
   readonly clock: Clock
   readonly log: Log
   readonly leaseTtlSeconds?: number | undefined
-  /** The retention settings of this replica; other replicas compare them with their own. */
-  readonly settings?: string | undefined
+  /** What the leader does, for the log: `sweeps and compacts`. */
+  readonly task: string
+  /** Whether all replicas may work at once while etcd is full. Default false: the work waits. */
+  readonly worksWhenFull?: boolean | undefined
+  /** Settings of this replica for the work, and the warning when those of the leader differ. */
+  readonly settings?: { readonly text: string; readonly warning: string } | undefined
   /** Uniform in [0, 1); tests pass their own. */
   readonly random?: (() => number) | undefined
 }
@@ -92,8 +98,8 @@ export class Leadership {
   }
 
   /**
-   * Campaigns until aborted, and runs `work` whenever this replica is elected, or when no replica
-   * can be. `work` must end soon after its term. This resolves only then, and once the lease is
+   * Campaigns until aborted, and runs `work` whenever this replica is elected, or (with
+   * `worksWhenFull`) when no replica can be. `work` must end soon after its term. This resolves only then, and once the lease is
    * revoked. Rejects with what `work` rejects with.
    */
   async run(work: (term: Term) => Promise<void>, signal: AbortSignal): Promise<void> {
@@ -140,7 +146,8 @@ export class Leadership {
     try {
       return (await this.#campaign(signal)) ?? 'taken'
     } catch (error) {
-      if (error instanceof EtcdError && error.kind === 'no-space') return 'full'
+      const isFull = error instanceof EtcdError && error.kind === 'no-space'
+      if (isFull && this.#options.worksWhenFull === true) return 'full'
       throw error
     }
   }
@@ -149,26 +156,25 @@ export class Leadership {
     work: (term: Term) => Promise<void>,
     signal: AbortSignal,
   ): Promise<Lease | undefined> {
-    const { log, random = Math.random } = this.#options
+    const { task, log, random = Math.random } = this.#options
     const ttlMs = this.#ttlSeconds * 1000
     this.#isWorkingWithoutLeader = true
     try {
       const tryElection = (ending: AbortSignal) => this.#tryElection(ending)
-      return await workWithoutLeader({ work, tryElection, ttlMs, random, log, signal })
+      return await workWithoutLeader({ work, task, tryElection, ttlMs, random, log, signal })
     } finally {
       this.#isWorkingWithoutLeader = false
     }
   }
 
-  /** Each leader uses its own settings: if they differ, lifetimes change with the leader. */
+  /** Each leader uses its own settings: if they differ, the work changes with the leader. */
   #compareSettings({ value }: KeyValue): void {
-    const { settings: here, log } = this.#options
-    const [, sweeper, there] = /^(\S*) (.*)$/s.exec(value.toString()) ?? []
-    if (here === undefined || there === undefined) return
-    if (there === here || there === this.#warnedSettings) return
+    const { settings, log } = this.#options
+    const [, leader, there] = /^(\S*) (.*)$/s.exec(value.toString()) ?? []
+    if (settings === undefined || there === undefined) return
+    if (there === settings.text || there === this.#warnedSettings) return
     this.#warnedSettings = there
-    const fields = { sweeper, there, here }
-    log.warn('The sweeping replica has different settings; give all replicas the same', fields)
+    log.warn(settings.warning, { leader, there, here: settings.text })
   }
 
   /** Waits until the key is deleted, at most a lease time in case the watch misses it. */
@@ -194,7 +200,7 @@ export class Leadership {
 
   async #campaign(signal: AbortSignal): Promise<Lease | undefined> {
     const { client, clock, replica, settings } = this.#options
-    const value = Buffer.from(settings === undefined ? replica : `${replica} ${settings}`)
+    const value = Buffer.from(settings === undefined ? replica : `${replica} ${settings.text}`)
     const requestedAt = clock.now()
     const { id, ttlSeconds } = await client.grantLease(this.#ttlSeconds, {
       signal,
@@ -223,7 +229,7 @@ export class Leadership {
     work: (term: Term) => Promise<void>,
     signal: AbortSignal,
   ): Promise<void> {
-    const { clock, log } = this.#options
+    const { clock, log, task } = this.#options
     const ending = new AbortController()
     const end = () => ending.abort()
     if (signal.aborted) end()
@@ -238,7 +244,7 @@ export class Leadership {
     }
     this.#term = term
     this.#termCount++
-    log.info('This replica sweeps and compacts', { term: lease.revision })
+    log.info(`This replica ${task}`, { term: lease.revision })
     const renewing = this.#renew(lease, ending)
     try {
       await work(term)
@@ -248,7 +254,7 @@ export class Leadership {
       this.#term = undefined
       await renewing
       await this.#revoke(lease.id)
-      log.info('This replica no longer sweeps and compacts', { term: lease.revision })
+      log.info(`This replica no longer ${task}`, { term: lease.revision })
     }
   }
 

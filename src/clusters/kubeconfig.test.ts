@@ -37,9 +37,35 @@ describe('loadKubeconfig', () => {
     assert.equal(String(found.url), server)
     assert.equal(found.token, SECRET)
     assert.equal(found.clientCertificate, undefined)
-    assert.equal(await loadKubeconfig(path, found), found)
+    assert.equal(await loadKubeconfig(path, {}, found), found)
     await writeFile(join(folder, 'token'), 'another')
-    assert.equal((await loadKubeconfig(path, found)).token, 'another')
+    assert.equal((await loadKubeconfig(path, {}, found)).token, 'another')
+  })
+
+  test('a context is selected by its name', async () => {
+    const contexts = [
+      { name: 'x', context: { cluster: 'c', user: 'u' } },
+      { name: 'y', context: { cluster: 'other' } },
+    ]
+    await writeFile(path, JSON.stringify({ ...config({ server }, { exec: {} }), contexts }))
+    const found = await loadKubeconfig(path, { context: 'y' })
+    assert.equal(String(found.url), 'https://other/')
+    assert.equal(found.token, undefined)
+    await assert.rejects(loadKubeconfig(path, { context: 'z' }), /no context named "z"/)
+  })
+
+  test('http is allowed for servers on this host, where the caller allows it', async () => {
+    const load = async (address: string) => {
+      await writeFile(path, JSON.stringify(config({ server: address })))
+      return (await loadKubeconfig(path, { allowsLoopbackHttp: true })).url.protocol
+    }
+    for (const host of ['localhost', '127.0.0.1', '127.8.0.1:80', '[::1]:8080']) {
+      assert.equal(await load(`http://${host}/x`), 'http:')
+    }
+    for (const host of ['127.0.0.1.example', 'localhost.example', '10.0.0.1', '[::2]', 'a']) {
+      await assert.rejects(load(`http://${host}`), /must use https, except for a server on this/)
+    }
+    await assert.rejects(load('ftp://localhost'), /must use https/)
   })
 
   const wrong: readonly (readonly [string | object, RegExp])[] = [
@@ -54,7 +80,10 @@ describe('loadKubeconfig', () => {
     [config({ server: `https://ada:${SECRET}@127.0.0.1` }), /contains a user name/],
     [config({ server, 'insecure-skip-tls-verify': true }), /insecure-skip-tls-verify is refused/],
     [config({ server, 'proxy-url': 'http://x' }), /cluster\.proxy-url is not supported/],
-    [config({ server }, { exec: {} }), /user\.exec is not supported/],
+    [
+      config({ server }, { exec: {} }),
+      /user\.exec is not supported: this server runs no programs: use token, tokenFile/,
+    ],
     [config({ server }, { username: 'x', password: SECRET }), /user\.username is not supported/],
     [config({ server }, { token: 7 }), /token must be a string/],
     [config({ server }, { token: `${SECRET}\nx: y` }), /that a header cannot have/],

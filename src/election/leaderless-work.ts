@@ -1,9 +1,9 @@
 /**
- * Sweeps and compacts without a leader while none can be elected.
+ * Works without a leader while none can be elected.
  *
  * A full etcd rejects leases and keys, so no leader can be elected; it still accepts deletes and
- * compactions, which are what it needs. Nothing that is done under a term depends on a single
- * leader, so every replica that cannot campaign works anyway, until a leader is elected again.
+ * compactions, which are what it needs. Retention does not depend on a single leader, so every
+ * replica that cannot campaign works anyway, until a leader is elected again.
  * Several replicas may work at once, which is wasteful but harmless. Each of them deletes events
  * with a random delay of its own, so that most find already done what the first one does.
  */
@@ -17,6 +17,8 @@ const delayLeases = 2
 
 export interface LeaderlessWorkOptions<Lease> {
   readonly work: (term: Term) => Promise<void>
+  /** As in LeadershipOptions. */
+  readonly task: string
   /** One more election attempt; `full` when etcd still rejects it. */
   readonly tryElection: (signal: AbortSignal) => Promise<Lease | 'taken' | 'full'>
   /** Time to live of the leader lease; elections are attempted about as often. */
@@ -31,7 +33,7 @@ export interface LeaderlessWorkOptions<Lease> {
 export async function workWithoutLeader<Lease>(
   options: LeaderlessWorkOptions<Lease>,
 ): Promise<Lease | undefined> {
-  const { work, ttlMs, random, log, signal } = options
+  const { work, task, ttlMs, random, log, signal } = options
   const ending = new AbortController()
   const end = () => ending.abort()
   signal.addEventListener('abort', end)
@@ -44,7 +46,7 @@ export async function workWithoutLeader<Lease>(
     heldUntil: Number.POSITIVE_INFINITY,
     lateMs: Math.round(ttlMs * delayLeases * random()),
   }
-  log.warn('etcd is full, no leader can be elected: this replica sweeps and compacts without one')
+  log.warn(`etcd is full, no leader can be elected: this replica ${task} without one`)
   try {
     const [lease] = await Promise.all([
       untilElection(options, ending.signal).finally(end),
@@ -53,7 +55,7 @@ export async function workWithoutLeader<Lease>(
     return lease
   } finally {
     signal.removeEventListener('abort', end)
-    log.info('This replica no longer sweeps and compacts without an election')
+    log.info(`This replica no longer ${task} without an election`)
   }
 }
 

@@ -1,13 +1,13 @@
-/** Reads the address of a webhook and the credentials for it from a kubeconfig file. */
+/** Reads the address of a server and the credentials for it from a kubeconfig file. */
 import { hash } from 'node:crypto'
 import { dirname, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
-import { readBounded } from '../../lib/files/bounded-file.ts'
-import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
-import { yamlDocuments } from '../../lib/yaml-documents.ts'
+import { readBounded } from '../lib/files/bounded-file.ts'
+import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
+import { yamlDocuments } from '../lib/yaml-documents.ts'
 
 /** The server of a kubeconfig, with the credentials for it. */
-export interface WebhookServer {
+export interface KubeconfigServer {
   readonly url: URL
   /** PEM; undefined trusts the public authorities that Node knows. */
   readonly ca: string | undefined
@@ -22,24 +22,48 @@ export interface WebhookServer {
 /** Far more than certificates and tokens need. */
 const FILE_BYTES_MAX = 1024 * 1024
 
-/** Credentials that need a program or a password are refused, not ignored. */
-const REFUSED_IN_USER = ['exec', 'auth-provider', 'username', 'password', 'as', 'as-groups']
-const REFUSED_IN_CLUSTER = ['proxy-url']
+const INSTEAD_OF_PROGRAMS =
+  'this server runs no programs: use token, tokenFile or a client certificate, for example the token of a service account'
+const INSTEAD_OF_PASSWORDS = 'use token, tokenFile or a client certificate'
+const INSTEAD_OF_IMPERSONATION = 'use credentials of that user'
+
+/** Credentials that need a program or a password are refused, not ignored; with what to use. */
+const REFUSED_IN_USER: Readonly<Record<string, string>> = {
+  exec: INSTEAD_OF_PROGRAMS,
+  'auth-provider': INSTEAD_OF_PROGRAMS,
+  username: INSTEAD_OF_PASSWORDS,
+  password: INSTEAD_OF_PASSWORDS,
+  as: INSTEAD_OF_IMPERSONATION,
+  'as-groups': INSTEAD_OF_IMPERSONATION,
+  'as-uid': INSTEAD_OF_IMPERSONATION,
+  'as-user-extra': INSTEAD_OF_IMPERSONATION,
+}
+const REFUSED_IN_CLUSTER: Readonly<Record<string, string>> = {
+  'proxy-url': 'set the address of the server itself',
+}
+
+export interface KubeconfigOptions {
+  /** The name of the context to use; undefined for the current context of the file. */
+  readonly context?: string | undefined
+  /** Whether `http:` is allowed for a server on this host. Never allowed for other hosts. */
+  readonly allowsLoopbackHttp?: boolean
+}
 
 /**
  * Rejects if the file cannot be used; the error has file and field. Returns `current` itself when
- * the content of all files is unchanged.
+ * the content of all files is unchanged, also of those that it names (`tokenFile`).
  */
 export async function loadKubeconfig(
   path: string,
-  current?: WebhookServer,
-): Promise<WebhookServer> {
+  options: KubeconfigOptions = {},
+  current?: KubeconfigServer,
+): Promise<KubeconfigServer> {
   const text = await readText(path)
   try {
-    const { cluster, user } = currentContext(text)
+    const { cluster, user } = contextOf(text, options.context)
     const files = new Files(dirname(path))
-    const found = await serverOf(cluster, user, files)
-    const fingerprint = hash('sha256', JSON.stringify([text, files.read]))
+    const found = await serverOf(cluster, user, { files, options })
+    const fingerprint = hash('sha256', JSON.stringify([options.context, text, files.read]))
     if (fingerprint === current?.fingerprint) return current
     checkCredentials(found)
     return { ...found, fingerprint }
@@ -52,15 +76,15 @@ export async function loadKubeconfig(
 async function serverOf(
   cluster: JsonObject,
   user: JsonObject,
-  files: Files,
-): Promise<Omit<WebhookServer, 'fingerprint'>> {
+  { files, options }: { readonly files: Files; readonly options: KubeconfigOptions },
+): Promise<Omit<KubeconfigServer, 'fingerprint'>> {
   const cert = await files.dataOrFile(user, 'client-certificate')
   const key = await files.dataOrFile(user, 'client-key')
   if ((cert === undefined) !== (key === undefined)) {
     throw new Error('client-certificate and client-key must be set together: set both or none')
   }
   return {
-    url: serverUrl(textOf(cluster, 'server')),
+    url: serverUrl(textOf(cluster, 'server'), options),
     ca: await files.dataOrFile(cluster, 'certificate-authority'),
     serverName: textOf(cluster, 'tls-server-name'),
     clientCertificate: cert === undefined || key === undefined ? undefined : { cert, key },
@@ -68,16 +92,23 @@ async function serverOf(
   }
 }
 
-function serverUrl(server: string | undefined): URL {
+function serverUrl(server: string | undefined, { allowsLoopbackHttp }: KubeconfigOptions): URL {
   const url = URL.parse(server ?? '')
   if (url === null) throw new Error('cluster.server is not a URL: use https://host:port/path')
-  if (url.protocol !== 'https:') {
-    throw new Error('cluster.server must use https: its responses decide who has access')
+  const isAllowedHttp = allowsLoopbackHttp === true && isLoopbackHttp(url)
+  if (url.protocol !== 'https:' && !isAllowedHttp) {
+    const except = allowsLoopbackHttp === true ? ', except for a server on this host' : ''
+    throw new Error(`cluster.server must use https${except}: its responses are trusted`)
   }
   if (url.username !== '' || url.password !== '') {
     throw new Error('cluster.server contains a user name: use a token or a client certificate')
   }
   return url
+}
+
+/** Whether this is plain HTTP to this host, which no one else on the network can read. */
+export function isLoopbackHttp({ protocol, hostname }: URL): boolean {
+  return protocol === 'http:' && /^(localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
 }
 
 async function tokenOf(user: JsonObject, files: Files): Promise<string | undefined> {
@@ -90,18 +121,21 @@ async function tokenOf(user: JsonObject, files: Files): Promise<string | undefin
 }
 
 /** Finds an invalid certificate when the file is loaded, not with the first request. */
-function checkCredentials({ ca, clientCertificate }: Omit<WebhookServer, 'fingerprint'>): void {
+function checkCredentials({ ca, clientCertificate }: Omit<KubeconfigServer, 'fingerprint'>): void {
   createSecureContext({ ...(ca === undefined ? {} : { ca }), ...clientCertificate })
 }
 
-function currentContext(text: string): { cluster: JsonObject; user: JsonObject } {
+function contextOf(
+  text: string,
+  wanted: string | undefined,
+): { cluster: JsonObject; user: JsonObject } {
   const [document, second] = [...yamlDocuments(text)]
   if (second !== undefined) throw new Error('more than one document')
   const config = document?.value
   if (!isObject(config) || memberOf(config, 'kind') !== 'Config') {
     throw new Error('not a kubeconfig: kind must be Config')
   }
-  const name = textOf(config, 'current-context')
+  const name = wanted ?? textOf(config, 'current-context')
   if (name === undefined) throw new Error('current-context is missing')
   const context = entryOf(config, 'context', name)
   const clusterName = textOf(context, 'cluster')
@@ -119,9 +153,12 @@ function currentContext(text: string): { cluster: JsonObject; user: JsonObject }
   return { cluster, user }
 }
 
-function refuse(part: JsonObject, place: string, names: readonly string[]): void {
-  const found = names.find((name) => memberOf(part, name) !== undefined)
-  if (found !== undefined) throw new Error(`${place}.${found} is not supported`)
+function refuse(part: JsonObject, place: string, refused: Readonly<Record<string, string>>): void {
+  for (const [name, instead] of Object.entries(refused)) {
+    if (memberOf(part, name) !== undefined) {
+      throw new Error(`${place}.${name} is not supported: ${instead}`)
+    }
+  }
 }
 
 /** An entry of `clusters`, `users` or `contexts`, which are lists of named values. */

@@ -160,7 +160,7 @@ function start(
   etcd: OneKeyEtcd,
   replica: string,
   before?: Link['before'],
-  settings?: string | undefined,
+  { settings, worksWhenFull = true }: { settings?: string; worksWhenFull?: boolean } = {},
 ) {
   const warnings: LogFields[] = []
   const link = new Link(etcd)
@@ -173,7 +173,9 @@ function start(
     clock: { now: () => time.now },
     log: { ...silentLog, warn: (msg, fields) => warnings.push({ msg, ...fields }) },
     leaseTtlSeconds: 5,
-    settings,
+    task: 'works',
+    worksWhenFull,
+    settings: settings === undefined ? undefined : { text: settings, warning: 'settings differ' },
   })
   const terms: Term[] = []
   let finishWork = Promise.resolve()
@@ -228,15 +230,15 @@ test('leadership: the first replica takes and keeps the key, the others wait', a
 
 test('leadership: a replica whose settings differ from the leader’s warns once', async () => {
   const etcd = new OneKeyEtcd()
-  const a = start(etcd, 'a', undefined, '--ttl=1h')
+  const a = start(etcd, 'a', undefined, { settings: '--ttl=1h' })
   await settle()
-  const same = start(etcd, 'same', undefined, '--ttl=1h')
-  const other = start(etcd, 'other', undefined, '--ttl=2h')
+  const same = start(etcd, 'same', undefined, { settings: '--ttl=1h' })
+  const other = start(etcd, 'other', undefined, { settings: '--ttl=2h' })
   await advanceWith(etcd, 60_000)
   assert.equal(etcd.held?.value, 'a --ttl=1h')
   assert.deepEqual(same.warnings, [])
-  const msg = 'The sweeping replica has different settings; give all replicas the same'
-  assert.deepEqual(other.warnings, [{ msg, sweeper: 'a', there: '--ttl=1h', here: '--ttl=2h' }])
+  const msg = 'settings differ'
+  assert.deepEqual(other.warnings, [{ msg, leader: 'a', there: '--ttl=1h', here: '--ttl=2h' }])
   await Promise.all([a.end(), same.end(), other.end()])
 })
 
@@ -244,7 +246,7 @@ test('leadership: a leader that publishes no settings causes no warning', async 
   const etcd = new OneKeyEtcd()
   const old = start(etcd, 'old')
   await settle()
-  const young = start(etcd, 'young', undefined, '--ttl=2h')
+  const young = start(etcd, 'young', undefined, { settings: '--ttl=2h' })
   await advanceWith(etcd, 20_000)
   assert.equal(etcd.held?.value, 'old')
   assert.deepEqual(young.warnings, [])
@@ -436,6 +438,18 @@ for (const rejected of ['grantLease', 'txn'] as const) {
     await Promise.all(all.map(({ end }) => end()))
   })
 }
+
+test('leadership: work that needs a leader waits while etcd is full', async () => {
+  const etcd = new OneKeyEtcd()
+  const { space, before } = fullEtcd('grantLease')
+  const a = start(etcd, 'a', before, { worksWhenFull: false })
+  await advanceWith(etcd, 30_000)
+  assert.deepEqual([a.terms.length, a.leadership.isWorkingWithoutLeader], [0, false])
+  space.isFree = true
+  await advanceWith(etcd, 10_000)
+  assert.deepEqual([a.terms.length, a.terms[0]?.lateMs], [1, undefined])
+  await a.end()
+})
 
 test('leadership: a leader continues in a full etcd, and no other replica works beside it', async () => {
   const etcd = new OneKeyEtcd()

@@ -1,0 +1,10 @@
+/** Annotations that this server sets. */
+
+/** The cluster of an event, in lists and watches of all clusters. It is not stored. */
+export const clusterAnnotation = 'tidings.dev/cluster'
+
+/** Of a mirrored event: its resourceVersion at its origin. Only mirrors set it. */
+export const originVersionAnnotation = 'tidings.dev/origin-resource-version'
+
+/** Of a mirrored event: how often its origin had started over from an older state. */
+export const originEpochAnnotation = 'tidings.dev/origin-epoch'

@@ -1,0 +1,20 @@
+import type { Version } from '../storage/resource-version.ts'
+
+/** For metrics. Counters count from the start. */
+export interface CacheStats {
+  readonly objects: number
+  readonly bodyBytes: number
+  readonly version: Version
+  /** Earlier states that are kept for paged lists. */
+  readonly statesKept: number
+  readonly historyChanges: number
+  readonly historyChangesMax: number
+  readonly historyBytes: number
+  readonly watchersWaiting: number
+  readonly eventsReceived: number
+  readonly eventsDispatched: number
+  readonly initializations: number
+  readonly revisionReads: number
+  /** Reads from the store by watchers whose position was evicted from the ring. */
+  readonly catchUpSteps: number
+}

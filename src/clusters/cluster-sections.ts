@@ -1,0 +1,188 @@
+/** Reads the text of a clusters file. Errors have the path of the field. */
+import { dirname, resolve } from 'node:path'
+import { labelProblems } from '../api/validation/names.ts'
+import { parseDuration } from '../lib/go/duration.ts'
+import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
+import { yamlDocuments } from '../lib/yaml-documents.ts'
+
+const API_VERSION = 'tidings.dev/v1alpha1'
+const KIND = 'ClusterConfiguration'
+const CLUSTERS_MAX = 200
+/** Each is one watch at the origin. */
+const NAMESPACES_MAX = 100
+/** Of a kube-apiserver without `--event-ttl`. */
+const ORIGIN_TTL = '1h'
+const ORIGIN_TTL_MS_MIN = 60_000
+const ORIGIN_TTL_MS_MAX = 10 * 365 * 86_400_000
+/** How much of a wrong value an error quotes. */
+const SHOWN_MAX = 80
+
+export interface MirrorConfig {
+  /** Undefined: all namespaces. */
+  readonly namespaces: readonly string[] | undefined
+  /** Whether deletes at the origin that are not its TTL are repeated here. */
+  readonly deletes: 'never' | 'explicit'
+  /** The TTL of events at the origin, to tell an expired event from a deleted one. */
+  readonly originTtlMs: number
+}
+
+/** One entry of the file. */
+export interface ClusterSection {
+  readonly name: string
+  /** With an absolute path. */
+  readonly kubeconfig: { readonly path: string; readonly context: string | undefined } | undefined
+  readonly mirror: MirrorConfig | undefined
+  readonly authorization: 'rbac' | 'origin'
+}
+
+/** Paths in the file are relative to `file`. Throws an error with the path of the wrong field. */
+export function readClusters(text: string, file: string): readonly ClusterSection[] {
+  const [document, second] = [...yamlDocuments(text)]
+  if (document === undefined) throw new Error('the file is empty')
+  if (second !== undefined) throw new Error('the file has more than one document')
+  const { value } = document
+  if (
+    !isObject(value) ||
+    memberOf(value, 'apiVersion') !== API_VERSION ||
+    memberOf(value, 'kind') !== KIND
+  ) {
+    throw new Error(`set apiVersion: ${API_VERSION} and kind: ${KIND}`)
+  }
+  const configuration = objectOf(value, '', ['apiVersion', 'kind', 'clusters'])
+  const entries = listOf(configuration, 'clusters', '', CLUSTERS_MAX)
+  const names = new Set<string>()
+  return entries.map((entry, at) => {
+    const section = readSection(entry, `clusters[${at}]`, dirname(file))
+    if (names.has(section.name)) throw mistake(`clusters[${at}].name`, 'is used twice')
+    names.add(section.name)
+    return section
+  })
+}
+
+const SECTION_FIELDS = ['name', 'kubeconfig', 'context', 'mirror', 'authorization']
+
+function readSection(value: Json, at: string, folder: string): ClusterSection {
+  const entry = objectOf(value, at, SECTION_FIELDS)
+  const name = nameOf(memberOf(entry, 'name'), `${at}.name`)
+  const path = textOf(entry, 'kubeconfig', at)
+  const context = textOf(entry, 'context', at)
+  const mirror = memberOf(entry, 'mirror')
+  const authorization = oneOf(entry, 'authorization', at, ['rbac', 'origin'])
+  if (path === undefined) {
+    const needs = { context, mirror, authorization: authorization === 'origin' || undefined }
+    for (const [field, given] of Object.entries(needs)) {
+      if (given !== undefined) throw mistake(`${at}.kubeconfig`, `is missing: ${field} needs it`)
+    }
+  }
+  return {
+    name,
+    kubeconfig: path === undefined ? undefined : { path: resolve(folder, path), context },
+    mirror: mirror === undefined ? undefined : readMirror(mirror, `${at}.mirror`),
+    authorization,
+  }
+}
+
+function readMirror(value: Json, at: string): MirrorConfig {
+  const mirror = objectOf(value, at, ['namespaces', 'deletes', 'originEventTTL'])
+  const deletes = oneOf(mirror, 'deletes', at, ['never', 'explicit'])
+  const ttl = textOf(mirror, 'originEventTTL', at)
+  if (deletes === 'explicit' && ttl === undefined) {
+    throw mistake(
+      `${at}.originEventTTL`,
+      "is required with deletes: explicit: write the --event-ttl of the cluster's API server, 1h if it is not set",
+    )
+  }
+  return {
+    namespaces: readNamespaces(mirror, at),
+    deletes,
+    originTtlMs: ttlOf(ttl ?? ORIGIN_TTL, `${at}.originEventTTL`),
+  }
+}
+
+function readNamespaces(mirror: JsonObject, at: string): readonly string[] | undefined {
+  if (memberOf(mirror, 'namespaces') === undefined) return undefined
+  const found = new Set<string>()
+  for (const [index, item] of listOf(mirror, 'namespaces', at, NAMESPACES_MAX).entries()) {
+    const field = `${at}.namespaces[${index}]`
+    const name = nameOf(item, field)
+    if (found.has(name)) throw mistake(field, 'is listed twice')
+    found.add(name)
+  }
+  if (found.size === 0) throw mistake(`${at}.namespaces`, 'is empty: remove it to mirror all')
+  return [...found]
+}
+
+function ttlOf(text: string, field: string): number {
+  let ms: number
+  try {
+    ms = parseDuration(text)
+  } catch (error) {
+    throw mistake(field, error instanceof Error ? error.message : String(error))
+  }
+  if (ms < ORIGIN_TTL_MS_MIN || ms > ORIGIN_TTL_MS_MAX) {
+    throw mistake(field, 'must be from 1m to 87600h')
+  }
+  return ms
+}
+
+function mistake(field: string, why: string): Error {
+  return new Error(field === '' ? why : `${field}: ${why}`)
+}
+
+/** Unknown fields are errors: a misspelt one would otherwise be a setting without effect. */
+function objectOf(value: Json, at: string, names: readonly string[]): JsonObject {
+  if (!isObject(value)) throw mistake(at, 'must be a mapping, such as {}')
+  const unknown = Object.keys(value).find((name) => !names.includes(name))
+  if (unknown !== undefined) {
+    const field = fieldOf(at, unknown.slice(0, SHOWN_MAX))
+    throw mistake(field, `unknown field, known are ${names.join(', ')}`)
+  }
+  return value
+}
+
+function listOf(tree: JsonObject, name: string, at: string, max: number): readonly Json[] {
+  const value = memberOf(tree, name)
+  if (!Array.isArray(value)) throw mistake(fieldOf(at, name), 'must be a list')
+  if (value.length > max) throw mistake(fieldOf(at, name), `has more than ${max} entries`)
+  return value
+}
+
+/** Undefined when it is missing; a value that is there must not be empty. */
+function textOf(tree: JsonObject, name: string, at: string): string | undefined {
+  const value = memberOf(tree, name)
+  if (value === undefined) return undefined
+  if (typeof value !== 'string' || value === '') {
+    throw mistake(fieldOf(at, name), `${shown(value)} is not a text: put one in quotes`)
+  }
+  return value
+}
+
+/** The first one is the default. */
+function oneOf<T extends string>(
+  tree: JsonObject,
+  name: string,
+  at: string,
+  values: readonly [T, ...T[]],
+): T {
+  const value = memberOf(tree, name) ?? values[0]
+  const found = values.find((one) => one === value)
+  if (found !== undefined) return found
+  throw mistake(fieldOf(at, name), `${shown(value)} is not one of ${values.join(', ')}`)
+}
+
+function nameOf(value: Json | undefined, field: string): string {
+  if (value === undefined) throw mistake(field, 'is missing')
+  if (typeof value !== 'string')
+    throw mistake(field, `${shown(value)} is not a text: put it in quotes`)
+  const [problem] = labelProblems(value)
+  if (problem !== undefined) throw mistake(field, `${shown(value)}: ${problem}`)
+  return value
+}
+
+function fieldOf(at: string, name: string): string {
+  return at === '' ? name : `${at}.${name}`
+}
+
+function shown(value: Json): string {
+  return JSON.stringify(value).slice(0, SHOWN_MAX)
+}

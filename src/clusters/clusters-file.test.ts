@@ -1,0 +1,239 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, type TestContext, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { silentLog } from '../lib/log/log.ts'
+import { readClusters } from './cluster-sections.ts'
+import { type ClusterConfig, ClustersFile } from './clusters-file.ts'
+
+const HEAD = 'apiVersion: tidings.dev/v1alpha1\nkind: ClusterConfiguration\n'
+const file = (clusters: unknown): string => `${HEAD}clusters: ${JSON.stringify(clusters)}\n`
+
+describe('readClusters', () => {
+  const read = (clusters: unknown) => readClusters(file(clusters), '/etc/tidings/clusters.yaml')
+
+  test('all fields of a cluster are read; paths are relative to the file', () => {
+    const text = `${HEAD}clusters:
+- name: prod-eu
+  kubeconfig: prod-eu.kubeconfig
+  mirror:
+    namespaces: [a, b]
+    deletes: explicit
+    originEventTTL: 3h
+  authorization: origin
+- name: prod-us
+  kubeconfig: /elsewhere/config
+  context: us
+  mirror: {}
+- name: local
+`
+    assert.deepEqual(readClusters(text, '/etc/tidings/clusters.yaml'), [
+      {
+        name: 'prod-eu',
+        kubeconfig: { path: '/etc/tidings/prod-eu.kubeconfig', context: undefined },
+        mirror: { namespaces: ['a', 'b'], deletes: 'explicit', originTtlMs: 10_800_000 },
+        authorization: 'origin',
+      },
+      {
+        name: 'prod-us',
+        kubeconfig: { path: '/elsewhere/config', context: 'us' },
+        mirror: { namespaces: undefined, deletes: 'never', originTtlMs: 3_600_000 },
+        authorization: 'rbac',
+      },
+      { name: 'local', kubeconfig: undefined, mirror: undefined, authorization: 'rbac' },
+    ])
+  })
+
+  const mirrored = (mirror: unknown) => [{ name: 'a', kubeconfig: 'k', mirror }]
+  const wrong: readonly (readonly [unknown, RegExp])[] = [
+    ['x', /^Error: clusters: must be a list/],
+    [[1], /^Error: clusters\[0\]: must be a mapping/],
+    [[{}], /^Error: clusters\[0\]\.name: is missing/],
+    [[{ name: 7 }], /^Error: clusters\[0\]\.name: 7 is not a text/],
+    [[{ name: '*' }], /^Error: clusters\[0\]\.name: "\*": a lowercase RFC 1123 label/],
+    [[{ name: 'a.b' }], /^Error: clusters\[0\]\.name: "a\.b": must not contain dots/],
+    [[{ name: 'a'.repeat(64) }], /clusters\[0\]\.name: .*no more than 63/],
+    [[{ name: 'a' }, { name: 'a' }], /^Error: clusters\[1\]\.name: is used twice/],
+    [[{ name: 'a', kubeConfig: 'k' }], /^Error: clusters\[0\]\.kubeConfig: unknown field, known/],
+    [[{ name: 'a', kubeconfig: '' }], /^Error: clusters\[0\]\.kubeconfig: "" is not a text/],
+    [[{ name: 'a', mirror: {} }], /^Error: clusters\[0\]\.kubeconfig: is missing: mirror needs it/],
+    [[{ name: 'a', context: 'x' }], /kubeconfig: is missing: context needs it/],
+    [[{ name: 'a', authorization: 'origin' }], /kubeconfig: is missing: authorization needs it/],
+    [
+      [{ name: 'a', authorization: 'Origin' }],
+      /authorization: "Origin" is not one of rbac, origin/,
+    ],
+    [mirrored(null), /^Error: clusters\[0\]\.mirror: must be a mapping, such as \{\}/],
+    [mirrored({ namespace: 'a' }), /^Error: clusters\[0\]\.mirror\.namespace: unknown field/],
+    [mirrored({ namespaces: [] }), /mirror\.namespaces: is empty: remove it to mirror all/],
+    [mirrored({ namespaces: null }), /mirror\.namespaces: must be a list/],
+    [mirrored({ namespaces: ['a', 'A'] }), /mirror\.namespaces\[1\]: "A": a lowercase/],
+    [mirrored({ namespaces: ['a', 'a'] }), /mirror\.namespaces\[1\]: is listed twice/],
+    [mirrored({ namespaces: Array.from({ length: 101 }, (_, at) => `n${at}`) }), /more than 100/],
+    [mirrored({ deletes: 'always' }), /mirror\.deletes: "always" is not one of never, explicit/],
+    [mirrored({ originEventTTL: '1d' }), /mirror\.originEventTTL: "1d" counts in days/],
+    [mirrored({ originEventTTL: '1s' }), /mirror\.originEventTTL: must be from 1m to/],
+    [mirrored({ originEventTTL: 3600 }), /mirror\.originEventTTL: 3600 is not a text/],
+    [Array.from({ length: 201 }, (_, at) => ({ name: `c${at}` })), /clusters: has more than 200/],
+  ]
+  for (const [clusters, expected] of wrong) {
+    const shown = JSON.stringify(clusters).slice(0, 100)
+    test(`${shown} is refused: ${expected}`, () => {
+      assert.throws(() => read(clusters), expected)
+    })
+  }
+
+  for (const [text, expected] of [
+    ['', /the file is empty/],
+    [`${file([])}---\n${file([])}`, /more than one document/],
+    ['kind: Clusters\n', /set apiVersion: tidings\.dev\/v1alpha1 and kind: ClusterConfiguration/],
+    [`${HEAD}clusters: []\nextra: 1\n`, /^Error: extra: unknown field/],
+    [HEAD, /^Error: clusters: must be a list/],
+  ] as const) {
+    test(`${JSON.stringify(text)} is refused: ${expected}`, () => {
+      assert.throws(() => readClusters(text, '/f'), expected)
+    })
+  }
+})
+
+describe('ClustersFile', () => {
+  let folder: string
+  let path: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tidings-clusters-'))
+    path = join(folder, 'clusters.yaml')
+  })
+  after(() => rm(folder, { recursive: true }))
+
+  const writeKubeconfig = (name: string, server: string, user: object = {}) =>
+    writeFile(
+      join(folder, name),
+      JSON.stringify({
+        kind: 'Config',
+        'current-context': 'x',
+        contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+        clusters: [{ name: 'c', cluster: { server } }],
+        users: [{ name: 'u', user }],
+      }),
+    )
+
+  /** Opens the file with timers of the test; `polls` lets them run until a condition holds. */
+  const opened = async (context: TestContext, clusters: unknown) => {
+    await writeFile(path, file(clusters))
+    context.mock.timers.enable({ apis: ['setInterval'] })
+    const lines: string[] = []
+    const looks: boolean[] = []
+    const line = (msg: string, fields: object = {}): void => {
+      const err = 'err' in fields ? ` ${String(fields.err)}` : ''
+      lines.push(`${msg}${err}`)
+    }
+    const log = { ...silentLog, info: line, warn: line }
+    const found = await ClustersFile.open(path, { log, onLook: (usable) => looks.push(usable) })
+    context.after(() => found.stop())
+    let changes = 0
+    found.onChange(() => {
+      changes += 1
+    })
+    const polls = async (holds: () => boolean): Promise<void> => {
+      lines.length = 0
+      looks.length = 0
+      changes = 0
+      const deadline = Date.now() + 10_000
+      while (!holds()) {
+        assert.ok(Date.now() < deadline, `${holds}`)
+        context.mock.timers.tick(1000)
+        await sleep(5)
+      }
+    }
+    return { found, lines, looks, polls, changes: () => changes }
+  }
+  const tokenOf = (config: ClusterConfig | undefined) => config?.kubeconfig?.().token
+
+  test('a renewed token is in effect, and the cluster is the same', async (context) => {
+    await writeFile(join(folder, 'token'), 'one')
+    await writeKubeconfig('a', 'https://a', { tokenFile: 'token' })
+    const { found, polls, changes } = await opened(context, [{ name: 'a', kubeconfig: 'a' }])
+    const first = found.clusters.get('a')
+    assert.equal(tokenOf(first), 'one')
+    await writeFile(join(folder, 'token'), 'two')
+    await polls(() => tokenOf(first) === 'two')
+    assert.equal(found.clusters.get('a'), first)
+    assert.equal(changes(), 0)
+  })
+
+  test('a changed address or section replaces that cluster and keeps the others', async (context) => {
+    await writeKubeconfig('a', 'https://a')
+    await writeKubeconfig('b', 'https://b')
+    const { found, polls, changes } = await opened(context, [
+      { name: 'a', kubeconfig: 'a' },
+      { name: 'b', kubeconfig: 'b' },
+    ])
+    const { a, b } = Object.fromEntries(found.clusters)
+    await writeKubeconfig('a', 'https://elsewhere')
+    await polls(() => changes() === 1)
+    assert.notEqual(found.clusters.get('a'), a)
+    assert.equal(found.clusters.get('a')?.kubeconfig?.().url.host, 'elsewhere')
+    assert.equal(found.clusters.get('b'), b)
+    const moved = found.clusters.get('a')
+    const mirrored = { name: 'b', kubeconfig: 'b', mirror: {} }
+    await writeFile(path, file([mirrored, { name: 'a', kubeconfig: 'a' }, { name: 'c' }]))
+    await polls(() => changes() === 1)
+    assert.deepEqual([...found.clusters.keys()], ['b', 'a', 'c'])
+    assert.equal(found.clusters.get('a'), moved)
+    assert.notEqual(found.clusters.get('b'), b)
+    await writeFile(path, file([{ name: 'c' }]))
+    await polls(() => changes() === 1)
+    assert.deepEqual([...found.clusters.keys()], ['c'])
+  })
+
+  test('a file that cannot be used leaves the clusters as they are', async (context) => {
+    const { found, polls, changes, lines, looks } = await opened(context, [{ name: 'a' }])
+    const { clusters } = found
+    await writeFile(path, file([{ name: 'b', mirror: {} }]))
+    await polls(() => looks.length === 5)
+    assert.equal(found.clusters, clusters)
+    assert.equal(changes(), 0)
+    assert.equal(lines.length, 1)
+    assert.match(lines[0] ?? '', /not reloaded Error: .*clusters\.yaml: clusters\[0\]\.kubeconfig/)
+    assert.ok(looks.every((usable) => !usable))
+    await writeFile(path, file([{ name: 'a' }]))
+    await polls(() => looks.at(-1) === true)
+    assert.deepEqual(lines, ['Clusters file valid again, unchanged'])
+  })
+
+  test('a kubeconfig that cannot be used affects its own cluster only', async (context) => {
+    await writeKubeconfig('a', 'https://a', { token: 'a1' })
+    await writeKubeconfig('b', 'https://b', { token: 'b1' })
+    const { found, polls, lines, looks } = await opened(context, [
+      { name: 'a', kubeconfig: 'a' },
+      { name: 'b', kubeconfig: 'b' },
+    ])
+    await writeKubeconfig('a', 'https://a', { exec: {} })
+    await writeKubeconfig('b', 'https://b', { token: 'b2' })
+    await polls(() => lines.length === 2 && looks.at(-1) === false)
+    assert.equal(tokenOf(found.clusters.get('a')), 'a1')
+    assert.equal(tokenOf(found.clusters.get('b')), 'b2')
+    assert.ok(lines.some((line) => /not reloaded .*user\.exec is not supported/.test(line)))
+    await writeFile(path, file([{ name: 'b', kubeconfig: 'b' }]))
+    await polls(() => looks.at(-1) === true)
+  })
+
+  test('a start with a wrong kubeconfig fails with both files and the field', async () => {
+    await writeKubeconfig('a', 'https://a', { exec: {} })
+    await writeFile(path, file([{ name: 'x' }, { name: 'a', kubeconfig: 'a' }]))
+    await assert.rejects(
+      ClustersFile.open(path, { log: silentLog }),
+      /clusters\.yaml: clusters\[1\]\.kubeconfig: .*\/a: user\.exec is not supported/,
+    )
+  })
+
+  test('plain HTTP to this host is allowed for mirrors and refused for authorization', async () => {
+    await writeKubeconfig('a', 'http://127.0.0.1:8080')
+    await writeFile(path, file([{ name: 'a', kubeconfig: 'a', mirror: {} }]))
+    ;(await ClustersFile.open(path, { log: silentLog })).stop()
+    await writeFile(path, file([{ name: 'a', kubeconfig: 'a', authorization: 'origin' }]))
+    await assert.rejects(ClustersFile.open(path, { log: silentLog }), /must use https/)
+  })
+})

@@ -1,0 +1,49 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { accountOf, auditedUser, isMaster, type User } from './user.ts'
+
+describe('accountOf', () => {
+  test('a user of this server is its name', () => {
+    assert.equal(accountOf({ name: 'ada' }), 'ada')
+  })
+
+  test('a user of a cluster has the cluster in its account', () => {
+    assert.equal(accountOf({ name: 'ada', origin: 'a' }), 'clusters/a/ada')
+  })
+
+  test('different users have different accounts, whatever their names are', () => {
+    const name = fc.oneof(
+      fc.string(),
+      fc.array(fc.constantFrom('clusters', '/', 'a', 'b', '')).map((parts) => parts.join('')),
+    )
+    const user = fc.record(
+      { name, origin: fc.constantFrom('a', 'b', 'clusters') },
+      { requiredKeys: ['name'] },
+    )
+    fc.assert(
+      fc.property(user, user, (one, other) => {
+        const isSame = one.name === other.name && one.origin === other.origin
+        assert.equal(accountOf(one) === accountOf(other), isSame)
+      }),
+    )
+  })
+})
+
+describe('users of clusters', () => {
+  const root: User = { name: 'root', groups: ['system:masters', 'system:authenticated'] }
+
+  test('a user of a cluster is never a master of this server', () => {
+    assert.equal(isMaster(root), true)
+    assert.equal(isMaster({ ...root, origin: 'a' }), false)
+  })
+
+  test('the audit log names users of clusters and their groups with the cluster', () => {
+    assert.equal(auditedUser(root), root)
+    assert.deepEqual(auditedUser({ ...root, origin: 'a' }), {
+      name: 'clusters/a/root',
+      groups: ['clusters/a/system:masters', 'system:authenticated'],
+      origin: 'a',
+    })
+  })
+})

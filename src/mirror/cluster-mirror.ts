@@ -1,0 +1,312 @@
+/**
+ * Mirrors one cluster. Every replica takes part in the election; the elected one reads the record,
+ * follows the origin and saves the record. Everything that it writes is fenced by its leader key.
+ *
+ * Longer than 300 lines: the work of a term, from the record to its last save, is one sequence.
+ */
+import type { MirrorConfig } from '../clusters/cluster-sections.ts'
+import { Leadership, type LeadershipOptions } from '../election/leadership.ts'
+import type { Term } from '../election/term.ts'
+import { EtcdError } from '../etcd/errors.ts'
+import { pause } from '../lib/abort.ts'
+import { Backoff } from '../lib/backoff.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log/log.ts'
+import type { MirrorWriter } from '../registry/mirrored-event.ts'
+import { LaterEpoch } from '../registry/origin-version.ts'
+import { StorageError } from '../storage/errors.ts'
+import { mirrorLeaderKey } from '../storage/etcd/keys.ts'
+import type { EventStorage } from '../storage/storage.ts'
+import { Follower, OriginRestored } from './follower.ts'
+import { MirrorCounters } from './mirror-counters.ts'
+import {
+  MirrorRecord,
+  type MirrorRecordContent,
+  type MirrorRecordOptions,
+} from './mirror-record.ts'
+import type { Origin } from './origin.ts'
+import { RequestPacer } from './request-pacer.ts'
+import type { StreamState } from './stream-health.ts'
+
+const leaseTtlSeconds = 10
+const requestsPerSecond = 5
+const saveEveryMsMin = 2_000
+const saveEveryMsMax = 10_000
+const retryFirstMs = 100
+const retryMostMs = 2_000
+const statesByRank: readonly StreamState[] = ['Stalled', 'Syncing', 'Following']
+
+export interface ClusterMirrorOptions extends MirrorRecordOptions {
+  readonly client: LeadershipOptions['client']
+  readonly storage: Pick<EventStorage, 'list'>
+  readonly writer: MirrorWriter
+  readonly mirror: MirrorConfig
+  readonly origin: Origin
+  /** Identifies the server of the origin: with another one, everything is listed again. */
+  readonly originId: string
+  readonly log: Log
+  readonly clock: Clock
+  readonly leaseTtlSeconds?: number | undefined
+}
+
+export interface ClusterMirrorStats {
+  readonly isLeader: boolean
+  /** Undefined while another replica mirrors the cluster. */
+  readonly state: StreamState | undefined
+  readonly lagMs: number | undefined
+  /** Writes in progress. */
+  readonly pending: number
+  readonly counters: MirrorCounters
+}
+
+/** What a term continues from. */
+type Start = Pick<MirrorRecordContent, 'epoch' | 'positions'>
+
+export class ClusterMirror {
+  readonly #options: ClusterMirrorOptions
+  readonly #leadership: Leadership
+  readonly #record: MirrorRecord
+  readonly #pacer: RequestPacer
+  readonly #counters = new MirrorCounters()
+  #followers: ReadonlyMap<string, Follower> = new Map()
+  /** Aborts the current work on `forget`. */
+  #forgetting = new AbortController()
+
+  constructor(options: ClusterMirrorOptions) {
+    const { client, prefix, cluster, replica, clock, log } = options
+    this.#options = options
+    this.#record = new MirrorRecord(options)
+    this.#pacer = new RequestPacer(clock, requestsPerSecond)
+    this.#leadership = new Leadership({
+      client,
+      key: mirrorLeaderKey(prefix, cluster),
+      replica,
+      task: 'mirrors the cluster',
+      clock,
+      log,
+      leaseTtlSeconds: options.leaseTtlSeconds ?? leaseTtlSeconds,
+    })
+  }
+
+  /** Runs until aborted. Rejects on a bug only. */
+  async run(signal: AbortSignal): Promise<void> {
+    await this.#leadership.run((term) => this.#work(term), signal)
+  }
+
+  stats(): ClusterMirrorStats {
+    const followers = [...this.#followers.values()]
+    return {
+      isLeader: this.#leadership.term !== undefined,
+      state: followers.length === 0 ? undefined : worstState(followers),
+      lagMs: followers.length === 0 ? undefined : greatestLag(followers),
+      pending: followers.reduce((sum, { pending }) => sum + pending, 0),
+      counters: this.#counters,
+    }
+  }
+
+  /**
+   * Called when etcd may have another history than the one that was written to: positions in memory
+   * may be ahead of what is stored. The work begins again from the record in etcd.
+   */
+  forget(): void {
+    this.#forgetting.abort()
+    this.#forgetting = new AbortController()
+  }
+
+  async #work(term: Term): Promise<void> {
+    while (term.isHeld()) {
+      const signal = AbortSignal.any([term.signal, this.#forgetting.signal])
+      if (!(await this.#workUntilForgotten(term, signal))) return
+    }
+  }
+
+  /** False when the term is over, although the clock may not show it. */
+  async #workUntilForgotten(term: Term, signal: AbortSignal): Promise<boolean> {
+    let start = await this.#begin(term, signal)
+    while (start !== undefined && !signal.aborted) {
+      const ended = await this.#follow(term, start, signal)
+      if (ended === 'lost') return false
+      start = ended === 'aborted' ? undefined : await this.#startOver(term, ended.epoch, signal)
+    }
+    return signal.aborted
+  }
+
+  async #begin(term: Term, signal: AbortSignal): Promise<Start | undefined> {
+    const read = await this.#repeated(() => this.#record.read(signal), signal)
+    if (read === 'aborted') return undefined
+    if (read === undefined) return { epoch: 0, positions: {} }
+    if (read.origin === this.#options.originId) return read
+    // Versions of another server cannot be compared with those that are stored.
+    return this.#startOver(term, read.epoch + 1, signal)
+  }
+
+  /** Saves the epoch before anything is written with it. Undefined when the term is over. */
+  async #startOver(term: Term, epoch: number, signal: AbortSignal): Promise<Start | undefined> {
+    const { log } = this.#options
+    this.#counters.restores++
+    log.warn('The origin is another one, or has started over; its events are listed again', {
+      epoch,
+    })
+    const start = { epoch, positions: {} }
+    const content = { ...this.#content(epoch), positions: {} }
+    const saved = await this.#repeated(() => this.#record.save(term, content), signal)
+    return saved === 'saved' ? start : undefined
+  }
+
+  /** Repeats a call until etcd responds. */
+  async #repeated<T>(call: () => Promise<T>, signal: AbortSignal): Promise<T | 'aborted'> {
+    const backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
+    while (!signal.aborted) {
+      try {
+        return await call()
+      } catch (error) {
+        if (!(error instanceof EtcdError)) throw error
+        this.#noteEtcdFailure(error, signal)
+        await pause(backoff.next(), signal)
+      }
+    }
+    return 'aborted'
+  }
+
+  /** Follows all streams until one of them ends. */
+  async #follow(
+    term: Term,
+    { epoch, positions }: Start,
+    signal: AbortSignal,
+  ): Promise<'aborted' | 'lost' | { readonly epoch: number }> {
+    const ending = new AbortController()
+    const end = (): void => ending.abort()
+    signal.addEventListener('abort', end)
+    if (signal.aborted) end()
+    const failures: unknown[] = []
+    const forgotten = this.#forgetting.signal
+    const followers = this.#start(term, { epoch, positions }, ending.signal)
+    this.#followers = followers
+    try {
+      const saving = this.#saveOften(term, { epoch, forgotten }, ending.signal).finally(end)
+      const running = [...followers.values()].map((follower) =>
+        follower
+          .run()
+          .catch((error) => failures.push(error))
+          .finally(end),
+      )
+      await Promise.all(running)
+      if ((await saving) === 'lost') return 'lost'
+      const [failure] = failures
+      if (failure === undefined) return 'aborted'
+      return this.#outcomeOf(failure, epoch)
+    } finally {
+      signal.removeEventListener('abort', end)
+      this.#followers = new Map()
+    }
+  }
+
+  #outcomeOf(failure: unknown, epoch: number): 'lost' | { readonly epoch: number } {
+    if (failure instanceof OriginRestored) return { epoch: epoch + 1 }
+    if (failure instanceof LaterEpoch) return { epoch: failure.epoch + 1 }
+    if (failure instanceof StorageError && failure.kind === 'fenced') return 'lost'
+    throw failure
+  }
+
+  #start(term: Term, { epoch, positions }: Start, signal: AbortSignal): Map<string, Follower> {
+    const { origin, cluster, prefix, mirror, writer, storage, clock, log } = this.#options
+    const fence = { key: mirrorLeaderKey(prefix, cluster), revision: term.revision }
+    const { deletes, originTtlMs } = mirror
+    const streams = mirror.namespaces ?? ['']
+    return new Map(
+      streams.map((stream) => [
+        stream,
+        new Follower({
+          origin,
+          namespace: stream === '' ? undefined : stream,
+          position: Object.hasOwn(positions, stream) ? positions[stream] : undefined,
+          target: { cluster, epoch, fence },
+          writer,
+          storage,
+          deletes: deletes === 'explicit' ? { originTtlMs } : undefined,
+          pacer: this.#pacer,
+          counters: this.#counters,
+          clock,
+          log,
+          signal,
+        }),
+      ]),
+    )
+  }
+
+  /** Saves when there is something new, and now and then as a heartbeat; once more at the end. */
+  async #saveOften(
+    term: Term,
+    { epoch, forgotten }: { readonly epoch: number; readonly forgotten: AbortSignal },
+    signal: AbortSignal,
+  ): Promise<'saved' | 'lost'> {
+    const { clock } = this.#options
+    let saved = ''
+    let savedAt = Number.NEGATIVE_INFINITY
+    for (;;) {
+      // A restored etcd may lack events up to the positions in memory.
+      if (forgotten.aborted) return 'saved'
+      const isLast = signal.aborted
+      const content = this.#content(epoch)
+      const news = JSON.stringify([content.positions, content.state, content.message])
+      if (news !== saved || clock.now() >= savedAt + saveEveryMsMax - saveEveryMsMin) {
+        const outcome = await this.#saveOnce(term, content, signal)
+        if (outcome === 'lost') return 'lost'
+        if (outcome === 'saved') {
+          saved = news
+          savedAt = clock.now()
+        }
+      }
+      if (isLast || !term.isHeld()) return 'saved'
+      await pause(saveEveryMsMin, signal)
+    }
+  }
+
+  async #saveOnce(
+    term: Term,
+    content: MirrorRecordContent,
+    signal: AbortSignal,
+  ): Promise<'saved' | 'lost' | 'failed'> {
+    try {
+      return await this.#record.save(term, content)
+    } catch (error) {
+      if (!(error instanceof EtcdError)) throw error
+      this.#noteEtcdFailure(error, signal)
+      return 'failed'
+    }
+  }
+
+  #noteEtcdFailure(error: EtcdError, signal: AbortSignal): void {
+    const { history, log } = this.#options
+    if (error.kind === 'outdated') history?.verify()
+    if (signal.aborted) return
+    log.v(2, 'Could not read or write the record of a mirror; will retry', { err: error })
+  }
+
+  #content(epoch: number): MirrorRecordContent {
+    const followers = [...this.#followers.values()]
+    const positions: Record<string, string> = {}
+    for (const [stream, { position }] of this.#followers) {
+      if (position !== undefined) positions[stream] = position
+    }
+    return {
+      origin: this.#options.originId,
+      epoch,
+      positions,
+      state: worstState(followers),
+      message: followers.find(({ message }) => message !== '')?.message ?? '',
+      lagMs: Math.round(greatestLag(followers)),
+      lastEventAtMs: this.#counters.lastEventAtMs,
+      dropped: this.#counters.dropped,
+    }
+  }
+}
+
+function worstState(followers: readonly Follower[]): StreamState {
+  const states = followers.map(({ state }) => state)
+  return statesByRank.find((state) => states.includes(state)) ?? 'Syncing'
+}
+
+function greatestLag(followers: readonly Follower[]): number {
+  return Math.max(0, ...followers.map(({ lagMs }) => lagMs))
+}

@@ -1,0 +1,353 @@
+/**
+ * Follows one stream of an origin: all its events, or those of one namespace. Lists page by page,
+ * then watches; resumes only past what is stored. Failures of the origin and of etcd are normal:
+ * this ends only when its signal aborts, when a write is fenced, or when the origin was restored.
+ *
+ * Longer than 300 lines: list, watch and what follows a failure of each are one state machine.
+ */
+import { pause } from '../lib/abort.ts'
+import { Backoff } from '../lib/backoff.ts'
+import type { Clock } from '../lib/clock.ts'
+import type { Log } from '../lib/log/log.ts'
+import { yieldToEventLoop } from '../lib/yield.ts'
+import type { MirrorTarget, MirrorWriter } from '../registry/mirrored-event.ts'
+import { compareResourceVersions, type OriginEvent } from '../registry/origin-version.ts'
+import { StorageError } from '../storage/errors.ts'
+import type { EventStorage } from '../storage/storage.ts'
+import type { MirrorCounters } from './mirror-counters.ts'
+import { MissingEvents, type Place } from './missing-events.ts'
+import { type Origin, type OriginChange, OriginError, type OriginPage } from './origin.ts'
+import type { RequestPacer } from './request-pacer.ts'
+import { StreamHealth, type StreamState } from './stream-health.ts'
+import { type Write, WriteWindow } from './write-window.ts'
+
+const pageItemsMax = 500
+/** Preparing so many writes takes a few milliseconds; then other work gets a turn. */
+const itemsPerTurn = 32
+const pageAttempts = 5
+const retryFirstMs = 500
+const retryMostMs = 30_000
+/** A watch that lasted this long after its response began works. */
+const liveAfterMs = 2_000
+/** For an origin that does not say when its response begins; longer than any request may wait. */
+const openedAfterMsMax = 35_000
+const logEveryMs = 60_000
+
+/** The origin's versions are lower than the position: it was restored from a backup. */
+export class OriginRestored extends Error {
+  override readonly name = 'OriginRestored'
+}
+
+export interface FollowerOptions {
+  readonly origin: Origin
+  /** Undefined: all namespaces. */
+  readonly namespace: string | undefined
+  readonly position: string | undefined
+  readonly target: MirrorTarget
+  readonly writer: MirrorWriter
+  readonly storage: Pick<EventStorage, 'list'>
+  /** Undefined: deletes at the origin delete nothing here. */
+  readonly deletes: { readonly originTtlMs: number } | undefined
+  readonly pacer: RequestPacer
+  readonly counters: MirrorCounters
+  readonly clock: Clock
+  readonly log: Log
+  readonly signal: AbortSignal
+}
+
+export class Follower {
+  readonly #options: FollowerOptions
+  readonly #window: WriteWindow
+  readonly #backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
+  /** The position cannot be used any more; it still bounds the versions of the origin from below. */
+  #hasExpired = false
+  readonly #health: StreamHealth
+  /** What ends this follower. */
+  #fatal: { readonly error: unknown } | undefined
+  readonly #ending = new AbortController()
+  #loggedAt = Number.NEGATIVE_INFINITY
+
+  constructor(options: FollowerOptions) {
+    const { position, clock, counters } = options
+    this.#options = options
+    this.#health = new StreamHealth(clock)
+    this.#window = new WriteWindow({
+      position,
+      signal: this.#ending.signal,
+      clock,
+      onResult: (result) => {
+        this.#health.storageFailure = undefined
+        counters.count(result)
+      },
+      onRetry: (error) => {
+        this.#health.storageFailure = error
+        counters.retries++
+      },
+      onFailure: (error) => {
+        if (error instanceof StorageError && error.kind === 'fenced') counters.fenced++
+        this.#fatal ??= { error }
+        this.#ending.abort()
+      },
+    })
+  }
+
+  /** Everything at the origin up to this version is stored. */
+  get position(): string | undefined {
+    return this.#window.position
+  }
+
+  get pending(): number {
+    return this.#window.pending
+  }
+
+  get state(): StreamState {
+    return this.#health.state(this.#window.oldestAt, this.#isListing)
+  }
+
+  get message(): string {
+    return this.#health.message
+  }
+
+  get lagMs(): number {
+    return this.#health.lagMs(this.#window.oldestAt)
+  }
+
+  get #isListing(): boolean {
+    return this.position === undefined || this.#hasExpired
+  }
+
+  /** Resolves when aborted. Rejects with OriginRestored, and when a write is fenced. */
+  async run(): Promise<void> {
+    const { signal } = this.#options
+    const end = (): void => this.#ending.abort()
+    signal.addEventListener('abort', end)
+    if (signal.aborted) end()
+    try {
+      while (!this.#ending.signal.aborted) await this.#follow()
+    } finally {
+      signal.removeEventListener('abort', end)
+      end()
+    }
+    if (this.#fatal !== undefined) throw this.#fatal.error
+  }
+
+  async #follow(): Promise<void> {
+    const { signal } = this.#ending
+    try {
+      if (this.#isListing) await this.#list()
+      else await this.#checkVersion()
+      if (!signal.aborted) await this.#watch()
+    } catch (error) {
+      if (signal.aborted) return
+      if (error instanceof OriginError) this.#noteFailure(error)
+      // A read of what is stored failed.
+      else if (error instanceof StorageError) this.#health.storageFailure = error
+      else throw error
+      await pause(Math.max(error.retryAfterMs ?? 0, this.#backoff.next()), signal)
+    }
+  }
+
+  #noteFailure(error: OriginError): void {
+    const { clock, counters, log, namespace } = this.#options
+    counters.countFailure(error.kind)
+    this.#health.failed(error)
+    if (error.kind === 'expired') this.#hasExpired = true
+    const now = clock.now()
+    if (now < this.#loggedAt + logEveryMs || error.kind === 'expired') return
+    this.#loggedAt = now
+    log.warn('Following the origin failed; will retry', { namespace, err: error })
+  }
+
+  /** Throws OriginRestored when the origin is older than what was read from it before. */
+  async #checkVersion(): Promise<void> {
+    const { resourceVersion } = await this.#page(1, undefined)
+    this.#checkNotOlder(resourceVersion)
+  }
+
+  #checkNotOlder(resourceVersion: string): void {
+    const { position } = this
+    if (position === undefined || compareResourceVersions(resourceVersion, position) >= 0) return
+    throw new OriginRestored(`its version is ${resourceVersion}, and was ${position} before`)
+  }
+
+  async #page(limit: number, continueToken: string | undefined): Promise<OriginPage> {
+    const { origin, namespace, pacer, counters } = this.#options
+    const { signal } = this.#ending
+    await pacer.turn(signal)
+    signal.throwIfAborted()
+    const page = await origin.listPage({ namespace, limit, continueToken, signal })
+    counters.listedPages++
+    return page
+  }
+
+  async #list(): Promise<void> {
+    const { counters, deletes, storage, namespace, target } = this.#options
+    const { signal } = this.#ending
+    counters.lists++
+    // Writes of the watch before are repeated until they succeed; what the list decides comes later.
+    await this.#window.drained()
+    const scope = { cluster: target.cluster, namespace }
+    let missing = deletes && new MissingEvents(storage, scope, signal)
+    let page = await this.#page(pageItemsMax, undefined)
+    const { resourceVersion: listed } = page
+    this.#checkNotOlder(listed)
+    for (;;) {
+      // Pages of another version do not show what is missing, nor do events that cannot be decoded.
+      if (page.resourceVersion !== listed || (page.unreadable ?? 0) > 0) missing = undefined
+      await this.#takePage(page, missing, listed)
+      if (page.continueToken === undefined || signal.aborted) break
+      page = await this.#nextPage(page.continueToken)
+    }
+    if (signal.aborted) return
+    await this.#deleteMissing(missing, 'end', listed)
+    await this.#window.drained()
+    if (signal.aborted) return
+    this.#window.restart(listed)
+    this.#hasExpired = false
+  }
+
+  /** Repeats the request a few times: a list that begins again costs the origin more. */
+  async #nextPage(continueToken: string): Promise<OriginPage> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const page = await this.#page(pageItemsMax, continueToken)
+        this.#backoff.reset()
+        return page
+      } catch (error) {
+        const isTransient = error instanceof OriginError && error.kind === 'unavailable'
+        if (!isTransient || attempt === pageAttempts) throw error
+        this.#noteFailure(error)
+        await pause(Math.max(error.retryAfterMs ?? 0, this.#backoff.next()), this.#ending.signal)
+      }
+    }
+  }
+
+  async #takePage(
+    page: OriginPage,
+    missing: MissingEvents | undefined,
+    listed: string,
+  ): Promise<void> {
+    const { counters } = this.#options
+    for (let count = page.unreadable ?? 0; count > 0; count--) counters.count('unreadable')
+    missing?.check(page.items.map(placeOf))
+    for (const [index, item] of page.items.entries()) {
+      // Writes that the window takes at once would otherwise be prepared in one turn.
+      if (index % itemsPerTurn === itemsPerTurn - 1) await yieldToEventLoop()
+      await this.#deleteMissing(missing, placeOf(item), listed)
+      await this.#put(item, true)
+      if (this.#ending.signal.aborted) return
+    }
+  }
+
+  async #deleteMissing(
+    missing: MissingEvents | undefined,
+    before: Place | 'end',
+    listed: string,
+  ): Promise<void> {
+    const { deletes, target, writer } = this.#options
+    if (deletes === undefined || missing === undefined) return
+    for await (const stored of missing.before(before)) {
+      await this.#add(stored.key, {
+        version: undefined,
+        bytes: stored.body.length,
+        apply: () => writer.deleteMissing(target, stored, { listed, ...deletes }),
+      })
+    }
+  }
+
+  async #watch(): Promise<void> {
+    const { origin, namespace, pacer, counters, clock } = this.#options
+    const { signal } = this.#ending
+    const { position: from } = this
+    if (from === undefined) return
+    await pacer.turn(signal)
+    if (signal.aborted) return
+    counters.watches++
+    const startedAt = clock.now()
+    let isEmpty = true
+    let live = setTimeout(() => this.#startLive(), openedAfterMsMax)
+    const onOpen = (): void => {
+      clearTimeout(live)
+      live = setTimeout(() => this.#startLive(), liveAfterMs)
+    }
+    try {
+      for await (const change of origin.watch({ namespace, from, signal, onOpen })) {
+        isEmpty = false
+        this.#startLive()
+        await this.#take(change, from)
+        if (signal.aborted) return
+      }
+    } finally {
+      clearTimeout(live)
+      this.#health.ended()
+    }
+    if (isEmpty && clock.now() - startedAt < liveAfterMs && !signal.aborted) {
+      throw new OriginError('unavailable', 'the origin ended the watch at once')
+    }
+  }
+
+  async #take(change: OriginChange, from: string): Promise<void> {
+    const { counters, deletes, target, writer } = this.#options
+    switch (change.type) {
+      case 'unreadable':
+        counters.count('unreadable')
+        return
+      case 'bookmark':
+        // A server that was restored reports its own progress, before any change arrives.
+        if (compareResourceVersions(change.resourceVersion, from) < 0) {
+          throw new OriginError('unavailable', 'the origin reports progress before the position')
+        }
+        this.#window.mark(change.resourceVersion)
+        return
+      case 'put':
+        await this.#put(change, false)
+        return
+      case 'delete':
+        if (deletes === undefined || !this.#isOfStream(change))
+          this.#window.mark(change.resourceVersion)
+        else {
+          await this.#add(placeOf(change), {
+            version: change.resourceVersion,
+            bytes: change.bytes,
+            apply: () => writer.delete(target, change, deletes),
+          })
+        }
+    }
+  }
+
+  async #put(item: OriginEvent, isListed: boolean): Promise<void> {
+    const { target, writer, counters } = this.#options
+    if (!this.#isOfStream(item)) {
+      counters.count('invalid')
+      return
+    }
+    await this.#add(placeOf(item), {
+      version: isListed ? undefined : item.resourceVersion,
+      bytes: item.bytes,
+      apply: () => writer.put(target, item, { isListed }),
+    })
+  }
+
+  /** An origin may send what was not asked for. */
+  #isOfStream({ event }: OriginEvent): boolean {
+    const { namespace } = this.#options
+    return namespace === undefined || event.metadata.namespace === namespace
+  }
+
+  #add({ namespace, name }: Place, write: Omit<Write, 'key'>): Promise<void> {
+    return this.#window.add({ key: `${namespace}/${name}`, ...write })
+  }
+
+  #startLive(): void {
+    if (this.#health.isLive) return
+    const { log, namespace } = this.#options
+    if (this.#health.isNews) log.info('The mirror follows the origin', { namespace })
+    this.#health.started()
+    this.#backoff.reset()
+  }
+}
+
+function placeOf({ event }: OriginEvent): Place {
+  const { namespace = '', name = '' } = event.metadata
+  return { namespace, name }
+}

@@ -1,0 +1,241 @@
+/** An origin that is a Kubernetes API server, or another tidings. */
+import {
+  type OriginClient,
+  OriginClientError,
+  type OriginResponse,
+} from '../clusters/origin-client.ts'
+import { type Clock, monotonicClock } from '../lib/clock.ts'
+import { truncate } from '../lib/text/truncate.ts'
+import { yieldToEventLoop } from '../lib/yield.ts'
+import {
+  type ListPageOptions,
+  type Origin,
+  type OriginChange,
+  OriginError,
+  type OriginPage,
+  type OriginWatchOptions,
+} from './origin.ts'
+import {
+  decodeChange,
+  decodePage,
+  decodeStatus,
+  type OriginStatus,
+  type WireForm,
+  wireFormOf,
+} from './origin-decoding.ts'
+import { LineSplitter, MessageSplitter } from './watch-frames.ts'
+
+const protobuf = 'application/vnd.kubernetes.protobuf'
+const headersTimeoutMs = 30_000
+const bodyIdleTimeoutMs = 30_000
+/**
+ * A watch without bytes for so long is started again: the connection may be dead. Kubernetes sends
+ * no bookmarks for events, so a quiet cluster reaches it too.
+ */
+const watchIdleTimeoutMs = 60_000
+const watchSecondsMin = 300
+const watchSecondsMax = 600
+/** The memory that a page may take. A page that is larger is requested again with fewer items. */
+const pageBytesMaxDefault = 16 * 1024 * 1024
+const limitShrinks = 8
+/** An origin that asks for more patience is asked again anyway. */
+const retryAfterMsMax = 300_000
+/** Frames that are taken before other work gets a turn. */
+const framesPerTurn = 64
+/** In a row. */
+const unreadableMax = 1_000
+const errorBytesMax = 64 * 1024
+
+export interface HttpOriginOptions {
+  readonly client: Pick<OriginClient, 'request' | 'close'>
+  readonly clock?: Clock | undefined
+  /** Uniform in [0, 1). */
+  readonly random?: (() => number) | undefined
+  readonly pageBytesMax?: number | undefined
+}
+
+export class HttpOrigin implements Origin {
+  readonly #client: HttpOriginOptions['client']
+  readonly #clock: Clock
+  readonly #random: () => number
+  readonly #pageBytesMax: number
+
+  constructor(options: HttpOriginOptions) {
+    this.#client = options.client
+    this.#clock = options.clock ?? monotonicClock
+    this.#random = options.random ?? Math.random
+    this.#pageBytesMax = options.pageBytesMax ?? pageBytesMaxDefault
+  }
+
+  async listPage(options: ListPageOptions): Promise<OriginPage> {
+    const { namespace, continueToken, signal } = options
+    for (let { limit } = options; ; limit = Math.max(1, Math.floor(limit / limitShrinks))) {
+      const query = new URLSearchParams({ limit: String(limit) })
+      if (continueToken !== undefined) query.set('continue', continueToken)
+      const response = await this.#get(namespace, query, {
+        accept: `${protobuf}, application/json`,
+        idleTimeoutMs: bodyIdleTimeoutMs,
+        signal,
+      })
+      const body = await collected(response, this.#pageBytesMax, signal)
+      if (body === 'too-long' && limit > 1) continue
+      if (body === 'too-long') throw new OriginError('unavailable', 'a single event is too large')
+      return await decodedPage(body, wireFormOf(response.headers['content-type']))
+    }
+  }
+
+  async *watch(options: OriginWatchOptions): AsyncGenerator<OriginChange, void, undefined> {
+    const { namespace, from, signal } = options
+    const seconds = watchSecondsMin + this.#random() * (watchSecondsMax - watchSecondsMin)
+    const query = new URLSearchParams({
+      watch: '1',
+      allowWatchBookmarks: 'true',
+      resourceVersion: from,
+      timeoutSeconds: String(Math.round(seconds)),
+    })
+    const response = await this.#get(namespace, query, {
+      accept: `${protobuf};stream=watch, application/json`,
+      idleTimeoutMs: watchIdleTimeoutMs,
+      signal,
+    })
+    options.onOpen?.()
+    const form = wireFormOf(response.headers['content-type'])
+    let bytesAt = this.#clock.now()
+    try {
+      const onBytes = (): void => {
+        bytesAt = this.#clock.now()
+      }
+      yield* changesIn(response.body, form, onBytes)
+    } catch (error) {
+      if (!(error instanceof OriginClientError)) throw error
+      // Idle, not broken: the caller starts a new watch.
+      if (this.#clock.now() - bytesAt >= watchIdleTimeoutMs) return
+      throw unavailable(error)
+    } finally {
+      response.dispose()
+    }
+  }
+
+  close(): void {
+    this.#client.close()
+  }
+
+  async #get(
+    namespace: string | undefined,
+    query: URLSearchParams,
+    options: {
+      readonly accept: string
+      readonly idleTimeoutMs: number
+      readonly signal: AbortSignal
+    },
+  ): Promise<OriginResponse> {
+    const { accept, idleTimeoutMs, signal } = options
+    const scope = namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`
+    const response = await this.#request({
+      method: 'GET',
+      path: `/api/v1${scope}/events?${query}`,
+      headers: { accept },
+      headersTimeoutMs,
+      idleTimeoutMs,
+      signal,
+    })
+    if (response.status === 200) return response
+    const body = await collected(response, errorBytesMax, signal)
+    const form = wireFormOf(response.headers['content-type'])
+    const status = body === 'too-long' ? undefined : decodeStatus(body, form)
+    throw refusal({ ...response, ...status }, response.headers['retry-after'])
+  }
+
+  async #request(request: Parameters<OriginClient['request']>[0]): Promise<OriginResponse> {
+    try {
+      return await this.#client.request(request)
+    } catch (error) {
+      throw error instanceof OriginClientError ? unavailable(error) : error
+    }
+  }
+}
+
+async function decodedPage(body: Buffer, form: WireForm): Promise<OriginPage> {
+  try {
+    return await decodePage(body, form)
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new OriginError('unavailable', `the response is not a list of events: ${truncate(why)}`, {
+      cause,
+    })
+  }
+}
+
+async function* changesIn(
+  body: AsyncIterable<Buffer>,
+  form: WireForm,
+  onBytes: () => void,
+): AsyncGenerator<OriginChange, void, undefined> {
+  const frames = form === 'json' ? new LineSplitter() : new MessageSplitter()
+  let count = 0
+  let unreadable = 0
+  for await (const chunk of body) {
+    onBytes()
+    for (const frame of frames.push(chunk)) {
+      // A consumer that takes frames without waiting must not keep the event loop.
+      if (++count % framesPerTurn === 0) await yieldToEventLoop()
+      const change = changeIn(frame, form)
+      unreadable = change.type === 'unreadable' ? unreadable + 1 : 0
+      if (unreadable > unreadableMax) {
+        throw new OriginError('unavailable', 'the origin sends a watch that cannot be read')
+      }
+      yield change
+    }
+  }
+}
+
+function changeIn(frame: Buffer | 'too-long', form: WireForm): OriginChange {
+  if (frame === 'too-long') return { type: 'unreadable' }
+  const change = decodeChange(frame, form)
+  if (change.type !== 'error') return change
+  throw refusal({ status: change.status.code, ...change.status }, undefined)
+}
+
+/** The whole body, unless it is longer than the limit. */
+async function collected(
+  response: OriginResponse,
+  bytesMax: number,
+  signal: AbortSignal,
+): Promise<Buffer | 'too-long'> {
+  const chunks: Buffer[] = []
+  let bytes = 0
+  try {
+    for await (const chunk of response.body) {
+      bytes += chunk.length
+      if (bytes > bytesMax) return 'too-long'
+      chunks.push(chunk)
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    throw error instanceof OriginClientError ? unavailable(error) : error
+  } finally {
+    response.dispose()
+  }
+  return Buffer.concat(chunks)
+}
+
+function unavailable(error: OriginClientError): OriginError {
+  return new OriginError('unavailable', truncate(error.message), { cause: error })
+}
+
+function refusal(
+  { status, reason, message, retryAfterMs }: { readonly status: number } & Partial<OriginStatus>,
+  retryAfter: string | undefined,
+): OriginError {
+  const text = `the origin responded ${status}${message ? `: ${truncate(message)}` : ''}`
+  if (status === 410 || reason === 'Expired' || reason === 'Gone') {
+    return new OriginError('expired', text)
+  }
+  const seconds = Number(retryAfter)
+  const headerMs = seconds > 0 ? seconds * 1000 : undefined
+  const isTransient = status === 429 || status === 408 || status >= 500 || status < 300
+  const kind = isTransient ? 'unavailable' : 'refused'
+  const waitMs = headerMs ?? retryAfterMs
+  const options = { retryAfterMs: waitMs && Math.min(waitMs, retryAfterMsMax) }
+  return new OriginError(kind, text, options)
+}

@@ -1,0 +1,173 @@
+import { hash } from 'node:crypto'
+import type { ClusterConfig } from '../clusters/clusters-file.ts'
+import type { KnownHistory } from '../election/known-history.ts'
+import { pause } from '../lib/abort.ts'
+import { type Clock, monotonicClock } from '../lib/clock.ts'
+import type { Log } from '../lib/log/log.ts'
+import { MirrorWriter, type MirrorWriterOptions } from '../registry/mirrored-event.ts'
+import type { EventStorage } from '../storage/storage.ts'
+import {
+  ClusterMirror,
+  type ClusterMirrorOptions,
+  type ClusterMirrorStats,
+} from './cluster-mirror.ts'
+import { MirrorStatuses } from './mirror-statuses.ts'
+import type { Origin } from './origin.ts'
+
+const restartAfterMs = 10_000
+
+export interface MirrorManagerOptions {
+  readonly client: ClusterMirrorOptions['client']
+  /** Preferably one that reads from memory. */
+  readonly storage: Pick<EventStorage, 'list' | 'update'>
+  /** The event as memory has it; undefined when it is not there or may be of another history. */
+  readonly recall: MirrorWriterOptions['recall']
+  /** The etcd prefix, as for events. */
+  readonly prefix: string
+  /** A name for this replica, without spaces. */
+  readonly replica: string
+  readonly clusters: {
+    readonly clusters: ReadonlyMap<string, ClusterConfig>
+    onChange(listener: () => void): void
+  }
+  /** How long an event is kept here after its last change, in milliseconds. */
+  readonly lifetimeOf: MirrorWriterOptions['lifetimeOf']
+  /** See MirrorWriterOptions. */
+  readonly room?: MirrorWriterOptions['room']
+  /** Called for each mirrored cluster, and again when its configuration has changed. */
+  readonly originFor: (config: ClusterConfig) => Origin
+  /** The history of etcd that the cache belongs to. Undefined: etcd is assumed never restored. */
+  readonly history?: KnownHistory | undefined
+  readonly log: Log
+  readonly clock?: Clock | undefined
+  readonly leaseTtlSeconds?: number | undefined
+}
+
+interface Running {
+  readonly config: ClusterConfig
+  readonly mirror: ClusterMirror
+  readonly end: AbortController
+  readonly ended: Promise<void>
+}
+
+/** Runs a mirror for every cluster of the clusters file that asks for one. */
+export class MirrorManager {
+  readonly statuses: MirrorStatuses
+  readonly #options: MirrorManagerOptions
+  readonly #clock: Clock
+  readonly #writer: MirrorWriter
+  readonly #mirrors = new Map<string, Running>()
+  /** Mirrors that were told to end: a new one for the same cluster waits for the old one. */
+  readonly #ending = new Map<string, Promise<void>>()
+
+  constructor(options: MirrorManagerOptions) {
+    const { client, prefix, log, storage, recall, lifetimeOf, room } = options
+    this.#options = options
+    this.#clock = options.clock ?? monotonicClock
+    this.#writer = new MirrorWriter({ storage, recall, lifetimeOf, room })
+    this.statuses = new MirrorStatuses({ client, prefix, clock: this.#clock, log })
+  }
+
+  /**
+   * Runs until aborted; then ends all mirrors and lets other replicas take over. Storage and client
+   * must stay open until this resolves.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    this.#options.clusters.onChange(() => {
+      if (!signal.aborted) this.#reconcile()
+    })
+    if (!signal.aborted) this.#reconcile()
+    try {
+      await this.statuses.run(signal)
+    } finally {
+      for (const cluster of [...this.#mirrors.keys()]) this.#stop(cluster)
+    }
+    await Promise.all(this.#ending.values())
+  }
+
+  /** By cluster, for metrics. */
+  stats(): ReadonlyMap<string, ClusterMirrorStats> {
+    return new Map([...this.#mirrors].map(([cluster, { mirror }]) => [cluster, mirror.stats()]))
+  }
+
+  /** See `ClusterMirror.forget`: call it when the cache was reloaded. */
+  forget(): void {
+    for (const { mirror } of this.#mirrors.values()) mirror.forget()
+  }
+
+  #reconcile(): void {
+    const { clusters } = this.#options.clusters
+    for (const [cluster, { config }] of this.#mirrors) {
+      if (clusters.get(cluster) !== config) this.#stop(cluster)
+    }
+    for (const [cluster, config] of clusters) {
+      if (config.mirror !== undefined && !this.#mirrors.has(cluster)) this.#start(cluster, config)
+    }
+  }
+
+  #start(cluster: string, config: ClusterConfig): void {
+    const { mirror: wanted } = config
+    if (wanted === undefined) return
+    const { client, storage, prefix, replica, history, log, leaseTtlSeconds } = this.#options
+    const origin = this.#options.originFor(config)
+    const mirror = new ClusterMirror({
+      client,
+      storage,
+      prefix,
+      cluster,
+      replica,
+      history,
+      writer: this.#writer,
+      mirror: wanted,
+      origin,
+      originId: identityOf(config),
+      log: log.child({ cluster }),
+      clock: this.#clock,
+      leaseTtlSeconds,
+    })
+    const end = new AbortController()
+    const before = this.#ending.get(cluster) ?? Promise.resolve()
+    const ended = before
+      .then(() => this.#runAgain(mirror, end.signal, cluster))
+      .finally(() => origin.close?.())
+    this.#mirrors.set(cluster, { config, mirror, end, ended })
+  }
+
+  /** A bug in the handling of one cluster must not end the server, nor the mirrors of others. */
+  async #runAgain(mirror: ClusterMirror, signal: AbortSignal, cluster: string): Promise<void> {
+    while (!signal.aborted) {
+      try {
+        await mirror.run(signal)
+      } catch (err) {
+        const stack = err instanceof Error ? err.stack : undefined
+        this.#options.log.error('A mirror failed; it will be started again', {
+          cluster,
+          err,
+          stack,
+        })
+        await pause(restartAfterMs, signal)
+      }
+    }
+  }
+
+  #stop(cluster: string): void {
+    const running = this.#mirrors.get(cluster)
+    if (running === undefined) return
+    this.#mirrors.delete(cluster)
+    running.end.abort()
+    const ended = running.ended.finally(() => {
+      if (this.#ending.get(cluster) === ended) this.#ending.delete(cluster)
+    })
+    this.#ending.set(cluster, ended)
+  }
+}
+
+/**
+ * The authority of a cluster identifies it, whatever address a replica has for it; a cluster with a
+ * public certificate is identified by its address.
+ */
+function identityOf({ kubeconfig }: ClusterConfig): string {
+  const server = kubeconfig?.()
+  if (server === undefined) return ''
+  return server.ca === undefined ? server.url.href : hash('sha256', server.ca)
+}

@@ -1,0 +1,150 @@
+/**
+ * The record of a mirror in etcd: how far each stream has come, and how the mirror is. The elected
+ * replica writes it, all replicas read it.
+ *
+ * A write compares the leader's key, and the revision of the record that this replica wrote before.
+ * The latter fails when etcd was restored from a snapshot: then events after the position in memory
+ * are missing, and the work must begin again from the record that was restored.
+ */
+import { connectionMaxFor, type KnownHistory } from '../election/known-history.ts'
+import type { Term } from '../election/term.ts'
+import type { EtcdClient, KeyValue } from '../etcd/client.ts'
+import { mirrorKey, mirrorLeaderKey } from '../storage/etcd/keys.ts'
+import type { StreamState } from './stream-health.ts'
+
+const callTimeoutMs = 5_000
+
+/** Positions by stream: a namespace, or '' for all of them. */
+export type Positions = Readonly<Record<string, string>>
+
+export interface MirrorRecordContent {
+  /** The server that positions and epoch belong to. */
+  readonly origin: string
+  readonly epoch: number
+  /** Everything at the origin up to this version is stored. */
+  readonly positions: Positions
+  readonly state: StreamState
+  /** Why it is stalled or lags; empty when there is nothing to say. */
+  readonly message: string
+  readonly lagMs: number
+  /** When an event was last stored, in milliseconds since 1970. */
+  readonly lastEventAtMs?: number | undefined
+  /** Events that were dropped by this replica, by reason. */
+  readonly dropped: Readonly<Record<string, number>>
+}
+
+interface Written extends MirrorRecordContent {
+  readonly replica: string
+  /** The revision of the leader's key, and the number of the write in that term. */
+  readonly term: number
+  readonly sequence: number
+}
+
+export interface MirrorRecordOptions {
+  readonly client: Pick<EtcdClient, 'range' | 'txn'>
+  readonly prefix: string
+  readonly cluster: string
+  readonly replica: string
+  /** Undefined: every connection leads to the same history of etcd. */
+  readonly history?: KnownHistory | undefined
+}
+
+export class MirrorRecord {
+  readonly #options: MirrorRecordOptions
+  readonly #key: Buffer
+  readonly #leaderKey: Buffer
+  /** The revision that the next write expects. */
+  #modRevision = 0
+  #sequence = 0
+
+  constructor(options: MirrorRecordOptions) {
+    this.#options = options
+    this.#key = Buffer.from(mirrorKey(options.prefix, options.cluster))
+    this.#leaderKey = Buffer.from(mirrorLeaderKey(options.prefix, options.cluster))
+  }
+
+  /** Undefined when there is none that can be read. Rejects with an EtcdError. */
+  async read(signal: AbortSignal): Promise<MirrorRecordContent | undefined> {
+    const kv = await this.#find(signal)
+    this.#modRevision = kv?.modRevision ?? 0
+    return kv && decodeRecord(kv.value)
+  }
+
+  /**
+   * Must not be called concurrently. `lost`: the term is over, or etcd has another history; the
+   * content must be read again under a new term. Rejects with an EtcdError; then it may have been
+   * written.
+   */
+  async save(term: Term, content: MirrorRecordContent): Promise<'saved' | 'lost'> {
+    const { client, history, replica } = this.#options
+    const connectionMax = connectionMaxFor(history)
+    const sequence = ++this.#sequence
+    const written: Written = { replica, term: term.revision, sequence, ...content }
+    const { succeeded, revision } = await client.txn(
+      {
+        compare: [
+          { key: this.#leaderKey, target: 'modRevision', to: term.revision },
+          { key: this.#key, target: 'modRevision', to: this.#modRevision },
+        ],
+        success: [{ type: 'put', key: this.#key, value: Buffer.from(JSON.stringify(written)) }],
+      },
+      { timeoutMs: callTimeoutMs, connectionMax },
+    )
+    if (succeeded) {
+      this.#modRevision = revision
+      return 'saved'
+    }
+    return (await this.#isOwn(term)) ? this.save(term, content) : 'lost'
+  }
+
+  /** Whether the record is one that this replica wrote in this term without learning of it. */
+  async #isOwn(term: Term): Promise<boolean> {
+    const kv = await this.#find(term.signal)
+    if (kv === undefined || kv.modRevision <= this.#modRevision) return false
+    const { term: writtenIn, sequence = 0 } = parse(kv.value) as Partial<Written>
+    if (writtenIn !== term.revision || sequence > this.#sequence) return false
+    this.#modRevision = kv.modRevision
+    return true
+  }
+
+  async #find(signal: AbortSignal): Promise<KeyValue | undefined> {
+    const { client } = this.#options
+    const { kvs } = await client.range({ key: this.#key }, { signal, timeoutMs: callTimeoutMs })
+    return kvs[0]
+  }
+}
+
+/** Undefined for a value that is not a record. */
+export function decodeRecord(
+  value: Buffer,
+): (MirrorRecordContent & { readonly replica: string }) | undefined {
+  const { origin, epoch, positions, state, message, lagMs, lastEventAtMs, dropped, replica } =
+    parse(value) as Partial<Written>
+  const isRecord =
+    typeof origin === 'string' &&
+    typeof epoch === 'number' &&
+    isRecordOf(positions, 'string') &&
+    (state === 'Syncing' || state === 'Following' || state === 'Stalled') &&
+    typeof message === 'string' &&
+    typeof lagMs === 'number' &&
+    (lastEventAtMs === undefined || typeof lastEventAtMs === 'number') &&
+    isRecordOf(dropped, 'number') &&
+    typeof replica === 'string'
+  if (!isRecord) return undefined
+  return { origin, epoch, positions, state, message, lagMs, lastEventAtMs, dropped, replica }
+}
+
+function parse(value: Buffer): object {
+  try {
+    const parsed: unknown = JSON.parse(value.toString())
+    return typeof parsed === 'object' && parsed !== null ? parsed : {}
+  } catch {
+    // Another program, or an operator, wrote it: the caller treats it as absent.
+    return {}
+  }
+}
+
+function isRecordOf<T>(value: T | undefined, type: 'string' | 'number'): value is T {
+  if (typeof value !== 'object' || value === null) return false
+  return Object.values(value).every((member) => typeof member === type)
+}

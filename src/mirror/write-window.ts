@@ -1,0 +1,193 @@
+/**
+ * The writes of one stream that are in progress. It bounds their number and their bytes, keeps the
+ * writes of one event in order, repeats writes that failed, and knows up to which version of the
+ * origin everything is stored: writes end in any order, and the position is before the first that
+ * has not ended.
+ */
+import { pause } from '../lib/abort.ts'
+import { Backoff } from '../lib/backoff.ts'
+import type { Clock } from '../lib/clock.ts'
+import { PerKeyQueue } from '../lib/per-key-queue.ts'
+import type { WriteResult } from '../registry/mirrored-event.ts'
+import { compareResourceVersions, isResourceVersion } from '../registry/origin-version.ts'
+import { StorageError } from '../storage/errors.ts'
+
+const entriesMaxDefault = 256
+const bytesMaxDefault = 4 * 1024 * 1024
+const retryFirstMs = 100
+const retryMostMs = 10_000
+
+export interface WriteWindowOptions {
+  readonly position: string | undefined
+  /** Writes that have not ended when it aborts are given up; the position stays before them. */
+  readonly signal: AbortSignal
+  readonly clock: Clock
+  readonly onResult: (result: WriteResult) => void
+  readonly onRetry: (error: StorageError) => void
+  /**
+   * A write failed and must not be repeated, such as one that is fenced. Must abort the signal.
+   * Called for each fenced write, also after that.
+   */
+  readonly onFailure: (error: unknown) => void
+  readonly entriesMax?: number | undefined
+  readonly bytesMax?: number | undefined
+}
+
+export interface Write {
+  /** Writes with the same key are done one after the other. */
+  readonly key: string
+  /** The version at which everything up to this write is stored; undefined for items of a list. */
+  readonly version: string | undefined
+  readonly bytes: number
+  /** Must be repeatable. */
+  readonly apply: () => Promise<WriteResult>
+}
+
+interface Entry {
+  version: string | undefined
+  readonly bytes: number
+  readonly arrivedAt: number
+  hasEnded: boolean
+}
+
+export class WriteWindow {
+  readonly #options: WriteWindowOptions
+  readonly #entriesMax: number
+  readonly #bytesMax: number
+  /** In the order of arrival, from the first that has not ended. */
+  readonly #entries: Entry[] = []
+  readonly #keys = new PerKeyQueue<undefined>()
+  #bytes = 0
+  #position: string | undefined
+  #onChange: (() => void) | undefined
+
+  constructor(options: WriteWindowOptions) {
+    this.#options = options
+    this.#position = options.position
+    this.#entriesMax = options.entriesMax ?? entriesMaxDefault
+    this.#bytesMax = options.bytesMax ?? bytesMaxDefault
+    options.signal.addEventListener('abort', () => this.#onChange?.(), { once: true })
+  }
+
+  /** Everything at the origin up to this version is stored. */
+  get position(): string | undefined {
+    return this.#position
+  }
+
+  get pending(): number {
+    return this.#entries.length
+  }
+
+  /** When the oldest write in progress arrived, by the clock. */
+  get oldestAt(): number | undefined {
+    return this.#entries[0]?.arrivedAt
+  }
+
+  /** Waits until there is room, and starts the write. Does nothing once the signal is aborted. */
+  async add(write: Write): Promise<void> {
+    await this.#until(
+      () =>
+        this.#entries.length === 0 ||
+        (this.#entries.length < this.#entriesMax && this.#bytes + write.bytes <= this.#bytesMax),
+    )
+    if (this.#options.signal.aborted) return
+    const entry = this.#append(write.version, write.bytes)
+    void this.#run(write, entry)
+  }
+
+  /** Everything up to this version has arrived. */
+  mark(version: string): void {
+    const last = this.#entries.at(-1)
+    // Many marks behind one write in progress need one entry.
+    if (last?.hasEnded === true) last.version = newer(last.version, version)
+    else this.#append(version, 0).hasEnded = true
+    this.#advance()
+  }
+
+  /** Resolves when all writes have ended, or the signal is aborted. */
+  async drained(): Promise<void> {
+    await this.#until(() => this.#entries.length === 0)
+  }
+
+  /** After a list: the position is its version, which may be lower than before. */
+  restart(position: string): void {
+    this.#position = position
+  }
+
+  #append(version: string | undefined, bytes: number): Entry {
+    const arrivedAt = this.#options.clock.now()
+    const entry = { version, bytes, arrivedAt, hasEnded: false }
+    this.#entries.push(entry)
+    this.#bytes += bytes
+    return entry
+  }
+
+  /** One caller waits at a time: the stream. */
+  async #until(isReached: () => boolean): Promise<void> {
+    while (!this.#options.signal.aborted) {
+      if (isReached()) return
+      await new Promise<void>((resolve) => {
+        this.#onChange = resolve
+      })
+      this.#onChange = undefined
+    }
+  }
+
+  async #run(write: Write, entry: Entry): Promise<void> {
+    const { signal, onResult, onFailure } = this.#options
+    await this.#keys.enter(write.key)
+    try {
+      const result = await this.#applied(write)
+      if (result === undefined || signal.aborted) return
+      onResult(result)
+      entry.hasEnded = true
+      this.#advance()
+    } catch (error) {
+      onFailure(error)
+    } finally {
+      this.#keys.leave(write.key, undefined)
+    }
+  }
+
+  /** Repeats the write until it has a result. Undefined when aborted. */
+  async #applied({ apply }: Write): Promise<WriteResult | undefined> {
+    const { signal, onRetry } = this.#options
+    const backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
+    while (!signal.aborted) {
+      try {
+        return await apply()
+      } catch (error) {
+        const isFenced = error instanceof StorageError && error.kind === 'fenced'
+        if (isFenced || (!signal.aborted && !(error instanceof StorageError))) throw error
+        if (signal.aborted || !(error instanceof StorageError)) return undefined
+        onRetry(error)
+        await pause(Math.max(error.retryAfterMs ?? 0, backoff.next()), signal)
+      }
+    }
+    return undefined
+  }
+
+  #advance(): void {
+    let ended = 0
+    for (const entry of this.#entries) {
+      if (!entry.hasEnded) break
+      ended++
+      this.#bytes -= entry.bytes
+      if (entry.version !== undefined) this.#moveTo(entry.version)
+    }
+    if (ended === 0) return
+    this.#entries.splice(0, ended)
+    this.#onChange?.()
+  }
+
+  /** Never back: a watch may deliver a change twice. */
+  #moveTo(version: string): void {
+    this.#position = newer(this.#position, version)
+  }
+}
+
+/** A text that is not a version is ignored. */
+function newer(one: string | undefined, other: string): string | undefined {
+  if (!isResourceVersion(other)) return one
+  return one === undefined || compareResourceVersions(one, other) < 0 ? other : one
+}

@@ -1,0 +1,289 @@
+/**
+ * The write path of mirrors. It stores events as their origin has them, without validation and with
+ * the origin's uid and times; no request of a client reaches it.
+ *
+ * Every write is safe to repeat and safe to come late: it compares versions of the origin, and it
+ * carries a fence, so that a replica that is no longer elected writes nothing.
+ */
+import type { Event } from '../api/event.ts'
+import { StatusError } from '../api/status.ts'
+import { isDnsLabel, pathSegmentNames } from '../api/validation/names.ts'
+import { isUnreadable, StorageError } from '../storage/errors.ts'
+import { isPart } from '../storage/event-scope.ts'
+import type { Fence } from '../storage/fence.ts'
+import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import { fieldsOf } from '../storage/stored-form.ts'
+import {
+  compareOriginVersions,
+  heldBy,
+  isResourceVersion,
+  LaterEpoch,
+  lastActivityMs,
+  lastWriteMs,
+  mirroredBody,
+  type OriginEvent,
+  type OriginVersion,
+} from './origin-version.ts'
+import { readEvent } from './stored-event.ts'
+
+/** An event is not deleted here when it was deleted at the origin so shortly before its expiry. */
+const ttlSlackMsMin = 60_000
+const ttlSlackShare = 0.1
+const nearlyFullRetryMs = 5_000
+
+/** Why an event can never be stored. */
+export const dropReasons = ['too-large', 'invalid', 'unreadable'] as const
+export type DropReason = (typeof dropReasons)[number]
+
+export type WriteResult =
+  | 'stored'
+  /** Deleted here too. */
+  | 'removed'
+  /** The same version is stored already. */
+  | 'equal'
+  /** A newer version is stored already. */
+  | 'older'
+  /** Not stored here, and so old that retention would have deleted it. */
+  | 'expired'
+  /** Deleted at the origin, but kept here: it may have expired there. */
+  | 'kept'
+  /** Deleted at the origin, and not stored here. */
+  | 'absent'
+  | DropReason
+
+/** What all writes of a term have in common. */
+export interface MirrorTarget {
+  readonly cluster: string
+  readonly epoch: number
+  readonly fence: Fence
+}
+
+export interface MirrorWriterOptions {
+  readonly storage: Pick<EventStorage, 'update'>
+  /** The event in a cache, which may be stale. */
+  readonly recall: (key: EventKey) => StoredEvent | undefined
+  /** The share of their rate that writers may use; 0 when etcd is nearly full. Default 1. */
+  readonly room?: (() => number) | undefined
+  /** How long an event is kept here after its last change, in milliseconds. */
+  readonly lifetimeOf: (event: Pick<StoredEvent, 'key' | 'fields'>) => number | 'never'
+  /** Milliseconds since 1970; compared with the timestamps of events only. */
+  readonly now?: (() => number) | undefined
+}
+
+export class MirrorWriter {
+  readonly #options: MirrorWriterOptions
+  readonly #now: () => number
+
+  constructor(options: MirrorWriterOptions) {
+    this.#options = options
+    this.#now = options.now ?? Date.now
+  }
+
+  /**
+   * Stores a state of the origin unless the same or a newer one is stored. `isListed`: it comes
+   * from a list, not from a watch. A list also has events that retention has deleted here: they are
+   * skipped as `expired`, else each list would bring them back. Rejects with a StorageError when
+   * the write can be repeated or is fenced, and with LaterEpoch.
+   */
+  async put(
+    target: MirrorTarget,
+    item: OriginEvent,
+    { isListed }: { readonly isListed: boolean },
+  ): Promise<WriteResult> {
+    const candidate = candidateOf(target, item)
+    if (candidate === undefined) return 'invalid'
+    if (this.#options.room?.() === 0) throw nearlyFull()
+    const decide = (current: StoredEvent | undefined): WriteResult | 'write' =>
+      current === undefined && isListed && this.#isExpired(candidate)
+        ? 'expired'
+        : verdict(candidate, current)
+    // Most of a repeated list is stored already. That the cache has this version, or a newer one,
+    // proves that it was stored: versions never go back. If it was deleted since, that came later.
+    const known = this.#options.recall(candidate.key)
+    const early = known === undefined ? 'write' : verdict(candidate, known)
+    if (early !== 'write') return early
+    return this.#write(target, candidate.key, (current) => {
+      const decided = decide(current)
+      return decided === 'write'
+        ? { result: 'stored', body: candidate.body() }
+        : { result: decided, body: undefined }
+    })
+  }
+
+  /**
+   * Deletes what was deleted at the origin, if that cannot be its expiry there: `item` is the last
+   * state with the version of the delete. A newer state and another uid are kept.
+   */
+  async delete(
+    target: MirrorTarget,
+    item: OriginEvent,
+    { originTtlMs }: { readonly originTtlMs: number },
+  ): Promise<WriteResult> {
+    const candidate = candidateOf(target, item)
+    if (candidate === undefined) return 'invalid'
+    if (!this.#isYoung(item.event, originTtlMs)) return 'kept'
+    return this.#write(target, candidate.key, (current) => {
+      if (current === undefined) return { result: 'absent', body: undefined }
+      const { uid, version } = heldBy(current)
+      if (version !== undefined && version.epoch > target.epoch) throw new LaterEpoch(version.epoch)
+      const isSame = uid === candidate.uid && version !== undefined
+      return isSame && compareOriginVersions(version, candidate.version) <= 0
+        ? { result: 'removed', body: 'remove' }
+        : { result: 'older', body: undefined }
+    })
+  }
+
+  /**
+   * Deletes an event that a list of the origin, of version `listed`, does not have. Its age proves
+   * that it has not expired there.
+   */
+  async deleteMissing(
+    target: MirrorTarget,
+    stored: StoredEvent,
+    { listed, originTtlMs }: { readonly listed: string; readonly originTtlMs: number },
+  ): Promise<WriteResult> {
+    const { version } = heldBy(stored)
+    if (version === undefined || !this.#isYoung(readEvent(stored), originTtlMs)) return 'kept'
+    const list = { epoch: target.epoch, resourceVersion: listed }
+    if (compareOriginVersions(version, list) > 0) return 'older'
+    return this.#write(target, stored.key, (current) => {
+      if (current === undefined) return { result: 'absent', body: undefined }
+      return current.version === stored.version
+        ? { result: 'removed', body: 'remove' }
+        : { result: 'older', body: undefined }
+    })
+  }
+
+  async #write(
+    target: MirrorTarget,
+    key: EventKey,
+    decide: (current: StoredEvent | undefined) => Decision,
+  ): Promise<WriteResult> {
+    let result: WriteResult = 'absent'
+    try {
+      await this.#options.storage.update(
+        key,
+        (current) => {
+          const decision = decide(current)
+          result = decision.result
+          return decision.body
+        },
+        { fence: target.fence, isProbablyNew: true },
+      )
+      return result
+    } catch (error) {
+      if (isMissing(error)) return result
+      return dropReasonOf(error)
+    }
+  }
+
+  #isExpired({ event, key, body }: Candidate): boolean {
+    const lifetimeMs = this.#options.lifetimeOf({
+      key,
+      get fields() {
+        return fieldsOf({ key, body: body() })
+      },
+    })
+    const activeAt = lastActivityMs(event)
+    return lifetimeMs !== 'never' && activeAt !== undefined && this.#now() - activeAt > lifetimeMs
+  }
+
+  /** Whether the event, if it is gone at the origin, cannot have expired there. */
+  #isYoung(event: Event, originTtlMs: number): boolean {
+    const activeAt = lastWriteMs(event)
+    const slackMs = Math.max(ttlSlackMsMin, originTtlMs * ttlSlackShare)
+    return activeAt !== undefined && this.#now() - activeAt < originTtlMs - slackMs
+  }
+}
+
+interface Decision {
+  readonly result: WriteResult
+  readonly body: Buffer | 'remove' | undefined
+}
+
+/** A state of the origin that is to be stored. */
+interface Candidate {
+  readonly key: EventKey
+  readonly uid: string
+  readonly event: Event
+  readonly version: OriginVersion
+  /** Encoded on the first call. */
+  readonly body: () => Buffer
+}
+
+/** Undefined when the event cannot have a key here, or its version cannot be compared. */
+function candidateOf(
+  { cluster, epoch }: MirrorTarget,
+  { event, resourceVersion }: OriginEvent,
+): Candidate | undefined {
+  const { namespace = '', name = '', uid = '' } = event.metadata
+  if (!isDnsLabel(namespace) || !isName(name) || !isResourceVersion(resourceVersion)) {
+    return undefined
+  }
+  const version = { epoch, resourceVersion }
+  let encoded: Buffer | undefined
+  const body = (): Buffer => {
+    encoded ??= mirroredBody(event, version)
+    return encoded
+  }
+  return { key: { cluster, namespace, name }, uid, event, version, body }
+}
+
+const NAME_LENGTH_MAX = 253
+
+/** Whether a path can have it as the name of an event, as for all that an API server accepts. */
+function isName(name: string): boolean {
+  return (
+    name.length <= NAME_LENGTH_MAX &&
+    name.isWellFormed() &&
+    !/\p{Cc}/u.test(name) &&
+    pathSegmentNames.name(name).length === 0 &&
+    isPart(name)
+  )
+}
+
+/** What becomes of a candidate when this is stored. */
+function verdict(candidate: Candidate, current: StoredEvent | undefined): WriteResult | 'write' {
+  if (current === undefined) return 'write'
+  const { uid, version } = heldBy(current)
+  // Not written by a mirror: the origin decides what is under this name.
+  if (version === undefined) return 'write'
+  if (version.epoch > candidate.version.epoch) throw new LaterEpoch(version.epoch)
+  const order = compareOriginVersions(candidate.version, version)
+  if (order < 0) return 'older'
+  if (order === 0) return uid === candidate.uid ? 'equal' : 'write'
+  return isUnchanged(candidate, current, version) ? 'equal' : 'write'
+}
+
+/**
+ * Whether only the epoch is new. After the origin was restored everything is listed again, and most
+ * of it is as before: writing it anew would prolong its life.
+ */
+function isUnchanged(candidate: Candidate, current: StoredEvent, held: OriginVersion): boolean {
+  const { event, version } = candidate
+  if (version.resourceVersion !== held.resourceVersion) return false
+  return mirroredBody(event, held).equals(current.body)
+}
+
+/** As for other writers: the rest of etcd's quota is for deletes. */
+function nearlyFull(): StorageError {
+  return new StorageError({
+    kind: 'overloaded',
+    message: 'etcd is nearly full',
+    reason: 'etcd is nearly full',
+    retryAfterMs: nearlyFullRetryMs,
+  })
+}
+
+function isMissing(error: unknown): boolean {
+  return error instanceof StorageError && error.kind === 'missing'
+}
+
+/** Throws errors after which the write can be repeated. */
+function dropReasonOf(error: unknown): DropReason {
+  if (isUnreadable(error)) return 'unreadable'
+  if (error instanceof StorageError && error.kind === 'too-large') return 'too-large'
+  // The encoder refuses texts that do not fit into etcd.
+  if (error instanceof StatusError) return error.code === 413 ? 'too-large' : 'invalid'
+  throw error
+}

@@ -1,0 +1,136 @@
+/**
+ * Versions of mirrored events at their origin. The version of a stored event is in its
+ * annotations, so it is read and written together with the event.
+ */
+import {
+  originEpochAnnotation as epochName,
+  originVersionAnnotation as versionName,
+} from '../api/annotations.ts'
+import type { Event } from '../api/event.ts'
+import { encodeEvent } from '../codec/event/event-json.ts'
+import type { StoredEvent } from '../storage/storage.ts'
+
+/**
+ * A version of an event at its origin. The epoch counts how often the origin was found to have
+ * started over from an older state, after which its resourceVersions are used a second time.
+ */
+export interface OriginVersion {
+  readonly epoch: number
+  readonly resourceVersion: string
+}
+
+/** A state of an event at its origin. */
+export interface OriginEvent {
+  readonly event: Event
+  readonly resourceVersion: string
+  /** Its size on the wire. */
+  readonly bytes: number
+}
+
+/** What a stored event says about its origin. */
+export interface Held {
+  readonly uid: string
+  /** Undefined for an event that no mirror has written. */
+  readonly version: OriginVersion | undefined
+}
+
+/**
+ * What is stored is of a later epoch than the writer's: the record of the epoch was lost. Nothing
+ * was written.
+ */
+export class LaterEpoch extends Error {
+  override readonly name = 'LaterEpoch'
+  readonly epoch: number
+
+  constructor(epoch: number) {
+    super(`events of epoch ${epoch} are stored`)
+    this.epoch = epoch
+  }
+}
+
+/** Whether the text is a resourceVersion that can be compared: a positive decimal number. */
+export function isResourceVersion(text: string): boolean {
+  return /^[1-9][0-9]{0,38}$/.test(text)
+}
+
+/** Negative when `one` is older, 0 when they are equal. Compares numbers of any length. */
+export function compareResourceVersions(one: string, other: string): number {
+  if (one.length !== other.length) return one.length - other.length
+  if (one === other) return 0
+  return one < other ? -1 : 1
+}
+
+export function compareOriginVersions(one: OriginVersion, other: OriginVersion): number {
+  if (one.epoch !== other.epoch) return one.epoch - other.epoch
+  return compareResourceVersions(one.resourceVersion, other.resourceVersion)
+}
+
+/**
+ * The body to store: the origin's object as it is, with its version in the annotations. An origin
+ * that is a mirror itself has these annotations too; ours replace them.
+ */
+export function mirroredBody(event: Event, { epoch, resourceVersion }: OriginVersion): Buffer {
+  const {
+    resourceVersion: _resourceVersion,
+    selfLink: _selfLink,
+    annotations,
+    ...metadata
+  } = event.metadata
+  const { [versionName]: _version, [epochName]: _epoch, ...others } = annotations ?? {}
+  const marks = {
+    [versionName]: resourceVersion,
+    ...(epoch === 0 ? {} : { [epochName]: String(epoch) }),
+  }
+  return encodeEvent({ ...event, metadata: { ...metadata, annotations: { ...others, ...marks } } })
+}
+
+/** Reads the version from the stored bytes. */
+export function heldBy({ body }: Pick<StoredEvent, 'body'>): Held {
+  const { metadata } = JSON.parse(body.toString()) as {
+    readonly metadata: {
+      readonly uid?: string
+      readonly annotations?: Readonly<Record<string, string>>
+    }
+  }
+  const { uid = '', annotations = {} } = metadata
+  const resourceVersion = textIn(annotations, versionName)
+  const epoch = textIn(annotations, epochName) ?? '0'
+  const isVersion = resourceVersion !== undefined && isResourceVersion(resourceVersion)
+  if (!isVersion || !/^[0-9]{1,9}$/.test(epoch)) return { uid, version: undefined }
+  return { uid, version: { epoch: Number(epoch), resourceVersion } }
+}
+
+function textIn(annotations: Readonly<Record<string, string>>, name: string): string | undefined {
+  return Object.hasOwn(annotations, name) ? annotations[name] : undefined
+}
+
+/**
+ * When the event last happened, by its own timestamps, in milliseconds since 1970. Undefined when
+ * it has none.
+ */
+export function lastActivityMs(event: Event): number | undefined {
+  const { deprecatedLastTimestamp, eventTime, series } = event
+  return newest([
+    ...serverTimes(event),
+    deprecatedLastTimestamp,
+    eventTime,
+    series?.lastObservedTime,
+  ])
+}
+
+/**
+ * When the event was last written at its origin, by the times that the origin itself has set: those
+ * of clients may be ahead. Earlier than the truth when the origin records no managed fields.
+ */
+export function lastWriteMs(event: Event): number | undefined {
+  return newest(serverTimes(event))
+}
+
+function serverTimes({ metadata }: Event): readonly (string | undefined)[] {
+  return [metadata.creationTimestamp, ...(metadata.managedFields ?? []).map(({ time }) => time)]
+}
+
+function newest(times: readonly (string | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined).map((time) => Date.parse(time))
+  return known.length === 0 ? undefined : Math.max(...known)
+}

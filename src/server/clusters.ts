@@ -1,0 +1,109 @@
+/** Opens the clusters file, and tells requests and metrics how the mirrors of its clusters are. */
+import type { CachedStorage } from '../cache/cached-storage.ts'
+import { ClustersFile } from '../clusters/clusters-file.ts'
+import type { MirroredClusters } from '../endpoints/events/event-api.ts'
+import type { ClusterSources } from '../endpoints/objects/cluster-statuses.ts'
+import { ALL_CLUSTERS } from '../gate/attributes.ts'
+import type { Log } from '../lib/log/log.ts'
+import type { MirrorManager } from '../mirror/mirror-manager.ts'
+import type { MirrorStatus } from '../mirror/mirror-statuses.ts'
+import { withFlagName } from '../options/flag-errors.ts'
+import type { Options } from '../options/options.ts'
+import type { FileLooks } from './metrics/files.ts'
+import type { WatchedMirrors } from './metrics/mirrors.ts'
+
+/** Undefined without `--clusters-file`. Rejects when it cannot be used; the error names the flag. */
+export async function openClusters(
+  { clustersFile: path }: Options,
+  log: Log,
+  looks?: FileLooks,
+): Promise<ClustersFile | undefined> {
+  if (path === undefined) return undefined
+  const flag = '--clusters-file'
+  const options = { log: log.child({ logger: 'clusters' }), onLook: looks?.(flag) }
+  return withFlagName(flag, ClustersFile.open(path, options))
+}
+
+/** Where `kubectl get clusters` finds clusters: the flags, the clusters file, and the events. */
+export function clusterSources(
+  { clusterName }: Pick<Options, 'clusterName'>,
+  storage: Pick<CachedStorage, 'clusters'>,
+  file: {
+    readonly clusters: Pick<ClustersFile, 'clusters'> | undefined
+    readonly mirrors: Pick<MirrorsOfFile, 'statusOf'> | undefined
+  },
+): ClusterSources {
+  return {
+    named: () => [clusterName, ...(file.clusters?.clusters.keys() ?? [])],
+    activities: () => storage.clusters.read(),
+    mirrorStatus: (cluster) => file.mirrors?.statusOf(cluster),
+  }
+}
+
+/** A list of all clusters warns of at most so many mirrors. */
+const WARNINGS_MAX = 5
+
+export class MirrorsOfFile implements MirroredClusters, WatchedMirrors {
+  readonly #clusters: Pick<ClustersFile, 'clusters'>
+  readonly #manager: () => MirrorManager | undefined
+
+  /** `manager` is undefined until the engine is open. */
+  constructor(clusters: Pick<ClustersFile, 'clusters'>, manager: () => MirrorManager | undefined) {
+    this.#clusters = clusters
+    this.#manager = manager
+  }
+
+  isMirrored(cluster: string): boolean {
+    return this.#clusters.clusters.get(cluster)?.mirror !== undefined
+  }
+
+  /** Undefined when the cluster is not mirrored. */
+  statusOf(cluster: string): MirrorStatus | undefined {
+    return this.isMirrored(cluster) ? this.#manager()?.statuses.get(cluster) : undefined
+  }
+
+  warnings(cluster: string): readonly string[] {
+    const named = cluster === ALL_CLUSTERS ? this.#clusters.clusters.keys() : [cluster]
+    const texts: string[] = []
+    for (const name of named) {
+      const text = warningOf(name, this.statusOf(name))
+      if (text !== undefined) texts.push(text)
+      if (texts.length === WARNINGS_MAX) break
+    }
+    return texts
+  }
+
+  *statuses(): Iterable<readonly [string, MirrorStatus]> {
+    for (const cluster of this.#clusters.clusters.keys()) {
+      const status = this.statusOf(cluster)
+      if (status !== undefined) yield [cluster, status]
+    }
+  }
+
+  *counters(): ReturnType<WatchedMirrors['counters']> {
+    for (const [cluster, { counters }] of this.#manager()?.stats() ?? []) yield [cluster, counters]
+  }
+
+  led(): ReadonlySet<string> {
+    const stats = [...(this.#manager()?.stats() ?? [])]
+    return new Set(stats.filter(([, { isLeader }]) => isLeader).map(([cluster]) => cluster))
+  }
+}
+
+/**
+ * A mirror that follows needs no warning. The reason is not in it: it may name the address of the
+ * origin, which not every reader may know.
+ */
+function warningOf(cluster: string, status: MirrorStatus | undefined): string | undefined {
+  if (status === undefined || status.state === 'Following') return undefined
+  const { state, hasSynced, lagMs } = status
+  // A quiet cluster is listed again every few minutes, and its events are here meanwhile.
+  if (state === 'Syncing' && hasSynced) return undefined
+  const lag = lagMs === undefined ? '' : `, ${Math.round(lagMs / 1000)} s behind`
+  const what = {
+    Waiting: 'has not started',
+    Syncing: 'is reading all events of the cluster',
+    Stalled: 'is stalled',
+  }[state]
+  return `the mirror of cluster ${cluster} ${what}${lag}; recent events may be missing`
+}

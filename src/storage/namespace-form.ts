@@ -1,0 +1,46 @@
+import { hash } from 'node:crypto'
+import type { Version } from './resource-version.ts'
+import type { StoredEvent } from './storage.ts'
+import { StoredBody } from './stored-form.ts'
+
+/** Where the version is inserted. */
+const versionOffset = '{"metadata":{'.length
+
+/**
+ * A namespace in the form of stored events, so that everything that reads, selects, watches and
+ * encodes events does the same for namespaces. As in Kubernetes, a namespace is in itself.
+ */
+export function namespaceObject(namespace: {
+  readonly cluster: string
+  readonly name: string
+  readonly version: Version
+  readonly firstWrittenMs: number
+}): StoredEvent {
+  const { cluster, name, version, firstWrittenMs } = namespace
+  const metadata = {
+    name,
+    uid: uidOf(`${cluster}/${name}`),
+    creationTimestamp: `${new Date(firstWrittenMs).toISOString().slice(0, 19)}Z`,
+    labels: { 'kubernetes.io/metadata.name': name },
+  }
+  return new StoredBody({
+    key: { cluster, namespace: name, name },
+    body: Buffer.from(JSON.stringify({ metadata, spec: {}, status: { phase: 'Active' } })),
+    versionOffset,
+    version,
+    writtenAtMs: firstWrittenMs,
+  })
+}
+
+/** The same on all replicas: a UUID of version 8, made from a hash. */
+export function uidOf(path: string): string {
+  const digits = hash('sha256', path, 'hex')
+  const variant = (Number.parseInt(digits.charAt(16), 16) & 3) | 8
+  return [
+    digits.slice(0, 8),
+    digits.slice(8, 12),
+    `8${digits.slice(13, 16)}`,
+    `${variant.toString(16)}${digits.slice(17, 20)}`,
+    digits.slice(20, 32),
+  ].join('-')
+}
