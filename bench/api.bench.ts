@@ -65,7 +65,7 @@ await inParallel(listed, 64, async (n) => {
   names.push((await client.create(event(n, namespace))).metadata.name)
 })
 const sent = Buffer.from(JSON.stringify(event(0, 'created')))
-const storedKey = Buffer.from(keys.format({ namespace, name: names[0] ?? '' }))
+const storedKey = Buffer.from(keys.format({ cluster: 'local', namespace, name: names[0] ?? '' }))
 const storedBytes = (await etcdClient.range({ key: storedKey })).kvs[0]?.value.length ?? 0
 const selected = `${client.path(namespace)}?fieldSelector=regarding.uid=${objectOf(0).uid}`
 await checkLists()

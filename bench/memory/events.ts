@@ -59,5 +59,5 @@ export function benchEvent(n: number): { readonly key: EventKey; readonly body: 
     deprecatedLastTimestamp: '2026-01-01T00:00:00Z',
     deprecatedCount: 1,
   })
-  return { key: { namespace, name }, body: Buffer.from(body) }
+  return { key: { cluster: 'local', namespace, name }, body: Buffer.from(body) }
 }

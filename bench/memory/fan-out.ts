@@ -88,7 +88,7 @@ async function round(
     const isStalled = n < crowd.stalled
     const namespace =
       n < crowd.everywhere ? undefined : objectOf(Math.floor(Math.random() * count)).namespace
-    const watch = storage.watch({ namespace }, { from: version, signal })
+    const watch = storage.watch({ cluster: 'local', namespace }, { from: version, signal })
     const onBatch = (batch: WatchBatch) => {
       for (const piece of framesOf(batch, encoder)) bytes += piece.length
       frames += batch.items.length

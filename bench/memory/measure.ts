@@ -16,7 +16,7 @@ const MiB = 1024 ** 2
 const [endpoint = '', countText = ''] = process.argv.slice(2)
 const count = Number(countText)
 const { signal } = new AbortController()
-const all = { namespace: undefined }
+const all = { cluster: undefined, namespace: undefined }
 const figures = new Figures()
 
 const client = new EtcdClient({ endpoints: [endpoint], defaultTimeoutMs: 30_000 })
@@ -80,7 +80,7 @@ async function pages(): Promise<void> {
   if (listed !== storage.count) throw new Error(`listed ${listed} of ${storage.count}`)
   for (let n = 0; n < 2000; n++) {
     const { namespace } = objectOf(Math.floor(Math.random() * count))
-    await page({ after: { namespace, name: 'p' } })
+    await page({ after: { cluster: 'local', namespace, name: 'p' } })
     await new Promise(setImmediate)
   }
   figures.check('page of 500, p99', quantile(times, 0.99), { atMost: 20, unit: 'ms' })

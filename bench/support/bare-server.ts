@@ -14,7 +14,7 @@ import { EventKeys } from '../../src/storage/etcd/keys.ts'
 
 const [endpoint = '', prefix = '', namespace = ''] = process.argv.slice(2)
 const client = new EtcdClient({ endpoints: [endpoint], defaultTimeoutMs: 10_000 })
-const range = new EventKeys(prefix).range({ namespace })
+const range = new EventKeys(prefix).range({ cluster: 'local', namespace })
 const short = Buffer.alloc(900, 'x')
 
 const server = http2.createSecureServer(await makeSelfSigned(['127.0.0.1']))
