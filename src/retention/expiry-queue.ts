@@ -1,4 +1,4 @@
-import { parsePath, pathOf } from '../storage/event-scope.ts'
+import { keyOfPath, pathOf } from '../storage/event-scope.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { EventKey } from '../storage/storage.ts'
 
@@ -65,7 +65,7 @@ export class ExpiryQueue {
     const taken: DueEvent[] = []
     while (taken.length < max && this.#size > 0 && this.#dueAt(0) <= now) {
       const { text, version, dueAt } = this.#get(0)
-      taken.push({ key: keyOf(text), version: version as Version, dueAt })
+      taken.push({ key: keyOfPath(text), version: version as Version, dueAt })
       this.#removeFirst()
     }
     return taken
@@ -126,10 +126,4 @@ export class ExpiryQueue {
 /** A copy: names are often slices of a longer string, which they would keep in memory. */
 function textOf(key: EventKey): string {
   return Buffer.from(pathOf(key)).toString()
-}
-
-function keyOf(text: string): EventKey {
-  const key = parsePath(text)
-  if (key === undefined) throw new RangeError(`not the path of an event: ${text}`)
-  return key
 }

@@ -18,6 +18,13 @@ export function parsePath(path: string): EventKey | undefined {
   return { cluster: path.slice(0, first), namespace: path.slice(first + 1, second), name }
 }
 
+/** Throws for a text that has not this form. */
+export function keyOfPath(path: string): EventKey {
+  const key = parsePath(path)
+  if (key === undefined) throw new RangeError(`not the path of an event: ${path}`)
+  return key
+}
+
 /** Whether this text can be a part of a key. */
 export function isPart(text: string): boolean {
   return text !== '' && !text.includes('/')

@@ -1,5 +1,5 @@
 /** Keys in the form that memory sorts by: the bytes of `cluster/namespace/name`, as in etcd. */
-import { parsePath, pathOf, scopePath } from '../../storage/event-scope.ts'
+import { keyOfPath, pathOf, scopePath } from '../../storage/event-scope.ts'
 import type { EventKey, EventScope } from '../../storage/storage.ts'
 
 export function orderKey(key: EventKey): Buffer {
@@ -7,9 +7,7 @@ export function orderKey(key: EventKey): Buffer {
 }
 
 export function eventKeyOf(ordered: Buffer): EventKey {
-  const key = parsePath(ordered.toString())
-  if (key === undefined) throw new RangeError(`not an order key: ${ordered.toString()}`)
-  return key
+  return keyOfPath(ordered.toString())
 }
 
 /** A view for byte comparisons. */
