@@ -1,9 +1,17 @@
 /** Reads the text of a clusters file. Errors have the path of the field. */
 import { dirname, resolve } from 'node:path'
 import { labelProblems } from '../api/validation/names.ts'
+import {
+  configurationIn,
+  listOf,
+  mistake,
+  objectOf,
+  oneOf,
+  shown,
+  textOf,
+} from '../lib/files/config-fields.ts'
 import { parseDuration } from '../lib/go/duration.ts'
-import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
-import { yamlDocuments } from '../lib/yaml-documents.ts'
+import { type Json, type JsonObject, memberOf } from '../lib/json.ts'
 
 const API_VERSION = 'tidings.dev/v1alpha1'
 const KIND = 'ClusterConfiguration'
@@ -14,8 +22,6 @@ const NAMESPACES_MAX = 100
 const ORIGIN_TTL = '1h'
 const ORIGIN_TTL_MS_MIN = 60_000
 const ORIGIN_TTL_MS_MAX = 10 * 365 * 86_400_000
-/** How much of a wrong value an error quotes. */
-const SHOWN_MAX = 80
 
 export interface MirrorConfig {
   /** Undefined: all namespaces. */
@@ -37,17 +43,7 @@ export interface ClusterSection {
 
 /** Paths in the file are relative to `file`. Throws an error with the path of the wrong field. */
 export function readClusters(text: string, file: string): readonly ClusterSection[] {
-  const [document, second] = [...yamlDocuments(text)]
-  if (document === undefined) throw new Error('the file is empty')
-  if (second !== undefined) throw new Error('the file has more than one document')
-  const { value } = document
-  if (
-    !isObject(value) ||
-    memberOf(value, 'apiVersion') !== API_VERSION ||
-    memberOf(value, 'kind') !== KIND
-  ) {
-    throw new Error(`set apiVersion: ${API_VERSION} and kind: ${KIND}`)
-  }
+  const value = configurationIn(text, { apiVersion: API_VERSION, kind: KIND })
   const configuration = objectOf(value, '', ['apiVersion', 'kind', 'clusters'])
   const entries = listOf(configuration, 'clusters', '', CLUSTERS_MAX)
   const names = new Set<string>()
@@ -125,51 +121,6 @@ function ttlOf(text: string, field: string): number {
   return ms
 }
 
-function mistake(field: string, why: string): Error {
-  return new Error(field === '' ? why : `${field}: ${why}`)
-}
-
-/** Unknown fields are errors: a misspelt one would otherwise be a setting without effect. */
-function objectOf(value: Json, at: string, names: readonly string[]): JsonObject {
-  if (!isObject(value)) throw mistake(at, 'must be a mapping, such as {}')
-  const unknown = Object.keys(value).find((name) => !names.includes(name))
-  if (unknown !== undefined) {
-    const field = fieldOf(at, unknown.slice(0, SHOWN_MAX))
-    throw mistake(field, `unknown field, known are ${names.join(', ')}`)
-  }
-  return value
-}
-
-function listOf(tree: JsonObject, name: string, at: string, max: number): readonly Json[] {
-  const value = memberOf(tree, name)
-  if (!Array.isArray(value)) throw mistake(fieldOf(at, name), 'must be a list')
-  if (value.length > max) throw mistake(fieldOf(at, name), `has more than ${max} entries`)
-  return value
-}
-
-/** Undefined when it is missing; a value that is there must not be empty. */
-function textOf(tree: JsonObject, name: string, at: string): string | undefined {
-  const value = memberOf(tree, name)
-  if (value === undefined) return undefined
-  if (typeof value !== 'string' || value === '') {
-    throw mistake(fieldOf(at, name), `${shown(value)} is not a text: put one in quotes`)
-  }
-  return value
-}
-
-/** The first one is the default. */
-function oneOf<T extends string>(
-  tree: JsonObject,
-  name: string,
-  at: string,
-  values: readonly [T, ...T[]],
-): T {
-  const value = memberOf(tree, name) ?? values[0]
-  const found = values.find((one) => one === value)
-  if (found !== undefined) return found
-  throw mistake(fieldOf(at, name), `${shown(value)} is not one of ${values.join(', ')}`)
-}
-
 function nameOf(value: Json | undefined, field: string): string {
   if (value === undefined) throw mistake(field, 'is missing')
   if (typeof value !== 'string')
@@ -177,12 +128,4 @@ function nameOf(value: Json | undefined, field: string): string {
   const [problem] = labelProblems(value)
   if (problem !== undefined) throw mistake(field, `${shown(value)}: ${problem}`)
   return value
-}
-
-function fieldOf(at: string, name: string): string {
-  return at === '' ? name : `${at}.${name}`
-}
-
-function shown(value: Json): string {
-  return JSON.stringify(value).slice(0, SHOWN_MAX)
 }

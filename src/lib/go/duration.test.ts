@@ -1,7 +1,13 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { DurationError, formatDuration, parseDuration } from './duration.ts'
+import {
+  DurationError,
+  formatDuration,
+  formatLongDuration,
+  parseDuration,
+  parseLongDuration,
+} from './duration.ts'
 
 // All code units, lone surrogates too. (The generator of fast-check takes a second to set up.)
 const anyText = fc
@@ -111,4 +117,47 @@ test('parseDuration returns a finite number or throws a DurationError for any te
       }
     }),
   )
+})
+
+const long: readonly (readonly [string, number])[] = [
+  ['7d', 604_800_000],
+  ['1w', 604_800_000],
+  ['1w1d', 691_200_000],
+  ['1d12h', 129_600_000],
+  ['1.5d', 129_600_000],
+  ['20m', 1_200_000],
+]
+
+for (const [text, ms] of long) {
+  test(`parseLongDuration reads ${text} as ${ms} ms`, () => {
+    assert.equal(parseLongDuration(text), ms)
+  })
+}
+
+test('parseLongDuration names all its units when one is unknown', () => {
+  assert.throws(() => parseLongDuration('2y'), {
+    message: '"2y" has an unknown unit "y": write w, d, h, m, s, ms, us or ns, such as 1m30s',
+  })
+})
+
+test('formatLongDuration is short, and reads back as the same', () => {
+  const shortest: readonly (readonly [number, string])[] = [
+    [604_800_000, '7d'],
+    [129_600_000, '1d12h'],
+    [86_460_000, '1d1m'],
+    [86_400_500, '1d500ms'],
+    [21_600_000, '6h'],
+    [36_000_000, '10h'],
+    [5_400_000, '1h30m'],
+    [3_601_000, '1h0m1s'],
+    [90_500, '1m30.5s'],
+    [60_000, '1m'],
+    [600_000, '10m'],
+    [10_000, '10s'],
+    [0, '0s'],
+  ]
+  for (const [ms, text] of shortest) {
+    assert.equal(formatLongDuration(ms), text)
+    assert.equal(parseLongDuration(text), ms)
+  }
 })

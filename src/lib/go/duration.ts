@@ -14,6 +14,15 @@ const unitNs = new Map<string, bigint>([
   ['h', 3_600_000_000_000n],
 ])
 
+/** Go has no units above an hour: a day of the calendar may have 23 or 25 hours. These have 24. */
+const longUnitNs = new Map<string, bigint>([
+  ...unitNs,
+  ['d', 24n * 3_600_000_000_000n],
+  ['w', 7n * 24n * 3_600_000_000_000n],
+])
+
+const dayMs = 86_400_000
+
 // Go counts nanoseconds in a signed 64-bit number: about 292 years.
 const nsMax = 2n ** 63n - 1n
 
@@ -25,6 +34,15 @@ const textLengthMax = 64
  * fractions. Exact to the nanosecond below 13 days.
  */
 export function parseDuration(text: string): number {
+  return parseUnits(text, unitNs)
+}
+
+/** Like `parseDuration`, also with days of 24 hours and weeks: `7d`, `1w`, `1d12h`. */
+export function parseLongDuration(text: string): number {
+  return parseUnits(text, longUnitNs)
+}
+
+function parseUnits(text: string, units: ReadonlyMap<string, bigint>): number {
   if (text.length > textLengthMax) throw new DurationError(advice('this', 'is not a duration'))
   const sign = /^[+-]/.exec(text)?.[0] ?? ''
   const rest = text.slice(sign.length)
@@ -33,8 +51,8 @@ export function parseDuration(text: string): number {
 
   let ns = 0n
   for (const [, whole = '', fraction = '', unit = ''] of rest.matchAll(/(\d*)\.?(\d*)([^\d.]+)/g)) {
-    const size = unitNs.get(unit)
-    if (size === undefined) throw unknownUnit(text, unit)
+    const size = units.get(unit)
+    if (size === undefined) throw unknownUnit(text, unit, units)
     ns += BigInt(whole) * size + (BigInt(fraction) * size) / 10n ** BigInt(fraction.length)
   }
   if (ns > nsMax)
@@ -62,6 +80,16 @@ export function formatDuration(ms: number): string {
   return `${sign}${minutes / 60n}h${minutes % 60n}m${seconds}`
 }
 
+/** As short as possible, for `parseLongDuration`: `7d`, `1d12h`, `6h`, `1h30m`, `1m30.5s`, `0s`. */
+export function formatLongDuration(ms: number): string {
+  const days = Math.trunc(ms / dayMs)
+  const rest = ms - days * dayMs
+  // Units that are zero are left out, except in `0s`.
+  const clock = formatDuration(Math.abs(rest)).replace(/(?<=[hm])0[ms](?:0s)?$/, '')
+  if (days === 0) return rest < 0 ? `-${clock}` : clock
+  return rest === 0 ? `${days}d` : `${days}d${clock.replace(/^0h/, '')}`
+}
+
 /** `value` with the decimal point moved `places` to the left and without trailing zeros. */
 function decimal(value: bigint, places: number): string {
   const digits = value.toString().padStart(places + 1, '0')
@@ -77,13 +105,17 @@ function malformed(text: string, rest: string): DurationError {
   return new DurationError(advice(quoted, 'is not a duration'))
 }
 
-function unknownUnit(text: string, unit: string): DurationError {
+function unknownUnit(
+  text: string,
+  unit: string,
+  units: ReadonlyMap<string, bigint>,
+): DurationError {
   if (unit === 'd') {
     return new DurationError(`${JSON.stringify(text)} counts in days: write hours, such as 24h`)
   }
   return new DurationError(
     `${JSON.stringify(text)} has an unknown unit ${JSON.stringify(unit)}: ` +
-      'write h, m, s, ms, us or ns, such as 1m30s',
+      `write ${units.has('d') ? 'w, d, ' : ''}h, m, s, ms, us or ns, such as 1m30s`,
   )
 }
 

@@ -1,0 +1,81 @@
+/**
+ * Reads the fields of a configuration file that was parsed as YAML or JSON. Errors have the path of
+ * the field, such as `clusters[2].mirror.deletes`, and say what to write instead.
+ */
+import { isObject, type Json, type JsonObject, memberOf } from '../json.ts'
+import { yamlDocuments } from '../yaml-documents.ts'
+
+/** How much of a wrong value an error quotes. */
+const SHOWN_MAX = 80
+
+/** The only document of a file, which must have this version and kind. */
+export function configurationIn(
+  text: string,
+  { apiVersion, kind }: { readonly apiVersion: string; readonly kind: string },
+): JsonObject {
+  const [document, second] = [...yamlDocuments(text)]
+  if (document === undefined) throw new Error('the file is empty')
+  if (second !== undefined) throw new Error('the file has more than one document')
+  const { value } = document
+  if (
+    !isObject(value) ||
+    memberOf(value, 'apiVersion') !== apiVersion ||
+    memberOf(value, 'kind') !== kind
+  ) {
+    throw new Error(`set apiVersion: ${apiVersion} and kind: ${kind}`)
+  }
+  return value
+}
+
+export function mistake(field: string, why: string): Error {
+  return new Error(field === '' ? why : `${field}: ${why}`)
+}
+
+/** Unknown fields are errors: a misspelt one would otherwise be a setting without effect. */
+export function objectOf(value: Json, at: string, names: readonly string[]): JsonObject {
+  if (!isObject(value)) throw mistake(at, 'must be a mapping, such as {}')
+  const unknown = Object.keys(value).find((name) => !names.includes(name))
+  if (unknown !== undefined) {
+    const field = fieldOf(at, unknown.slice(0, SHOWN_MAX))
+    throw mistake(field, `unknown field, known are ${names.join(', ')}`)
+  }
+  return value
+}
+
+export function listOf(tree: JsonObject, name: string, at: string, max: number): readonly Json[] {
+  const value = memberOf(tree, name)
+  if (!Array.isArray(value)) throw mistake(fieldOf(at, name), 'must be a list')
+  if (value.length > max) throw mistake(fieldOf(at, name), `has more than ${max} entries`)
+  return value
+}
+
+/** Undefined when it is missing; a value that is there must not be empty. */
+export function textOf(tree: JsonObject, name: string, at: string): string | undefined {
+  const value = memberOf(tree, name)
+  if (value === undefined) return undefined
+  if (typeof value !== 'string' || value === '') {
+    throw mistake(fieldOf(at, name), `${shown(value)} is not a text: put one in quotes`)
+  }
+  return value
+}
+
+/** The first one is the default. */
+export function oneOf<T extends string>(
+  tree: JsonObject,
+  name: string,
+  at: string,
+  values: readonly [T, ...T[]],
+): T {
+  const value = memberOf(tree, name) ?? values[0]
+  const found = values.find((one) => one === value)
+  if (found !== undefined) return found
+  throw mistake(fieldOf(at, name), `${shown(value)} is not one of ${values.join(', ')}`)
+}
+
+export function fieldOf(at: string, name: string): string {
+  return at === '' ? name : `${at}.${name}`
+}
+
+export function shown(value: Json): string {
+  return JSON.stringify(value).slice(0, SHOWN_MAX)
+}
