@@ -235,9 +235,11 @@ function readFields(
   }
 }
 
-/** Namespaces and clusters are selected by name only. */
+/** Resources that are selected by name only. */
+const NAME_ONLY: ReadonlySet<string> = new Set(['namespaces', 'clusters', 'retentionwindows'])
+
 function fieldNamesOf(group: string, resource: string): FieldNames {
-  if (resource === 'namespaces' || resource === 'clusters') return nameFieldOnly
+  if (NAME_ONLY.has(resource)) return nameFieldOnly
   return group === '' ? coreFieldNames : eventFieldNames
 }
 

@@ -6,11 +6,11 @@
 import type { Registry } from '@prometheus-io/client'
 import { coreGroup, type EventGroup, eventsGroup } from '../api/event-groups.ts'
 import { EncodedRunCache } from '../codec/encoders/encoded-run-cache.ts'
-import { clustersOpenApi, eventsOpenApi, reviewsOpenApi } from '../codec/openapi/openapi-groups.ts'
+import { eventsOpenApi, reviewsOpenApi, tidingsOpenApi } from '../codec/openapi/openapi-groups.ts'
 import {
-  clustersGroup,
   type DiscoveryOptions,
   discoveryService,
+  tidingsGroup,
 } from '../endpoints/discovery/discovery.ts'
 import { openApiService } from '../endpoints/discovery/openapi.ts'
 import type { MirroredClusters } from '../endpoints/events/event-api.ts'
@@ -140,13 +140,13 @@ export class ServiceInstaller {
     this.services.install(
       discoveryService({
         group: this.#options.eventsGroup,
-        otherGroups: [...selfReviewGroups, clustersGroup],
+        otherGroups: [...selfReviewGroups, tidingsGroup],
         paths: () => this.services.paths(),
         regarded: regardedKinds,
         decide,
       }),
     )
-    const groups = [...this.#groups.map(eventsOpenApi), ...reviewsOpenApi, clustersOpenApi]
+    const groups = [...this.#groups.map(eventsOpenApi), ...reviewsOpenApi, tidingsOpenApi]
     this.services.install(openApiService({ groups, release: build.gitVersion }))
   }
 }

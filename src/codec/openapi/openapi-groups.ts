@@ -29,12 +29,15 @@ export function eventsOpenApi({ name, type }: EventGroup): OpenApiGroup {
   }
 }
 
-/** The group of clusters. */
-export const clustersOpenApi: OpenApiGroup = {
+/** The group of the objects that only this server has. */
+export const tidingsOpenApi: OpenApiGroup = {
   name: TIDINGS_GROUP,
   version: TIDINGS_VERSION,
   kinds: [clusterType, listTypeOf(clusterType, 'The clusters.')],
-  operations: groupOperations(TIDINGS_GROUP, TIDINGS_VERSION, 'Cluster'),
+  operations: [
+    ...groupOperations(TIDINGS_GROUP, TIDINGS_VERSION),
+    ...readOperations(TIDINGS_GROUP, TIDINGS_VERSION, 'Cluster'),
+  ],
 }
 
 /** The groups of the self reviews. */

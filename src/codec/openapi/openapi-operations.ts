@@ -49,11 +49,11 @@ const PATCH_MEDIA_TYPES = [
 ] as const
 const ANY_MEDIA_TYPE = ['*/*'] as const
 
-const NAMESPACE: Parameter = {
+export const NAMESPACE: Parameter = {
   name: 'namespace',
   in: 'path',
   type: 'string',
-  doc: 'The namespace of the event.',
+  doc: 'The namespace of the events.',
 }
 export const NAME: Parameter = {
   name: 'name',
@@ -292,6 +292,6 @@ export function idPrefix(group: string, version = 'v1'): string {
   return [...words, version].map((word) => word.charAt(0).toUpperCase() + word.slice(1)).join('')
 }
 
-function query(name: string, type: Parameter['type'], doc: string): Parameter {
+export function query(name: string, type: Parameter['type'], doc: string): Parameter {
   return { name, in: 'query', type, doc }
 }

@@ -3,12 +3,12 @@ import { describe, test } from 'node:test'
 import { coreGroup, eventsGroup } from '../../api/event-groups.ts'
 import { isObject, type Json, type JsonObject } from '../../lib/json.ts'
 import { openApiV2, openApiV3 } from './openapi.ts'
-import { clustersOpenApi, eventsOpenApi, reviewsOpenApi } from './openapi-groups.ts'
+import { eventsOpenApi, reviewsOpenApi, tidingsOpenApi } from './openapi-groups.ts'
 
 const groups = [
   ...[eventsGroup('events.k8s.io'), coreGroup].map(eventsOpenApi),
   ...reviewsOpenApi,
-  clustersOpenApi,
+  tidingsOpenApi,
 ]
 const v2 = openApiV2(groups, 'v1.36.0')
 const v3Documents = groups.map((group) => openApiV3(group, 'v1.36.0'))

@@ -191,8 +191,8 @@ const core: GroupDiscovery = {
   resources: [EVENTS, NAMESPACES, ...regardedKinds],
 }
 
-/** The group of the clusters whose events are stored here. */
-export const clustersGroup: GroupDiscovery = {
+/** The group of the objects that only this server has. */
+export const tidingsGroup: GroupDiscovery = {
   name: TIDINGS_GROUP,
   version: TIDINGS_VERSION,
   resources: [

@@ -1,19 +1,28 @@
 import { methodNotAllowed, unknownPath } from '../../api/status.ts'
-import type { Target } from '../../gate/target.ts'
-import type { Endpoint, EventTarget, OneObject } from '../events/event-api.ts'
+import type { Place, Target } from '../../gate/target.ts'
+import type { Endpoint, EventCollection, EventTarget, OneObject } from '../events/event-api.ts'
 import { inTime } from '../request/timeout.ts'
 import { compressed } from '../response/compress.ts'
 import type { Service, ServiceHandler } from '../services.ts'
 
-/** A resource without namespaces, of which nothing can be written. */
-export interface ReadOnlyResource {
+/** Where a resource is served. */
+export interface ResourcePath {
   /** Empty for core. */
   readonly group: string
   readonly version: string
   readonly resource: string
+}
+
+/** A resource without namespaces, of which nothing can be written. */
+export interface ReadOnlyResource extends ResourcePath {
   readonly get: Endpoint<OneObject>
   readonly list: Endpoint<Everything>
   readonly watch: Endpoint<Everything | OneObject>
+}
+
+/** A resource with namespaces whose objects are computed for each list and exist only there. */
+export interface ListOnlyResource extends ResourcePath {
+  readonly list: Endpoint<Everything | EventCollection>
 }
 
 export type Everything = { readonly kind: 'everything' }
@@ -22,27 +31,49 @@ export type Everything = { readonly kind: 'everything' }
 export function readOnlyServiceName({
   group,
   resource,
-}: Pick<ReadOnlyResource, 'group' | 'resource'>): string {
+}: Pick<ResourcePath, 'group' | 'resource'>): string {
   return group === '' ? resource : `${resource}.${group}`
 }
 
 /** Everything under the path of the resource. Other paths of its group are left to others. */
 export function readOnlyService(options: ReadOnlyResource): Service {
-  const { group, version, resource } = options
+  return serviceOf(options, isUnnamespaced, executor(options))
+}
+
+/** The same for a resource that can only be listed. */
+export function listOnlyService(options: ListOnlyResource): Service {
+  const list = inTime(options.list)
+  return serviceOf(options, isNamespaced, (request, target, caller) => {
+    const { place, verb } = target
+    if (request.method !== 'GET' || verb !== 'list' || place.kind === 'object') {
+      throw methodNotAllowed()
+    }
+    return list(request, { ...target, place }, caller)
+  })
+}
+
+/** Serves the targets of a resource whose place is of this kind; for any other it is a 404. */
+function serviceOf<At extends Place>(
+  path: ResourcePath,
+  isServed: (place: Place) => place is At,
+  execute: Endpoint<At>,
+): Service {
+  const { group, version, resource } = path
   const isOwn = (target: Target): target is Target & { readonly isResource: true } =>
     target.isResource &&
     target.resource === resource &&
     target.group === group &&
     target.version === version
-  const execute = executor(options)
   return {
-    name: readOnlyServiceName(options),
+    name: readOnlyServiceName(path),
     isOpenToHost: false,
     paths: [],
     find: (target) => {
       if (!isOwn(target)) return undefined
-      if (!hasPlace(target)) return unknown
-      return async (request, caller) => compressed(request, await execute(request, target, caller))
+      const { place } = target
+      if (place === undefined || !isServed(place)) return unknown
+      const served: EventTarget<At> = { ...target, place }
+      return async (request, caller) => compressed(request, await execute(request, served, caller))
     },
   }
 }
@@ -59,9 +90,12 @@ function executor(resource: ReadOnlyResource): Endpoint<Everything | OneObject> 
   }
 }
 
-function hasPlace(target: Target): target is EventTarget<Everything | OneObject> {
-  if (!target.isResource || target.place === undefined) return false
-  return target.place.kind === 'everything' || target.place.kind === 'unnamespaced'
+function isUnnamespaced(place: Place): place is Everything | OneObject {
+  return place.kind === 'everything' || place.kind === 'unnamespaced'
+}
+
+function isNamespaced(place: Place): place is Exclude<Place, OneObject> {
+  return place.kind !== 'unnamespaced'
 }
 
 const unknown: ServiceHandler = async () => {
