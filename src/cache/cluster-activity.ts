@@ -16,7 +16,7 @@ interface Span {
   readonly newestMs: number
 }
 
-/** A scan of a million events takes some 100 ms of CPU: at this age two percent of a core, while clients ask. */
+/** A scan of a million events takes some 100 ms of CPU, so this is at most 2 % of a core. */
 const spansMsMax = 5_000
 
 /**

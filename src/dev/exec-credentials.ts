@@ -155,7 +155,8 @@ async function run(plugin: ExecPlugin, cluster: JsonObject): Promise<JsonObject>
       KUBERNETES_EXEC_INFO: JSON.stringify({ apiVersion, kind: 'ExecCredential', spec }),
     },
   })
-  // Rejects when the program cannot be started.
+  // Rejects when the program cannot be started. It is awaited after the output, which ends first; a
+  // rejection until then is not unhandled.
   const closed = once(child, 'close')
   closed.catch(() => {})
   const chunks: Buffer[] = []

@@ -1,8 +1,7 @@
 /**
- * The newest kubectl and the oldest that must work, unmodified; the oldest through the path
- * of a cluster. `npm run test:kubectl` also runs
- * the releases in between. A release that is not on the machine is skipped: `npm run kubectl`
- * downloads the newest.
+ * The newest kubectl and the oldest that must work, unmodified; the oldest through the path of a
+ * cluster. `npm run test:kubectl` also runs the releases in between. A release that is not on the
+ * machine is skipped: `npm run kubectl` downloads the newest.
  */
 import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
