@@ -7,6 +7,7 @@ import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { isAbsolute, join, resolve } from 'node:path'
+import { collectBytes } from '../lib/bytes/collect-bytes.ts'
 import { isObject, type JsonObject, memberOf } from '../lib/json.ts'
 
 const TIMEOUT_MS = 120_000
@@ -159,17 +160,12 @@ async function run(plugin: ExecPlugin, cluster: JsonObject): Promise<JsonObject>
   // rejection until then is not unhandled.
   const closed = once(child, 'close')
   closed.catch(() => {})
-  const chunks: Buffer[] = []
-  let bytes = 0
   try {
-    for await (const chunk of child.stdout as AsyncIterable<Buffer>) {
-      bytes += chunk.length
-      if (bytes > OUTPUT_BYTES_MAX) throw new Error('it prints too much')
-      chunks.push(chunk)
-    }
+    const output = await collectBytes(child.stdout, OUTPUT_BYTES_MAX)
+    if (output === 'too-long') throw new Error('it prints too much')
     const [code] = await closed
     if (code !== 0) throw new Error(`it exited with code ${code}`)
-    return statusOf(Buffer.concat(chunks).toString())
+    return statusOf(output.toString())
   } catch (cause) {
     child.kill()
     const hint = installHint === undefined ? '' : `\n${installHint}`

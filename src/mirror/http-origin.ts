@@ -4,6 +4,7 @@ import {
   OriginClientError,
   type OriginResponse,
 } from '../clusters/origin-client.ts'
+import { collectBytes } from '../lib/bytes/collect-bytes.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { truncate } from '../lib/text/truncate.ts'
 import { yieldToEventLoop } from '../lib/yield.ts'
@@ -202,21 +203,14 @@ async function collected(
   bytesMax: number,
   signal: AbortSignal,
 ): Promise<Buffer | 'too-long'> {
-  const chunks: Buffer[] = []
-  let bytes = 0
   try {
-    for await (const chunk of response.body) {
-      bytes += chunk.length
-      if (bytes > bytesMax) return 'too-long'
-      chunks.push(chunk)
-    }
+    return await collectBytes(response.body, bytesMax)
   } catch (error) {
     signal.throwIfAborted()
     throw error instanceof OriginClientError ? unavailable(error) : error
   } finally {
     response.dispose()
   }
-  return Buffer.concat(chunks)
 }
 
 function unavailable(error: OriginClientError): OriginError {

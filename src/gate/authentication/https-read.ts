@@ -2,6 +2,7 @@
 import { once } from 'node:events'
 import type { IncomingMessage } from 'node:http'
 import https from 'node:https'
+import { collectBytes } from '../../lib/bytes/collect-bytes.ts'
 
 export interface HttpsReadOptions {
   /** PEM; undefined means the public authorities of Node. */
@@ -31,21 +32,12 @@ export async function httpsRead(url: URL, options: HttpsReadOptions): Promise<Bu
   try {
     const [response] = (await once(request, 'response')) as [IncomingMessage]
     if (response.statusCode !== 200) throw new Error(`${url}: status ${response.statusCode}`)
-    return await collect(response, bytesMax)
+    const body = await collectBytes(response, bytesMax)
+    if (body === 'too-long') throw new Error(`the response is longer than ${bytesMax} bytes`)
+    return body
   } catch (cause) {
     throw signal.aborted ? new Error(`${url}: no response within ${timeoutMs} ms`) : cause
   } finally {
     request.destroy()
   }
-}
-
-async function collect(response: IncomingMessage, bytesMax: number): Promise<Buffer> {
-  const chunks: Buffer[] = []
-  let length = 0
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    length += chunk.length
-    if (length > bytesMax) throw new Error(`the response is longer than ${bytesMax} bytes`)
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks)
 }

@@ -1,4 +1,5 @@
 import type { OriginClient, OriginResponse } from '../../clusters/origin-client.ts'
+import { collectBytes } from '../../lib/bytes/collect-bytes.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import { FairSlots, type Slot } from '../limits/fair-slots.ts'
@@ -87,16 +88,9 @@ export class ReviewClient implements Reviewer {
   }
 
   async #textOf({ body }: OriginResponse): Promise<string> {
-    const chunks: Buffer[] = []
-    let length = 0
-    for await (const chunk of body) {
-      length += chunk.length
-      if (length > RESPONSE_BYTES_MAX) {
-        throw new ReviewError(`the response of ${this.#options.peer} is too long`)
-      }
-      chunks.push(chunk)
-    }
-    return Buffer.concat(chunks).toString()
+    const bytes = await collectBytes(body, RESPONSE_BYTES_MAX)
+    if (bytes !== 'too-long') return bytes.toString()
+    throw new ReviewError(`the response of ${this.#options.peer} is too long`)
   }
 
   #resultOf(status: number, text: string): JsonObject {
