@@ -8,7 +8,7 @@ import { once } from 'node:events'
 import { writeFile } from 'node:fs/promises'
 import { isAbsolute, join, resolve } from 'node:path'
 import { collectBytes } from '../lib/bytes/collect-bytes.ts'
-import { isObject, type JsonObject, memberOf } from '../lib/json.ts'
+import { isObject, type JsonObject, memberOf, textOf } from '../lib/json.ts'
 
 const TIMEOUT_MS = 120_000
 const OUTPUT_BYTES_MAX = 1024 * 1024
@@ -26,19 +26,16 @@ export interface ExecPlugin {
   readonly env: Readonly<Record<string, string>>
   readonly apiVersion: string
   readonly providesClusterInfo: boolean
-  readonly installHint: string | undefined
+  /** Empty when there is none. */
+  readonly installHint: string
 }
 
 /** Undefined when the user has no such program. */
 export function execPluginOf(user: JsonObject, folder: string): ExecPlugin | undefined {
   const exec = memberOf(user, 'exec')
   if (!isObject(exec)) return undefined
-  const text = (name: string): string | undefined => {
-    const value = memberOf(exec, name)
-    return typeof value === 'string' && value !== '' ? value : undefined
-  }
-  const command = text('command')
-  if (command === undefined) throw new Error('user.exec.command is missing')
+  const command = textOf(exec, 'command')
+  if (command === '') throw new Error('user.exec.command is missing')
   // A path is relative to the kubeconfig; a name is searched in PATH.
   const isPath = command.includes('/') && !isAbsolute(command)
   const args = memberOf(exec, 'args')
@@ -47,9 +44,9 @@ export function execPluginOf(user: JsonObject, folder: string): ExecPlugin | und
     command: isPath ? resolve(folder, command) : command,
     args: Array.isArray(args) ? args.map(String) : [],
     env: Object.fromEntries(Array.isArray(env) ? env.flatMap(environmentEntry) : []),
-    apiVersion: text('apiVersion') ?? 'client.authentication.k8s.io/v1',
+    apiVersion: textOf(exec, 'apiVersion') || 'client.authentication.k8s.io/v1',
     providesClusterInfo: memberOf(exec, 'provideClusterInfo') === true,
-    installHint: text('installHint'),
+    installHint: textOf(exec, 'installHint'),
   }
 }
 
@@ -91,8 +88,8 @@ export class ExecCredentials {
     this.#options = options
     const file = (name: string): string => join(options.folder, name)
     this.user = {
-      ...(textOf(status, 'token') === undefined ? {} : { tokenFile: file(TOKEN) }),
-      ...(textOf(status, 'clientCertificateData') === undefined
+      ...(textOf(status, 'token') === '' ? {} : { tokenFile: file(TOKEN) }),
+      ...(textOf(status, 'clientCertificateData') === ''
         ? {}
         : { 'client-certificate': file(CERTIFICATE), 'client-key': file(KEY) }),
     }
@@ -103,8 +100,8 @@ export class ExecCredentials {
   }
 
   async #write(status: JsonObject): Promise<void> {
-    const write = async (name: string, text: string | undefined): Promise<void> => {
-      if (text === undefined) return
+    const write = async (name: string, text: string): Promise<void> => {
+      if (text === '') return
       await writeFile(join(this.#options.folder, name), text, { mode: OWNER_ONLY })
     }
     await write(KEY, textOf(status, 'clientKeyData'))
@@ -132,8 +129,8 @@ const TOKEN = 'origin.token'
 const CERTIFICATE = 'origin.crt'
 const KEY = 'origin.key'
 
-function renewalMs(expiration: string | undefined): number {
-  const expiresAt = Date.parse(expiration ?? '')
+function renewalMs(expiration: string): number {
+  const expiresAt = Date.parse(expiration)
   if (Number.isNaN(expiresAt)) return RENEW_MS
   return Math.max(RENEW_MS_MIN, Math.min(RENEW_MS, expiresAt - Date.now() - EARLY_MS))
 }
@@ -168,7 +165,7 @@ async function run(plugin: ExecPlugin, cluster: JsonObject): Promise<JsonObject>
     return statusOf(output.toString())
   } catch (cause) {
     child.kill()
-    const hint = installHint === undefined ? '' : `\n${installHint}`
+    const hint = installHint === '' ? '' : `\n${installHint}`
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new Error(`${command}, which provides credentials, failed: ${why}${hint}`, { cause })
   }
@@ -184,7 +181,7 @@ function statusOf(output: string): JsonObject {
   const status = isObject(value as JsonObject) ? memberOf(value as JsonObject, 'status') : undefined
   const hasCredentials =
     isObject(status) &&
-    (textOf(status, 'token') !== undefined || textOf(status, 'clientCertificateData') !== undefined)
+    (textOf(status, 'token') !== '' || textOf(status, 'clientCertificateData') !== '')
   if (!hasCredentials) throw new Error('it printed no token and no certificate')
   return status
 }
@@ -196,9 +193,4 @@ function clusterInfo(cluster: JsonObject): JsonObject {
     ...(ca === undefined ? {} : { 'certificate-authority-data': ca }),
     ...(name === undefined ? {} : { 'tls-server-name': name }),
   }
-}
-
-function textOf(part: JsonObject, name: string): string | undefined {
-  const value = memberOf(part, name)
-  return typeof value === 'string' && value !== '' ? value : undefined
 }

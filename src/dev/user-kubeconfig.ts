@@ -6,7 +6,7 @@
 import { writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { readBounded } from '../lib/files/bounded-file.ts'
-import { isObject, type JsonObject, memberOf } from '../lib/json.ts'
+import { isObject, type JsonObject, memberOf, textOf } from '../lib/json.ts'
 import { yamlDocuments } from '../lib/yaml-documents.ts'
 import { ExecCredentials, type ExecPlugin, execPluginOf } from './exec-credentials.ts'
 
@@ -59,11 +59,11 @@ export async function openUserContext(options: UserContextOptions): Promise<User
   const places = options.files.join(', ')
   if (context === undefined) throw new Error(`${places}: no current-context: set --context`)
   const { value } = entryOf(config.contexts, 'context', context)
-  const cluster = entryOf(config.clusters, 'cluster', textOf(value, 'cluster') ?? '')
+  const cluster = entryOf(config.clusters, 'cluster', textOf(value, 'cluster'))
   const userName = textOf(value, 'user')
-  const user = userName === undefined ? undefined : entryOf(config.users, 'user', userName)
+  const user = userName === '' ? undefined : entryOf(config.users, 'user', userName)
   const server = textOf(cluster.value, 'server')
-  if (server === undefined) throw new Error(`cluster ${cluster.name} has no server`)
+  if (server === '') throw new Error(`cluster ${cluster.name} has no server`)
 
   const kubeconfig = join(options.folder, 'origin.kubeconfig')
   const plugin = user && execPluginOf(user.value, user.folder)
@@ -138,7 +138,7 @@ function configOf(text: string, file: string): UserConfig {
     })
   }
   return {
-    currentContext: textOf(config, 'current-context'),
+    currentContext: textOf(config, 'current-context') || undefined,
     contexts: entries('context'),
     clusters: entries('cluster'),
     users: entries('user'),
@@ -157,14 +157,9 @@ function absolute({ value, folder }: Entry, files: readonly string[]): JsonObjec
   const resolved = { ...value }
   for (const name of files) {
     const path = textOf(value, name)
-    if (path !== undefined) resolved[name] = resolve(folder, path)
+    if (path !== '') resolved[name] = resolve(folder, path)
   }
   return resolved
-}
-
-function textOf(part: JsonObject, name: string): string | undefined {
-  const value = memberOf(part, name)
-  return typeof value === 'string' && value !== '' ? value : undefined
 }
 
 const LABEL_LENGTH_MAX = 63

@@ -18,6 +18,12 @@ export function memberOf(object: JsonObject, name: string): Json | undefined {
   return Object.hasOwn(object, name) ? object[name] : undefined
 }
 
+/** The text of that member; empty when it is absent or no text. */
+export function textOf(object: JsonObject, name: string): string {
+  const value = memberOf(object, name)
+  return typeof value === 'string' ? value : ''
+}
+
 export function setMember(object: JsonObject, name: string, value: Json): void {
   if (name !== '__proto__') object[name] = value
   else {

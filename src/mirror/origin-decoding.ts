@@ -8,7 +8,7 @@ import { parseJson } from '../codec/json/json-text.ts'
 import { unwrapEnvelope } from '../codec/struct/kube-protobuf.ts'
 import { listMetaType, statusType } from '../codec/struct/meta-types.ts'
 import { decodeStruct } from '../codec/struct/protobuf-struct.ts'
-import { isObject, type JsonObject, memberOf } from '../lib/json.ts'
+import { isObject, type JsonObject, memberOf, textOf } from '../lib/json.ts'
 import { skipValue, skipWhite } from '../lib/json-scan.ts'
 import { Reader } from '../lib/protobuf.ts'
 import { yieldToEventLoop } from '../lib/yield.ts'
@@ -44,7 +44,7 @@ export function wireFormOf(contentType: string | undefined): WireForm {
 export async function decodePage(body: Buffer, form: WireForm): Promise<OriginPage> {
   const parts = form === 'json' ? jsonParts(body) : protobufParts(body)
   const items: OriginEvent[] = []
-  let meta: JsonObject | undefined
+  let meta: JsonObject = {}
   let unreadable = 0
   let turnItems = 0
   let turnBytes = 0
@@ -155,11 +155,6 @@ function expect(body: Buffer, at: number, byte: number): number {
 function objectIn(bytes: Buffer): JsonObject {
   const { value } = parseJson(bytes.toString(), metaValuesMax)
   return isObject(value) ? value : {}
-}
-
-function textOf(object: JsonObject | undefined, name: string): string {
-  const value = object && memberOf(object, name)
-  return typeof value === 'string' ? value : ''
 }
 
 /** A frame of a watch. An ERROR frame is a Status. */

@@ -1,12 +1,12 @@
 /** How namespaces and clusters are shown. Their bodies are made with the fields that clients see. */
 import type { StructType } from '../../api/schema.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import { memberOf } from '../../lib/json.ts'
+import { memberOf, textOf } from '../../lib/json.ts'
 import { clusterType, namespaceType } from '../object-types.ts'
 import { encodeStruct } from '../struct/protobuf-struct.ts'
 import type { EventView } from './event-shapes.ts'
 import { versioned } from './protobuf-encoders.ts'
-import { ageOf, ageText, type ColumnDefinition, column, structOf, textOf } from './table.ts'
+import { ageOf, ageText, type ColumnDefinition, column, structOf } from './table.ts'
 
 const nameColumn: ColumnDefinition = {
   ...column('Name', 0, 'Name of the object.'),

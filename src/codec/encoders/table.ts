@@ -1,6 +1,6 @@
 /** The columns that clients print for events, and the cells of an event. */
 import { clusterAnnotation } from '../../api/annotations.ts'
-import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
+import { isObject, type Json, type JsonObject, memberOf, textOf } from '../../lib/json.ts'
 
 /** Null when there is no value. */
 export type TableCell = string | number | null
@@ -117,11 +117,6 @@ function twoUnits(count: number, unit: string, rest: string): string {
 export function structOf(object: JsonObject, name: string): JsonObject {
   const value = memberOf(object, name)
   return isObject(value) ? value : {}
-}
-
-export function textOf(object: JsonObject, name: string): string {
-  const value = memberOf(object, name)
-  return typeof value === 'string' ? value : ''
 }
 
 function countOf(object: JsonObject, name: string): number {

@@ -3,7 +3,7 @@ import { decodeProtectedHeader, errors, type JWTPayload, jwtVerify } from 'jose'
 import type { Clock } from '../../lib/clock.ts'
 import { readBounded } from '../../lib/files/bounded-file.ts'
 import { follow, type OnLook } from '../../lib/files/follow.ts'
-import { isObject, type Json, type JsonObject } from '../../lib/json.ts'
+import { isObject, type Json, type JsonObject, textOf } from '../../lib/json.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { serviceAccountGroups, serviceAccountUser, type User } from '../user.ts'
 import type { TokenAuthenticator } from './bearer-token.ts'
@@ -207,9 +207,4 @@ function extraIn(claims: JWTPayload, all: JsonObject): readonly [string, readonl
 
 function objectOf(value: Json | undefined): JsonObject {
   return isObject(value) ? value : {}
-}
-
-function textOf(object: JsonObject, name: string): string {
-  const value = claimOf(object, name)
-  return typeof value === 'string' ? value : ''
 }
