@@ -145,7 +145,6 @@ async function run(plugin: ExecPlugin, cluster: JsonObject): Promise<JsonObject>
   const child = spawn(command, args, {
     // What the program needs to ask of the user appears in the user's terminal.
     stdio: ['ignore', 'pipe', 'inherit'],
-    timeout: TIMEOUT_MS,
     env: {
       // biome-ignore lint/style/noProcessEnv: the program is the user's own and needs its environment.
       ...process.env,
@@ -157,6 +156,8 @@ async function run(plugin: ExecPlugin, cluster: JsonObject): Promise<JsonObject>
   // rejection until then is not unhandled.
   const closed = once(child, 'close')
   closed.catch(() => {})
+  // Not the option of `spawn`, whose timer remains when the program cannot be started.
+  const late = setTimeout(() => child.kill(), TIMEOUT_MS)
   try {
     const output = await collectBytes(child.stdout, OUTPUT_BYTES_MAX)
     if (output === 'too-long') throw new Error('it prints too much')
@@ -168,6 +169,8 @@ async function run(plugin: ExecPlugin, cluster: JsonObject): Promise<JsonObject>
     const hint = installHint === '' ? '' : `\n${installHint}`
     const why = cause instanceof Error ? cause.message : String(cause)
     throw new Error(`${command}, which provides credentials, failed: ${why}${hint}`, { cause })
+  } finally {
+    clearTimeout(late)
   }
 }
 

@@ -100,6 +100,7 @@ describe('openUserContext', () => {
       open(),
       /none, which provides credentials, failed: .*ENOENT.*\ninstall none/,
     )
+    assert.ok(!process.getActiveResourcesInfo().includes('Timeout'), 'a timer remains')
   })
 
   test('a program that fails, or prints no credentials, is an error that names it', async () => {
