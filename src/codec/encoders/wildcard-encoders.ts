@@ -27,6 +27,7 @@ export function wildcardResponseEncoder(inner: ResponseEncoder): ResponseEncoder
 }
 
 export function wildcardWatchEncoder(inner: WatchEncoder): WatchEncoder {
+  // Only `left` shows the previous state; the others need to know whether there is one.
   const frames = (encoder: FrameEncoder): FrameEncoder => ({
     encode: (item) => encoder.encode(annotatedItem(item)),
   })
@@ -34,15 +35,21 @@ export function wildcardWatchEncoder(inner: WatchEncoder): WatchEncoder {
     ...inner,
     natural: frames(inner.natural),
     entered: frames(inner.entered),
-    left: frames(inner.left),
+    left: { encode: (item) => inner.left.encode(annotatedLast(item)) },
     present: (event) => inner.present(shown(event)),
   }
 }
 
 function annotatedItem(item: WatchItem): WatchItem {
   const stored = annotated(item.stored)
-  if (item.type === 'delete') return { type: 'delete', stored }
-  return { type: 'put', stored, previous: item.previous && annotated(item.previous) }
+  return item.type === 'delete'
+    ? { type: 'delete', stored }
+    : { type: 'put', stored, previous: item.previous }
+}
+
+function annotatedLast(item: WatchItem): WatchItem {
+  if (item.type === 'delete' || item.previous === undefined) return annotatedItem(item)
+  return { type: 'put', stored: item.stored, previous: annotated(item.previous) }
 }
 
 function annotated(stored: StoredEvent): StoredEvent {
