@@ -5,7 +5,8 @@ import { Rbac } from '../gate/authorization/rbac.ts'
 import type { PolicyRule } from '../gate/authorization/rule-set.ts'
 import { standingRights } from '../gate/authorization/standing-rights.ts'
 import { WebhookAuthorizer } from '../gate/authorization/webhook-authorizer.ts'
-import type { Authorizer, Decision } from '../gate/gate.ts'
+import { NO_OPINION } from '../gate/decisions.ts'
+import type { Authorizer } from '../gate/gate.ts'
 import { isMaster, type User } from '../gate/user.ts'
 import { WebhookClient } from '../gate/webhook/webhook-client.ts'
 import { monotonicClock } from '../lib/clock.ts'
@@ -103,5 +104,3 @@ function webhook(client: WebhookClient, options: Options, log: Log): Authorizer 
       attributes.cluster === options.clusterName ? authorizer.decide(user, attributes) : NO_OPINION,
   }
 }
-
-const NO_OPINION: Promise<Decision> = Promise.resolve({ verdict: 'no-opinion' })

@@ -2,6 +2,7 @@ import { setImmediate } from 'node:timers/promises'
 import { follow, type OnLook } from '../../lib/files/follow.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Attributes } from '../attributes.ts'
+import { ALLOWED, NO_OPINION } from '../decisions.ts'
 import type { Authorizer, Decision } from '../gate.ts'
 import type { User } from '../user.ts'
 import { builtinObjects } from './rbac-builtin.ts'
@@ -25,8 +26,6 @@ export interface RbacOptions extends PolicyPaths {
   readonly onLook?: OnLook | undefined
 }
 
-const ALLOWED: Promise<Decision> = Promise.resolve({ verdict: 'allow' })
-const NO_OPINION: Promise<Decision> = Promise.resolve({ verdict: 'no-opinion' })
 /** Enough to find the problem. */
 const DANGLING_LOGGED_MAX = 20
 

@@ -1,10 +1,9 @@
 /** Permissions that are independent of the operator's policy. */
-import type { Authorizer, Decision } from '../gate.ts'
+import { ALLOWED, NO_OPINION } from '../decisions.ts'
+import type { Authorizer } from '../gate.ts'
 import { HEALTH_PATHS } from '../server-paths.ts'
 import { AUTHENTICATED, isMaster } from '../user.ts'
 
-const ALLOWED: Promise<Decision> = Promise.resolve({ verdict: 'allow' })
-const NO_OPINION: Promise<Decision> = Promise.resolve({ verdict: 'no-opinion' })
 const HEALTH: ReadonlySet<string> = new Set(HEALTH_PATHS)
 
 /**
