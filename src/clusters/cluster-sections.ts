@@ -1,5 +1,6 @@
 /** Reads the text of a clusters file. Errors have the path of the field. */
 import { dirname, resolve } from 'node:path'
+import { TIDINGS_API_VERSION } from '../api/tidings-group.ts'
 import { labelProblems } from '../api/validation/names.ts'
 import {
   configurationIn,
@@ -13,7 +14,6 @@ import {
 import { parseDuration } from '../lib/go/duration.ts'
 import { type Json, type JsonObject, memberOf } from '../lib/json.ts'
 
-const API_VERSION = 'tidings.dev/v1alpha1'
 const KIND = 'ClusterConfiguration'
 const CLUSTERS_MAX = 200
 /** Each is one watch at the origin. */
@@ -43,7 +43,7 @@ export interface ClusterSection {
 
 /** Paths in the file are relative to `file`. Throws an error with the path of the wrong field. */
 export function readClusters(text: string, file: string): readonly ClusterSection[] {
-  const value = configurationIn(text, { apiVersion: API_VERSION, kind: KIND })
+  const value = configurationIn(text, { apiVersion: TIDINGS_API_VERSION, kind: KIND })
   const configuration = objectOf(value, '', ['apiVersion', 'kind', 'clusters'])
   const entries = listOf(configuration, 'clusters', '', CLUSTERS_MAX)
   const names = new Set<string>()

@@ -1,5 +1,6 @@
 /** How namespaces and clusters are shown. Their bodies are made with the fields that clients see. */
 import type { StructType } from '../../api/schema.ts'
+import { TIDINGS_API_VERSION } from '../../api/tidings-group.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { memberOf, textOf } from '../../lib/json.ts'
 import { clusterType, namespaceType } from '../object-types.ts'
@@ -12,10 +13,6 @@ const nameColumn: ColumnDefinition = {
   ...column('Name', 0, 'Name of the object.'),
   format: 'name',
 }
-
-/** The API group of the objects that only this server has. */
-export const TIDINGS_GROUP = 'tidings.dev'
-export const TIDINGS_VERSION = 'v1alpha1'
 
 export const namespaceView: EventView = objectView({
   type: namespaceType,
@@ -38,7 +35,7 @@ export const namespaceView: EventView = objectView({
 
 export const clusterView: EventView = objectView({
   type: clusterType,
-  apiVersion: `${TIDINGS_GROUP}/${TIDINGS_VERSION}`,
+  apiVersion: TIDINGS_API_VERSION,
   columns: [
     nameColumn,
     { ...column('Events', 0, 'Number of stored events.'), type: 'integer', format: 'int64' },

@@ -1,7 +1,7 @@
 /** The groups in the OpenAPI documents: their kinds and operations. */
 import type { EventGroup } from '../../api/event-groups.ts'
 import type { StructType } from '../../api/schema.ts'
-import { TIDINGS_GROUP, TIDINGS_VERSION } from '../encoders/object-views.ts'
+import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { clusterType, listTypeOf, namespaceType } from '../object-types.ts'
 import { reviewTypes } from '../review-types.ts'
 import { eventOperations, type Operation, reviewOperations } from './openapi-operations.ts'

@@ -4,7 +4,7 @@
  */
 
 import { methodNotAllowed, unknownPath } from '../../api/status.ts'
-import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../codec/encoders/object-views.ts'
+import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import type { Attributes } from '../../gate/attributes.ts'
 import type { Caller, Decision } from '../../gate/gate.ts'
 import type { Target } from '../../gate/target.ts'

@@ -3,6 +3,7 @@
  * An object of the same kind and name in the policy files replaces the built-in one.
  */
 import { parseLabelSelector } from '../../api/selectors/label-selector.ts'
+import { TIDINGS_GROUP } from '../../api/tidings-group.ts'
 import { HEALTH_PATHS, METRICS_PATH, SLIS_PATH, VERSION_PATH } from '../server-paths.ts'
 import { AUTHENTICATED, MASTERS, UNAUTHENTICATED } from '../user.ts'
 import type { Binding, PolicyObject, Role } from './rbac-objects.ts'
@@ -29,7 +30,7 @@ export function builtinObjects(eventsGroup: string): readonly PolicyObject[] {
       [
         events(READ),
         resources(READ, [''], ['namespaces']),
-        resources(READ, ['tidings.dev'], ['clusters']),
+        resources(READ, [TIDINGS_GROUP], ['clusters']),
       ],
       ['view'],
     ),

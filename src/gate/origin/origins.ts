@@ -1,13 +1,12 @@
+import { TIDINGS_GROUP } from '../../api/tidings-group.ts'
 import type { ClustersSource } from '../../clusters/clusters-file.ts'
 import type { Attributes } from '../attributes.ts'
 import type { TokenAuthenticator } from '../authentication/bearer-token.ts'
+import { NO_OPINION } from '../decisions.ts'
 import type { Authorizer, Decision } from '../gate.ts'
 import type { User } from '../user.ts'
 import { Origin, type OriginOptions } from './origin.ts'
 
-const NO_OPINION: Promise<Decision> = Promise.resolve({ verdict: 'no-opinion' })
-/** The group of resources about this server, such as the list of its clusters. */
-const SERVER_GROUP = 'tidings.dev'
 /** Discovery and version are served per cluster. Other paths without objects are of this server. */
 const CLUSTER_PATHS = /^\/(?:(?:api|apis|openapi|version)(?:\/|$)|$)/
 
@@ -46,7 +45,7 @@ export class Origins {
   async #decide(user: User, name: string, attributes: Attributes): Promise<Decision> {
     const { isResource, cluster, path } = attributes
     if (cluster !== name) return refused(`the user is known in cluster ${name} only`)
-    const isOfServer = isResource ? attributes.group === SERVER_GROUP : !CLUSTER_PATHS.test(path)
+    const isOfServer = isResource ? attributes.group === TIDINGS_GROUP : !CLUSTER_PATHS.test(path)
     if (isOfServer) return refused(`users of cluster ${name} have no access to the server itself`)
     const origin = this.#origins.get(name)
     if (origin === undefined)
