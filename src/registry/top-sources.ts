@@ -1,0 +1,134 @@
+/**
+ * Knows who writes most now: the top controllers, namespaces and reasons of each cluster, and the
+ * top users. Events are counted as memory receives them, so every replica sees the writes of all;
+ * a user is known only to the replica that it writes to.
+ *
+ * Deletes do not count: many events that expire at once are no flood.
+ */
+import { type Clock, monotonicClock } from '../lib/clock.ts'
+import { type HeavyHitter, HeavyHitters } from '../lib/heavy-hitters.ts'
+import type { StoredEvent } from '../storage/storage.ts'
+
+export const SOURCE_DIMENSIONS = ['controller', 'namespace', 'reason', 'user'] as const
+export type SourceDimension = (typeof SOURCE_DIMENSIONS)[number]
+
+/** A name and its writes per second, over about the last minute. */
+export interface SourceRate {
+  readonly value: string
+  readonly rate: number
+}
+
+/** A value has an entry for certain when it has more than one in 256 of all writes. */
+const ENTRIES_MAX = 256
+/** Hits within this time weigh the same, which saves most of the arithmetic. */
+const TICK_MS = 100
+/** Clusters with sketches of their own; the others share one that only a sum over all shows. */
+const CLUSTERS_MAX = 64
+/** How often clusters without recent writes make place for others. */
+const FORGET_EVERY_MS = 10_000
+
+type Sketches = Readonly<Record<SourceDimension, HeavyHitters>>
+
+/** The cluster of `top` that stands for all. */
+export const EVERY_CLUSTER = '*'
+
+export class TopSources {
+  readonly #clock: Clock
+  readonly #clusters = new Map<string, Sketches>()
+  #others: Sketches | undefined
+  /** Changes come in batches of one cluster. */
+  #newest: { readonly cluster: string; readonly sketches: Sketches } | undefined
+
+  #forgetAtMs = Number.NEGATIVE_INFINITY
+
+  constructor(clock: Clock = monotonicClock) {
+    this.#clock = clock
+  }
+
+  /**
+   * For each event that is created or updated, by any replica, with the time by the same clock.
+   * Takes less than a microsecond.
+   */
+  changed({ key, fields }: Pick<StoredEvent, 'key' | 'fields'>, atMs: number): void {
+    const nowMs = tickOf(atMs)
+    const { controller, namespace, reason } = this.#sketchesOf(key.cluster, nowMs)
+    // New events have their source in one field and old ones in another.
+    controller.hit(fields.reportingController || fields.sourceComponent, nowMs)
+    namespace.hit(key.namespace, nowMs)
+    reason.hit(fields.reason, nowMs)
+  }
+
+  /** For each write of a client that this replica admits. */
+  wrote(user: string, cluster: string): void {
+    const nowMs = tickOf(this.#clock.now())
+    this.#sketchesOf(cluster, nowMs).user.hit(user, nowMs)
+  }
+
+  /**
+   * The highest rates first, at most 256; without values that are empty. Of one cluster, or the sums
+   * over all for EVERY_CLUSTER. There are none for a cluster beyond the first 64.
+   */
+  top(dimension: SourceDimension, cluster: string): readonly SourceRate[] {
+    const nowMs = tickOf(this.#clock.now())
+    if (cluster !== EVERY_CLUSTER) {
+      return shown(this.#clusters.get(cluster)?.[dimension].top(nowMs) ?? [])
+    }
+    const sums = new Map<string, number>()
+    for (const sketches of this.#all()) {
+      for (const { key, rate } of sketches[dimension].top(nowMs)) {
+        sums.set(key, (sums.get(key) ?? 0) + rate)
+      }
+    }
+    const all = [...sums].map(([key, rate]) => ({ key, rate }))
+    return shown(all.sort((one, other) => other.rate - one.rate).slice(0, ENTRIES_MAX))
+  }
+
+  *#all(): Iterable<Sketches> {
+    yield* this.#clusters.values()
+    if (this.#others !== undefined) yield this.#others
+  }
+
+  #sketchesOf(cluster: string, nowMs: number): Sketches {
+    if (this.#newest?.cluster === cluster) return this.#newest.sketches
+    const sketches = this.#clusters.get(cluster) ?? this.#opened(cluster, nowMs)
+    this.#newest = { cluster, sketches }
+    return sketches
+  }
+
+  #opened(cluster: string, nowMs: number): Sketches {
+    if (this.#clusters.size >= CLUSTERS_MAX) this.#forgetIdle(nowMs)
+    if (this.#clusters.size >= CLUSTERS_MAX) {
+      this.#others ??= newSketches(nowMs)
+      return this.#others
+    }
+    const sketches = newSketches(nowMs)
+    this.#clusters.set(cluster, sketches)
+    return sketches
+  }
+
+  /** Now and then: it reads all sketches. */
+  #forgetIdle(nowMs: number): void {
+    if (nowMs < this.#forgetAtMs) return
+    this.#forgetAtMs = nowMs + FORGET_EVERY_MS
+    for (const [cluster, sketches] of this.#clusters) {
+      if (isIdle(sketches, nowMs)) this.#clusters.delete(cluster)
+    }
+  }
+}
+
+function isIdle({ namespace, user }: Sketches, nowMs: number): boolean {
+  return namespace.top(nowMs).length === 0 && user.top(nowMs).length === 0
+}
+
+function tickOf(ms: number): number {
+  return Math.floor(ms / TICK_MS) * TICK_MS
+}
+
+function newSketches(nowMs: number): Sketches {
+  const sketch = (): HeavyHitters => new HeavyHitters({ entriesMax: ENTRIES_MAX, nowMs })
+  return { controller: sketch(), namespace: sketch(), reason: sketch(), user: sketch() }
+}
+
+function shown(hitters: readonly HeavyHitter[]): readonly SourceRate[] {
+  return hitters.filter(({ key }) => key !== '').map(({ key, rate }) => ({ value: key, rate }))
+}
