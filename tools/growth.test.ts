@@ -79,8 +79,10 @@ const ROOMS = [
   'src/cache/*.ts',
   'src/codec/encoders/encoded-run-cache.ts',
   'src/lib/client-memory/ledger.ts',
+  'src/lib/heavy-hitters.ts',
   'src/lib/client-memory/unidentified.ts',
   'src/registry/read/event-selector.ts',
+  'src/registry/top-sources.ts',
 ]
 /** Constants that limit something, by their names. */
 const LIMIT =
@@ -118,6 +120,7 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'reflector.#unreadable': 'values in etcd that this server did not write',
   'refusal-pace.OVERDUE_PER_TICK_MAX': 'a rate',
   'refusal.#reasons': 'one for each reason',
+  'request-tallies.#refused': 'of words of this server: verbs and reasons',
   'request-tallies.#series': 'of words of this server: verbs, resources and codes',
   'request-width.WIDTH_MAX': 'the cost of a list',
   'rule-set': 'from files of the operator',

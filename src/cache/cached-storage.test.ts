@@ -234,6 +234,24 @@ test('reads: a read never uses the response to a request that was sent before th
   assert.equal((await late).items.length, 1)
 })
 
+test('writes are reported while memory follows the store, and not while it is loaded', async () => {
+  const store = new HandMadeStore()
+  store.put('a')
+  const written: string[] = []
+  const onWritten = ({ key }: StoredEvent, atMs: number): void => {
+    written.push(`${key.name} ${atMs > 0}`)
+  }
+  const cached = new CachedStorage({ inner: store, log, onWritten })
+  void cached.run(signal)
+  await cached.synced
+  await tick()
+  assert.deepEqual([cached.count, written], [1, []])
+  store.notify(store.put('b'))
+  store.notify(store.put('b', 'again'))
+  await tick()
+  assert.deepEqual(written, ['b true', 'b true'])
+})
+
 test('reads: a read at a version that memory has sends no request', async () => {
   const store = new HandMadeStore()
   const { version } = store.put('a')

@@ -35,11 +35,11 @@ import type { FollowedStorage } from './followed-storage.ts'
 import { Freshness } from './freshness.ts'
 import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from './memory/memory.ts'
 import { orderKey } from './memory/order-key.ts'
+import { countIn, readPage } from './memory/page.ts'
+import { readRuns } from './memory/runs.ts'
 import { NamespaceLog } from './namespace-log.ts'
 import { NamespaceStorage } from './namespace-storage.ts'
-import { countIn, readPage } from './read/page.ts'
-import { readRuns } from './read/runs.ts'
-import { Reflector } from './reflector.ts'
+import { Reflector, type ReflectorOptions } from './reflector.ts'
 import { throwIfAborted } from './time-slicer.ts'
 import { CatchUpReader } from './watch/catch-up-reader.ts'
 import { Cursor } from './watch/cursor.ts'
@@ -51,14 +51,12 @@ const unverifiedCheckEveryMs = 500
 /** Gives watches time to end with `compacted`, so that clients list again, before `run` rejects. */
 const watchersEndMs = 250
 
-export interface CachedStorageOptions {
+export interface CachedStorageOptions extends Pick<ReflectorOptions, 'onReread' | 'onWritten'> {
   readonly inner: FollowedStorage
   readonly log: Log
   readonly clock?: Clock | undefined
   readonly memoryBounds?: MemoryBounds | undefined
   readonly historyBounds?: HistoryBounds | undefined
-  /** Called after each reload: the new state may belong to another history than the old one. */
-  readonly onReread?: (() => void) | undefined
   /** Called with how long each consistent read waited for memory, and whether memory served it. */
   readonly onConsistentRead?: ((waitedMs: number, isServed: boolean) => void) | undefined
 }
@@ -99,6 +97,7 @@ export class CachedStorage implements WatchedStorage {
       clock,
       log,
       onReread: options.onReread,
+      onWritten: options.onWritten,
     })
     this.#freshness = new Freshness({
       source: inner,

@@ -52,6 +52,11 @@ export interface ReflectorOptions {
   readonly log: Log
   /** Called after each reload: the new state may belong to another history than the old one. */
   readonly onReread?: (() => void) | undefined
+  /**
+   * Called with each event that is created or updated, by any replica, and when that arrived by the
+   * clock; not with events that are loaded.
+   */
+  readonly onWritten?: ((stored: StoredEvent, atMs: number) => void) | undefined
 }
 
 export class Reflector {
@@ -248,6 +253,7 @@ export class Reflector {
     if (item.type === 'put') {
       const { stored } = item
       const previous = memory.put(stored)
+      this.#options.onWritten?.(stored, this.#heardAtMs)
       // Without its parsed fields, which take most of the space: memory has indexed them already,
       // and selectors parse them again.
       const kept = withVersion(stored, stored.version)

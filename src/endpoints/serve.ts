@@ -72,6 +72,7 @@ export function serve(options: ServeOptions): Handler {
       const found = options.services.find(target)
       if (options.isTurningAway() && found?.service.isServedAtShutdown !== true) {
         response = shuttingDown()
+        observer.failed?.(attributes, 'TooManyRequests')
       } else {
         response = await respond(request, target, options, {
           attributes,
@@ -86,6 +87,7 @@ export function serve(options: ServeOptions): Handler {
       slot.onError(error)
       const status = statusErrorFor(request, error)
       options.refusals?.refused(status, request)
+      observer.failed?.(attributes, status.reason)
       response = errorResponse(request, error, status, () => log.child({ auditId }))
       if (record !== undefined) {
         const isPanic = status !== error && status.reason === 'InternalError'

@@ -3,6 +3,7 @@ import type { Event } from '../api/event.ts'
 import { entityTooLarge, isStatus } from '../api/status.ts'
 import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import { encodeEvent } from '../codec/event/event-json.ts'
+import type { EventWrites } from '../storage/counted-writes.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
@@ -43,19 +44,22 @@ interface Written {
 export type Decide = (current: CurrentEvent | undefined) => Decision
 
 export interface ChangesOptions {
-  readonly storage: EventStorage
+  readonly storage: Pick<EventStorage, 'get'>
+  readonly writes: Pick<EventWrites, 'update'>
   readonly names: ResourceNames
   /** The largest event that is stored. */
   readonly eventBytesMax: number
 }
 
 export class EventChanges {
-  readonly #storage: EventStorage
+  readonly #storage: ChangesOptions['storage']
+  readonly #writes: ChangesOptions['writes']
   readonly #names: ResourceNames
   readonly #eventBytesMax: number
 
-  constructor({ storage, names, eventBytesMax }: ChangesOptions) {
+  constructor({ storage, writes, names, eventBytesMax }: ChangesOptions) {
     this.#storage = storage
+    this.#writes = writes
     this.#names = names
     this.#eventBytesMax = eventBytesMax
   }
@@ -87,7 +91,7 @@ export class EventChanges {
     }
     let last: Decided | undefined
     const stored = await inApiTerms(
-      this.#storage.update(key, (current) => {
+      this.#writes.update(key, (current) => {
         last = this.#decided(key, current, options, decide)
         return last.decision.kind === 'remove' ? 'remove' : last.body
       }),

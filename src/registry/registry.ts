@@ -6,6 +6,7 @@ import { badRequest, invalid, isStatus, StatusError } from '../api/status.ts'
 import type { FieldError } from '../api/validation/field-error.ts'
 import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import { encodeEvent } from '../codec/event/event-json.ts'
+import type { EventWrites } from '../storage/counted-writes.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
 import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
@@ -37,6 +38,8 @@ export type NamespaceScope = Pick<EventKey, 'cluster' | 'namespace'>
 
 export interface RegistryOptions {
   readonly storage: EventStorage
+  /** Where events are written to; default: `storage`. */
+  readonly writes?: EventWrites | undefined
   /** The API group of the requests: it sets resource names and validation. */
   readonly group: EventGroup
   /** All API versions that are served. */
@@ -55,6 +58,7 @@ export class EventRegistry {
   readonly names: ResourceNames
   readonly servedVersions: ServedVersions
   readonly #storage: EventStorage
+  readonly #writes: EventWrites
   readonly #group: EventGroup
   readonly #changes: EventChanges
   readonly #now: () => number
@@ -64,11 +68,13 @@ export class EventRegistry {
 
   constructor(options: RegistryOptions) {
     this.#storage = options.storage
+    this.#writes = options.writes ?? options.storage
     this.#now = options.now ?? Date.now
     this.#group = options.group
     this.names = resourceNames(options.group.name)
     this.#changes = new EventChanges({
       storage: options.storage,
+      writes: this.#writes,
       names: this.names,
       eventBytesMax: options.eventBytesMax ?? Number.POSITIVE_INFINITY,
     })
@@ -173,7 +179,7 @@ export class EventRegistry {
       checkPreconditions(key, { stored, old: readEvent(stored) }, preconditions)
       if (preconditions.uid !== undefined) throw unknownUid(key)
     }
-    const event = await inApiTerms(this.#storage.delete(key, guard), this.names)
+    const event = await inApiTerms(this.#writes.delete(key, guard), this.names)
     return { event, uid: '', isGone: true }
   }
 
@@ -236,7 +242,7 @@ export class EventRegistry {
     try {
       return await (options.isDryRun
         ? this.#dryRunCreate(key, body)
-        : this.#storage.create(key, body))
+        : this.#writes.create(key, body))
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
       if (error.kind !== 'exists' && !isUnreadable(error)) {

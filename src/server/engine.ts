@@ -9,16 +9,19 @@ import type { Log } from '../lib/log/log.ts'
 import { HttpOrigin } from '../mirror/http-origin.ts'
 import { MirrorManager } from '../mirror/mirror-manager.ts'
 import type { Options } from '../options/options.ts'
+import { TopSources } from '../registry/top-sources.ts'
 import { RetentionPolicy } from '../retention/policy.ts'
 import { Retention } from '../retention/retention.ts'
+import { CountedWrites, type EventWrites } from '../storage/counted-writes.ts'
 import { Datastore } from '../storage/etcd/datastore.ts'
 import { EtcdStorage } from '../storage/etcd/etcd-storage.ts'
 import { EventKeys } from '../storage/etcd/keys.ts'
-import { PrefixCheck } from '../storage/etcd/prefix-check.ts'
+import { corruptValueHandler, PrefixCheck } from '../storage/etcd/prefix-check.ts'
 import type { RegardedKind } from '../storage/regarded-kind.ts'
 import type { EventScope, StoredEvent, Unreadable } from '../storage/storage.ts'
-import { type BadValue, placeholderEvent } from '../storage/stored-form.ts'
+import { placeholderEvent } from '../storage/stored-form.ts'
 import { releaseVersion } from './build-info.ts'
+import { showChanges, showTopSources, type Writer } from './metrics/accounts.ts'
 import { consistentReadObserver, watchCache } from './metrics/cache.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
 import type { FileLooks } from './metrics/files.ts'
@@ -39,6 +42,7 @@ interface Parts {
   readonly written: EtcdStorage
   readonly cached: CachedStorage
   readonly retention: Retention
+  readonly writers: Readonly<Record<Writer, CountedWrites>>
   readonly mirrors: MirrorManager | undefined
   /** Rejects on a bug only. */
   readonly running: Promise<unknown>
@@ -55,6 +59,8 @@ export class Engine {
   readonly #metrics: StorageMetrics
   readonly #datastore: Datastore
   readonly #end = new AbortController()
+  /** Who writes most events now. */
+  readonly #sources = new TopSources()
   #parts: Parts | undefined
 
   constructor(options: Options, log: Log, registry: Registry, looks?: FileLooks) {
@@ -114,8 +120,13 @@ export class Engine {
         retention.forget()
         mirrors?.forget()
       },
+      onWritten: (stored, atMs) => this.#sources.changed(stored, atMs),
       onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
     })
+    const writers = {
+      client: new CountedWrites(cached),
+      mirror: new CountedWrites(cached),
+    }
     const replica = `${hostname()}/${process.pid}`
     const policy = RetentionPolicy.uniform(eventTtlMs)
     const retention = new Retention({
@@ -134,7 +145,9 @@ export class Engine {
       compactionIntervalMs: etcdCompactionIntervalMs,
       log: this.#log.child({ logger: 'retention' }),
     })
-    const mirrors = clusters && this.#mirrorsOf({ client, cached, replica, clusters, policy })
+    const mirrors =
+      clusters &&
+      this.#mirrorsOf({ client, cached, writes: writers.mirror, replica, clusters, policy })
     if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
     const { signal } = this.#end
     const checked = check.run(cached.synced, signal)
@@ -146,7 +159,7 @@ export class Engine {
       cached.synced.then(() => this.#datastore.inspect()),
     ])
     running.catch(onFatal)
-    this.#parts = { check, written, cached, retention, mirrors, running }
+    this.#parts = { check, written, cached, retention, writers, mirrors, running }
     this.#watch(this.#parts)
   }
 
@@ -154,6 +167,13 @@ export class Engine {
   get storage(): CachedStorage {
     if (this.#parts === undefined) throw new Error('the engine has not been opened')
     return this.#parts.cached
+  }
+
+  /** What requests of clients use. Throws before the engine is open. */
+  get forClients(): { storage: CachedStorage; writes: EventWrites; sources: TopSources } {
+    if (this.#parts === undefined) throw new Error('the engine has not been opened')
+    const { cached: storage, writers } = this.#parts
+    return { storage, writes: writers.client, sources: this.#sources }
   }
 
   /** Number of live events; 0 before the engine is open. */
@@ -220,14 +240,18 @@ export class Engine {
   #mirrorsOf(parts: {
     readonly client: EtcdClient
     readonly cached: CachedStorage
+    readonly writes: CountedWrites
     readonly replica: string
     readonly clusters: ClustersSource
     readonly policy: RetentionPolicy
   }): MirrorManager {
-    const { client, cached, replica, clusters, policy } = parts
+    const { client, cached, writes, replica, clusters, policy } = parts
     return new MirrorManager({
       client,
-      storage: cached,
+      storage: {
+        list: (scope, options) => cached.list(scope, options),
+        update: (key, change, options) => writes.update(key, change, options),
+      },
       recall: (key) => cached.recall(key),
       prefix: this.#options.etcdPrefix,
       replica,
@@ -249,7 +273,7 @@ export class Engine {
     })
   }
 
-  #watch({ written, cached, retention }: Parts): void {
+  #watch({ written, cached, retention, writers }: Parts): void {
     const registry = this.#registry
     this.#metrics.watch(
       {
@@ -262,36 +286,11 @@ export class Engine {
     )
     watchCache(cached, registry, this.#options.eventsGroup)
     watchRetention(retention, registry)
+    showChanges(writers, registry)
+    showTopSources(this.#sources, registry)
   }
 }
 
 function* damagedIn(unreadable: Iterable<Unreadable>): Iterable<StoredEvent> {
   for (const value of unreadable) if (value.fault === 'damaged') yield placeholderEvent(value)
-}
-
-function corruptValueHandler(
-  check: PrefixCheck,
-  keys: EventKeys,
-  log: Log,
-): (etcdKey: Buffer, value: BadValue) => void {
-  const logValue = corruptValueLog(log)
-  return (etcdKey, value) => {
-    if (value.fault === 'foreign') check.onForeign(etcdKey)
-    else if (keys.parse(etcdKey) === undefined) check.onOldLayout(etcdKey)
-    logValue(etcdKey, value)
-  }
-}
-
-/**
- * Logs the first five values that are not events, then the 10th, 100th and so on: a whole foreign
- * store under our prefix is one mistake, and must not produce a line for each of its keys.
- */
-function corruptValueLog(log: Log): (etcdKey: Buffer, value: BadValue) => void {
-  let count = 0
-  return (etcdKey, { fault, what }) => {
-    count += 1
-    const isLogged = count <= 5 || /^10*$/.test(String(count))
-    if (!isLogged) return
-    log.error('A stored value is not an event', { etcdKey: etcdKey.toString(), fault, what, count })
-  }
 }

@@ -227,7 +227,7 @@ export class Server {
     await this.#engine.open((error) => this.#onFatal(error), clusters)
     this.#services.installEvents({
       mirrored: mirrors,
-      storage: this.#engine.storage,
+      ...this.#engine.forClients,
       namespaces: this.#engine.storage.namespaces,
       clusters: clusterSources(this.#options, this.#engine.storage, { clusters, mirrors }),
       decide: async (user, attributes) => this.#gate?.decide(user, attributes),

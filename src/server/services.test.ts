@@ -7,6 +7,7 @@ import { monotonicClock } from '../lib/clock.ts'
 import { silentLog } from '../lib/log/log.ts'
 import { serverCommand } from '../options/commands.ts'
 import { parseFlags } from '../options/parse.ts'
+import { TopSources } from '../registry/top-sources.ts'
 import { beginning } from '../storage/resource-version.ts'
 import type { WatchedStorage } from '../storage/storage.ts'
 import { ServiceInstaller } from './services.ts'
@@ -23,6 +24,8 @@ installer.installHealth(
 installer.installServerInfo({ regardedKinds: () => [], decide: undefined })
 installer.installEvents({
   storage: {} as WatchedStorage,
+  writes: {} as WatchedStorage,
+  sources: new TopSources(),
   namespaces: {} as WatchedStorage,
   clusters: { named: () => [], activities: async () => [] },
   decide: async () => undefined,

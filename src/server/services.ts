@@ -36,6 +36,8 @@ import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { Options } from '../options/options.ts'
 import { removalSemaphore } from '../registry/collection-delete.ts'
+import type { TopSources } from '../registry/top-sources.ts'
+import type { EventWrites } from '../storage/counted-writes.ts'
 import type { ReadStorage } from '../storage/read-storage.ts'
 import type { RegardedKind } from '../storage/regarded-kind.ts'
 import type { Version } from '../storage/resource-version.ts'
@@ -154,6 +156,9 @@ export class ServiceInstaller {
 export interface EventParts {
   readonly mirrored?: MirroredClusters | undefined
   readonly storage: WatchedStorage
+  /** Where events are written to. */
+  readonly writes: EventWrites
+  readonly sources: TopSources
   /** The namespaces that have events. */
   readonly namespaces: ReadStorage
   readonly clusters: ClusterSources

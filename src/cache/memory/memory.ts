@@ -16,11 +16,13 @@ import {
   versionOfState,
 } from '../../storage/resource-version.ts'
 import type { EventKey, StoredEvent } from '../../storage/storage.ts'
-import { EventIndexes, type IndexViews } from './event-indexes.ts'
 import { EventTable } from './event-table.ts'
+import { hashedFields, hashesOf } from './index-hashes.ts'
 import { NamespaceCounts } from './namespaces.ts'
 import { orderKey, viewOf } from './order-key.ts'
 import { RegardedKinds } from './regarded-kinds.ts'
+import { SlotTree } from './slot-tree.ts'
+import type { TreeView } from './tree-view.ts'
 
 export interface MemoryBounds {
   readonly statesMax: number
@@ -40,8 +42,11 @@ export const defaultMemoryBounds: MemoryBounds = {
 const freedPerChange = 8
 
 /** Everything at one version. */
-export interface State extends IndexViews {
+export interface State {
   readonly version: Version
+  readonly byKey: TreeView
+  /** In the order of `hashedFields`; undefined for fields without a tree. */
+  readonly byField: readonly (TreeView | undefined)[]
 }
 
 /** A snapshot that later changes do not affect. */
@@ -63,7 +68,8 @@ export class EventMemory {
   readonly namespaces: NamespaceCounts = new NamespaceCounts()
   readonly #bounds: MemoryBounds
   readonly #clock: Clock
-  readonly #indexes: EventIndexes = new EventIndexes(this.table)
+  readonly #byKey: SlotTree
+  readonly #byField: readonly (SlotTree | undefined)[]
   /** Oldest first. */
   readonly #kept: KeptState[] = []
   readonly #dead: number[] = []
@@ -74,6 +80,10 @@ export class EventMemory {
   constructor(bounds: MemoryBounds, clock: Clock) {
     this.#bounds = bounds
     this.#clock = clock
+    this.#byKey = new SlotTree((slot, other) => this.table.compareKeys(slot, other))
+    this.#byField = hashedFields.map(({ hasTree }, field) =>
+      hasTree ? new SlotTree((slot, other) => this.#compareHash(slot, other, field)) : undefined,
+    )
   }
 
   get version(): Version {
@@ -81,7 +91,7 @@ export class EventMemory {
   }
 
   get count(): number {
-    return this.#indexes.peekByKey().size
+    return this.#byKey.peek().size
   }
 
   get statesKept(): number {
@@ -92,16 +102,25 @@ export class EventMemory {
   put(stored: StoredEvent): StoredEvent | undefined {
     const key = orderKey(stored.key)
     const old = this.find(key)
-    const slot = this.table.add(key, stored)
+    const slot = this.table.add(key, stored, hashesOf(stored.fields))
     this.kinds.note(stored.key.cluster, stored.fields.regarding)
     if (old === undefined) {
       this.namespaces.added(stored)
-      this.#indexes.insert(slot)
+      this.#byKey.insert(slot)
+      for (const tree of this.#byField) tree?.insert(slot)
       this.#freeSome()
       return undefined
     }
     const previous = this.table.read(old)
-    this.#indexes.replace(old, slot)
+    this.#byKey.replace(old, slot)
+    for (const [field, tree] of this.#byField.entries()) {
+      if (tree === undefined) continue
+      if (this.table.hashOf(old, field) === this.table.hashOf(slot, field)) tree.replace(old, slot)
+      else {
+        tree.remove(old)
+        tree.insert(slot)
+      }
+    }
     this.#retire(old)
     return previous
   }
@@ -122,7 +141,8 @@ export class EventMemory {
 
   #remove(slot: number, key: EventKey, version: Version): void {
     this.namespaces.removed(key, version)
-    this.#indexes.remove(slot)
+    this.#byKey.remove(slot)
+    for (const tree of this.#byField) tree?.remove(slot)
     this.#retire(slot)
   }
 
@@ -136,12 +156,16 @@ export class EventMemory {
 
   find(key: Buffer): number | undefined {
     const view = viewOf(key)
-    return this.#indexes.peekByKey().find((slot) => this.table.compareKey(slot, view))
+    return this.#byKey.peek().find((slot) => this.table.compareKey(slot, view))
   }
 
   /** The present state. Valid until the next change. */
   peek(): State {
-    return { version: this.#version, ...this.#indexes.peek() }
+    return {
+      version: this.#version,
+      byKey: this.#byKey.peek(),
+      byField: this.#byField.map((tree) => tree?.peek()),
+    }
   }
 
   /** The kept state at the revision of this version. */
@@ -187,9 +211,10 @@ export class EventMemory {
     if (newest?.version === this.#version && !newest.isForgotten) return newest
     const state: KeptState = {
       version: this.#version,
-      ...this.#indexes.view(),
+      byKey: this.#byKey.view(),
+      byField: this.#byField.map((tree) => tree?.view()),
       takenAtMs: this.#clock.now(),
-      bytesCopiedBefore: this.#indexes.bytesCopied,
+      bytesCopiedBefore: this.#bytesCopied(),
       retired: [],
       retiredBytes: 0,
       pins: 0,
@@ -256,6 +281,19 @@ export class EventMemory {
     const oldest = this.#kept[0]
     if (oldest === undefined) return 0
     const retired = this.#kept.reduce((sum, state) => sum + state.retiredBytes, 0)
-    return this.#indexes.bytesCopied - oldest.bytesCopiedBefore + retired
+    return this.#bytesCopied() - oldest.bytesCopiedBefore + retired
+  }
+
+  #bytesCopied(): number {
+    let bytes = this.#byKey.bytesCopied
+    for (const tree of this.#byField) bytes += tree?.bytesCopied ?? 0
+    return bytes
+  }
+
+  #compareHash(slot: number, other: number, field: number): number {
+    const { table } = this
+    const difference = table.hashOf(slot, field) - table.hashOf(other, field)
+    if (difference !== 0) return difference
+    return table.compareKeys(slot, other)
   }
 }

@@ -8,11 +8,13 @@ import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import type { Caller } from '../../gate/gate.ts'
 import type { EventLimits } from '../../gate/limits/event-limits.ts'
 import type { Place, ResourceTarget } from '../../gate/target.ts'
+import { accountOf } from '../../gate/user.ts'
 import type { Request, Response } from '../../http/exchange.ts'
 import type { CollectionDelete } from '../../registry/collection-delete.ts'
 import type { SharedSelectors } from '../../registry/read/event-selector.ts'
 import type { EventLister } from '../../registry/read/listing.ts'
 import type { EventRegistry } from '../../registry/registry.ts'
+import type { TopSources } from '../../registry/top-sources.ts'
 import type { WatchedStorage } from '../../storage/storage.ts'
 
 /** What requests need to know of mirrored clusters. */
@@ -50,19 +52,23 @@ export interface EventApi extends ReadApi {
   readonly registry: EventRegistry
   readonly collectionDelete: CollectionDelete
   readonly eventLimits: Pick<EventLimits, 'take'> | undefined
+  /** Counts the writes of users. */
+  readonly sources: Pick<TopSources, 'wrote'> | undefined
   /** The timeout of a request that is not cancelled when its client disconnects. */
   readonly requestTimeoutMs: number
 }
 
 /** Counts a write against the caller's rate limits, once per request, also if it is retried. */
 export function admitOnce(
-  { eventLimits }: Pick<EventApi, 'eventLimits'>,
+  { eventLimits, sources }: Pick<EventApi, 'eventLimits' | 'sources'>,
   { user, sender }: Caller,
   cluster: string,
 ): (event: Event, bytes: number) => void {
   let isCounted = false
   return (event, bytes) => {
-    if (!isCounted) eventLimits?.take({ user, sender, cluster, event, bytes })
+    if (isCounted) return
+    eventLimits?.take({ user, sender, cluster, event, bytes })
+    sources?.wrote(accountOf(sender ?? user), cluster)
     isCounted = true
   }
 }

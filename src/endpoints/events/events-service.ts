@@ -12,6 +12,8 @@ import { CollectionDelete, removalSemaphore } from '../../registry/collection-de
 import { SharedSelectors } from '../../registry/read/event-selector.ts'
 import { EventLister } from '../../registry/read/listing.ts'
 import { EventRegistry } from '../../registry/registry.ts'
+import type { TopSources } from '../../registry/top-sources.ts'
+import type { EventWrites } from '../../storage/counted-writes.ts'
 import type { WatchedStorage } from '../../storage/storage.ts'
 import { inTime } from '../request/timeout.ts'
 import { compressed } from '../response/compress.ts'
@@ -36,12 +38,16 @@ import { watchEvents } from './watch.ts'
 
 export interface EventsServiceOptions {
   readonly storage: WatchedStorage
+  /** Where events are written to; default: `storage`. */
+  readonly writes?: EventWrites | undefined
   /** The API group under which events are served. */
   readonly group: EventGroup
   /** All API versions in which events are served, besides the one of `group`. Default: core/v1. */
   readonly servedVersions?: readonly string[] | undefined
   /** The rate limits of events; undefined: no limits. */
   readonly eventLimits?: Pick<EventLimits, 'take'> | undefined
+  /** Undefined: the writes of users are not counted. */
+  readonly sources?: Pick<TopSources, 'wrote'> | undefined
   readonly eventBytesMax?: number | undefined
   /** Limits concurrent collection deletes; shared by all groups. */
   readonly removalSemaphore?: Semaphore | undefined
@@ -68,6 +74,7 @@ export function eventsService(options: EventsServiceOptions): Service {
   const view = viewOf(group)
   const registry = new EventRegistry({
     storage,
+    writes: options.writes,
     group,
     eventBytesMax: options.eventBytesMax,
     servedVersions: options.servedVersions ?? [coreGroup.apiVersion],
@@ -86,6 +93,7 @@ export function eventsService(options: EventsServiceOptions): Service {
     wildcardEncoders: new EventEncoders(view, Date.now, true),
     runCache: options.runCache ?? new EncodedRunCache(),
     eventLimits,
+    sources: options.sources,
     requestTimeoutMs: options.requestTimeoutMs ?? requestTimeoutMsDefault,
     accessChecks: options.accessChecks,
     mirrored: options.mirrored,

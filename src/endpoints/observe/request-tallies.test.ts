@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import type { StatusReason } from '../../api/status.ts'
 import { targetOf } from '../../gate/target.fixture.ts'
 import { readTarget } from '../../gate/target.ts'
 import { Distribution, type RequestSeries, RequestTallies } from './request-tallies.ts'
@@ -72,6 +73,29 @@ describe('RequestTallies', () => {
     assert.deepEqual(series?.sizes.counts.slice(0, 2), [1, 1])
     assert.equal(series?.durations.counts[0], 1)
     assert.equal(series?.aborted, 1)
+  })
+
+  test('failed writes of events are counted by verb and reason, and nothing else is', () => {
+    const tallies = new RequestTallies(['events.k8s.io/v1/events'], rootOf)
+    const failed = (method: string, path: string, reason: StatusReason): void => {
+      const query = new URLSearchParams()
+      tallies.failed(readTarget({ method, path, query }, 'local'), reason)
+    }
+    failed('POST', `${EVENTS}/namespaces/a/events`, 'Invalid')
+    failed('POST', '/api/v1/namespaces/a/events', 'Invalid')
+    failed('POST', `${EVENTS}/namespaces/a/events`, 'TooManyRequests')
+    failed('DELETE', `${EVENTS}/namespaces/a/events`, 'Timeout')
+    failed('GET', `${EVENTS}/namespaces/a/events`, 'Forbidden')
+    failed('POST', '/apis/x/v1/namespaces/a/things', 'NotFound')
+    failed('POST', '/nope', 'NotFound')
+    const counted = [...tallies.refusedWrites()].flatMap(({ verb, reasons }) =>
+      [...reasons].map(([reason, count]) => `${verb} ${reason} ${count}`),
+    )
+    assert.deepEqual(counted, [
+      'POST Invalid 2',
+      'POST TooManyRequests 1',
+      'DELETECOLLECTION Timeout 1',
+    ])
   })
 
   test('a long-running response is counted while it lasts', () => {

@@ -2,6 +2,7 @@
  * Counts requests by their labels and outcomes. Requests are far more frequent than scrapes: so a
  * request only increments counters, and metrics are rendered at a scrape.
  */
+import type { StatusReason } from '../../api/status.ts'
 import type { Attributes } from '../../gate/attributes.ts'
 import type { Sent } from '../../http/exchange.ts'
 
@@ -40,6 +41,8 @@ export interface RequestSeries {
 export interface RequestObserver {
   /** A long-running response starts. */
   begun(attributes: Attributes): void
+  /** A request fails, or its outcome is not known in time. */
+  failed?(attributes: Attributes, reason: StatusReason): void
   /** `isLong`: `begun` was called for it. */
   ended(
     attributes: Attributes,
@@ -83,11 +86,22 @@ const VERBS: ReadonlyMap<string, string> = new Map([
   ['deletecollection', 'DELETECOLLECTION'],
 ])
 
+/** A verb that writes events, as metrics name it, and why such requests failed. */
+export interface RefusedWrites {
+  readonly verb: string
+  readonly reasons: ReadonlyMap<StatusReason, number>
+}
+
+const WRITE_VERBS = ['create', 'update', 'patch', 'delete', 'deletecollection'] as const
+
 /** The request counts of one replica. */
 export class RequestTallies implements RequestObserver {
   readonly #resources: ReadonlySet<string>
   readonly #rootOf: (path: string) => string
   readonly #series = new Map<string, Series>()
+  readonly #refused = new Map<string, Map<StatusReason, number>>(
+    WRITE_VERBS.map((verb) => [verb, new Map()]),
+  )
 
   /**
    * `resources`: the served ones, each as `group/version/resource`. `rootOf`: the first part of a
@@ -100,6 +114,16 @@ export class RequestTallies implements RequestObserver {
 
   series(): Iterable<RequestSeries> {
     return this.#series.values()
+  }
+
+  *refusedWrites(): Iterable<RefusedWrites> {
+    for (const [verb, reasons] of this.#refused) yield { verb: VERBS.get(verb) ?? verb, reasons }
+  }
+
+  failed(attributes: Attributes, reason: StatusReason): void {
+    if (!attributes.isResource || attributes.resource !== 'events') return
+    const reasons = this.#refused.get(attributes.verb)
+    if (reasons !== undefined) reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
   }
 
   begun(attributes: Attributes): void {

@@ -6,9 +6,8 @@ import {
   parseFieldSelector,
 } from '../../api/selectors/field-selector.ts'
 import { parseLabelSelector } from '../../api/selectors/label-selector.ts'
-import { type EventFields, fieldsIn } from '../../storage/event-fields.ts'
 import { beginning } from '../../storage/resource-version.ts'
-import type { StoredEvent } from '../../storage/storage.ts'
+import type { EventFields, StoredEvent } from '../../storage/storage.ts'
 import { eventSelector, namedBy } from './event-selector.ts'
 
 const everyLabel = parseLabelSelector('')
@@ -22,7 +21,6 @@ function stored(fields: Partial<EventFields>): StoredEvent {
     version: beginning,
     writtenAtMs: 0,
     fields: {
-      ...fieldsIn({}),
       uid: 'own-uid',
       labels: { n: '1' },
       reason: 'Odd',

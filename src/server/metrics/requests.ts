@@ -45,6 +45,18 @@ export function showRequests(tallies: RequestTallies, registry: Registry): void 
       }
     },
   })
+  new Counter({
+    name: 'tidings_event_writes_refused_total',
+    help: 'Requests to write events that failed, by verb and the reason in the response. Timeout: it is not known whether the write was applied.',
+    labelNames: ['verb', 'reason'],
+    registers,
+    collect() {
+      this.reset()
+      for (const { verb, reasons } of tallies.refusedWrites()) {
+        for (const [reason, count] of reasons) this.inc({ verb, reason }, count)
+      }
+    },
+  })
   new Gauge({
     name: 'apiserver_longrunning_requests',
     help: 'Running watches.',

@@ -11,7 +11,9 @@ import type { EtcdClient, KeyValue } from '../../etcd/client.ts'
 import { EtcdError } from '../../etcd/errors.ts'
 import { pause } from '../../lib/abort.ts'
 import { Backoff } from '../../lib/backoff.ts'
+import type { Log } from '../../lib/log/log.ts'
 import { StorageError } from '../errors.ts'
+import type { BadValue } from '../stored-form.ts'
 import {
   controlKey,
   controlKeys,
@@ -155,5 +157,33 @@ export class PrefixCheck {
       )
     const notMark = mark.kvs.find(({ value }) => !isMarkValue(value))
     return foreign ?? notMark ?? outside.flatMap(({ kvs }) => kvs)[0]
+  }
+}
+
+/** For values under keys of events that are not events. */
+export function corruptValueHandler(
+  check: PrefixCheck,
+  keys: EventKeys,
+  log: Log,
+): (etcdKey: Buffer, value: BadValue) => void {
+  const logValue = corruptValueLog(log)
+  return (etcdKey, value) => {
+    if (value.fault === 'foreign') check.onForeign(etcdKey)
+    else if (keys.parse(etcdKey) === undefined) check.onOldLayout(etcdKey)
+    logValue(etcdKey, value)
+  }
+}
+
+/**
+ * Logs the first five values that are not events, then the 10th, 100th and so on: a whole foreign
+ * store under our prefix is one mistake, and must not produce a line for each of its keys.
+ */
+function corruptValueLog(log: Log): (etcdKey: Buffer, value: BadValue) => void {
+  let count = 0
+  return (etcdKey, { fault, what }) => {
+    count += 1
+    const isLogged = count <= 5 || /^10*$/.test(String(count))
+    if (!isLogged) return
+    log.error('A stored value is not an event', { etcdKey: etcdKey.toString(), fault, what, count })
   }
 }

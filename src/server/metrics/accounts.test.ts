@@ -1,0 +1,43 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Registry } from '@prometheus-io/client'
+import { TopSources } from '../../registry/top-sources.ts'
+import { CountedWrites, type EventWrites } from '../../storage/counted-writes.ts'
+import { showChanges, showTopSources } from './accounts.ts'
+
+async function linesOf(registry: Registry): Promise<readonly string[]> {
+  return (await registry.metrics()).split('\n').filter((line) => /^[^#]/.test(line))
+}
+
+test('changes have a series per writer, change and outcome from the start', async () => {
+  const registry = new Registry()
+  const done = async (): Promise<never> => ({}) as never
+  const writes: EventWrites = { create: done, update: done, delete: done }
+  const writers = {
+    client: new CountedWrites(writes),
+    mirror: new CountedWrites(writes),
+  }
+  showChanges(writers, registry)
+  await writers.mirror.delete({ cluster: 'local', namespace: 'a', name: 'b' })
+  const lines = await linesOf(registry)
+  assert.equal(lines.length, 2 * 3 * 2)
+  const counted = lines.filter((line) => !line.endsWith(' 0'))
+  const labels = '{writer="mirror",change="deleted",outcome="applied"}'
+  assert.deepEqual(counted, [`tidings_event_changes_total${labels} 1`])
+})
+
+test('only the top ten of a dimension have a series, and they go when their writes stop', async () => {
+  const registry = new Registry()
+  const clock = { ms: 0, now: () => clock.ms }
+  const sources = new TopSources(clock)
+  showTopSources(sources, registry)
+  for (let user = 0; user < 100; user++) {
+    for (let write = 0; write <= user; write++) sources.wrote(`user-${user}`, 'local')
+  }
+  const lines = await linesOf(registry)
+  assert.equal(lines.length, 10)
+  assert.match(lines[0] ?? '', /^tidings_top_source_rate\{dimension="user",value="user-99"\} /)
+  assert.match(lines[9] ?? '', /user-90/)
+  clock.ms = 60 * 60_000
+  assert.deepEqual(await linesOf(registry), [])
+})

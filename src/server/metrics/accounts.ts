@@ -1,0 +1,50 @@
+/** What became of events, and who writes most of them. */
+import { Counter, Gauge, type Registry } from '@prometheus-io/client'
+import { withoutTokens } from '../../lib/log/token-scrub.ts'
+import { EVERY_CLUSTER, SOURCE_DIMENSIONS, type TopSources } from '../../registry/top-sources.ts'
+import { CHANGE_KINDS, type CountedWrites, WRITE_OUTCOMES } from '../../storage/counted-writes.ts'
+
+/** Who changes events. */
+export type Writer = 'client' | 'mirror'
+
+export function showChanges(
+  writers: Readonly<Record<Writer, CountedWrites>>,
+  registry: Registry,
+): void {
+  new Counter({
+    name: 'tidings_event_changes_total',
+    help: 'Events that this replica created, updated or deleted, by who wanted it: client or mirror. Outcome unknown: etcd did not respond in time, so the change may have been made or not.',
+    labelNames: ['writer', 'change', 'outcome'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const [writer, { counts }] of Object.entries(writers)) {
+        for (const outcome of WRITE_OUTCOMES) {
+          for (const change of CHANGE_KINDS) {
+            this.inc({ writer, change, outcome }, counts[outcome][change])
+          }
+        }
+      }
+    },
+  })
+}
+
+/** The series of a dimension: clients choose the names, so there are few, and they come and go. */
+const TOP_MAX = 10
+
+export function showTopSources(sources: TopSources, registry: Registry): void {
+  new Gauge({
+    name: 'tidings_top_source_rate',
+    help: 'Writes of events per second, over about a minute, of the ten controllers, namespaces, reasons and users with most of them, in all clusters. Users: of this replica; the others: of all replicas.',
+    labelNames: ['dimension', 'value'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      for (const dimension of SOURCE_DIMENSIONS) {
+        for (const { value, rate } of sources.top(dimension, EVERY_CLUSTER).slice(0, TOP_MAX)) {
+          this.set({ dimension, value: withoutTokens(value) }, rate)
+        }
+      }
+    },
+  })
+}
