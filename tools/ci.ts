@@ -35,6 +35,8 @@ const STAGES: readonly Stage[] = [
   { script: 'test:contract', isTimed: false },
   { script: 'test:conformance', isTimed: false },
   { script: 'test:fuzz:short', isTimed: true },
+  // Alone: it measures CPU time, memory and shares. The next two run two files at a time.
+  { script: 'test:measured', isTimed: true },
   { script: 'test:integration', isTimed: true },
   { script: 'test:e2e', isTimed: true },
   { script: 'test:chaos:short', isTimed: true },
