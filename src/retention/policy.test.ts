@@ -1,26 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StorageError } from '../storage/errors.ts'
-import type { EventFields } from '../storage/storage.ts'
+import { type EventFields, fieldsIn } from '../storage/event-fields.ts'
 import { type Keepable, RetentionPolicy } from './policy.ts'
 
-const noFields: EventFields = {
-  uid: '',
-  labels: {},
-  reason: '',
-  type: '',
-  reportingController: '',
-  sourceComponent: '',
-  regarding: {
-    kind: '',
-    namespace: '',
-    name: '',
-    uid: '',
-    apiVersion: '',
-    resourceVersion: '',
-    fieldPath: '',
-  },
-}
+const noFields: EventFields = fieldsIn({})
 
 function event(namespace: string, fields: Partial<EventFields> = {}): Keepable {
   return { key: { cluster: 'local', namespace, name: 'e' }, fields: { ...noFields, ...fields } }

@@ -1,6 +1,7 @@
-import type { Labels } from '../api/selectors/compact-labels.ts'
 import type { Pull } from '../lib/pull.ts'
+import type { EventFields } from './event-fields.ts'
 import type { UpdateOptions } from './fence.ts'
+import type { Requires } from './requires.ts'
 import type { Version } from './resource-version.ts'
 
 export interface EventKey {
@@ -45,23 +46,6 @@ export interface Unreadable {
   readonly writtenAtMs: number
 }
 
-/** The fields that selectors and indexes use. Absent strings are empty, as selectors require. */
-export interface EventFields {
-  readonly uid: string
-  readonly labels: Labels
-  readonly reason: string
-  readonly type: string
-  readonly reportingController: string
-  /** `deprecatedSource.component`, which selectors of core/v1 use. */
-  readonly sourceComponent: string
-  readonly regarding: Readonly<
-    Record<
-      'kind' | 'namespace' | 'name' | 'uid' | 'apiVersion' | 'resourceVersion' | 'fieldPath',
-      string
-    >
-  >
-}
-
 /**
  * The events of a list or a watch: of all clusters, of a cluster, or of a namespace in a cluster.
  * Undefined means all.
@@ -73,21 +57,8 @@ export type EventScope =
 /** A filter for events. */
 export interface EventSelector {
   matches(stored: StoredEvent): boolean
-  /**
-   * Values that every match has, for implementations with indexes. All of them are optional;
-   * `matches` decides.
-   */
-  readonly requires?: {
-    /** The name of the event itself: within one namespace it needs no search. */
-    readonly name?: string | undefined
-    readonly regardingUid?: string | undefined
-    readonly regarding?:
-      | { readonly kind: string; readonly namespace: string; readonly name: string }
-      | undefined
-    readonly reason?: string | undefined
-    readonly type?: string | undefined
-    readonly reportingController?: string | undefined
-  }
+  /** `matches` decides. */
+  readonly requires?: Requires
 }
 
 export interface ReadOptions {
@@ -102,14 +73,24 @@ export interface ReadOptions {
   readonly isPatient?: boolean | undefined
 }
 
+/**
+ * In byte order of `cluster/namespace/name`; or by the time when the event was last seen, and events
+ * of the same time by key. `newest` is the reverse of `oldest`.
+ */
+export type ListOrder = 'key' | 'oldest' | 'newest'
+
 export interface ListOptions extends ReadOptions {
   /**
    * Read exactly the state at this version. Versions of one transaction share the state after the
    * whole transaction; the version of the page shows that.
    */
   readonly at?: Version | undefined
+  /** Default `key`. Other orders are served from memory only, and fail with `unavailable` else. */
+  readonly order?: ListOrder | undefined
   /** Start after this key, which need not exist. */
   readonly after?: EventKey | undefined
+  /** With another order than by key: when the event with that key was last seen. */
+  readonly afterMs?: number | undefined
   /** At least 1. To read everything, read page after page at the version of the first page. */
   readonly limit: number
   /** A page may end before the limit once its bodies have this size. */
@@ -118,16 +99,13 @@ export interface ListOptions extends ReadOptions {
 }
 
 export interface EventPage {
-  /**
-   * In byte order of `cluster/namespace/name`. Fewer than the limit only at the end, or when `bytesEnough`
-   * was reached.
-   */
+  /** In the requested order. Fewer than the limit only at the end, or when `bytesEnough` was reached. */
   readonly items: readonly StoredEvent[]
   /** The version of the state that was read; the next page must be read `at` it. */
   readonly version: Version
   /** Whether the scope has more events after the last item. They may not match the selector. */
   readonly more: boolean
-  /** How many events follow the last item; undefined with a selector. */
+  /** How many events follow the last item; undefined with a selector or another order than by key. */
   readonly remaining: number | undefined
   /** Values between the items that are not events. Not set by memory, which has only events. */
   readonly unreadable?: readonly Unreadable[] | undefined

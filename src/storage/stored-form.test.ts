@@ -209,7 +209,10 @@ describe('stored event', () => {
       labels: { a: 'b' },
       reason: 'R',
       type: 'Normal',
+      note: '',
+      action: '',
       reportingController: 'c',
+      reportingInstance: '',
       sourceComponent: 's',
       regarding: {
         kind: 'Pod',
@@ -220,6 +223,18 @@ describe('stored event', () => {
         resourceVersion: '',
         fieldPath: '',
       },
+      related: {
+        kind: '',
+        namespace: '',
+        name: '',
+        uid: '',
+        apiVersion: '',
+        resourceVersion: '',
+        fieldPath: '',
+      },
+      lastSeenMs: 0,
+      firstSeenMs: 0,
+      occurrences: 1,
     })
     assert.equal(stored('{"metadata":{},"regarding":[]}').fields.regarding.kind, '')
   })

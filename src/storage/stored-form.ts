@@ -5,11 +5,11 @@
  */
 import { isUtf8 } from 'node:buffer'
 import { eventType } from '../api/schema.ts'
-import { compactLabels } from '../api/selectors/compact-labels.ts'
 import { findTypeMismatch } from '../api/validation/type-check.ts'
 import { StorageError } from './errors.ts'
+import { type EventFields, fieldsIn } from './event-fields.ts'
 import { changeIndexMax, formatVersion, type Version } from './resource-version.ts'
-import type { EventFields, EventKey, StoredEvent } from './storage.ts'
+import type { EventKey, StoredEvent } from './storage.ts'
 
 /** Size of the longest header: `{"w":`, 16 digits, `,"i":`, 3 digits, `}` and a line feed. */
 const headerRoom = 32
@@ -227,39 +227,6 @@ export function unreadable(key: EventKey, fault: ValueFault): StorageError {
       : 'the value stored under this name cannot be decoded as an event; delete it to free the name'
   const message = `event ${key.namespace}/${key.name}: ${reason}`
   return new StorageError({ kind: fault === 'foreign' ? fault : 'corrupt', message, reason, key })
-}
-
-function fieldsIn(event: unknown): EventFields {
-  const metadata = member(event, 'metadata')
-  const regarding = member(event, 'regarding')
-  return {
-    uid: text(metadata, 'uid'),
-    labels: compactLabels((member(metadata, 'labels') ?? {}) as Readonly<Record<string, string>>),
-    reason: text(event, 'reason'),
-    type: text(event, 'type'),
-    reportingController: text(event, 'reportingController'),
-    sourceComponent: text(member(event, 'deprecatedSource'), 'component'),
-    regarding: {
-      kind: text(regarding, 'kind'),
-      namespace: text(regarding, 'namespace'),
-      name: text(regarding, 'name'),
-      uid: text(regarding, 'uid'),
-      apiVersion: text(regarding, 'apiVersion'),
-      resourceVersion: text(regarding, 'resourceVersion'),
-      fieldPath: text(regarding, 'fieldPath'),
-    },
-  }
-}
-
-function member(object: unknown, name: string): unknown {
-  if (typeof object !== 'object' || object === null || !Object.hasOwn(object, name))
-    return undefined
-  return (object as Readonly<Record<string, unknown>>)[name] ?? undefined
-}
-
-function text(object: unknown, name: string): string {
-  const value = member(object, name)
-  return typeof value === 'string' ? value : ''
 }
 
 function checkBody(body: Buffer): void {

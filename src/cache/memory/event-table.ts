@@ -2,10 +2,13 @@
  * The events in memory, stored by column in typed arrays: a slot is a row number, and no event has
  * JavaScript objects of its own. Rows are immutable; a changed event gets another row.
  */
+
+import type { EventFields } from '../../storage/event-fields.ts'
 import type { Version } from '../../storage/resource-version.ts'
-import type { EventFields, EventKey, StoredEvent } from '../../storage/storage.ts'
+import type { EventKey, StoredEvent } from '../../storage/storage.ts'
 import { fieldsOf } from '../../storage/stored-form.ts'
-import { type Hashes, hashedFields } from './index-hashes.ts'
+import { COLUMNS, type Column, columnsPerRow, firstTextColumn, writeColumns } from './columns.ts'
+import { InternedTexts } from './interned-texts.ts'
 import { eventKeyOf } from './order-key.ts'
 import { bytesOfText, type PlaceColumn, Slabs, type TextRef } from './slabs.ts'
 
@@ -13,7 +16,8 @@ import { bytesOfText, type PlaceColumn, Slabs, type TextRef } from './slabs.ts'
 const blockRowBits = 14
 const blockRows = 1 << blockRowBits
 const rowMask = blockRows - 1
-const hashesPerRow = hashedFields.length
+/** Bits of the second hash in the identity of an object: both together are a safe integer. */
+const identityBits = 21
 
 interface Block {
   readonly versions: Float64Array
@@ -22,7 +26,10 @@ interface Block {
   readonly places: Float64Array
   readonly lengths: Uint32Array
   readonly versionOffsets: Uint32Array
-  readonly hashes: Uint32Array
+  readonly lastSeen: Float64Array
+  readonly firstSeen: Float64Array
+  readonly occurrences: Uint32Array
+  readonly columns: Uint32Array
 }
 
 /** The place of an unused row. */
@@ -33,6 +40,8 @@ export class EventTable {
   readonly #freeSlots: number[] = []
   readonly #keys: Slabs
   readonly #bodies: Slabs
+  /** The texts of the columns that hold texts. */
+  readonly texts: InternedTexts = new InternedTexts()
   #rows = 0
 
   constructor() {
@@ -46,7 +55,7 @@ export class EventTable {
   }
 
   /** Copies the event into a free row. `key` is an order key; see order-key.ts. */
-  add(key: Buffer, stored: StoredEvent, hashes: Hashes): number {
+  add(key: Buffer, stored: StoredEvent): number {
     const slot = this.#freeSlots.pop() ?? this.#grow()
     const block = this.#block(slot)
     const row = slot & rowMask
@@ -54,7 +63,11 @@ export class EventTable {
     block.times[row] = stored.writtenAtMs
     block.lengths[row] = stored.body.length
     block.versionOffsets[row] = stored.versionOffset
-    block.hashes.set(hashes, row * hashesPerRow)
+    const { fields } = stored
+    block.lastSeen[row] = fields.lastSeenMs
+    block.firstSeen[row] = fields.firstSeenMs
+    block.occurrences[row] = fields.occurrences
+    writeColumns(block.columns, row * columnsPerRow, stored, this.texts)
     block.keyPlaces[row] = this.#keys.put(slot, key)
     block.places[row] = this.#bodies.put(slot, stored.body)
     return slot
@@ -70,6 +83,9 @@ export class EventTable {
     block.places[row] = nowhere
     this.#keys.free(keyPlace, this.#keys.lengthOf(keyPlace))
     this.#bodies.free(place, block.lengths[row] ?? 0)
+    for (let column = firstTextColumn; column < columnsPerRow; column++) {
+      this.texts.release(block.columns[row * columnsPerRow + column] ?? 0)
+    }
     this.#freeSlots.push(slot)
   }
 
@@ -107,8 +123,27 @@ export class EventTable {
     return this.#block(slot).lengths[slot & rowMask] ?? 0
   }
 
-  hashOf(slot: number, field: number): number {
-    return this.#block(slot).hashes[(slot & rowMask) * hashesPerRow + field] ?? 0
+  /** When the event was last seen, by the clock of who reported it. */
+  lastSeenOf(slot: number): number {
+    return this.#block(slot).lastSeen[slot & rowMask] ?? 0
+  }
+
+  firstSeenOf(slot: number): number {
+    return this.#block(slot).firstSeen[slot & rowMask] ?? 0
+  }
+
+  occurrencesOf(slot: number): number {
+    return this.#block(slot).occurrences[slot & rowMask] ?? 0
+  }
+
+  valueOf(slot: number, column: Column): number {
+    return this.#block(slot).columns[(slot & rowMask) * columnsPerRow + column] ?? 0
+  }
+
+  /** Identifies the regarded object: two objects have the same number only by a rare accident. */
+  objectOf(slot: number): number {
+    const low = this.valueOf(slot, COLUMNS.object) & ((1 << identityBits) - 1)
+    return this.valueOf(slot, COLUMNS.regarding) * 2 ** identityBits + low
   }
 
   #grow(): number {
@@ -177,6 +212,9 @@ function newBlock(): Block {
     places: new Float64Array(blockRows).fill(nowhere),
     lengths: new Uint32Array(blockRows),
     versionOffsets: new Uint32Array(blockRows),
-    hashes: new Uint32Array(blockRows * hashesPerRow),
+    lastSeen: new Float64Array(blockRows),
+    firstSeen: new Float64Array(blockRows),
+    occurrences: new Uint32Array(blockRows),
+    columns: new Uint32Array(blockRows * columnsPerRow),
   }
 }

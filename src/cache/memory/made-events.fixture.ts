@@ -18,11 +18,15 @@ export interface MadeFields {
   readonly controller?: string
   readonly uid?: string
   readonly object?: string
+  /** The object in `related`. */
+  readonly related?: string
+  readonly lastSeenMs?: number
 }
 
 /** An event as storage returns it. */
 export function madeEvent(key: EventKey, version: Version, fields: MadeFields = {}): StoredEvent {
   const { note = '', reason = '', type = '', controller = '', uid = '', object = '' } = fields
+  const { related, lastSeenMs } = fields
   const body = JSON.stringify({
     metadata: { name: key.name, namespace: key.namespace },
     reason,
@@ -30,6 +34,12 @@ export function madeEvent(key: EventKey, version: Version, fields: MadeFields = 
     reportingController: controller,
     regarding: { kind: 'Pod', namespace: key.namespace, name: object, uid },
     note,
+    ...(related !== undefined && {
+      related: { kind: 'Node', name: related, uid: `${related}-uid` },
+    }),
+    ...(lastSeenMs !== undefined && {
+      eventTime: new Date(lastSeenMs).toISOString().replace('Z', '000Z'),
+    }),
   })
   return storedEvent(key, version, Buffer.from(body))
 }

@@ -2,11 +2,18 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
 import { allEvents, isInScope, pathOf } from '../../storage/event-scope.ts'
+import type { Requires } from '../../storage/requires.ts'
 import { type Version, versionOfChange, versionOfState } from '../../storage/resource-version.ts'
-import type { EventKey, EventScope, EventSelector, StoredEvent } from '../../storage/storage.ts'
+import type {
+  EventKey,
+  EventScope,
+  EventSelector,
+  ListOrder,
+  StoredEvent,
+} from '../../storage/storage.ts'
+import { countIn, readPage } from '../read/page.ts'
 import { madeEvent } from './made-events.fixture.ts'
 import { defaultMemoryBounds, EventMemory, type State } from './memory.ts'
-import { countIn, readPage } from './page.ts'
 
 const { signal } = new AbortController()
 const clock = { now: () => 0 }
@@ -48,6 +55,8 @@ const steps = fc.array(
           controller: fc.constantFrom('kubelet', 'scheduler'),
           object: fc.constantFrom('p', 'q'),
           note: fc.string(),
+          related: fc.option(fc.constantFrom('n1', 'n2', 'p'), { nil: undefined }),
+          lastSeenMs: fc.integer({ min: 1, max: 12 }),
         }),
       }),
     },
@@ -57,7 +66,6 @@ const steps = fc.array(
   { minLength: 100, maxLength: 400, size: 'max' },
 )
 
-type Requires = NonNullable<EventSelector['requires']>
 const requires: fc.Arbitrary<Requires> = fc.record(
   {
     reason: fc.constantFrom('Pulled', 'Failed', '', 'None'),
@@ -69,13 +77,26 @@ const requires: fc.Arbitrary<Requires> = fc.record(
       namespace: names,
       name: fc.constantFrom('p', 'q'),
     }),
+    mentions: fc.oneof(
+      fc.record({ kind: fc.constantFrom('Pod', 'pod', 'node'), name: fc.constantFrom('p', 'n1') }),
+      fc.record({ uid: fc.constantFrom('u1', 'n1-uid', 'none') }),
+    ),
+    kind: fc.constantFrom('Pod', 'Node'),
+    not: fc.record(
+      { type: fc.constantFrom('Normal', 'Warning'), reason: fc.constantFrom('Pulled', 'None') },
+      { requiredKeys: [] },
+    ),
+    sinceMs: fc.integer({ min: 0, max: 13 }),
+    untilMs: fc.integer({ min: 0, max: 13 }),
   },
   { requiredKeys: [] },
 )
 
 interface Query {
   readonly scope: EventScope
+  readonly order: ListOrder | undefined
   readonly after: EventKey | undefined
+  readonly afterMs: number
   readonly limit: number
   readonly wanted: Requires | undefined
 }
@@ -87,23 +108,48 @@ const scopes: fc.Arbitrary<EventScope> = fc.oneof(
 
 const queries: fc.Arbitrary<Query> = fc.record({
   scope: scopes,
+  order: fc.constantFrom(undefined, 'key' as const, 'oldest' as const, 'newest' as const),
   after: fc.option(keys, { nil: undefined }),
+  afterMs: fc.integer({ min: 0, max: 13 }),
   limit: fc.integer({ min: 1, max: 20 }),
   wanted: fc.option(requires, { nil: undefined }),
 })
 
+/** Without the objects, names and mentions, the index decides alone. */
 function selectorOf(wanted: Requires): EventSelector {
+  const { regarding, regardingUid, mentions } = wanted
+  const isAll = regarding === undefined && regardingUid === undefined && mentions === undefined
   return {
-    requires: wanted,
-    matches: ({ fields }) =>
-      fields.reason === (wanted.reason ?? fields.reason) &&
-      fields.regarding.uid === (wanted.regardingUid ?? fields.regarding.uid) &&
-      fields.type === (wanted.type ?? fields.type) &&
-      fields.reportingController === (wanted.reportingController ?? fields.reportingController) &&
-      (wanted.regarding === undefined ||
-        (fields.regarding.namespace === wanted.regarding.namespace &&
-          fields.regarding.name === wanted.regarding.name)),
+    requires: { ...wanted, isAll },
+    matches: (stored) => {
+      assert.equal(isAll, false, 'the index knows all that is required')
+      return hasAll(stored, wanted)
+    },
   }
+}
+
+function hasAll({ fields }: StoredEvent, wanted: Requires): boolean {
+  const { regarding, mentions, not, sinceMs = 0, untilMs = Number.POSITIVE_INFINITY } = wanted
+  const mentioned = [fields.regarding, fields.related].some((object) =>
+    mentions?.uid === undefined
+      ? object.kind.toLowerCase() === mentions?.kind.toLowerCase() && object.name === mentions.name
+      : object.uid === mentions.uid,
+  )
+  return (
+    fields.reason === (wanted.reason ?? fields.reason) &&
+    fields.regarding.uid === (wanted.regardingUid ?? fields.regarding.uid) &&
+    fields.type === (wanted.type ?? fields.type) &&
+    fields.regarding.kind === (wanted.kind ?? fields.regarding.kind) &&
+    fields.reportingController === (wanted.reportingController ?? fields.reportingController) &&
+    fields.type !== not?.type &&
+    fields.reason !== not?.reason &&
+    fields.lastSeenMs >= sinceMs &&
+    fields.lastSeenMs < untilMs &&
+    (mentions === undefined || mentioned) &&
+    (regarding === undefined ||
+      (fields.regarding.namespace === regarding.namespace &&
+        fields.regarding.name === regarding.name))
+  )
 }
 
 test('memory: every page of every kept state equals that of a sorted map of the same version', async () => {
@@ -139,9 +185,10 @@ async function checkPage(
 ): Promise<void> {
   const selector = query.wanted && selectorOf(query.wanted)
   const page = await readPage(memory, state, { ...query, selector, signal })
-  const right = expectedPage(expected, { ...query, selector })
+  const right = expectedPage(expected, query)
   assert.deepEqual(page.items.map(textOf), right.items.map(textOf))
-  assert.equal(page.remaining, selector === undefined ? right.remaining : undefined)
+  const isCounted = selector === undefined && (query.order ?? 'key') === 'key'
+  assert.equal(page.remaining, isCounted ? right.remaining : undefined)
   if (right.remaining > 0) assert.equal(page.more, true)
   assert.equal(page.version, state.version)
 }
@@ -167,21 +214,21 @@ function made(step: { readonly key: EventKey; readonly fields?: object }, versio
 
 function expectedPage(
   all: readonly StoredEvent[],
-  query: {
-    readonly scope: EventScope
-    readonly after: EventKey | undefined
-    readonly limit: number
-    readonly selector: EventSelector | undefined
-  },
+  { scope, order = 'key', after, afterMs, limit, wanted }: Query,
 ): { readonly items: readonly StoredEvent[]; readonly remaining: number } {
-  const { scope, after, limit, selector } = query
-  const bytes = (key: EventKey) => Buffer.from(pathOf(key))
-  const matching = all.filter(
-    (stored) =>
-      isInScope(scope, stored.key) &&
-      (after === undefined || Buffer.compare(bytes(stored.key), bytes(after)) > 0) &&
-      (selector === undefined || selector.matches(stored)),
-  )
+  const direction = order === 'newest' ? -1 : 1
+  const compare = (key: EventKey, ms: number, other: StoredEvent): number =>
+    direction *
+    ((order === 'key' ? 0 : ms - other.fields.lastSeenMs) ||
+      Buffer.compare(Buffer.from(pathOf(key)), Buffer.from(pathOf(other.key))))
+  const matching = all
+    .filter(
+      (stored) =>
+        isInScope(scope, stored.key) &&
+        (after === undefined || compare(after, afterMs, stored) < 0) &&
+        (wanted === undefined || hasAll(stored, wanted)),
+    )
+    .sort((one, other) => compare(one.key, one.fields.lastSeenMs, other))
   return { items: matching.slice(0, limit), remaining: Math.max(0, matching.length - limit) }
 }
 

@@ -16,13 +16,11 @@ import {
   versionOfState,
 } from '../../storage/resource-version.ts'
 import type { EventKey, StoredEvent } from '../../storage/storage.ts'
+import { EventIndexes, type IndexViews } from './event-indexes.ts'
 import { EventTable } from './event-table.ts'
-import { hashedFields, hashesOf } from './index-hashes.ts'
 import { NamespaceCounts } from './namespaces.ts'
 import { orderKey, viewOf } from './order-key.ts'
 import { RegardedKinds } from './regarded-kinds.ts'
-import { SlotTree } from './slot-tree.ts'
-import type { TreeView } from './tree-view.ts'
 
 export interface MemoryBounds {
   readonly statesMax: number
@@ -42,11 +40,8 @@ export const defaultMemoryBounds: MemoryBounds = {
 const freedPerChange = 8
 
 /** Everything at one version. */
-export interface State {
+export interface State extends IndexViews {
   readonly version: Version
-  readonly byKey: TreeView
-  /** In the order of `hashedFields`; undefined for fields without a tree. */
-  readonly byField: readonly (TreeView | undefined)[]
 }
 
 /** A snapshot that later changes do not affect. */
@@ -68,8 +63,7 @@ export class EventMemory {
   readonly namespaces: NamespaceCounts = new NamespaceCounts()
   readonly #bounds: MemoryBounds
   readonly #clock: Clock
-  readonly #byKey: SlotTree
-  readonly #byField: readonly (SlotTree | undefined)[]
+  readonly #indexes: EventIndexes = new EventIndexes(this.table)
   /** Oldest first. */
   readonly #kept: KeptState[] = []
   readonly #dead: number[] = []
@@ -80,10 +74,6 @@ export class EventMemory {
   constructor(bounds: MemoryBounds, clock: Clock) {
     this.#bounds = bounds
     this.#clock = clock
-    this.#byKey = new SlotTree((slot, other) => this.table.compareKeys(slot, other))
-    this.#byField = hashedFields.map(({ hasTree }, field) =>
-      hasTree ? new SlotTree((slot, other) => this.#compareHash(slot, other, field)) : undefined,
-    )
   }
 
   get version(): Version {
@@ -91,7 +81,7 @@ export class EventMemory {
   }
 
   get count(): number {
-    return this.#byKey.peek().size
+    return this.#indexes.peekByKey().size
   }
 
   get statesKept(): number {
@@ -102,25 +92,16 @@ export class EventMemory {
   put(stored: StoredEvent): StoredEvent | undefined {
     const key = orderKey(stored.key)
     const old = this.find(key)
-    const slot = this.table.add(key, stored, hashesOf(stored.fields))
+    const slot = this.table.add(key, stored)
     this.kinds.note(stored.key.cluster, stored.fields.regarding)
     if (old === undefined) {
       this.namespaces.added(stored)
-      this.#byKey.insert(slot)
-      for (const tree of this.#byField) tree?.insert(slot)
+      this.#indexes.insert(slot)
       this.#freeSome()
       return undefined
     }
     const previous = this.table.read(old)
-    this.#byKey.replace(old, slot)
-    for (const [field, tree] of this.#byField.entries()) {
-      if (tree === undefined) continue
-      if (this.table.hashOf(old, field) === this.table.hashOf(slot, field)) tree.replace(old, slot)
-      else {
-        tree.remove(old)
-        tree.insert(slot)
-      }
-    }
+    this.#indexes.replace(old, slot)
     this.#retire(old)
     return previous
   }
@@ -141,8 +122,7 @@ export class EventMemory {
 
   #remove(slot: number, key: EventKey, version: Version): void {
     this.namespaces.removed(key, version)
-    this.#byKey.remove(slot)
-    for (const tree of this.#byField) tree?.remove(slot)
+    this.#indexes.remove(slot)
     this.#retire(slot)
   }
 
@@ -156,16 +136,12 @@ export class EventMemory {
 
   find(key: Buffer): number | undefined {
     const view = viewOf(key)
-    return this.#byKey.peek().find((slot) => this.table.compareKey(slot, view))
+    return this.#indexes.peekByKey().find((slot) => this.table.compareKey(slot, view))
   }
 
   /** The present state. Valid until the next change. */
   peek(): State {
-    return {
-      version: this.#version,
-      byKey: this.#byKey.peek(),
-      byField: this.#byField.map((tree) => tree?.peek()),
-    }
+    return { version: this.#version, ...this.#indexes.peek() }
   }
 
   /** The kept state at the revision of this version. */
@@ -211,10 +187,9 @@ export class EventMemory {
     if (newest?.version === this.#version && !newest.isForgotten) return newest
     const state: KeptState = {
       version: this.#version,
-      byKey: this.#byKey.view(),
-      byField: this.#byField.map((tree) => tree?.view()),
+      ...this.#indexes.view(),
       takenAtMs: this.#clock.now(),
-      bytesCopiedBefore: this.#bytesCopied(),
+      bytesCopiedBefore: this.#indexes.bytesCopied,
       retired: [],
       retiredBytes: 0,
       pins: 0,
@@ -281,19 +256,6 @@ export class EventMemory {
     const oldest = this.#kept[0]
     if (oldest === undefined) return 0
     const retired = this.#kept.reduce((sum, state) => sum + state.retiredBytes, 0)
-    return this.#bytesCopied() - oldest.bytesCopiedBefore + retired
-  }
-
-  #bytesCopied(): number {
-    let bytes = this.#byKey.bytesCopied
-    for (const tree of this.#byField) bytes += tree?.bytesCopied ?? 0
-    return bytes
-  }
-
-  #compareHash(slot: number, other: number, field: number): number {
-    const { table } = this
-    const difference = table.hashOf(slot, field) - table.hashOf(other, field)
-    if (difference !== 0) return difference
-    return table.compareKeys(slot, other)
+    return this.#indexes.bytesCopied - oldest.bytesCopiedBefore + retired
   }
 }

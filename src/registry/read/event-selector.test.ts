@@ -6,8 +6,9 @@ import {
   parseFieldSelector,
 } from '../../api/selectors/field-selector.ts'
 import { parseLabelSelector } from '../../api/selectors/label-selector.ts'
+import { type EventFields, fieldsIn } from '../../storage/event-fields.ts'
 import { beginning } from '../../storage/resource-version.ts'
-import type { EventFields, StoredEvent } from '../../storage/storage.ts'
+import type { StoredEvent } from '../../storage/storage.ts'
 import { eventSelector, namedBy } from './event-selector.ts'
 
 const everyLabel = parseLabelSelector('')
@@ -21,6 +22,7 @@ function stored(fields: Partial<EventFields>): StoredEvent {
     version: beginning,
     writtenAtMs: 0,
     fields: {
+      ...fieldsIn({}),
       uid: 'own-uid',
       labels: { n: '1' },
       reason: 'Odd',

@@ -4,6 +4,7 @@
  */
 import { setImmediate } from 'node:timers/promises'
 import type { KeyValue, RangeRequest, RangeResult } from '../../etcd/client.ts'
+import { StorageError } from '../errors.ts'
 import { isPart } from '../event-scope.ts'
 import { revisionOf, type Version, versionOfState } from '../resource-version.ts'
 import type {
@@ -51,7 +52,7 @@ export class ListReader {
     options: ListOptions,
   ): Promise<EventPage & { readonly connection: ConnectionNumber }> {
     const { selector, limit, signal, isPatient, bytesEnough = Number.POSITIVE_INFINITY } = options
-    if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`not a limit: ${limit}`)
+    check(options)
     const items: StoredEvent[] = []
     const unreadable: Unreadable[] = []
     const range = this.#rangeOf(scope, options)
@@ -159,4 +160,12 @@ export function connectionOf({ connection }: RangeResult): ConnectionNumber {
 /** For etcd revision 0 means "now". At its first revision and before there are no events. */
 function readableRevision(at: Version): number {
   return Math.max(1, revisionOf(at))
+}
+
+function check({ limit, order = 'key' }: ListOptions): void {
+  if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`not a limit: ${limit}`)
+  if (order === 'key') return
+  const message =
+    'lists in the order of time are served from memory, which does not have the requested state'
+  throw new StorageError({ kind: 'unavailable', message })
 }

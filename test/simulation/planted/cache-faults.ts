@@ -113,8 +113,8 @@ export const cacheFaults: readonly PlantedFault[] = [
     mistake: 'a deleted event is removed from the tree of keys, but not from the indexes',
     patches: [
       {
-        file: memory,
-        find: '    for (const tree of this.#byField) tree?.remove(slot)\n',
+        file: 'src/cache/memory/event-indexes.ts',
+        find: '      if (this.#isIn(slot, index)) tree.remove(slot)\n',
         replace: '',
       },
     ],
@@ -126,9 +126,9 @@ export const cacheFaults: readonly PlantedFault[] = [
     mistake: 'an event whose field changes stays at its old place in the index',
     patches: [
       {
-        file: memory,
-        find: 'if (this.table.hashOf(old, field) === this.table.hashOf(slot, field)) tree.replace(old, slot)',
-        replace: 'if (this.table.hashOf(old, field) >= 0) tree.replace(old, slot)',
+        file: 'src/cache/memory/event-indexes.ts',
+        find: 'if (isIn && table.valueOf(old, column) === table.valueOf(slot, column)) {',
+        replace: 'if (isIn && table.valueOf(old, column) >= 0) {',
       },
     ],
   },
@@ -139,7 +139,7 @@ export const cacheFaults: readonly PlantedFault[] = [
     mistake: 'without an upper bound of the keys, a range in an index is empty',
     patches: [
       {
-        file: 'src/cache/memory/page.ts',
+        file: 'src/cache/read/sources.ts',
         find: 'return key === undefined ? -1 : table.compareKey(slot, key)',
         replace: 'return key === undefined ? 1 : table.compareKey(slot, key)',
       },
@@ -181,7 +181,7 @@ export const cacheFaults: readonly PlantedFault[] = [
     mistake: 'a search that takes several time slices does not keep the state that it reads',
     patches: [
       {
-        file: 'src/cache/memory/page.ts',
+        file: 'src/cache/read/search.ts',
         find: 'using slicer = new TimeSlicer(() => memory.pin(state))',
         replace: 'using slicer = new TimeSlicer()',
       },

@@ -126,9 +126,9 @@ export const readFaults: readonly PlantedFault[] = [
     mistake: 'the remaining count includes events of other namespaces',
     patches: [
       {
-        file: 'src/cache/memory/page.ts',
-        find: 'remaining: selector === undefined ? remaining : undefined,',
-        replace: 'remaining: selector === undefined ? view.size - index : undefined,',
+        file: 'src/cache/read/page.ts',
+        find: 'remaining: isCounted ? remaining : undefined,',
+        replace: 'remaining: isCounted ? memory.count - items.length : undefined,',
       },
     ],
     faults: [],

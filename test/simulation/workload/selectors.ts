@@ -3,6 +3,7 @@ import { parseFieldSelector } from '../../../src/api/selectors/field-selector.ts
 import { parseLabelSelector } from '../../../src/api/selectors/label-selector.ts'
 import { eventSelector } from '../../../src/registry/read/event-selector.ts'
 import type { EventSelector } from '../../../src/storage/storage.ts'
+
 import type { Random } from '../../nightly/chaos/traffic/random.ts'
 import type { Filter } from '../invariants/lists.ts'
 import { type Facets, facetsOf } from '../invariants/stored-text.ts'

@@ -9,8 +9,13 @@ import type {
   ListPart,
   StoredEvent,
 } from '../../storage/storage.ts'
-import { madeEvent } from './made-events.fixture.ts'
-import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from './memory.ts'
+import { madeEvent } from '../memory/made-events.fixture.ts'
+import {
+  defaultMemoryBounds,
+  EventMemory,
+  type MemoryBounds,
+  type State,
+} from '../memory/memory.ts'
 import { readPage } from './page.ts'
 import { readRuns } from './runs.ts'
 

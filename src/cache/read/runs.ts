@@ -1,7 +1,7 @@
 import type { EventScope, ListPart, RunsOptions, RunsPage } from '../../storage/storage.ts'
-import type { EventMemory } from './memory.ts'
-import { orderRange, viewOf } from './order-key.ts'
-import type { SlotRun } from './tree-view.ts'
+import type { EventMemory } from '../memory/memory.ts'
+import { orderRange, viewOf } from '../memory/order-key.ts'
+import type { SlotRun } from '../memory/tree-view.ts'
 
 /**
  * Reads a page by runs from a kept state of `memory`. Only runs of a kept state are immutable, and

@@ -1,0 +1,151 @@
+/**
+ * What memory knows of an event without reading its body: numbers, one for each column.
+ *
+ * Hashes have 32 bits. Equal values have equal hashes; collisions are harmless, since a lookup by
+ * hash checks the event itself afterwards. Interned texts are exact.
+ */
+import type { EventFields, ObjectReference } from '../../storage/event-fields.ts'
+import type { Mention, Requires } from '../../storage/requires.ts'
+import type { StoredEvent } from '../../storage/storage.ts'
+import type { InternedTexts } from './interned-texts.ts'
+
+export const COLUMNS = {
+  /** Hash of the uid. */
+  regardingUid: 0,
+  /** Hash of kind, without case, and name. */
+  regarding: 1,
+  /** As for `regarding`; 0 when nothing is related. */
+  relatedUid: 2,
+  related: 3,
+  /** Another hash of the regarded object, of everything that identifies it. */
+  object: 4,
+  /** Interned texts from here on. */
+  type: 5,
+  reason: 6,
+  kind: 7,
+  controller: 8,
+  /** Of `cluster/namespace` in the key. */
+  namespace: 9,
+} as const
+
+export type Column = (typeof COLUMNS)[keyof typeof COLUMNS]
+
+export const columnsPerRow = 10
+/** Columns before this one hold hashes, the others interned texts. */
+export const firstTextColumn = 5
+
+/**
+ * Columns with a tree are indexes. The type has no tree: it has two values, and an index that leads
+ * to half of all events is worth less than the ten megabytes it takes. Its number still saves a scan
+ * from reading the events that do not match. The index of related objects has only events that have
+ * one, which are few.
+ */
+export const indexes: readonly { readonly column: Column; readonly isSparse: boolean }[] = [
+  { column: COLUMNS.regardingUid, isSparse: false },
+  { column: COLUMNS.regarding, isSparse: false },
+  { column: COLUMNS.reason, isSparse: false },
+  { column: COLUMNS.controller, isSparse: false },
+  { column: COLUMNS.relatedUid, isSparse: true },
+  { column: COLUMNS.related, isSparse: true },
+]
+
+/** Writes the numbers of an event, from `at` on. Interned texts get one more use. */
+export function writeColumns(
+  target: Uint32Array,
+  at: number,
+  { key, fields }: Pick<StoredEvent, 'key' | 'fields'>,
+  texts: InternedTexts,
+): void {
+  const { regarding, related } = fields
+  const { cluster, namespace } = key
+  target[at + COLUMNS.regardingUid] = hash(regarding.uid)
+  target[at + COLUMNS.regarding] = hashOfObject(regarding)
+  target[at + COLUMNS.relatedUid] = related.uid === '' ? 0 : hash(related.uid)
+  target[at + COLUMNS.related] = hasObject(related) ? hashOfObject(related) : 0
+  target[at + COLUMNS.object] = hashOfIdentity(cluster, fields)
+  target[at + COLUMNS.type] = texts.take(fields.type)
+  target[at + COLUMNS.reason] = texts.take(fields.reason)
+  target[at + COLUMNS.kind] = texts.take(regarding.kind)
+  target[at + COLUMNS.controller] = texts.take(fields.reportingController)
+  target[at + COLUMNS.namespace] = texts.take(`${cluster}/${namespace}`)
+}
+
+/** Every match has this number in this column, or no match has it. */
+export interface Condition {
+  readonly column: Column
+  readonly value: number
+  readonly isEqual: boolean
+}
+
+/** Undefined when no row can match. */
+export function conditionsOf(
+  requires: Requires | undefined,
+  texts: InternedTexts,
+): readonly Condition[] | undefined {
+  if (requires === undefined) return NO_CONDITIONS
+  const { regarding, regardingUid, kind, reason, type, reportingController, not } = requires
+  const found: Condition[] = []
+  if (regardingUid !== undefined) found.push(equal(COLUMNS.regardingUid, hash(regardingUid)))
+  if (regarding !== undefined) found.push(equal(COLUMNS.regarding, hashOfObject(regarding)))
+  for (const [column, text] of [
+    [COLUMNS.kind, kind],
+    [COLUMNS.reason, reason],
+    [COLUMNS.type, type],
+    [COLUMNS.controller, reportingController],
+  ] as const) {
+    if (text === undefined) continue
+    const value = texts.find(text)
+    if (value === undefined) return undefined
+    found.push(equal(column, value))
+  }
+  for (const [column, text] of [
+    [COLUMNS.kind, not?.kind],
+    [COLUMNS.reason, not?.reason],
+    [COLUMNS.type, not?.type],
+    [COLUMNS.controller, not?.reportingController],
+  ] as const) {
+    const value = text === undefined ? undefined : texts.find(text)
+    if (value !== undefined) found.push({ column, value, isEqual: false })
+  }
+  return found
+}
+
+/** A match has one of these numbers. */
+export function mentionConditions(mention: Mention): readonly [Condition, Condition] {
+  if (mention.uid !== undefined) {
+    const value = hash(mention.uid)
+    return [equal(COLUMNS.regardingUid, value), equal(COLUMNS.relatedUid, value)]
+  }
+  const value = hashOfObject(mention)
+  return [equal(COLUMNS.regarding, value), equal(COLUMNS.related, value)]
+}
+
+const NO_CONDITIONS: readonly Condition[] = []
+
+function equal(column: Column, value: number): Condition {
+  return { column, value, isEqual: true }
+}
+
+function hasObject({ kind, name }: ObjectReference): boolean {
+  return kind !== '' || name !== ''
+}
+
+function hashOfObject({ kind, name }: { readonly kind: string; readonly name: string }): number {
+  return hash(name, hash(kind.toLowerCase()))
+}
+
+function hashOfIdentity(cluster: string, { regarding }: EventFields): number {
+  const { kind, namespace, name } = regarding
+  return hash(name, hash(namespace, hash(kind, hash(cluster))))
+}
+
+/** FNV-1a over the code units, with a final mix: many names differ in their last letters only. */
+function hash(text: string, seed = 0x811c9dc5): number {
+  let value = seed
+  for (let index = 0; index < text.length; index++) {
+    value = Math.imul(value ^ text.charCodeAt(index), 0x01000193)
+  }
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35)
+  return (value ^ (value >>> 16)) >>> 0
+}

@@ -1,0 +1,122 @@
+import type {
+  EventPage,
+  EventScope,
+  ListOptions,
+  ListOrder,
+  StoredEvent,
+} from '../../storage/storage.ts'
+import type { EventMemory, State } from '../memory/memory.ts'
+import { orderRange, viewOf } from '../memory/order-key.ts'
+import { smallest, walk } from './search.ts'
+import { compareToPosition, type Position, type Source, sourcesOf } from './sources.ts'
+import { TopSlots } from './top-slots.ts'
+
+/** Unsorted slots that a page may be chosen from: some ten milliseconds, in time slices. */
+const unsortedMax = 50_000
+/** Sorting a slot costs about as much as finding it. */
+const sortFactor = 2
+
+type PageQuery = { readonly scope: EventScope } & ListOptions
+type OrderedQuery = PageQuery & Position
+
+/**
+ * Reads a page from a state of `memory`, which may be the present. A long search is time-sliced and
+ * pins the state meanwhile. If more pages follow, the state is kept for them.
+ */
+export async function readPage(
+  memory: EventMemory,
+  state: State,
+  options: PageQuery,
+): Promise<EventPage> {
+  const query = { ...options, order: options.order ?? 'key' }
+  const source = chooseSource(sourcesOf(memory, state, query), query)
+  const found =
+    source === undefined
+      ? { items: [], remaining: 0 }
+      : source.sortedBy === sortOf(query.order)
+        ? await readSorted(memory, state, { ...query, source })
+        : await readUnsorted(memory, state, { ...query, source })
+  const { items, remaining } = found
+  if (remaining > 0 && memory.version === state.version) memory.keep()
+  const isCounted = query.selector === undefined && query.order === 'key'
+  return {
+    items,
+    version: state.version,
+    more: remaining > 0,
+    remaining: isCounted ? remaining : undefined,
+  }
+}
+
+interface Found {
+  readonly items: readonly StoredEvent[]
+  /** How many slots follow; those of another order are counted as one. */
+  readonly remaining: number
+}
+
+type SourceQuery = OrderedQuery & { readonly source: Source }
+
+/** Walks in the order of the page, and ends with the page. */
+async function readSorted(memory: EventMemory, state: State, query: SourceQuery): Promise<Found> {
+  const { limit, source } = query
+  const items: StoredEvent[] = []
+  const isReverse = query.order === 'newest'
+  const passed = await walk(memory, state, { ...query, isReverse }, (slot) => {
+    if (items.length >= limit) return false
+    items.push(memory.table.read(slot))
+    return true
+  })
+  return { items, remaining: source.size - passed }
+}
+
+/** Walks through everything, and keeps the first of what it finds. */
+async function readUnsorted(memory: EventMemory, state: State, query: SourceQuery): Promise<Found> {
+  const { order, limit, source } = query
+  const top = new TopSlots(limit, comparison(memory, order))
+  const position = source.isBehindPosition ? undefined : compareToPosition(memory, query)
+  await walk(memory, state, query, (slot) => {
+    const side = position?.(slot) ?? 1
+    if (order === 'newest' && position !== undefined ? side < 0 : side > 0) top.offer(slot)
+    return true
+  })
+  const items = top.sorted().map((slot) => memory.table.read(slot))
+  return { items, remaining: top.hasDropped ? 1 : 0 }
+}
+
+/**
+ * A source in the order of the page can be left when the page is full; from another source, which
+ * may be smaller, everything must be read and sorted. Matches are taken to be spread evenly.
+ */
+function chooseSource(sources: readonly Source[], query: OrderedQuery): Source | undefined {
+  const least = smallest(sources)
+  const wanted = sortOf(query.order)
+  const sorted = smallest(sources.filter(({ sortedBy }) => sortedBy === wanted))
+  if (least === undefined || sorted === undefined) return sorted
+  const passed = Math.min(sorted.size, (query.limit * sorted.size) / Math.max(1, least.size))
+  const isUnsortedBetter = least.size <= unsortedMax && least.size * sortFactor < passed
+  return isUnsortedBetter ? least : sorted
+}
+
+function sortOf(order: ListOrder): 'key' | 'time' {
+  return order === 'key' ? 'key' : 'time'
+}
+
+function comparison(
+  { table }: EventMemory,
+  order: ListOrder,
+): (slot: number, other: number) => number {
+  if (order === 'key') return (slot, other) => table.compareKeys(slot, other)
+  const direction = order === 'oldest' ? 1 : -1
+  return (slot, other) =>
+    direction * (table.lastSeenOf(slot) - table.lastSeenOf(other) || table.compareKeys(slot, other))
+}
+
+/** How many events a scope has. No event is read: the tree knows how many are before any key. */
+export function countIn(memory: EventMemory, scope: EventScope): number {
+  const { start, end } = orderRange(scope, undefined)
+  const { byKey } = memory.peek()
+  const rank = (key: Buffer): number => {
+    const view = viewOf(key)
+    return byKey.rank((slot) => memory.table.compareKey(slot, view))
+  }
+  return (end === undefined ? byKey.size : rank(end)) - rank(start)
+}

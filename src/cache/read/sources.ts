@@ -1,0 +1,143 @@
+/** Finds the places in the indexes that lead to the matches of a query. */
+import type { EventKey, EventScope, EventSelector, ListOrder } from '../../storage/storage.ts'
+import { type Condition, conditionsOf, indexes, mentionConditions } from '../memory/columns.ts'
+import type { EventMemory, State } from '../memory/memory.ts'
+import { keyAfter, type OrderRange, orderKey, orderRange, viewOf } from '../memory/order-key.ts'
+import type { TreeView } from '../memory/tree-view.ts'
+
+export interface Query {
+  readonly scope: EventScope
+  readonly selector?: EventSelector | undefined
+}
+
+/** Where a page begins: after the event with this key, which was last seen then. */
+export interface Position {
+  readonly order: ListOrder
+  readonly after?: EventKey | undefined
+  readonly afterMs?: number | undefined
+}
+
+/** Neighbouring slots of a sorted set. */
+export interface Range {
+  readonly view: TreeView
+  readonly from: number
+  readonly to: number
+}
+
+/** Contains the slots of all matches that follow the position. */
+export interface Source {
+  readonly ranges: readonly Range[]
+  readonly size: number
+  /** Undefined when the ranges overlap, or follow each other without order. */
+  readonly sortedBy: 'key' | 'time' | undefined
+  /** It contains only slots of the scope. */
+  readonly isInScope: boolean
+  /** It contains only slots that follow the position. */
+  readonly isBehindPosition: boolean
+}
+
+/** Sources of all matches, each of which would do; none when nothing can match. */
+export function sourcesOf(
+  memory: EventMemory,
+  state: State,
+  query: Query & Position,
+): readonly Source[] {
+  const requires = query.selector?.requires
+  const conditions = conditionsOf(requires, memory.table.texts)
+  if (conditions === undefined) return []
+  const isByKey = query.order === 'key'
+  const keys = narrowed(orderRange(query.scope, isByKey ? query.after : undefined), query)
+  const inKeys = (condition?: Condition) => keyRange(memory, state, keys, condition)
+  const byKey = (ranges: readonly (Range | undefined)[]): Source => {
+    const found = ranges.filter((range) => range !== undefined)
+    return {
+      ranges: found,
+      size: sizeOf(found),
+      sortedBy: found.length === 1 ? 'key' : undefined,
+      isInScope: true,
+      isBehindPosition: isByKey,
+    }
+  }
+  const sources = [byKey([inKeys()]), timeSource(memory, state, query)]
+  for (const condition of conditions) {
+    const range = inKeys(condition)
+    if (condition.isEqual && range !== undefined) sources.push(byKey([range]))
+  }
+  if (requires?.mentions !== undefined) {
+    sources.push(byKey(mentionConditions(requires.mentions).map(inKeys)))
+  }
+  return sources
+}
+
+/** Below 0 when the slot is before the position in ascending order, 0 when it is there. */
+export function compareToPosition(
+  { table }: EventMemory,
+  { after, afterMs = 0 }: Position,
+): ((slot: number) => number) | undefined {
+  if (after === undefined) return undefined
+  const key = viewOf(orderKey(after))
+  return (slot) => table.lastSeenOf(slot) - afterMs || table.compareKey(slot, key)
+}
+
+/** The keys of a scope in key order, or in the order of an index; undefined if there is no index. */
+function keyRange(
+  { table }: EventMemory,
+  state: State,
+  keys: OrderRange,
+  condition: Condition | undefined,
+): Range | undefined {
+  const start = viewOf(keys.start)
+  const end = keys.end === undefined ? undefined : viewOf(keys.end)
+  if (condition === undefined) {
+    const view = state.byKey
+    const rank = (key: DataView) => view.rank((slot) => table.compareKey(slot, key))
+    return { view, from: rank(start), to: end === undefined ? view.size : rank(end) }
+  }
+  const { column, value } = condition
+  const view = state.byColumn[indexes.findIndex((index) => index.column === column)]
+  if (view === undefined) return undefined
+  const rank = (key: DataView | undefined) =>
+    view.rank((slot) => {
+      const difference = table.valueOf(slot, column) - value
+      if (difference !== 0) return difference
+      return key === undefined ? -1 : table.compareKey(slot, key)
+    })
+  return { view, from: rank(start), to: rank(end) }
+}
+
+/** All events of the time span, of all scopes. */
+function timeSource(memory: EventMemory, state: State, query: Query & Position): Source {
+  const { table } = memory
+  const view = state.byTime
+  const { sinceMs, untilMs } = query.selector?.requires ?? {}
+  const rank = (ms: number) => view.rank((slot) => (table.lastSeenOf(slot) < ms ? -1 : 1))
+  let from = sinceMs === undefined ? 0 : rank(sinceMs)
+  let to = untilMs === undefined ? view.size : rank(untilMs)
+  const isByTime = query.order !== 'key'
+  const compare = isByTime ? compareToPosition(memory, query) : undefined
+  if (compare !== undefined && query.order === 'newest') to = Math.min(to, view.rank(compare))
+  if (compare !== undefined && query.order === 'oldest') {
+    from = Math.max(
+      from,
+      view.rank((slot) => (compare(slot) <= 0 ? -1 : 1)),
+    )
+  }
+  const ranges = [{ view, from, to: Math.max(from, to) }]
+  const isInScope = query.scope.cluster === undefined
+  return { ranges, size: sizeOf(ranges), sortedBy: 'time', isInScope, isBehindPosition: isByTime }
+}
+
+/** A single key when the selector requires a name. */
+function narrowed(range: OrderRange, { scope, selector }: Query): OrderRange {
+  const { cluster, namespace } = scope
+  const name = selector?.requires?.name
+  if (name === undefined || namespace === undefined) return range
+  const key = orderKey({ cluster, namespace, name })
+  const isInside = key.compare(range.start) >= 0
+  return { start: isInside ? key : range.start, end: isInside ? keyAfter(key) : range.start }
+}
+
+/** The position in `after` may be behind the whole scope. */
+function sizeOf(ranges: readonly Range[]): number {
+  return ranges.reduce((sum, { from, to }) => sum + Math.max(0, to - from), 0)
+}

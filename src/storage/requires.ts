@@ -1,0 +1,33 @@
+/** What every match of a selector has, for implementations with indexes. All of it is optional. */
+export interface Requires {
+  /** The name of the event itself: within one namespace it needs no search. */
+  readonly name?: string | undefined
+  readonly regardingUid?: string | undefined
+  readonly regarding?:
+    | { readonly kind: string; readonly namespace: string; readonly name: string }
+    | undefined
+  /** The object that `regarding` or `related` refers to. */
+  readonly mentions?: Mention | undefined
+  readonly kind?: string | undefined
+  readonly reason?: string | undefined
+  readonly type?: string | undefined
+  readonly reportingController?: string | undefined
+  /** Values that no match has. */
+  readonly not?: Readonly<Partial<Record<ValueField, string>>> | undefined
+  /** Bounds of the time when the event was last seen; `untilMs` is outside. */
+  readonly sinceMs?: number | undefined
+  readonly untilMs?: number | undefined
+  /**
+   * An event matches exactly when it has what is required here, apart from names and objects, which
+   * must not be required then: `matches` need not be called.
+   */
+  readonly isAll?: boolean | undefined
+}
+
+/** Fields whose values an index compares exactly. */
+export type ValueField = 'kind' | 'reason' | 'type' | 'reportingController'
+
+/** An object by kind, without case, and name; or by its uid. */
+export type Mention =
+  | { readonly kind: string; readonly name: string; readonly uid?: undefined }
+  | { readonly uid: string }
