@@ -232,6 +232,29 @@ function expectedPage(
   return { items: matching.slice(0, limit), remaining: Math.max(0, matching.length - limit) }
 }
 
+test('memory: a page in key order that is found through times begins behind its key', async () => {
+  const memory = new EventMemory(defaultMemoryBounds, clock)
+  const keyOf = (n: number): EventKey => ({
+    cluster: 'local',
+    namespace: 'a',
+    name: `e-${100 + n}`,
+  })
+  for (let n = 0; n < 100; n++) {
+    // The times of the recent ones fall while their keys rise.
+    const lastSeenMs = n % 10 === 0 ? 2_000 - n : n
+    memory.put(madeEvent(keyOf(n), versionOfChange(n + 1, 0), { lastSeenMs }))
+    memory.reach(versionOfState(n + 1))
+  }
+  const selector = selectorOf({ sinceMs: 1_000 })
+  const after = keyOf(30)
+  const page = { scope: allEvents, order: 'key', after, limit: 4, selector, signal } as const
+  const { items } = await readPage(memory, memory.peek(), page)
+  assert.deepEqual(
+    items.map(({ key }) => key.name),
+    [40, 50, 60, 70].map((n) => keyOf(n).name),
+  )
+})
+
 test('memory: a body that was read stays valid, whatever happens to the event', () => {
   const memory = new EventMemory(defaultMemoryBounds, clock)
   const key = (n: number) => ({ cluster: 'local', namespace: 'x', name: `e-${n}` })

@@ -72,10 +72,11 @@ export function sourcesOf(
 /** Below 0 when the slot is before the position in ascending order, 0 when it is there. */
 export function compareToPosition(
   { table }: EventMemory,
-  { after, afterMs = 0 }: Position,
+  { order, after, afterMs = 0 }: Position,
 ): ((slot: number) => number) | undefined {
   if (after === undefined) return undefined
   const key = viewOf(orderKey(after))
+  if (order === 'key') return (slot) => table.compareKey(slot, key)
   return (slot) => table.lastSeenOf(slot) - afterMs || table.compareKey(slot, key)
 }
 
