@@ -18,6 +18,14 @@ export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   })
 }
 
+/** Resolves when the signal aborts. */
+export function aborted(signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    if (signal.aborted) resolve()
+    else signal.addEventListener('abort', () => resolve(), { once: true })
+  })
+}
+
 /** Waits for `work`, at most `msMax`. The work is not cancelled; a later result is ignored. */
 export async function within(msMax: number, work: Promise<unknown>): Promise<void> {
   const bound = new AbortController()

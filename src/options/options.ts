@@ -59,6 +59,7 @@ export interface Options
   readonly etcdCompactionIntervalMs: number
   /** Counted from the last change of an event. */
   readonly eventTtlMs: number | 'never'
+  readonly retentionPolicyFile: string | undefined
 
   readonly eventsGroup: string
 
@@ -232,7 +233,14 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: lifetime,
     default: 3_600_000,
-    help: 'How long an event is kept after its last change. With never, events do not expire and etcd fills up. At least 1s.',
+    help: 'How long an event is kept after its last change, unless --retention-policy-file has a rule for it. With never, events do not expire and etcd fills up. At least 1s.',
+  },
+  retentionPolicyFile: {
+    name: 'retention-policy-file',
+    topic: 'Storage',
+    kind: optionalPath,
+    default: undefined,
+    help: 'File with rules for how long events are kept, by cluster, namespace, type, reason, kind and controller; --event-ttl applies to events that no rule matches. Changes are picked up while running and apply to stored events. Give all replicas the same file.',
   },
   groupCommit: {
     name: 'group-commit',

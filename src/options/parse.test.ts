@@ -88,6 +88,7 @@ const defaults: Options = {
   eventsGroup: 'events.k8s.io',
   clusterName: 'local',
   clustersFile: undefined,
+  retentionPolicyFile: undefined,
   livezGracePeriodMs: 0,
   shutdownDelayMs: 0,
   shutdownSendRetryAfter: false,

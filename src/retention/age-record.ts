@@ -22,7 +22,7 @@ import { EtcdError } from '../etcd/errors.ts'
 import { pause } from '../lib/abort.ts'
 import { markValue } from '../storage/etcd/keys.ts'
 import { type AgeNotes, decodeAges, encodeAges } from './age-notes.ts'
-import type { Timeline } from './timeline.ts'
+import type { Periodic, Timeline } from './timeline.ts'
 import { type DatedAges, WallClockCheck, type WallClockCheckOptions } from './wall-clock-check.ts'
 
 /** Much longer than any outage of all replicas, so that the lease still exists after it. */
@@ -101,10 +101,10 @@ export class AgeRecord {
   }
 
   /** Periodically reads the record, or writes it while this replica leads, until aborted. */
-  async run(options: { readonly everyMs: number; readonly signal: AbortSignal }): Promise<void> {
+  async run(options: Periodic): Promise<void> {
     const { everyMs, signal } = options
     while (!signal.aborted) {
-      await pause(everyMs, signal)
+      await pause(everyMs(), signal)
       const term = this.#term
       const isLeader = term?.isHeld() === true
       this.#wallClocks.warnOfSkew(this.#seen)

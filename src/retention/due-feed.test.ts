@@ -89,7 +89,7 @@ function start(storage: ScriptedStorage, options?: { isUniform?: boolean; dead?:
     storage,
     // Events with odd versions never expire.
     dueTime: (event) => (event.version % 2 === 1 ? 'never' : event.writtenAtMs + 100),
-    isUniform: options?.isUniform ?? true,
+    isUniform: () => options?.isUniform ?? true,
     deadToleratedMin: options?.dead,
     log: silentLog,
   })

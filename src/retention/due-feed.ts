@@ -38,10 +38,10 @@ export interface FeedOptions {
 /** When an event is due, by the clock of the queue. */
 export type DueTime = (stored: StoredEvent) => number | 'never'
 
-/** Adds the lifetime of an event to the time when it was written. */
-export function dueTime(policy: RetentionPolicy, timeline: Timeline): DueTime {
+/** Adds the lifetime of an event, by the policy of now, to the time when it was written. */
+export function dueTime(policy: () => RetentionPolicy, timeline: Timeline): DueTime {
   return (stored) => {
-    const lifetime = policy.lifetimeOf(stored)
+    const lifetime = policy().lifetimeOf(stored)
     return lifetime === 'never' ? 'never' : timeline.writtenAt(stored) + lifetime
   }
 }
@@ -57,7 +57,7 @@ export interface StorageFeedOptions {
   readonly storage: Pick<EventStorage, 'list' | 'watch'>
   readonly dueTime: DueTime
   /** Whether a change never makes an event due earlier. */
-  readonly isUniform: boolean
+  readonly isUniform: () => boolean
   readonly log: Log
   /** Dead entries allowed in addition to as many as there are live ones; lowered by tests. */
   readonly deadToleratedMin?: number | undefined
@@ -145,7 +145,9 @@ export class StorageFeed implements DueFeed {
       return 1
     }
     // It has an entry already; it needs another one only if the change makes it due earlier.
-    if (!this.#options.isUniform && this.#isDueEarlier(stored, previous)) this.#push(queue, stored)
+    if (!this.#options.isUniform() && this.#isDueEarlier(stored, previous)) {
+      this.#push(queue, stored)
+    }
     return 0
   }
 

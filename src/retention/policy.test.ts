@@ -2,7 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { StorageError } from '../storage/errors.ts'
 import { type EventFields, fieldsIn } from '../storage/event-fields.ts'
-import { type Keepable, RetentionPolicy } from './policy.ts'
+import {
+  type Keepable,
+  type Lifetime,
+  type RetentionBudget,
+  RetentionPolicy,
+  type RetentionRule,
+  type RuleSelector,
+} from './policy.ts'
 
 const noFields: EventFields = fieldsIn({})
 
@@ -26,40 +33,141 @@ test('policy: a single rule applies to every event without parsing it', () => {
   assert.deepEqual([keepAll.shortestMs, keepAll.longestMs], [undefined, 0])
 })
 
+const rule = (name: string, selector: RuleSelector, lifetime: Lifetime): RetentionRule => ({
+  name,
+  selector,
+  lifetime,
+})
+
 test('policy: the first rule whose values all match applies', () => {
-  const policy = new RetentionPolicy([
-    { selector: { namespace: 'prod', type: 'Warning' }, lifetime: 'never' },
-    { selector: { reason: 'Pulled' }, lifetime: 1_000 },
-    { selector: { reportingController: 'kubelet', type: 'Normal' }, lifetime: 2_000 },
-    { selector: { namespace: 'prod' }, lifetime: 3_000 },
-    { lifetime: 4_000 },
-  ])
-  const cases: readonly (readonly [Keepable, number | 'never'])[] = [
-    [event('prod', { type: 'Warning', reason: 'Pulled' }), 'never'],
-    [event('test', { type: 'Warning', reason: 'Pulled' }), 1_000],
-    [event('prod', { type: 'Normal', reportingController: 'kubelet' }), 2_000],
-    [event('test', { type: 'Warning', reportingController: 'kubelet' }), 4_000],
-    [event('prod'), 3_000],
-    [event('test'), 4_000],
+  const policy = new RetentionPolicy({
+    rules: [
+      rule('a', { namespace: ['prod'], type: ['Warning'] }, 'never'),
+      rule('b', { reason: ['Pulled', 'Pulling'] }, 1_000),
+      rule('c', { controller: ['kubelet'], type: ['Normal'] }, 2_000),
+      rule('d', { namespace: ['prod', 'shop'] }, 3_000),
+    ],
+    lifetime: 4_000,
+  })
+  const cases: readonly (readonly [Keepable, string])[] = [
+    [event('prod', { type: 'Warning', reason: 'Pulled' }), 'a'],
+    [event('test', { type: 'Warning', reason: 'Pulled' }), 'b'],
+    [event('test', { reason: 'Pulling' }), 'b'],
+    [event('prod', { type: 'Normal', reportingController: 'kubelet' }), 'c'],
+    [event('test', { type: 'Warning', reportingController: 'kubelet' }), 'default'],
+    [event('prod'), 'd'],
+    [event('shop'), 'd'],
+    [event('test'), 'default'],
   ]
-  for (const [stored, lifetime] of cases) assert.equal(policy.lifetimeOf(stored), lifetime)
-  assert.deepEqual([policy.isUniform, policy.shortestMs], [false, 1_000])
+  for (const [stored, name] of cases) {
+    const found = policy.ruleOf(stored)
+    assert.equal(found.name, name)
+    assert.equal(policy.lifetimeOf(stored), found.lifetime)
+  }
+  assert.deepEqual(
+    [policy.isUniform, policy.shortestMs, policy.longestMs, policy.defaultLifetime],
+    [false, 1_000, 4_000, 4_000],
+  )
+  assert.equal(policy.keepsForever, true)
+})
+
+test('policy: every field of a rule is compared, and with the right field of the event', () => {
+  const cluster = 'here'
+  const key = { cluster, namespace: 'ns', name: 'e' }
+  const fields: EventFields = {
+    ...noFields,
+    type: 'Warning',
+    reason: 'Failed',
+    reportingController: 'kubelet',
+    sourceComponent: 'source',
+    regarding: { ...noFields.regarding, kind: 'Pod', namespace: 'other', name: 'Failed' },
+  }
+  const matching = {
+    cluster: ['here'],
+    namespace: ['ns'],
+    type: ['Warning'],
+    reason: ['Failed'],
+    kind: ['Pod'],
+    controller: ['kubelet'],
+  }
+  const matches = (selector: RuleSelector) =>
+    new RetentionPolicy({ rules: [rule('r', selector, 1)], lifetime: 2 }).lifetimeOf({
+      key,
+      fields,
+    }) === 1
+  assert.ok(matches(matching))
+  for (const field of Object.keys(matching) as (keyof typeof matching)[]) {
+    assert.ok(matches({ [field]: matching[field] }), field)
+    assert.ok(!matches({ ...matching, [field]: ['else'] }), field)
+    assert.ok(matches({ ...matching, [field]: ['else', ...matching[field]] }), field)
+  }
 })
 
 test('policy: an unreadable event matches only rules that require no values', () => {
-  const policy = new RetentionPolicy([
-    { selector: { type: 'Normal' }, lifetime: 'never' },
-    { selector: { namespace: 'prod' }, lifetime: 3_000 },
-    { lifetime: 4_000 },
-  ])
+  const policy = new RetentionPolicy({
+    rules: [rule('a', { type: ['Normal'] }, 'never'), rule('b', { namespace: ['prod'] }, 3_000)],
+    lifetime: 4_000,
+  })
   assert.equal(policy.lifetimeOf(unreadable), 3_000)
 })
 
-test('policy: a table that would keep events by mistake is rejected', () => {
-  const selector = { namespace: 'a' }
-  assert.throws(() => new RetentionPolicy([]), RangeError)
-  assert.throws(() => new RetentionPolicy([{ selector, lifetime: 1 }]), RangeError)
+test('policy: a lifetime that is not above 0 is rejected', () => {
   for (const lifetime of [0, -1, Number.NaN]) {
     assert.throws(() => RetentionPolicy.uniform(lifetime), RangeError)
+    const rules = [rule('a', {}, lifetime)]
+    assert.throws(() => new RetentionPolicy({ rules, lifetime: 1 }), RangeError)
   }
+})
+
+test('policy: the first budget that matches a namespace, or a cluster, applies to it', () => {
+  const budget = (name: string, rest: Partial<RetentionBudget>): RetentionBudget => ({
+    name,
+    per: 'Namespace',
+    cluster: undefined,
+    namespace: undefined,
+    events: 1,
+    bytes: undefined,
+    ...rest,
+  })
+  const policy = new RetentionPolicy({
+    lifetime: 1,
+    budgets: [
+      budget('prod-cluster', { per: 'Cluster', cluster: ['prod'] }),
+      budget('shop', { namespace: ['shop', 'cart'] }),
+      budget('prod-namespaces', { cluster: ['prod'] }),
+    ],
+  })
+  const nameOf = (cluster: string, namespace?: string) => policy.budgetOf(cluster, namespace)?.name
+  assert.deepEqual(
+    [
+      nameOf('prod'),
+      nameOf('test'),
+      nameOf('prod', 'shop'),
+      nameOf('test', 'cart'),
+      nameOf('prod', 'other'),
+      nameOf('test', 'other'),
+    ],
+    ['prod-cluster', undefined, 'shop', 'shop', 'prod-namespaces', undefined],
+  )
+})
+
+test('policy: the fingerprint is the same for the same policy only', () => {
+  const of = (lifetime: Lifetime, events: number) =>
+    new RetentionPolicy({
+      rules: [rule('a', { type: ['Normal'] }, lifetime)],
+      lifetime: 4_000,
+      budgets: [
+        {
+          name: 'b',
+          per: 'Cluster',
+          cluster: undefined,
+          namespace: undefined,
+          events,
+          bytes: undefined,
+        },
+      ],
+    }).fingerprint
+  assert.match(of(1, 1), /^[0-9a-f]{8}$/)
+  assert.equal(of(1, 1), of(1, 1))
+  assert.equal(new Set([of(1, 1), of(2, 1), of('never', 1), of(1, 2)]).size, 4)
 })

@@ -17,7 +17,13 @@ test('retention: run sends no requests when nothing expires or is compacted', as
     compactionIntervalMs: 0,
     log: silentLog,
   })
-  await retention.run(new AbortController().signal)
+  const ending = new AbortController()
+  const running = retention.run(ending.signal)
+  // Other policies of the same kind do not change that.
+  retention.replacePolicy(RetentionPolicy.uniform('never'))
+  await new Promise((resolve) => setImmediate(resolve))
+  ending.abort()
+  await running
   assert.deepEqual(retention.status, {
     isLeader: false,
     isWorkingWithoutLeader: false,

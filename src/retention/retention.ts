@@ -2,8 +2,8 @@ import type { KnownHistory } from '../election/known-history.ts'
 import { Leadership } from '../election/leadership.ts'
 import type { Term } from '../election/term.ts'
 import type { EtcdClient } from '../etcd/client.ts'
+import { aborted } from '../lib/abort.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
-import { formatDuration } from '../lib/go/duration.ts'
 import type { Log } from '../lib/log/log.ts'
 import { controlKey, EventKeys, foreignRanges } from '../storage/etcd/keys.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
@@ -11,18 +11,10 @@ import { AgeRecord } from './age-record.ts'
 import { Compactor } from './compactor.ts'
 import { dueTime, StorageFeed } from './due-feed.ts'
 import type { RetentionPolicy } from './policy.ts'
+import { Schedule } from './schedule.ts'
 import { readEveryMs, SteadyClock } from './steady-clock.ts'
 import { Sweeper } from './sweeper.ts'
 import { Timeline } from './timeline.ts'
-
-/** The timeline takes this many notes per lifetime or interval, so that gaps hardly matter. */
-const notesPerPeriod = 20
-const noteEveryMsMin = 250
-const noteEveryMsMax = 10_000
-/** Ages beyond this many times the longest lifetime are not distinguished, to limit the notes. */
-const horizonLifetimes = 2
-/** Each record writes a few kilobytes to etcd. */
-const recordEveryMsMin = 1_000
 
 export interface RetentionOptions {
   readonly client: EtcdClient
@@ -43,6 +35,7 @@ export interface RetentionOptions {
     | undefined
   /** A name for this replica, written to etcd for operators. */
   readonly replica: string
+  /** The first one; see `replacePolicy`. */
   readonly policy: RetentionPolicy
   /** 0: never. */
   readonly compactionIntervalMs: number
@@ -84,6 +77,9 @@ export class Retention {
   readonly #sweeper: Sweeper
   readonly #compactor: Compactor
   readonly #record: AgeRecord
+  #schedule: Schedule
+  /** Aborts when the policy is replaced. */
+  #replacing = new AbortController()
   #begunAt = Number.NEGATIVE_INFINITY
   /** The age record has been read, and work has begun. */
   #hasBegun = false
@@ -91,14 +87,14 @@ export class Retention {
   #forgetting = new AbortController()
 
   constructor(options: RetentionOptions) {
-    const { client, storage, prefix, replica, policy, history, log } = options
+    const { client, storage, prefix, replica, history, log } = options
     this.#options = options
+    this.#schedule = new Schedule(options.policy, options.compactionIntervalMs)
     const processClock = options.clock ?? monotonicClock
     this.#clock = new SteadyClock(processClock)
     const clock = this.#clock
     const leaderKey = controlKey(prefix, 'sweeper')
-    const longestMs = Math.max(policy.longestMs, options.compactionIntervalMs)
-    this.#timeline = new Timeline(clock, longestMs * horizonLifetimes)
+    this.#timeline = new Timeline(clock, () => this.#schedule.horizonMs)
     this.#record = new AgeRecord({
       client,
       key: controlKey(prefix, 'ages'),
@@ -111,7 +107,7 @@ export class Retention {
       wallTime: options.wallTime ?? Date.now,
       log,
     })
-    const due = dueTime(policy, this.#timeline)
+    const due = dueTime(() => this.policy, this.#timeline)
     this.#leadership = new Leadership({
       client,
       key: leaderKey,
@@ -123,7 +119,7 @@ export class Retention {
       task: 'sweeps and compacts',
       worksWhenFull: true,
       settings: {
-        text: settingsOf(options),
+        text: this.#schedule.flags,
         warning: 'The sweeping replica has different settings; give all replicas the same',
       },
     })
@@ -132,7 +128,12 @@ export class Retention {
       recall: options.recall,
       damaged: options.damaged,
       isVerified: () => history === undefined || history.isVerified(),
-      feed: new StorageFeed({ storage, dueTime: due, isUniform: policy.isUniform, log }),
+      feed: new StorageFeed({
+        storage,
+        dueTime: due,
+        isUniform: () => this.policy.isUniform,
+        log,
+      }),
       dueTime: due,
       clock,
       log,
@@ -178,9 +179,20 @@ export class Retention {
     }
   }
 
+  get policy(): RetentionPolicy {
+    return this.#schedule.policy
+  }
+
+  /** Applies to stored events at once: the queue of the sweeper is filled again. */
+  replacePolicy(policy: RetentionPolicy): void {
+    this.#schedule = new Schedule(policy, this.#options.compactionIntervalMs)
+    this.#replacing.abort()
+    this.#replacing = new AbortController()
+  }
+
   /** One lifetime after sweeping began, all events with unproved age are gone. */
   get #isUnproved(): boolean {
-    return this.#clock.now() < this.#begunAt + this.#options.policy.longestMs
+    return this.#clock.now() < this.#begunAt + this.policy.longestMs
   }
 
   /**
@@ -188,25 +200,28 @@ export class Retention {
    * client must stay open until this resolves. Waits while etcd is down; rejects on a bug only.
    */
   async run(signal: AbortSignal): Promise<void> {
-    const periods = this.#periodsMs()
-    // Nothing expires and nothing is compacted: no leader is needed.
-    if (periods.length === 0) return
-    const everyMs = Math.min(
-      noteEveryMsMax,
-      Math.max(noteEveryMsMin, Math.min(...periods) / notesPerPeriod),
-    )
+    while (!signal.aborted) {
+      const until = AbortSignal.any([signal, this.#replacing.signal])
+      if (this.#schedule.isIdle) await aborted(until)
+      else await this.#runWhileNeeded(signal)
+    }
+  }
+
+  /** Runs until aborted, or until the policy is replaced by one that leaves nothing to do. */
+  async #runWhileNeeded(signal: AbortSignal): Promise<void> {
     const ending = new AbortController()
     const end = () => ending.abort()
     signal.addEventListener('abort', end)
     if (signal.aborted) end()
+    const everyMs = () => this.#schedule.noteEveryMs
+    const recordEveryMs = () => this.#schedule.recordEveryMs
     const reading = setInterval(() => this.#clock.now(), readEveryMs)
     try {
       await Promise.all([
         this.#timeline.run(this.#options.storage, { everyMs, signal: ending.signal }).finally(end),
-        this.#record
-          .run({ everyMs: Math.max(everyMs, recordEveryMsMin), signal: ending.signal })
-          .finally(end),
+        this.#record.run({ everyMs: recordEveryMs, signal: ending.signal }).finally(end),
         this.#leadership.run((term) => this.#work(term), ending.signal).finally(end),
+        this.#untilUnneeded(ending.signal).finally(end),
       ])
     } finally {
       clearInterval(reading)
@@ -214,13 +229,10 @@ export class Retention {
     }
   }
 
-  #periodsMs(): readonly number[] {
-    const { policy, compactionIntervalMs } = this.#options
-    const { shortestMs } = policy
-    return [
-      ...(shortestMs === undefined ? [] : [shortestMs]),
-      ...(compactionIntervalMs === 0 ? [] : [compactionIntervalMs]),
-    ]
+  async #untilUnneeded(signal: AbortSignal): Promise<void> {
+    while (!signal.aborted && !this.#schedule.isIdle) {
+      await aborted(AbortSignal.any([signal, this.#replacing.signal]))
+    }
   }
 
   /**
@@ -238,37 +250,44 @@ export class Retention {
 
   async #work(term: Term): Promise<void> {
     while (term.isHeld()) {
-      const signal = AbortSignal.any([term.signal, this.#forgetting.signal])
-      await this.#workUntilForgotten({
-        signal,
-        revision: term.revision,
-        lateMs: term.lateMs,
-        isHeld: () => !signal.aborted && term.isHeld(),
-        get heldUntil() {
-          return term.heldUntil
-        },
-      })
+      await this.#workUntilForgotten(cutShort(term, this.#forgetting.signal))
     }
   }
 
   async #workUntilForgotten(term: Term): Promise<void> {
-    const { policy, compactionIntervalMs } = this.#options
+    const { compactionIntervalMs } = this.#options
     // First: the due times of all queued events are computed from what is known now.
     if (!(await this.#record.begin(term))) return
     this.#begunAt = this.#clock.now()
     this.#hasBegun = true
     await Promise.all([
-      ...(policy.shortestMs === undefined ? [] : [this.#sweeper.run(term)]),
+      this.#sweep(term),
       ...(compactionIntervalMs === 0 ? [] : [this.#compactor.run(term)]),
     ]).finally(() => {
       this.#hasBegun = false
     })
   }
+
+  /** Begins again, with an empty queue, whenever the policy is replaced. */
+  async #sweep(term: Term): Promise<void> {
+    while (term.isHeld()) {
+      const underPolicy = cutShort(term, this.#replacing.signal)
+      if (this.policy.shortestMs === undefined) await aborted(underPolicy.signal)
+      else await this.#sweeper.run(underPolicy)
+    }
+  }
 }
 
-/** In the form of the flags. */
-function settingsOf({ policy, compactionIntervalMs }: RetentionOptions): string {
-  const { shortestMs } = policy
-  const ttl = shortestMs === undefined ? 'never' : formatDuration(shortestMs)
-  return `--event-ttl=${ttl} --etcd-compaction-interval=${formatDuration(compactionIntervalMs)}`
+/** The same term, which also ends when the signal aborts. */
+function cutShort(term: Term, by: AbortSignal): Term {
+  const signal = AbortSignal.any([term.signal, by])
+  return {
+    signal,
+    revision: term.revision,
+    lateMs: term.lateMs,
+    isHeld: () => !signal.aborted && term.isHeld(),
+    get heldUntil() {
+      return term.heldUntil
+    },
+  }
 }

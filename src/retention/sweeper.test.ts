@@ -10,6 +10,8 @@ import type { ExpiryQueue } from './expiry-queue.ts'
 import { Sweeper } from './sweeper.ts'
 
 const time = { now: 0 }
+/** Of events that expire. */
+const lifetime = { ms: 1_000 }
 
 async function settle(): Promise<void> {
   for (let tick = 0; tick < 50; tick++) await new Promise((resolve) => setImmediate(resolve))
@@ -25,6 +27,7 @@ async function advance(ms: number): Promise<void> {
 
 beforeEach(() => {
   time.now = 0
+  lifetime.ms = 1_000
   mock.timers.enable({ apis: ['setTimeout'] })
 })
 afterEach(() => mock.timers.reset())
@@ -104,7 +107,7 @@ function start(storage: ScriptedStorage, lateMs?: number, damaged?: () => Iterab
     },
     recall: (key) => recalled.get(key.name),
     damaged,
-    dueTime: (stored) => (stored.version % 2 === 1 ? 'never' : stored.version + 1_000),
+    dueTime: (stored) => (stored.version % 2 === 1 ? 'never' : stored.version + lifetime.ms),
     clock: { now: () => time.now },
     log: silentLog,
   })
@@ -186,6 +189,25 @@ test('sweeper: an event that memory knows to be changed is queued again without 
   assert.equal(storage.deletes, 0)
   await advance(550)
   assert.deepEqual([storage.deletes, storage.deleted], [3, ['same', 'older', 'changed']])
+  await end()
+})
+
+test('sweeper: an event that is no longer due when it is deleted is queued again', async () => {
+  const storage = new ScriptedStorage()
+  const { sweeper, add, end } = start(storage)
+  add('a', 0)
+  add('b', 0)
+  const gate = Promise.withResolvers<void>()
+  storage.gate = gate.promise
+  await advance(1_050)
+  assert.equal(storage.deletes, 2)
+  // Meanwhile the policy was changed.
+  lifetime.ms = 3_000
+  gate.resolve()
+  await advance(1_900)
+  assert.deepEqual([storage.deleted, sweeper.sweptCount, sweeper.waitingCount], [[], 0, 2])
+  await advance(1_200)
+  assert.deepEqual(storage.deleted, ['a', 'b'])
   await end()
 })
 

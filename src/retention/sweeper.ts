@@ -1,7 +1,8 @@
 /**
  * Deletes expired events: once a second, in the order of due times, each only if it still has the
- * version that was found to be due. A change gives an event a new version and a new due time, so
- * even a delayed delete cannot remove the changed event.
+ * version that was found to be due, and is still due. A change gives an event a new version and a
+ * new due time, so even a delayed delete cannot remove the changed event. A changed policy gives
+ * events new due times as well: an event that it keeps longer is not deleted.
  *
  * Longer than 300 lines: the sweep loop and what it does with each outcome of a delete are one
  * algorithm, which is read as a whole.
@@ -59,13 +60,13 @@ type Outcome =
   | { readonly changed: StoredEvent }
   | { readonly failed: StorageError }
 
-/** Thrown by the guard, to tell a changed event from a failure of the storage. */
+/** Thrown by the guard, to tell an event that is not due from a failure of the storage. */
 class Changed extends Error {
   override readonly name = 'Changed'
   readonly current: StoredEvent
 
   constructor(current: StoredEvent) {
-    super('the event was changed after it was found to be due')
+    super('the event was changed after it was found to be due, or the policy was')
     this.current = current
   }
 }
@@ -283,6 +284,7 @@ export class Sweeper {
     const guard: Guard = (current) => {
       if (this.#options.isVerified?.() === false) throw unverified()
       if (current.version !== event.version) throw new Changed(current)
+      if (!this.#isDue(current)) throw new Changed(current)
     }
     try {
       await this.#options.storage.delete(event.key, guard)
@@ -292,6 +294,13 @@ export class Sweeper {
       if (!(error instanceof StorageError)) throw error
       return error.kind === 'missing' ? 'gone' : { failed: error }
     }
+  }
+
+  /** By the policy of now, which may be another one than when the event was queued. */
+  #isDue(current: StoredEvent): boolean {
+    const { clock, dueTime } = this.#options
+    const dueAt = dueTime(current)
+    return dueAt !== 'never' && dueAt <= clock.now()
   }
 
   #requeue(queue: ExpiryQueue, current: StoredEvent): void {

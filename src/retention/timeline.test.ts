@@ -39,7 +39,7 @@ test('timeline: a response to a read from before a reset is not noted', async ()
   const response = Promise.withResolvers<Version>()
   const ending = new AbortController()
   const storage = { currentVersion: () => response.promise }
-  const running = timeline.run(storage, { everyMs: 1, signal: ending.signal })
+  const running = timeline.run(storage, { everyMs: () => 1, signal: ending.signal })
   timeline.forget()
   ending.abort()
   response.resolve(versionOfState(20))
@@ -105,7 +105,7 @@ test('timeline: the number of notes is bounded, and thinning makes no event olde
 
 test('timeline: one note covers everything beyond the horizon', () => {
   const time = { now: 0 }
-  const timeline = new Timeline({ now: () => time.now }, 10_000)
+  const timeline = new Timeline({ now: () => time.now }, () => 10_000)
   for (let at = 1; at <= 100; at++) {
     time.now = at * 1_000
     timeline.note(versionOfState(at), { requestedAt: time.now, respondedAt: time.now })
@@ -151,7 +151,7 @@ test('timeline: run reads the version periodically, also after a failure', async
         return versionOfState(reads)
       },
     }
-    const running = timeline.run(storage, { everyMs: 1_000, signal: ending.signal })
+    const running = timeline.run(storage, { everyMs: () => 1_000, signal: ending.signal })
     for (let step = 0; step < 3; step++) {
       await new Promise((resolve) => setImmediate(resolve))
       time.now += 1_000

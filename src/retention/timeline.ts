@@ -29,9 +29,15 @@ export interface Note {
   readonly at: number
 }
 
+/** Something is done every `everyMs`, which may change, until aborted. */
+export interface Periodic {
+  readonly everyMs: () => number
+  readonly signal: AbortSignal
+}
+
 export class Timeline {
   readonly #clock: Clock
-  readonly #horizonMs: number
+  readonly #horizonMs: () => number
   /** Sorted by version and by time. */
   #notes: Note[] = []
   /** When the newest version became known. */
@@ -39,21 +45,18 @@ export class Timeline {
   /** Counts calls of `forget`. */
   #epoch = 0
 
-  /** Ages above `horizonMs` are not distinguished. */
-  constructor(clock: Clock, horizonMs: number = Number.POSITIVE_INFINITY) {
+  /** Ages above `horizonMs`, which may change, are not distinguished. */
+  constructor(clock: Clock, horizonMs: () => number = () => Number.POSITIVE_INFINITY) {
     this.#clock = clock
     this.#horizonMs = horizonMs
   }
 
   /** Reads the current version periodically until aborted. */
-  async run(
-    storage: Pick<EventStorage, 'currentVersion'>,
-    options: { readonly everyMs: number; readonly signal: AbortSignal },
-  ): Promise<void> {
+  async run(storage: Pick<EventStorage, 'currentVersion'>, options: Periodic): Promise<void> {
     const { everyMs, signal } = options
     while (!signal.aborted) {
       await this.#read(storage, signal)
-      await pause(everyMs, signal)
+      await pause(everyMs(), signal)
     }
   }
 
@@ -94,7 +97,7 @@ export class Timeline {
   /** The notes, thinned out to a bounded number, oldest first. */
   summary(): Note[] {
     const now = this.#clock.now()
-    const inside = this.#firstNote(({ at }) => at > now - this.#horizonMs)
+    const inside = this.#firstNote(({ at }) => at > now - this.#horizonMs())
     // One note beyond the horizon proves that everything before it is beyond as well.
     return thinned(this.#notes.slice(Math.max(0, inside - 1)), now)
   }

@@ -1,28 +1,13 @@
-/** Opens the clusters file, and tells requests and metrics how the mirrors of its clusters are. */
+/** Tells requests and metrics how the mirrors of the clusters in the clusters file are. */
 import type { CachedStorage } from '../cache/cached-storage.ts'
-import { ClustersFile } from '../clusters/clusters-file.ts'
+import type { ClustersFile } from '../clusters/clusters-file.ts'
 import type { MirroredClusters } from '../endpoints/events/event-api.ts'
 import type { ClusterSources } from '../endpoints/objects/cluster-statuses.ts'
 import { ALL_CLUSTERS } from '../gate/attributes.ts'
-import type { Log } from '../lib/log/log.ts'
 import type { MirrorManager } from '../mirror/mirror-manager.ts'
 import type { MirrorStatus } from '../mirror/mirror-statuses.ts'
-import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
-import type { FileLooks } from './metrics/files.ts'
 import type { WatchedMirrors } from './metrics/mirrors.ts'
-
-/** Undefined without `--clusters-file`. Rejects when it cannot be used; the error names the flag. */
-export async function openClusters(
-  { clustersFile: path }: Options,
-  log: Log,
-  looks?: FileLooks,
-): Promise<ClustersFile | undefined> {
-  if (path === undefined) return undefined
-  const flag = '--clusters-file'
-  const options = { log: log.child({ logger: 'clusters' }), onLook: looks?.(flag) }
-  return withFlagName(flag, ClustersFile.open(path, options))
-}
 
 /** Where `kubectl get clusters` finds clusters: the flags, the clusters file, and the events. */
 export function clusterSources(

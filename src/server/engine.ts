@@ -2,15 +2,13 @@ import { hostname } from 'node:os'
 import type { Registry } from '@prometheus-io/client'
 import { CachedStorage } from '../cache/cached-storage.ts'
 import type { ClustersSource } from '../clusters/clusters-file.ts'
-import { OriginClient } from '../clusters/origin-client.ts'
-import type { EtcdClient } from '../etcd/client.ts'
 import { within } from '../lib/abort.ts'
 import type { Log } from '../lib/log/log.ts'
-import { HttpOrigin } from '../mirror/http-origin.ts'
-import { MirrorManager } from '../mirror/mirror-manager.ts'
+import type { MirrorManager } from '../mirror/mirror-manager.ts'
 import type { Options } from '../options/options.ts'
 import { TopSources } from '../registry/top-sources.ts'
 import { RetentionPolicy } from '../retention/policy.ts'
+import type { PolicySource } from '../retention/policy-file.ts'
 import { Retention } from '../retention/retention.ts'
 import { CountedWrites, type EventWrites } from '../storage/counted-writes.ts'
 import { Datastore } from '../storage/etcd/datastore.ts'
@@ -20,13 +18,13 @@ import { corruptValueHandler, PrefixCheck } from '../storage/etcd/prefix-check.t
 import type { RegardedKind } from '../storage/regarded-kind.ts'
 import type { EventScope, StoredEvent, Unreadable } from '../storage/storage.ts'
 import { placeholderEvent } from '../storage/stored-form.ts'
-import { releaseVersion } from './build-info.ts'
 import { showChanges, showTopSources, type Writer } from './metrics/accounts.ts'
 import { consistentReadObserver, watchCache } from './metrics/cache.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
 import type { FileLooks } from './metrics/files.ts'
 import { watchRetention } from './metrics/retention.ts'
 import { StorageMetrics } from './metrics/storage.ts'
+import { createMirrors } from './mirrors.ts'
 
 /** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
 const CLOSE_MS_MAX = 3000
@@ -35,6 +33,12 @@ const CLOSE_MS_MAX = 3000
  * another member needs about 300 ms.
  */
 const HISTORY_MS_MAX = 750
+
+/** Files that are followed while the server runs, if there are any. */
+export interface EngineFiles {
+  readonly clusters?: ClustersSource | undefined
+  readonly policy?: PolicySource | undefined
+}
 
 /** The parts that are created once the credentials have been read. */
 interface Parts {
@@ -94,9 +98,10 @@ export class Engine {
 
   /**
    * Rejects when a credentials file cannot be read. `onFatal` is called with errors that only a
-   * restart can fix. `clusters`: the clusters file, if there is one.
+   * restart can fix.
    */
-  async open(onFatal: (error: unknown) => void, clusters?: ClustersSource): Promise<void> {
+  async open(onFatal: (error: unknown) => void, files: EngineFiles = {}): Promise<void> {
+    const { clusters, policy: policyFile } = files
     const client = await this.#datastore.open()
     const { etcdPrefix: prefix, groupCommit, eventTtlMs, etcdCompactionIntervalMs } = this.#options
     const log = this.#log.child({ logger: 'storage' })
@@ -128,7 +133,6 @@ export class Engine {
       mirror: new CountedWrites(cached),
     }
     const replica = `${hostname()}/${process.pid}`
-    const policy = RetentionPolicy.uniform(eventTtlMs)
     const retention = new Retention({
       client,
       storage: cached,
@@ -141,13 +145,18 @@ export class Engine {
       },
       prefix,
       replica,
-      policy,
+      policy: policyFile?.policy ?? RetentionPolicy.uniform(eventTtlMs),
       compactionIntervalMs: etcdCompactionIntervalMs,
       log: this.#log.child({ logger: 'retention' }),
     })
+    policyFile?.onChange(() => retention.replacePolicy(policyFile.policy))
     const mirrors =
       clusters &&
-      this.#mirrorsOf({ client, cached, writes: writers.mirror, replica, clusters, policy })
+      createMirrors({
+        ...{ client, cached, writes: writers.mirror, prefix, replica, clusters, retention },
+        room: () => this.room,
+        log: this.#log.child({ logger: 'mirror' }),
+      })
     if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
     const { signal } = this.#end
     const checked = check.run(cached.synced, signal)
@@ -235,42 +244,6 @@ export class Engine {
       this.#datastore.close()
     }
     await this.#parts?.running
-  }
-
-  #mirrorsOf(parts: {
-    readonly client: EtcdClient
-    readonly cached: CachedStorage
-    readonly writes: CountedWrites
-    readonly replica: string
-    readonly clusters: ClustersSource
-    readonly policy: RetentionPolicy
-  }): MirrorManager {
-    const { client, cached, writes, replica, clusters, policy } = parts
-    return new MirrorManager({
-      client,
-      storage: {
-        list: (scope, options) => cached.list(scope, options),
-        update: (key, change, options) => writes.update(key, change, options),
-      },
-      recall: (key) => cached.recall(key),
-      prefix: this.#options.etcdPrefix,
-      replica,
-      clusters,
-      lifetimeOf: (event) => policy.lifetimeOf(event),
-      room: () => this.room,
-      originFor: ({ name, kubeconfig }) => {
-        // The clusters file requires it for a mirrored cluster.
-        if (kubeconfig === undefined) throw new Error(`cluster ${name} has no kubeconfig`)
-        return new HttpOrigin({
-          client: new OriginClient(kubeconfig, { userAgent: `tidings/${releaseVersion()}` }),
-        })
-      },
-      history: {
-        verified: () => cached.verified,
-        verify: () => cached.verify(client.newestConnection),
-      },
-      log: this.#log.child({ logger: 'mirror' }),
-    })
   }
 
   #watch({ written, cached, retention, writers }: Parts): void {

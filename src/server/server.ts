@@ -1,7 +1,6 @@
 import type { AddressInfo } from 'node:net'
 import { Registry } from '@prometheus-io/client'
 import { StatusError } from '../api/status.ts'
-import type { ClustersFile } from '../clusters/clusters-file.ts'
 import { lateResponse, serve } from '../endpoints/serve.ts'
 import { AccessChecks } from '../gate/access-checks.ts'
 import type { Gate } from '../gate/gate.ts'
@@ -17,9 +16,11 @@ import type { Log } from '../lib/log/log.ts'
 import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
 import { type Audit, openAudit } from './audit.ts'
-import { clusterSources, MirrorsOfFile, openClusters } from './clusters.ts'
+import { clusterSources, MirrorsOfFile } from './clusters.ts'
 import { Engine } from './engine.ts'
-import { warnOfOpenFiles } from './file-modes.ts'
+import { type OpenedFiles, openEngineFiles } from './files/engine-files.ts'
+import { warnOfOpenFiles } from './files/file-modes.ts'
+import { certificatePaths, followServingCertificate } from './files/serving-certificate.ts'
 import { openGate } from './gate.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { type ClientMemory, type OpenedLimits, openClientMemory, openLimits } from './limits.ts'
@@ -35,7 +36,6 @@ import {
 } from './metrics/refusals.ts'
 import { healthProbes } from './probes.ts'
 import { ServiceInstaller } from './services.ts'
-import { certificatePaths, followServingCertificate } from './serving-certificate.ts'
 import { Startup } from './startup.ts'
 
 const LOOPBACK = '127.0.0.1'
@@ -68,8 +68,7 @@ export class Server {
   readonly #followers: { stop(): void }[] = []
   readonly #accessChecks: AccessChecks
   readonly #clusters: ClusterLabels
-  /** Undefined without `--clusters-file`. */
-  #clustersFile: ClustersFile | undefined
+  #files: OpenedFiles | undefined
   #gate: Gate | undefined
   #audit: Audit | undefined
   #limits: OpenedLimits['limits'] | undefined
@@ -85,7 +84,7 @@ export class Server {
     this.#engine = new Engine(options, log, this.#metrics, this.#looks)
     this.#clusters = new ClusterLabels(
       options.clusterName,
-      () => this.#clustersFile?.clusters.keys() ?? [],
+      () => this.#files?.clusters?.clusters.keys() ?? [],
     )
     showClusterEvents((scope) => this.#engine.countIn(scope), this.#clusters, this.#metrics)
     this.#accessChecks = new AccessChecks({
@@ -136,10 +135,11 @@ export class Server {
       loadCertificate(paths),
     )
     const looks = this.#looks
-    this.#clustersFile = await openClusters(this.#options, this.#log, looks)
-    if (this.#clustersFile !== undefined) this.#followers.push(this.#clustersFile)
+    const files = await openEngineFiles(this.#options, this.#log, looks)
+    this.#files = files
+    this.#followers.push(files)
     const gateLog = this.#log.child({ logger: 'gate' })
-    const access = await openGate(this.#options, gateLog, looks, this.#clustersFile)
+    const access = await openGate(this.#options, gateLog, looks, files.clusters)
     this.#followers.push(access)
     access.onChange(this.#accessChecks.changed)
     const { gate, clientAuthorities } = access
@@ -150,18 +150,13 @@ export class Server {
       ...(clientAuthorities === undefined ? {} : { clientCa: clientAuthorities.pem }),
     }
     this.#services.installSelfReviews(access)
-    const opened = await openLimits(
-      this.#options,
-      this.#metrics,
-      this.#log.child({ logger: 'gate' }),
-      {
-        looks,
-        room: () => this.#engine.room,
-        ledger: this.#clientMemory.ledger,
-        clusters: this.#clusters,
-        rootOf: (path) => this.#services.services.rootOf(path),
-      },
-    )
+    const opened = await openLimits(this.#options, this.#metrics, gateLog, {
+      looks,
+      room: () => this.#engine.room,
+      ledger: this.#clientMemory.ledger,
+      clusters: this.#clusters,
+      rootOf: (path) => this.#services.services.rootOf(path),
+    })
     this.#followers.push(opened)
     this.#limits = opened.limits
     this.#eventLimits = opened.eventLimits
@@ -221,10 +216,10 @@ export class Server {
 
   /** Events are served as soon as the engine is open, which may itself still wait for etcd. */
   async #openEngine(): Promise<void> {
-    const clusters = this.#clustersFile
+    const clusters = this.#files?.clusters
     const mirrors = clusters && new MirrorsOfFile(clusters, () => this.#engine.mirrors)
     if (mirrors !== undefined) watchMirrors(mirrors, this.#metrics)
-    await this.#engine.open((error) => this.#onFatal(error), clusters)
+    await this.#engine.open((error) => this.#onFatal(error), this.#files)
     this.#services.installEvents({
       mirrored: mirrors,
       ...this.#engine.forClients,

@@ -150,7 +150,7 @@ export class Replica implements SimulatedReplica {
         if (this.#process === process) this.crash(`fatal: ${message(error)}`)
       })
     }
-    engine.open(onFatal, origin?.clusters).then(
+    engine.open(onFatal, { clusters: origin?.clusters }).then(
       () => {
         const storage = engine.storage as CachedStorage
         const events = new EventRegistry({

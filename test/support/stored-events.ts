@@ -11,6 +11,10 @@ export function eventBody(
   note: string,
   fields?: {
     readonly reason?: string
+    readonly type?: string
+    readonly kind?: string
+    readonly controller?: string
+    readonly eventTime?: string
     readonly labels?: Readonly<Record<string, string>>
   },
 ): Buffer {
@@ -24,20 +28,20 @@ export function eventBody(
         creationTimestamp: '2026-01-01T00:00:00Z',
         ...(fields?.labels === undefined ? {} : { labels: fields.labels }),
       },
-      eventTime: '2026-01-01T00:00:00.000000Z',
-      reportingController: 'kubelet',
+      eventTime: fields?.eventTime ?? '2026-01-01T00:00:00.000000Z',
+      reportingController: fields?.controller ?? 'kubelet',
       reportingInstance: 'node-17.example.internal',
       action: 'Pulling',
       reason: fields?.reason ?? 'Pulling',
       regarding: {
-        kind: 'Pod',
+        kind: fields?.kind ?? 'Pod',
         namespace,
         name: `web-${name}`,
         uid: 'd3b9a0f2-9a0e-4f0c-8a51-93d2ad1f6a55',
         apiVersion: 'v1',
       },
       note,
-      type: 'Normal',
+      type: fields?.type ?? 'Normal',
     }),
   )
 }

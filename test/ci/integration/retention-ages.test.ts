@@ -216,7 +216,7 @@ describe('retention: ages', { concurrency: true }, () => {
       noted.resolve({ revision: await keeper.note(), at: performance.now() })
     }
     const ending = new AbortController()
-    const running = keeper.record.run({ everyMs: 100, signal: ending.signal })
+    const running = keeper.record.run({ everyMs: () => 100, signal: ending.signal })
     const { revision, at } = await noted.promise
     ending.abort()
     await running
@@ -234,7 +234,7 @@ describe('retention: ages', { concurrency: true }, () => {
       keeper.wallErrorMs = -hour
     }
     const ending = new AbortController()
-    const running = keeper.record.run({ everyMs: 100, signal: ending.signal })
+    const running = keeper.record.run({ everyMs: () => 100, signal: ending.signal })
     const isWarned = () => /has jumped/.test(keeper.warnings[0]?.msg ?? '')
     await eventually('it warns', isWarned, 3_000).finally(() => ending.abort())
     await running
@@ -249,7 +249,7 @@ describe('retention: ages', { concurrency: true }, () => {
       return (await Promise.all(read)).map(({ kvs }) => kvs[0]?.version ?? 0)
     }
     const ending = new AbortController()
-    const running = keeper.record.run({ everyMs: 100, signal: ending.signal })
+    const running = keeper.record.run({ everyMs: () => 100, signal: ending.signal })
     try {
       await eventually('three marks', async () => ((await versions())[0] ?? 0) >= 3, 10_000)
       const [marks = 0, records = 0] = await versions()
@@ -323,7 +323,7 @@ describe('retention: ages', { concurrency: true }, () => {
     const knownSince = performance.now()
     await keeper.lead()
     const ending = new AbortController()
-    const running = keeper.record.run({ everyMs: 500, signal: ending.signal })
+    const running = keeper.record.run({ everyMs: () => 500, signal: ending.signal })
     await fillUp(keeper.client)
     await pause(5_000)
     ending.abort()
@@ -348,7 +348,7 @@ describe('retention: ages', { concurrency: true }, () => {
     }
     assert.deepEqual([await written(), asked], [0, 1])
     const ending = new AbortController()
-    const running = keeper.record.run({ everyMs: 200, signal: ending.signal })
+    const running = keeper.record.run({ everyMs: () => 200, signal: ending.signal })
     try {
       verified = keeper.client.newestConnection
       await eventually('the record is written', async () => (await written()) > 0, 5_000)
@@ -411,7 +411,7 @@ describe('retention: ages', { concurrency: true }, () => {
     using sweeper = new Keeper(etcd.endpoints)
     await sweeper.lead()
     const ending = new AbortController()
-    const options = { everyMs: 300, signal: ending.signal }
+    const options = { everyMs: () => 300, signal: ending.signal }
     const errors = [-hour, 0, hour]
     const keepers = errors.map((error) => new Keeper(etcd.endpoints, error))
     const running = [sweeper, ...keepers].map(({ record }) => record.run(options))

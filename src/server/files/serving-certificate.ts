@@ -1,14 +1,14 @@
-import type { Listener } from '../http/listener.ts'
+import type { Listener } from '../../http/listener.ts'
 import {
   type CertificatePaths,
   ensureSelfSigned,
   followCertificate,
-} from '../http/tls/certificate-files.ts'
-import type { ServingCertificate } from '../http/tls/secure-context.ts'
-import type { Log } from '../lib/log/log.ts'
-import type { Options } from '../options/options.ts'
-import type { CertificatesInUse } from './metrics/certificates.ts'
-import type { FileLooks } from './metrics/files.ts'
+} from '../../http/tls/certificate-files.ts'
+import type { ServingCertificate } from '../../http/tls/secure-context.ts'
+import type { Log } from '../../lib/log/log.ts'
+import type { Options } from '../../options/options.ts'
+import type { CertificatesInUse } from '../metrics/certificates.ts'
+import type { FileLooks } from '../metrics/files.ts'
 
 /** The files of the serving certificate: the operator's, or a generated pair in --cert-dir. */
 export async function certificatePaths(options: Options, log: Log): Promise<CertificatePaths> {

@@ -5,9 +5,9 @@
  */
 import { stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { modeText } from '../lib/files/bounded-file.ts'
-import type { Log } from '../lib/log/log.ts'
-import type { Options } from '../options/options.ts'
+import { modeText } from '../../lib/files/bounded-file.ts'
+import type { Log } from '../../lib/log/log.ts'
+import type { Options } from '../../options/options.ts'
 
 const READABLE_BY_ALL = 0o004
 const WRITABLE_BY_ALL = 0o002
@@ -90,6 +90,7 @@ function filesOf(options: Options): readonly NamedFile[] {
     ['--audit-policy-file', options.auditPolicyFile],
     ['--event-rate-limit-config-file', options.eventRateLimitConfigFile],
     ['--clusters-file', options.clustersFile],
+    ['--retention-policy-file', options.retentionPolicyFile],
     ...options.serviceAccountKeyFiles.map((path) => ['--service-account-key-file', path] as const),
     ...options.rbacPolicyPaths.map((path) => ['--rbac-policy-path', path] as const),
   ]

@@ -1,0 +1,168 @@
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { silentLog } from '../lib/log/log.ts'
+import { PolicyFile, readPolicy } from './policy-file.ts'
+
+const HEAD = 'apiVersion: tidings.dev/v1alpha1\nkind: RetentionPolicy\n'
+const hour = 3_600_000
+
+describe('readPolicy', () => {
+  test('all fields of rules and budgets are read', () => {
+    const { rules, budgets } = readPolicy(
+      `${HEAD}
+rules:
+- name: warnings
+  cluster: prod
+  namespace: [shop, billing]
+  type: Warning
+  reason: FailedScheduling
+  kind: Pod
+  controller: kubelet
+  lifetime: 7d
+- namespace: audit
+  lifetime: never
+- lifetime: 1h30m
+budgets:
+- name: namespaces
+  per: Namespace
+  cluster: prod
+  namespace: shop
+  events: 100000
+  bytes: 200Mi
+- per: Cluster
+  bytes: 5000000
+`,
+      hour,
+    )
+    assert.deepEqual(rules, [
+      {
+        name: 'warnings',
+        selector: {
+          cluster: ['prod'],
+          namespace: ['shop', 'billing'],
+          type: ['Warning'],
+          reason: ['FailedScheduling'],
+          kind: ['Pod'],
+          controller: ['kubelet'],
+        },
+        lifetime: 168 * hour,
+      },
+      { name: 'rule-2', selector: { namespace: ['audit'] }, lifetime: 'never' },
+      { name: 'rule-3', selector: {}, lifetime: 1.5 * hour },
+      { name: 'default', selector: {}, lifetime: hour },
+    ])
+    assert.deepEqual(budgets, [
+      {
+        name: 'namespaces',
+        per: 'Namespace',
+        cluster: ['prod'],
+        namespace: ['shop'],
+        events: 100_000,
+        bytes: 200 * 1024 * 1024,
+      },
+      {
+        name: 'budget-2',
+        per: 'Cluster',
+        cluster: undefined,
+        namespace: undefined,
+        events: undefined,
+        bytes: 5_000_000,
+      },
+    ])
+  })
+
+  test('a file without rules and budgets is valid: --event-ttl applies', () => {
+    assert.equal(readPolicy(HEAD, 'never').defaultLifetime, 'never')
+    assert.equal(readPolicy(`${HEAD}rules: []\nbudgets: []`, hour).rules.length, 1)
+  })
+
+  const wrong: readonly (readonly [string, RegExp])[] = [
+    ['rules: x', /^Error: rules: must be a list/],
+    ['rule: []', /^Error: rule: unknown field, known are apiVersion, kind, rules, budgets/],
+    ['rules: [{}]', /^Error: rules\[0\]\.lifetime: is missing: write a duration such as 6h/],
+    ['rules: [{lifetime: 5}]', /^Error: rules\[0\]\.lifetime: 5 is not a text/],
+    ['rules: [{lifetime: 5y}]', /^Error: rules\[0\]\.lifetime: "5y" has an unknown unit/],
+    ['rules: [{lifetime: "30"}]', /^Error: rules\[0\]\.lifetime: "30" has no unit/],
+    ['rules: [{lifetime: 1ms}]', /^Error: rules\[0\]\.lifetime: "1ms" is not between 1s and/],
+    ['rules: [{lifetime: -1h}]', /^Error: rules\[0\]\.lifetime: "-1h" is not between/],
+    ['rules: [{lifetime: 4000d}]', /^Error: rules\[0\]\.lifetime: "4000d" is not between/],
+    ['rules: [{ttl: 1h}]', /^Error: rules\[0\]\.ttl: unknown field, known are name, cluster/],
+    ['rules: [{lifetime: 1h}, {lifetime: 2h}]', /^Error: rules\[1\]: has no effect: rules\[0\]/],
+    ['rules: [{type: warning, lifetime: 1h}]', /^Error: rules\[0\]\.type: "warning" is not one of/],
+    ['rules: [{kind: [], lifetime: 1h}]', /^Error: rules\[0\]\.kind: is empty/],
+    ['rules: [{kind: [a, ""], lifetime: 1h}]', /^Error: rules\[0\]\.kind\[1\]: "" is not a text/],
+    ['rules: [{namespace: A, lifetime: 1h}]', /^Error: rules\[0\]\.namespace: "A": a lowercase/],
+    ['rules: [{name: A, lifetime: 1h}]', /^Error: rules\[0\]\.name: "A": a lowercase/],
+    [
+      'rules: [{name: default, lifetime: 1h}]',
+      /^Error: rules\[0\]\.name: "default" is the name of/,
+    ],
+    [
+      'rules: [{name: rule-2, kind: a, lifetime: 1h}, {lifetime: 1h}]',
+      /^Error: rules\[1\]\.name: "rule-2" is used twice/,
+    ],
+    [
+      `rules: [${'{kind: a, lifetime: 1h},'.repeat(101)}]`,
+      /^Error: rules: has more than 100 entries/,
+    ],
+    ['budgets: [{events: 1}]', /^Error: budgets\[0\]\.per: is missing: write Namespace or Cluster/],
+    [
+      'budgets: [{per: Pod, events: 1}]',
+      /^Error: budgets\[0\]\.per: "Pod" is not one of Namespace/,
+    ],
+    ['budgets: [{per: Cluster}]', /^Error: budgets\[0\]: needs events, bytes or both/],
+    [
+      'budgets: [{per: Cluster, namespace: a, events: 1}]',
+      /^Error: budgets\[0\]\.namespace: needs per: Namespace/,
+    ],
+    ['budgets: [{per: Cluster, events: 0}]', /^Error: budgets\[0\]\.events: 0 is not a number/],
+    ['budgets: [{per: Cluster, events: 1k}]', /^Error: budgets\[0\]\.events: "1k" is not a number/],
+    ['budgets: [{per: Cluster, bytes: 1.5Gi}]', /^Error: budgets\[0\]\.bytes: "1\.5Gi" is not a/],
+    ['budgets: [{per: Cluster, bytes: 5Mb}]', /^Error: budgets\[0\]\.bytes: "5Mb" is not a number/],
+    ['budgets: [{per: Cluster, bytes: -1}]', /^Error: budgets\[0\]\.bytes: -1 is not a number/],
+  ]
+  for (const [text, message] of wrong) {
+    test(`refused: ${text.slice(0, 60)}`, () => {
+      assert.throws(() => readPolicy(HEAD + text, hour), message)
+    })
+  }
+
+  test('another kind of file is refused', () => {
+    const text = HEAD.replace('RetentionPolicy', 'ClusterConfiguration')
+    assert.throws(() => readPolicy(text, hour), /set apiVersion: .* and kind: RetentionPolicy/)
+  })
+})
+
+test('PolicyFile: a changed file is used, a wrong one is not', async (context) => {
+  const folder = await mkdtemp(join(tmpdir(), 'tidings-policy-'))
+  context.after(() => rm(folder, { recursive: true }))
+  const path = join(folder, 'policy.yaml')
+  const write = (lifetime: string) =>
+    writeFile(path, `${HEAD}rules: [{type: Normal, lifetime: ${lifetime}}]`)
+  const options = { lifetime: hour, log: silentLog }
+  await assert.rejects(PolicyFile.open(path, options), /ENOENT/)
+  await write('soon')
+  await assert.rejects(PolicyFile.open(path, options), /policy\.yaml: rules\[0\]\.lifetime: "soon"/)
+  await write('2h')
+  const looks: boolean[] = []
+  const file = await PolicyFile.open(path, { ...options, onLook: (usable) => looks.push(usable) })
+  context.after(() => file.stop())
+  let changes = 0
+  file.onChange(() => changes++)
+  const untilLook = async (isUsable: boolean) => {
+    looks.length = 0
+    while (!looks.includes(isUsable)) await sleep(20)
+  }
+  assert.equal(file.policy.shortestMs, hour)
+  assert.equal(file.policy.longestMs, 2 * hour)
+  await write('-1s')
+  await untilLook(false)
+  assert.deepEqual([changes, file.policy.longestMs], [0, 2 * hour])
+  await write('3h')
+  await untilLook(true)
+  assert.deepEqual([changes, file.policy.longestMs], [1, 3 * hour])
+})

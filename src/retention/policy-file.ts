@@ -1,0 +1,264 @@
+/** The file of `--retention-policy-file`: how long events are kept, and how many. */
+import { TIDINGS_API_VERSION } from '../api/tidings-group.ts'
+import { labelProblems } from '../api/validation/names.ts'
+import { readBounded } from '../lib/files/bounded-file.ts'
+import {
+  configurationIn,
+  fieldOf,
+  listOf,
+  mistake,
+  objectOf,
+  oneOf,
+  shown,
+  textOf,
+} from '../lib/files/config-fields.ts'
+import { follow, type OnLook } from '../lib/files/follow.ts'
+import { parseLongDuration } from '../lib/go/duration.ts'
+import { type Json, type JsonObject, memberOf } from '../lib/json.ts'
+import type { Log } from '../lib/log/log.ts'
+import {
+  DEFAULT_RULE,
+  type Lifetime,
+  type RetentionBudget,
+  RetentionPolicy,
+  type RetentionRule,
+  type RuleSelector,
+} from './policy.ts'
+
+const KIND = 'RetentionPolicy'
+const FILE_BYTES_MAX = 256 * 1024
+/** Every event is compared with the rules one after the other, and each is a label of metrics. */
+const RULES_MAX = 100
+const BUDGETS_MAX = 100
+const VALUES_MAX = 100
+/** As for `--event-ttl`: expired events are searched for once a second. */
+const LIFETIME_MS_MIN = 1_000
+const LIFETIME_MS_MAX = 10 * 365 * 86_400_000
+const NUMBER_MAX = 2 ** 50
+
+export interface PolicyFileOptions {
+  /** Of events that no rule matches: `--event-ttl`. */
+  readonly lifetime: Lifetime
+  readonly log: Log
+  readonly onLook?: OnLook | undefined
+}
+
+interface Loaded {
+  readonly content: Buffer
+  readonly policy: RetentionPolicy
+}
+
+/** What a part of the server needs of a policy file. */
+export type PolicySource = Pick<PolicyFile, 'policy' | 'onChange'>
+
+/**
+ * Follows the file. While a changed file cannot be used, the last usable version stays in effect:
+ * a mistake in it deletes nothing.
+ */
+export class PolicyFile {
+  #policy: RetentionPolicy
+  readonly #listeners: (() => void)[] = []
+  readonly #follower: { stop(): void }
+
+  /** Rejects if the file cannot be used; the error has file and field. */
+  static async open(path: string, options: PolicyFileOptions): Promise<PolicyFile> {
+    return new PolicyFile(path, await load(path, options.lifetime), options)
+  }
+
+  private constructor(path: string, first: Loaded, options: PolicyFileOptions) {
+    const { lifetime, log, onLook } = options
+    this.#policy = first.policy
+    this.#follower = follow({
+      inUse: first,
+      load: (current) => load(path, lifetime, current),
+      onChange: ({ policy }) => {
+        this.#policy = policy
+        const { fingerprint } = policy
+        log.info('Retention policy reloaded', { file: path, ...countsOf(policy), fingerprint })
+        for (const listener of this.#listeners) listener()
+      },
+      onProblem: (err) => log.warn('Retention policy not reloaded', { err }),
+      onMended: () => log.info('Retention policy valid again, unchanged', { file: path }),
+      onLook,
+    })
+  }
+
+  get policy(): RetentionPolicy {
+    return this.#policy
+  }
+
+  /** `listener` is called after each change of `policy`. */
+  onChange(listener: () => void): void {
+    this.#listeners.push(listener)
+  }
+
+  stop(): void {
+    this.#follower.stop()
+  }
+}
+
+function countsOf({ rules, budgets }: RetentionPolicy): Readonly<Record<string, number>> {
+  return { rules: rules.length - 1, budgets: budgets.length }
+}
+
+/** Returns `current` itself when the content of the file is unchanged. */
+async function load(path: string, lifetime: Lifetime, current?: Loaded): Promise<Loaded> {
+  const content = await readBounded(path, FILE_BYTES_MAX)
+  if (current?.content.equals(content) === true) return current
+  try {
+    return { content, policy: readPolicy(content.toString(), lifetime) }
+  } catch (cause) {
+    const why = cause instanceof Error ? cause.message : String(cause)
+    throw new Error(`${path}: ${why}`, { cause })
+  }
+}
+
+/** Throws an error with the path of the wrong field. */
+export function readPolicy(text: string, lifetime: Lifetime): RetentionPolicy {
+  const value = configurationIn(text, { apiVersion: TIDINGS_API_VERSION, kind: KIND })
+  const tree = objectOf(value, '', ['apiVersion', 'kind', 'rules', 'budgets'])
+  return new RetentionPolicy({
+    rules: readRules(tree),
+    lifetime,
+    budgets: readBudgets(tree),
+  })
+}
+
+const SELECTOR_FIELDS = ['cluster', 'namespace', 'type', 'reason', 'kind', 'controller'] as const
+
+function readRules(tree: JsonObject): readonly RetentionRule[] {
+  const names = new Set([DEFAULT_RULE])
+  const rules = entriesOf(tree, 'rules', RULES_MAX).map((entry, index): RetentionRule => {
+    const at = `rules[${index}]`
+    const rule = objectOf(entry, at, ['name', ...SELECTOR_FIELDS, 'lifetime'])
+    return {
+      name: nameOf(rule, at, { names, unnamed: `rule-${index + 1}` }),
+      selector: readSelector(rule, at),
+      lifetime: readLifetime(rule, at),
+    }
+  })
+  const all = rules.findIndex(({ selector }) => Object.keys(selector).length === 0)
+  if (all >= 0 && all < rules.length - 1) {
+    throw mistake(`rules[${all + 1}]`, `has no effect: rules[${all}] matches every event`)
+  }
+  return rules
+}
+
+/** Has no member for a field that is not restricted. */
+function readSelector(rule: JsonObject, at: string): RuleSelector {
+  const selector: Record<string, readonly string[]> = {}
+  for (const field of SELECTOR_FIELDS) {
+    const values = valuesOf(rule, field, at)
+    if (values !== undefined) selector[field] = values
+  }
+  return selector
+}
+
+const LIFETIME_EXAMPLES = 'write a duration such as 6h, 7d or 2w, or never'
+
+function readLifetime(rule: JsonObject, at: string): Lifetime {
+  const field = fieldOf(at, 'lifetime')
+  const text = textOf(rule, 'lifetime', at)
+  if (text === undefined) throw mistake(field, `is missing: ${LIFETIME_EXAMPLES}`)
+  if (text === 'never') return text
+  let ms: number
+  try {
+    ms = parseLongDuration(text)
+  } catch (error) {
+    throw mistake(field, error instanceof Error ? error.message : String(error))
+  }
+  if (ms >= LIFETIME_MS_MIN && ms <= LIFETIME_MS_MAX) return ms
+  throw mistake(field, `${shown(text)} is not between 1s and 3650d: ${LIFETIME_EXAMPLES}`)
+}
+
+const BUDGET_FIELDS = ['name', 'per', 'cluster', 'namespace', 'events', 'bytes']
+
+function readBudgets(tree: JsonObject): readonly RetentionBudget[] {
+  const names = new Set<string>()
+  return entriesOf(tree, 'budgets', BUDGETS_MAX).map((entry, index) => {
+    const at = `budgets[${index}]`
+    const budget = objectOf(entry, at, BUDGET_FIELDS)
+    const name = nameOf(budget, at, { names, unnamed: `budget-${index + 1}` })
+    if (memberOf(budget, 'per') === undefined) {
+      throw mistake(fieldOf(at, 'per'), 'is missing: write Namespace or Cluster')
+    }
+    const per = oneOf(budget, 'per', at, ['Namespace', 'Cluster'])
+    const namespace = valuesOf(budget, 'namespace', at)
+    if (namespace !== undefined && per === 'Cluster') {
+      throw mistake(fieldOf(at, 'namespace'), 'needs per: Namespace')
+    }
+    const events = numberOf(budget, 'events', at)
+    const bytes = numberOf(budget, 'bytes', at)
+    if (events === undefined && bytes === undefined) {
+      throw mistake(at, 'needs events, bytes or both')
+    }
+    return { name, per, cluster: valuesOf(budget, 'cluster', at), namespace, events, bytes }
+  })
+}
+
+/** A list that may be missing. */
+function entriesOf(tree: JsonObject, name: string, max: number): readonly Json[] {
+  return memberOf(tree, name) === undefined ? [] : listOf(tree, name, '', max)
+}
+
+function nameOf(
+  tree: JsonObject,
+  at: string,
+  { names, unnamed }: { readonly names: Set<string>; readonly unnamed: string },
+): string {
+  const field = fieldOf(at, 'name')
+  const name = textOf(tree, 'name', at) ?? unnamed
+  const [problem] = labelProblems(name)
+  if (problem !== undefined) throw mistake(field, `${shown(name)}: ${problem}`)
+  if (name === DEFAULT_RULE && names.has(name)) {
+    throw mistake(field, `${shown(name)} is the name of --event-ttl: write another one`)
+  }
+  if (names.has(name)) throw mistake(field, `${shown(name)} is used twice`)
+  names.add(name)
+  return name
+}
+
+/** A text or a list of texts; undefined when it is missing. */
+function valuesOf(tree: JsonObject, name: string, at: string): readonly string[] | undefined {
+  const value = memberOf(tree, name)
+  if (value === undefined) return undefined
+  const field = fieldOf(at, name)
+  if (!Array.isArray(value)) return [checkedValue(value, name, field)]
+  const items = listOf(tree, name, at, VALUES_MAX)
+  if (items.length === 0) throw mistake(field, 'is empty: remove it to match all')
+  return items.map((item, index) => checkedValue(item, name, `${field}[${index}]`))
+}
+
+function checkedValue(value: Json, name: string, field: string): string {
+  if (typeof value !== 'string' || value === '') {
+    throw mistake(field, `${shown(value)} is not a text: put one in quotes`)
+  }
+  const [problem] = name === 'cluster' || name === 'namespace' ? labelProblems(value) : []
+  if (problem !== undefined) throw mistake(field, `${shown(value)}: ${problem}`)
+  if (name === 'type' && value !== 'Normal' && value !== 'Warning') {
+    throw mistake(field, `${shown(value)} is not one of Normal, Warning`)
+  }
+  return value
+}
+
+const QUANTITY_UNITS = new Map([
+  ['', 1],
+  ['k', 1000],
+  ['M', 1000 ** 2],
+  ['G', 1000 ** 3],
+  ['Ki', 1024],
+  ['Mi', 1024 ** 2],
+  ['Gi', 1024 ** 3],
+])
+
+/** A whole number of 1 or more, with a unit if it is in bytes; undefined when it is missing. */
+function numberOf(tree: JsonObject, name: 'events' | 'bytes', at: string): number | undefined {
+  const value = memberOf(tree, name)
+  if (value === undefined) return undefined
+  const [, digits, unit = ''] = /^(\d{1,15})([A-Za-z]{0,2})$/.exec(String(value)) ?? []
+  const factor = name === 'bytes' || unit === '' ? QUANTITY_UNITS.get(unit) : undefined
+  const number = Number(digits) * (factor ?? Number.NaN)
+  if (number >= 1 && number <= NUMBER_MAX) return number
+  const example = name === 'bytes' ? 'a number of bytes, such as 500k, 200Mi or 2Gi' : 'a number'
+  throw mistake(fieldOf(at, name), `${shown(value)} is not ${example} of 1 or more`)
+}
