@@ -2,75 +2,35 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
 import { pause } from '../lib/abort.ts'
-import { silentLog } from '../lib/log/log.ts'
-import { MirrorWriter } from '../registry/mirrored-event.ts'
 import { StorageError } from '../storage/errors.ts'
-import { pathOf } from '../storage/event-scope.ts'
 import { PlainStorage } from '../storage/plain-storage.fixture.ts'
-import { Follower, type FollowerOptions } from './follower.ts'
+import { type StartOptions, SteppedClock, startFollower } from './follower.fixture.ts'
 import { MemoryOrigin } from './memory-origin.fixture.ts'
-import { MirrorCounters } from './mirror-counters.ts'
 import { OriginError } from './origin.ts'
-import { RequestPacer } from './request-pacer.ts'
 
-const time = { now: 0 }
-const clock = { now: () => time.now }
 const explicit = { deletes: { originTtlMs: 3_600_000 } }
+let clock = new SteppedClock()
 
 beforeEach(() => {
-  time.now = 1_000
+  clock = new SteppedClock()
   mock.timers.enable({ apis: ['setTimeout'] })
 })
 afterEach(() => mock.timers.reset())
 
-async function advance(ms: number, onStep: () => void = () => {}): Promise<void> {
-  for (let at = 0; at < ms; at += 50) {
-    time.now += 50
-    mock.timers.tick(50)
-    for (let tick = 0; tick < 4; tick++) await new Promise((resolve) => setImmediate(resolve))
-    onStep()
-  }
-}
-
 function start(
   origin: MemoryOrigin,
-  options: Partial<FollowerOptions> = {},
+  options: Partial<StartOptions> = {},
   storage = new PlainStorage(),
-) {
-  const ending = new AbortController()
-  const counters = new MirrorCounters()
-  const follower = new Follower({
-    origin,
-    namespace: undefined,
-    position: undefined,
-    target: { cluster: 'c', epoch: 0, fence: { key: '/leader', revision: storage.leader } },
-    writer: new MirrorWriter({
-      storage,
-      recall: (key) => storage.events.get(pathOf(key)),
-      lifetimeOf: () => 'never',
-    }),
-    storage,
-    deletes: undefined,
-    pacer: new RequestPacer(clock, 1000),
-    counters,
-    clock,
-    log: silentLog,
-    signal: ending.signal,
-    ...options,
-  })
-  const running = follower.run()
-  const stop = async (): Promise<void> => {
-    ending.abort()
-    await running
-  }
-  return { follower, storage, counters, stop, names: () => [...storage.events.keys()] }
+): ReturnType<typeof startFollower> & { readonly names: () => readonly string[] } {
+  const run = startFollower(origin, storage, { clock, ...options })
+  return { ...run, names: () => [...storage.events.keys()] }
 }
 
 test('a listed event that cannot be decoded is not taken for a deleted one', async () => {
   const origin = new MemoryOrigin()
   for (const name of ['a', 'b', 'c']) origin.put(name)
   const first = start(origin, explicit)
-  await advance(500)
+  await clock.advance(500)
   await first.stop()
   const list = origin.listPage.bind(origin)
   origin.listPage = async (options) => {
@@ -79,7 +39,7 @@ test('a listed event that cannot be decoded is not taken for a deleted one', asy
     return { ...page, items, unreadable: page.items.length - items.length }
   }
   const second = start(origin, explicit, first.storage)
-  await advance(1_000)
+  await clock.advance(1_000)
   await second.stop()
   assert.deepEqual(second.names(), ['c/a/a', 'c/a/b', 'c/a/c'])
 })
@@ -99,14 +59,14 @@ test('a write that is still repeated when a list begins does not bring back a de
     }
   }
   const run = start(origin, explicit)
-  await advance(3_000)
+  await clock.advance(3_000)
   let failures = 6
   run.storage.before = async (key) => {
     if (key.name !== 'x' || failures-- <= 0) return
     throw new StorageError({ kind: 'unavailable', message: 'etcd is away' })
   }
   origin.put('x')
-  await advance(60_000)
+  await clock.advance(60_000)
   await run.stop()
   assert.deepEqual(run.names(), ['c/a/a'])
 })
@@ -121,10 +81,11 @@ test('a watch that gets no response is reported as stalled, not as following', a
     throw new OriginError('unavailable', 'no response within 30000 ms')
   }
   const states = new Map<string, number>()
-  await advance(1_000)
-  await advance(300_000, () => {
+  await clock.advance(1_000)
+  await clock.advance(300_000, () => {
     const { state } = run.follower
     states.set(state, (states.get(state) ?? 0) + 1)
+    return false
   })
   await run.stop()
   assert.equal(states.get('Following'), undefined)
@@ -137,7 +98,7 @@ test('events of a namespace that was not asked for are dropped and counted', asy
   const list = origin.listPage.bind(origin)
   origin.listPage = (options) => list({ ...options, namespace: undefined })
   const run = start(origin, { namespace: 'other' })
-  await advance(1_000)
+  await clock.advance(1_000)
   await run.stop()
   assert.deepEqual(run.names(), [])
   assert.equal(run.counters.dropped.invalid, 1)

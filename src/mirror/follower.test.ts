@@ -1,76 +1,34 @@
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, mock, test } from 'node:test'
 import type { Event } from '../api/event.ts'
-import { silentLog } from '../lib/log/log.ts'
-import { MirrorWriter } from '../registry/mirrored-event.ts'
 import { compareResourceVersions, heldBy } from '../registry/origin-version.ts'
 import { StorageError } from '../storage/errors.ts'
-import { pathOf } from '../storage/event-scope.ts'
 import { PlainStorage } from '../storage/plain-storage.fixture.ts'
-import { Follower, type FollowerOptions, OriginRestored } from './follower.ts'
+import { type StartOptions, SteppedClock, settle, startFollower } from './follower.fixture.ts'
+import { type Follower, OriginRestored } from './follower.ts'
 import { MemoryOrigin, seededRandom } from './memory-origin.fixture.ts'
-import { MirrorCounters } from './mirror-counters.ts'
 import { OriginError } from './origin.ts'
 import { RequestPacer } from './request-pacer.ts'
 
-const time = { now: 0 }
-const clock = { now: () => time.now }
 const hourMs = 3_600_000
+let clock = new SteppedClock()
 
 beforeEach(() => {
-  time.now = 1_000
+  clock = new SteppedClock()
   mock.timers.enable({ apis: ['setTimeout'] })
 })
 afterEach(() => mock.timers.reset())
 
-async function settle(ticks = 4): Promise<void> {
-  for (let tick = 0; tick < ticks; tick++) await new Promise((resolve) => setImmediate(resolve))
-}
-
-/** Moves the time on in small steps, so that the effects of one timer can set the next. */
-async function advance(ms: number, isEnough: () => boolean = () => false): Promise<void> {
-  for (let at = 0; at < ms && !isEnough(); at += 50) {
-    time.now += 50
-    mock.timers.tick(50)
-    await settle()
-  }
+function advance(ms: number, isEnough?: () => boolean): Promise<void> {
+  return clock.advance(ms, isEnough)
 }
 
 function start(
   origin: MemoryOrigin,
   storage = new PlainStorage(),
-  options: Partial<FollowerOptions> & { readonly lifetime?: number } = {},
-) {
-  const ending = new AbortController()
-  const counters = new MirrorCounters()
-  const follower = new Follower({
-    origin,
-    namespace: undefined,
-    position: undefined,
-    target: { cluster: 'c', epoch: 0, fence: { key: '/leader', revision: storage.leader } },
-    writer: new MirrorWriter({
-      storage,
-      recall: (key) => storage.events.get(pathOf(key)),
-      lifetimeOf: () => options.lifetime ?? 'never',
-    }),
-    storage,
-    deletes: undefined,
-    pacer: new RequestPacer(clock, 1000),
-    counters,
-    clock,
-    log: silentLog,
-    signal: ending.signal,
-    ...options,
-  })
-  const outcome: { error?: unknown } = {}
-  const running = follower.run().catch((error) => {
-    outcome.error = error
-  })
-  const stop = async () => {
-    ending.abort()
-    await running
-  }
-  return { follower, storage, counters, outcome, running, stop }
+  options: Partial<StartOptions> = {},
+): ReturnType<typeof startFollower> {
+  return startFollower(origin, storage, { clock, ...options })
 }
 
 function notes(storage: PlainStorage): Record<string, string | undefined> {
