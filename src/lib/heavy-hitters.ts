@@ -88,13 +88,18 @@ export class HeavyHitters {
 
   /** The highest rates first; keys that have not been hit for minutes are left out. */
   top(nowMs: number): HeavyHitter[] {
-    const scale = this.#rateScale(nowMs)
     const found: HeavyHitter[] = []
-    for (const [entry, key] of this.#keys.entries()) {
-      const rate = (at(this.#counts, entry) - at(this.#errors, entry)) * scale
-      if (rate >= RATE_MIN) found.push({ key, rate })
-    }
+    this.each(nowMs, (key, rate) => found.push({ key, rate }))
     return found.sort(byRate)
+  }
+
+  /** The same keys in no order, for callers that add up many sketches. */
+  each(nowMs: number, visit: (key: string, rate: number) => void): void {
+    const scale = this.#rateScale(nowMs)
+    for (let entry = 0; entry < this.size; entry++) {
+      const rate = (at(this.#counts, entry) - at(this.#errors, entry)) * scale
+      if (rate >= RATE_MIN) visit(this.#keys[entry] ?? '', rate)
+    }
   }
 
   /** From a count to a rate: decayed until now, and divided by the time that still counts. */
@@ -196,8 +201,8 @@ export class HeavyHitters {
   }
 }
 
-/** Of equal rates, the first key by code units. */
-function byRate(one: HeavyHitter, other: HeavyHitter): number {
+/** The highest rate first; of equal rates, the first key by code units. */
+export function byRate(one: HeavyHitter, other: HeavyHitter): number {
   return other.rate - one.rate || (one.key < other.key ? -1 : 1)
 }
 

@@ -6,7 +6,7 @@
  * Deletes do not count: many events that expire at once are no flood.
  */
 import { type Clock, monotonicClock } from '../lib/clock.ts'
-import { type HeavyHitter, HeavyHitters } from '../lib/heavy-hitters.ts'
+import { byRate, type HeavyHitter, HeavyHitters } from '../lib/heavy-hitters.ts'
 import type { StoredEvent } from '../storage/storage.ts'
 
 export const SOURCE_DIMENSIONS = ['controller', 'namespace', 'reason', 'user'] as const
@@ -75,12 +75,9 @@ export class TopSources {
     }
     const sums = new Map<string, number>()
     for (const sketches of this.#all()) {
-      for (const { key, rate } of sketches[dimension].top(nowMs)) {
-        sums.set(key, (sums.get(key) ?? 0) + rate)
-      }
+      sketches[dimension].each(nowMs, (key, rate) => sums.set(key, (sums.get(key) ?? 0) + rate))
     }
-    const all = [...sums].map(([key, rate]) => ({ key, rate }))
-    return shown(all.sort((one, other) => other.rate - one.rate).slice(0, ENTRIES_MAX))
+    return shown(highest(sums))
   }
 
   *#all(): Iterable<Sketches> {
@@ -114,6 +111,14 @@ export class TopSources {
       if (isIdle(sketches, nowMs)) this.#clusters.delete(cluster)
     }
   }
+}
+
+/** The 256 highest. Numbers alone are sorted first: there may be as many as 16,000 names. */
+function highest(sums: ReadonlyMap<string, number>): readonly HeavyHitter[] {
+  const lowest = Float64Array.from(sums.values()).sort().at(-ENTRIES_MAX) ?? 0
+  const found: HeavyHitter[] = []
+  for (const [key, rate] of sums) if (rate >= lowest) found.push({ key, rate })
+  return found.sort(byRate).slice(0, ENTRIES_MAX)
 }
 
 function isIdle({ namespace, user }: Sketches, nowMs: number): boolean {
