@@ -20,6 +20,8 @@ export interface RetentionOptions {
   readonly client: EtcdClient
   /** Where events are listed, watched and deleted: preferably one that reads from memory. */
   readonly storage: EventStorage
+  /** Where all deletes go to, which are counted there; default: `storage`. */
+  readonly deletes?: Pick<EventStorage, 'delete'> | undefined
   /** The event as memory has it, if there is a cache: saves some reads. */
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
   /** Events that cannot be read: they expire as well. */
@@ -87,7 +89,7 @@ export class Retention {
   #forgetting = new AbortController()
 
   constructor(options: RetentionOptions) {
-    const { client, storage, prefix, replica, history, log } = options
+    const { client, storage, deletes = storage, prefix, replica, history, log } = options
     this.#options = options
     this.#schedule = new Schedule(options.policy, options.compactionIntervalMs)
     const processClock = options.clock ?? monotonicClock
@@ -124,7 +126,10 @@ export class Retention {
       },
     })
     this.#sweeper = new Sweeper({
-      storage,
+      storage: {
+        get: (key, reading) => storage.get(key, reading),
+        delete: (key, guard) => deletes.delete(key, guard),
+      },
       recall: options.recall,
       damaged: options.damaged,
       isVerified: () => history === undefined || history.isVerified(),

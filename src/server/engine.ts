@@ -128,14 +128,12 @@ export class Engine {
       onWritten: (stored, atMs) => this.#sources.changed(stored, atMs),
       onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
     })
-    const writers = {
-      client: new CountedWrites(cached),
-      mirror: new CountedWrites(cached),
-    }
+    const writers = writersTo(cached)
     const replica = `${hostname()}/${process.pid}`
     const retention = new Retention({
       client,
       storage: cached,
+      deletes: writers.retention,
       recall: (key) => cached.recall(key),
       damaged: () => damagedIn(cached.unreadable),
       history: {
@@ -261,6 +259,15 @@ export class Engine {
     watchRetention(retention, registry)
     showChanges(writers, registry)
     showTopSources(this.#sources, registry)
+  }
+}
+
+/** Each counts its own writes. */
+function writersTo(storage: EventWrites): Readonly<Record<Writer, CountedWrites>> {
+  return {
+    client: new CountedWrites(storage),
+    mirror: new CountedWrites(storage),
+    retention: new CountedWrites(storage),
   }
 }
 

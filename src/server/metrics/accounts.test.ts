@@ -16,13 +16,14 @@ test('changes have a series per writer, change and outcome from the start', asyn
   const writers = {
     client: new CountedWrites(writes),
     mirror: new CountedWrites(writes),
+    retention: new CountedWrites(writes),
   }
   showChanges(writers, registry)
-  await writers.mirror.delete({ cluster: 'local', namespace: 'a', name: 'b' })
+  await writers.retention.delete({ cluster: 'local', namespace: 'a', name: 'b' })
   const lines = await linesOf(registry)
-  assert.equal(lines.length, 2 * 3 * 2)
+  assert.equal(lines.length, 3 * 3 * 2)
   const counted = lines.filter((line) => !line.endsWith(' 0'))
-  const labels = '{writer="mirror",change="deleted",outcome="applied"}'
+  const labels = '{writer="retention",change="deleted",outcome="applied"}'
   assert.deepEqual(counted, [`tidings_event_changes_total${labels} 1`])
 })
 

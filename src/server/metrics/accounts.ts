@@ -5,7 +5,7 @@ import { EVERY_CLUSTER, SOURCE_DIMENSIONS, type TopSources } from '../../registr
 import { CHANGE_KINDS, type CountedWrites, WRITE_OUTCOMES } from '../../storage/counted-writes.ts'
 
 /** Who changes events. */
-export type Writer = 'client' | 'mirror'
+export type Writer = 'client' | 'mirror' | 'retention'
 
 export function showChanges(
   writers: Readonly<Record<Writer, CountedWrites>>,
@@ -13,7 +13,7 @@ export function showChanges(
 ): void {
   new Counter({
     name: 'tidings_event_changes_total',
-    help: 'Events that this replica created, updated or deleted, by who wanted it: client or mirror. Outcome unknown: etcd did not respond in time, so the change may have been made or not.',
+    help: 'Events that this replica created, updated or deleted, by who wanted it: client, mirror or retention. Outcome unknown: etcd did not respond in time, so the change may have been made or not.',
     labelNames: ['writer', 'change', 'outcome'],
     registers: [registry],
     collect() {
