@@ -9,9 +9,14 @@ import {
   eventFieldNames,
   type FieldNames,
   type FieldRequirement,
+  histogramOptionNames,
   nameFieldOnly,
-  parseFieldSelector,
+  type OptionName,
+  parseSelector,
+  type QueryOption,
+  summaryOptionNames,
 } from '../api/selectors/field-selector.ts'
+import { TIDINGS_GROUP } from '../api/tidings-group.ts'
 import { isDnsLabel } from '../api/validation/names.ts'
 import type { Request } from '../http/exchange.ts'
 import { ownText } from '../lib/text/own-text.ts'
@@ -41,6 +46,8 @@ export interface ResourceTarget extends ResourceAttributes {
   readonly place: Place | undefined
   /** Requirements of the field selector; the error of the response if it is malformed. */
   readonly fields: readonly FieldRequirement[] | Error
+  /** Options of the query that were sent in the field selector. */
+  readonly options: readonly QueryOption[]
 }
 
 /** All objects of a resource, those of one namespace, or one object, in a namespace or in none. */
@@ -66,7 +73,7 @@ const OBJECT_VERBS: ReadonlyMap<string, string> = new Map([
 /** Verbs on many objects, which take a field selector. */
 export const COLLECTION_VERBS: ReadonlySet<string> = new Set(['list', 'watch', 'deletecollection'])
 
-const NO_FIELDS: readonly FieldRequirement[] = []
+const NO_FIELDS: Pick<ResourceTarget, 'fields' | 'options'> = { fields: [], options: [] }
 
 /** Paths that do not name a cluster belong to `defaultCluster`. */
 export function readTarget(
@@ -82,7 +89,7 @@ export function readTarget(
   const { group, name: nameInPath, isWatchPath } = inPath
   const wantsWatch = queryBoolean(query, 'watch') === true
   const verb = isWatchPath ? 'watch' : verbOf(method, nameInPath !== '', wantsWatch)
-  const fields = COLLECTION_VERBS.has(verb) ? readFields(query, inPath) : NO_FIELDS
+  const { fields, options } = COLLECTION_VERBS.has(verb) ? readFields(query, inPath) : NO_FIELDS
   // A watch path is authorised for all objects, whatever its selector requires.
   const isSelection = nameInPath === '' && !isWatchPath && (verb === 'list' || verb === 'watch')
   return {
@@ -102,6 +109,7 @@ export function readTarget(
     wantsWatch,
     place: inPath.place,
     fields,
+    options,
   }
 }
 
@@ -224,16 +232,23 @@ function verbOf(method: string, isNamed: boolean, wantsWatch: boolean): string {
 function readFields(
   query: URLSearchParams,
   { group, resource }: Pick<InPath, 'group' | 'resource'>,
-): ResourceTarget['fields'] {
+): Pick<ResourceTarget, 'fields' | 'options'> {
   const selector = query.get('fieldSelector')
   if (selector === null || selector === '') return NO_FIELDS
   try {
-    return parseFieldSelector(selector, fieldNamesOf(group, resource))
+    const optionNames = OPTION_NAMES.get(`${resource}.${group}`) ?? []
+    return parseSelector(selector, fieldNamesOf(group, resource), optionNames)
   } catch (error) {
-    if (error instanceof Error) return error
+    if (error instanceof Error) return { fields: error, options: [] }
     throw error
   }
 }
+
+/** Options that are field labels, by resource. */
+const OPTION_NAMES: ReadonlyMap<string, readonly OptionName[]> = new Map([
+  [`eventsummaries.${TIDINGS_GROUP}`, summaryOptionNames],
+  [`eventhistograms.${TIDINGS_GROUP}`, histogramOptionNames],
+])
 
 /** Resources that are selected by name only. */
 const NAME_ONLY: ReadonlySet<string> = new Set(['namespaces', 'clusters', 'retentionwindows'])

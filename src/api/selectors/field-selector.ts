@@ -1,6 +1,9 @@
 /**
  * The syntax of `fieldSelector`: `a=b`, `a==b`, `a!=b`, joined by commas that mean "and". In a
  * value, `\`, `,` and `=` are escaped with a backslash. Empty terms are ignored.
+ *
+ * Some labels are options of the query rather than fields: kubectl passes any selector on, but no
+ * query parameters.
  */
 import { ownText } from '../../lib/text/own-text.ts'
 import { truncate } from '../../lib/text/truncate.ts'
@@ -56,11 +59,57 @@ export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
 /** For objects that have none of the fields of events. */
 export const nameFieldOnly: FieldNames = new Map([['metadata.name', 'metadata.name']])
 
-/** Parses a selector; throws a 400 that names the invalid part. */
+/** An option of the query that may be sent as a field label. */
+export type OptionName = 'order' | 'groupBy' | 'buckets' | 'by'
+
+export interface QueryOption {
+  readonly name: OptionName
+  readonly value: string
+}
+
+/** Options that are field labels, for resources that have them. */
+export const summaryOptionNames: readonly OptionName[] = ['groupBy', 'order']
+export const histogramOptionNames: readonly OptionName[] = ['buckets', 'by']
+
+export interface ParsedSelector {
+  readonly fields: readonly FieldRequirement[]
+  readonly options: readonly QueryOption[]
+}
+
+/** Parses a selector without options; throws a 400 that names the invalid part. */
 export function parseFieldSelector(
   text: string,
   names: FieldNames = eventFieldNames,
 ): readonly FieldRequirement[] {
+  return parseSelector(text, names, []).fields
+}
+
+/** Parses a selector that may have these options; throws a 400 that names the invalid part. */
+export function parseSelector(
+  text: string,
+  names: FieldNames,
+  optionNames: readonly OptionName[],
+): ParsedSelector {
+  const fields: FieldRequirement[] = []
+  const options: QueryOption[] = []
+  for (const { name, operator, value } of termsOf(text)) {
+    const option = optionNames.find((one) => one === name)
+    if (option !== undefined) {
+      if (operator !== '=') throw badRequest(`${option} is an option: write ${option}=<value>`)
+      if (options.some((one) => one.name === option)) {
+        throw badRequest(`the option ${option} is in the field selector twice`)
+      }
+      options.push({ name: option, value: ownText(value) })
+      continue
+    }
+    const field = names.get(name)
+    if (field === undefined) throw badRequest(`field label not supported: ${truncate(name)}`)
+    fields.push({ field, operator, value: ownText(value) })
+  }
+  return { fields, options }
+}
+
+function termsOf(text: string): readonly Term[] {
   if (text === '') return []
   checkSelectorBytes(text, 'field')
   const terms = splitTerms(text)
@@ -70,11 +119,6 @@ export function parseFieldSelector(
   return terms
     .map((term) => splitTerm(term, text))
     .filter(({ name, value }) => name !== '' || value !== '')
-    .map(({ name, operator, value }) => {
-      const field = names.get(name)
-      if (field === undefined) throw badRequest(`field label not supported: ${truncate(name)}`)
-      return { field, operator, value: ownText(value) }
-    })
 }
 
 /** Sorted, so that of several errors always the same one is reported. */
