@@ -40,6 +40,7 @@ import { NamespaceStorage } from './namespace-storage.ts'
 import { countIn, readPage } from './read/page.ts'
 import { readRuns } from './read/runs.ts'
 import { Reflector, type ReflectorOptions } from './reflector.ts'
+import { SummaryStorage } from './summary/summary-storage.ts'
 import { throwIfAborted } from './time-slicer.ts'
 import { CatchUpReader } from './watch/catch-up-reader.ts'
 import { Cursor } from './watch/cursor.ts'
@@ -70,6 +71,8 @@ export class CachedStorage implements WatchedStorage {
   /** The namespaces that have events, as objects; and the clusters, with the age of their events. */
   readonly namespaces: NamespaceStorage
   readonly clusters: ClusterActivities
+  /** Counts of the events. */
+  readonly summaries: SummaryStorage
   readonly #inner: FollowedStorage
   readonly #memory: EventMemory
   readonly #history: History
@@ -111,12 +114,9 @@ export class CachedStorage implements WatchedStorage {
       store: inner,
       isSameHistory: (connection, signal) => this.#freshness.isOfHistory(connection, { signal }),
     })
-    this.namespaces = new NamespaceStorage({
-      memory: this.#memory,
-      log: namespaceLog,
-      freshness: this.#freshness,
-      reflector: this.#reflector,
-    })
+    const read = { memory: this.#memory, freshness: this.#freshness, reflector: this.#reflector }
+    this.namespaces = new NamespaceStorage({ ...read, log: namespaceLog })
+    this.summaries = new SummaryStorage(read)
     this.clusters = new ClusterActivities(this.#memory, clock)
     // `run` handles the rejection, but may not have been called yet.
     this.#storeWentBack.promise.catch(() => {})

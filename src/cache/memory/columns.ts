@@ -26,11 +26,13 @@ export const COLUMNS = {
   controller: 8,
   /** Of `cluster/namespace` in the key. */
   namespace: 9,
+  /** The controller or, of events that name none, the component of the deprecated source. */
+  source: 10,
 } as const
 
 export type Column = (typeof COLUMNS)[keyof typeof COLUMNS]
 
-export const columnsPerRow = 10
+export const columnsPerRow = 11
 /** Columns before this one hold hashes, the others interned texts. */
 export const firstTextColumn = 5
 
@@ -68,6 +70,7 @@ export function writeColumns(
   target[at + COLUMNS.kind] = texts.take(regarding.kind)
   target[at + COLUMNS.controller] = texts.take(fields.reportingController)
   target[at + COLUMNS.namespace] = texts.take(`${cluster}/${namespace}`)
+  target[at + COLUMNS.source] = texts.take(fields.reportingController || fields.sourceComponent)
 }
 
 /** Every match has this number in this column, or no match has it. */

@@ -1,0 +1,386 @@
+/** Summaries and histograms against plain re-implementations that read every event. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setImmediate } from 'node:timers/promises'
+import fc from 'fast-check'
+import { allEvents, isInScope, pathOf } from '../../storage/event-scope.ts'
+import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
+import type { EventKey, EventScope, EventSelector, StoredEvent } from '../../storage/storage.ts'
+import {
+  type BucketCount,
+  GROUPS_MAX,
+  type GroupField,
+  groupFields,
+  type SummaryGroup,
+  TooManyGroups,
+} from '../../storage/summary.ts'
+import { storedEvent } from '../memory/made-events.fixture.ts'
+import { defaultMemoryBounds, EventMemory } from '../memory/memory.ts'
+import { histogram } from './histogram.ts'
+import { summarize } from './summarize.ts'
+
+const { signal } = new AbortController()
+
+interface Fields {
+  readonly type: string
+  readonly reason: string
+  readonly controller: string
+  readonly component: string
+  readonly kind: string
+  readonly object: string
+  readonly home: string
+  readonly seen: number | undefined
+  readonly first: number | undefined
+  readonly count: number | undefined
+  readonly series: number | undefined
+}
+
+const fields: fc.Arbitrary<Fields> = fc.record({
+  type: fc.constantFrom('Normal', 'Warning', ''),
+  reason: fc.constantFrom('Pulled', 'Failed', 'BackOff', ''),
+  controller: fc.constantFrom('kubelet', 'scheduler', ''),
+  component: fc.constantFrom('kubelet', 'other', ''),
+  kind: fc.constantFrom('Pod', 'pod', 'Node'),
+  object: fc.constantFrom('a', 'b', 'c'),
+  home: fc.constantFrom('', 'shop'),
+  seen: fc.option(fc.integer({ min: 1, max: 50 }), { nil: undefined }),
+  first: fc.option(fc.integer({ min: 1, max: 50 }), { nil: undefined }),
+  count: fc.option(fc.integer({ min: 0, max: 9 }), { nil: undefined }),
+  series: fc.option(fc.integer({ min: 2, max: 9 }), { nil: undefined }),
+})
+
+const keys: fc.Arbitrary<EventKey> = fc.record({
+  cluster: fc.constantFrom('local', 'prod'),
+  namespace: fc.constantFrom('shop', 'a', 'a-b'),
+  name: fc.integer({ min: 0, max: 30 }).map((number) => `e${number}`),
+})
+
+const scopes: fc.Arbitrary<EventScope> = fc.constantFrom(
+  allEvents,
+  { cluster: 'local', namespace: undefined },
+  { cluster: 'prod', namespace: 'a' },
+  { cluster: 'prod', namespace: 'none' },
+)
+
+const selectors: fc.Arbitrary<EventSelector | undefined> = fc.constantFrom<
+  EventSelector | undefined
+>(
+  undefined,
+  {
+    matches: ({ fields: { type } }) => type === 'Warning',
+    requires: { type: 'Warning', isAll: true },
+  },
+  { matches: ({ fields: { reason } }) => reason === 'Pulled', requires: { reason: 'Pulled' } },
+  { matches: ({ key }) => key.name > 'e2' },
+  {
+    matches: ({ fields: { lastSeenMs } }) => lastSeenMs >= 10_000 && lastSeenMs < 40_000,
+    requires: { sinceMs: 10_000, untilMs: 40_000, isAll: true },
+  },
+)
+
+const groupings: fc.Arbitrary<readonly GroupField[]> = fc
+  .subarray([...groupFields])
+  // Without its cluster, an object would be of several.
+  .filter((groupBy) => !groupBy.includes('object') || groupBy.includes('cluster'))
+
+function timeOf(seconds: number): string {
+  return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
+}
+
+function eventOf(key: EventKey, at: number, made: Fields): StoredEvent {
+  const body = {
+    metadata: { name: key.name, namespace: key.namespace },
+    type: made.type,
+    reason: made.reason,
+    note: `${key.name} ${at}`,
+    reportingController: made.controller,
+    deprecatedSource: { component: made.component },
+    regarding: { kind: made.kind, name: made.object, namespace: made.home },
+    ...(made.seen !== undefined && { deprecatedLastTimestamp: timeOf(made.seen) }),
+    ...(made.first !== undefined && { deprecatedFirstTimestamp: timeOf(made.first) }),
+    ...(made.count !== undefined && { deprecatedCount: made.count }),
+    ...(made.series !== undefined && {
+      series: {
+        count: made.series,
+        lastObservedTime: timeOf(made.series).replace('Z', '.000000Z'),
+      },
+    }),
+  }
+  return storedEvent(key, versionOfChange(at, 0), Buffer.from(JSON.stringify(body)))
+}
+
+function memoryOf(events: readonly StoredEvent[]): EventMemory {
+  const memory = new EventMemory(defaultMemoryBounds, { now: () => 0 })
+  for (const event of events) memory.put(event)
+  memory.reach(versionOfState(events.length + 1))
+  return memory
+}
+
+/** One event for each key, sorted by key. */
+function stored(list: readonly (readonly [EventKey, Fields])[]): readonly StoredEvent[] {
+  const byPath = new Map<string, StoredEvent>()
+  for (const [at, [key, made]] of list.entries()) {
+    byPath.set(pathOf(key), eventOf(key, at + 1, made))
+  }
+  return [...byPath].sort(([one], [other]) => (one < other ? -1 : 1)).map(([, event]) => event)
+}
+
+function shownValue(
+  { key, fields: { regarding, ...own } }: StoredEvent,
+  field: GroupField,
+): string {
+  switch (field) {
+    case 'cluster':
+    case 'namespace':
+      return key[field]
+    case 'kind':
+      return regarding.kind
+    case 'object':
+      return [regarding.kind, regarding.namespace, regarding.name]
+        .filter((part) => part !== '')
+        .join('/')
+    case 'controller':
+      return own.reportingController || own.sourceComponent
+    default:
+      return own[field]
+  }
+}
+
+function plainSummary(
+  events: readonly StoredEvent[],
+  groupBy: readonly GroupField[],
+  rankOf: (values: readonly string[]) => number,
+): readonly SummaryGroup[] {
+  const groups = new Map<string, StoredEvent[]>()
+  for (const event of events) {
+    const key = JSON.stringify(groupBy.map((field) => shownValue(event, field)))
+    groups.set(key, [...(groups.get(key) ?? []), event])
+  }
+  const sum = (members: readonly StoredEvent[]) =>
+    members.reduce((total, { fields: { occurrences } }) => total + occurrences, 0)
+  const made = [...groups].map(([key, members]): SummaryGroup => {
+    const lastMs = Math.max(...members.map((event) => event.fields.lastSeenMs))
+    const firsts = members.map((event) => event.fields.firstSeenMs).filter((ms) => ms !== 0)
+    const objects = members.map((event) => `${event.key.cluster} ${shownValue(event, 'object')}`)
+    return {
+      values: JSON.parse(key),
+      occurrences: sum(members),
+      events: members.length,
+      objects: new Set(objects).size,
+      firstMs: firsts.length === 0 ? undefined : Math.min(...firsts),
+      lastMs: lastMs === 0 ? undefined : lastMs,
+      note: members.find((event) => event.fields.lastSeenMs === lastMs)?.fields.note ?? '',
+    }
+  })
+  return made.sort(
+    (one, other) =>
+      rankOf(other.values) - rankOf(one.values) ||
+      other.occurrences - one.occurrences ||
+      compareLists(one.values, other.values),
+  )
+}
+
+function compareLists(one: readonly string[], other: readonly string[]): number {
+  const at = one.findIndex((value, index) => value !== other[index])
+  return at === -1 ? 0 : (one[at] ?? '') < (other[at] ?? '') ? -1 : 1
+}
+
+describe('a summary', () => {
+  test('is what a plain re-implementation makes of the same events', async () => {
+    const made = fc.array(fc.tuple(keys, fields), { maxLength: 120 })
+    const groupsMax = fc.constantFrom(1, 3, 500)
+    const isRanked = fc.boolean()
+    await fc.assert(
+      fc.asyncProperty(
+        fc.record({
+          made,
+          scope: scopes,
+          selector: selectors,
+          groupBy: groupings,
+          groupsMax,
+          isRanked,
+        }),
+        async ({ made: list, scope, selector, groupBy, groupsMax: max, isRanked: ranked }) => {
+          const events = stored(list)
+          const memory = memoryOf(events)
+          const rankOf = ranked ? ([value = '']: readonly string[]) => value.length : undefined
+          const options = { scope, selector, groupBy, groupsMax: max, rankOf, signal }
+          const found = await summarize(memory, memory.peek(), options)
+          const matching = events.filter(
+            (event) => isInScope(scope, event.key) && (selector?.matches(event) ?? true),
+          )
+          const expected = plainSummary(matching, groupBy, rankOf ?? (() => 0))
+          assert.deepEqual(found.groups, expected.slice(0, max))
+          assert.equal(found.hidden, Math.max(0, expected.length - max))
+          assert.equal(found.version, memory.version)
+        },
+      ),
+      { numRuns: 300 },
+    )
+  })
+
+  test('is of one state, also when events change while it is computed', async () => {
+    const events = Array.from({ length: 30_000 }, (_, at) =>
+      eventOf({ cluster: 'local', namespace: 'shop', name: `e${at}` }, at + 1, {
+        type: 'Normal',
+        reason: at % 2 === 0 ? 'Even' : 'Odd',
+        controller: 'c',
+        component: '',
+        kind: 'Pod',
+        object: `p${at % 100}`,
+        home: 'shop',
+        seen: at + 1,
+        first: 1,
+        count: 1,
+        series: undefined,
+      }),
+    )
+    const memory = memoryOf(events)
+    const state = memory.peek()
+    using _pin = memory.pin(state)
+    let isDone = false
+    const computed = summarize(memory, state, {
+      scope: allEvents,
+      groupBy: ['reason'],
+      groupsMax: 500,
+      signal,
+    }).finally(() => {
+      isDone = true
+    })
+    let changes = 0
+    for (; !isDone; changes++) {
+      const version = versionOfChange(40_000 + changes, 0)
+      memory.delete({ cluster: 'local', namespace: 'shop', name: `e${29_999 - changes}` }, version)
+      memory.reach(version)
+      await setImmediate()
+    }
+    const { groups, version } = await computed
+    assert.equal(version, state.version)
+    assert.deepEqual(
+      groups.map(({ values: [reason], events: count, note }) => [reason, count, note]),
+      [
+        ['Even', 15_000, 'e29998 29999'],
+        ['Odd', 15_000, 'e29999 30000'],
+      ],
+    )
+  })
+
+  const eventsWithReasons = (count: number) =>
+    Array.from({ length: count }, (_, at) =>
+      eventOf({ cluster: 'local', namespace: 'shop', name: `e${at}` }, at + 1, {
+        type: 'Normal',
+        reason: `R${at}`,
+        controller: 'c',
+        component: '',
+        kind: 'Pod',
+        object: 'p',
+        home: 'shop',
+        seen: 5,
+        first: 1,
+        count: 1,
+        series: undefined,
+      }),
+    )
+
+  test('of too many groups fails, in a histogram as well', async () => {
+    const memory = memoryOf(eventsWithReasons(GROUPS_MAX + 1))
+    const state = memory.peek()
+    const options = { scope: allEvents, groupsMax: 1, signal }
+    await assert.rejects(
+      summarize(memory, state, { ...options, groupBy: ['reason'] }),
+      TooManyGroups,
+    )
+    await assert.rejects(
+      histogram(memory, state, { scope: allEvents, by: 'reason', bounds: [0, 10_000], signal }),
+      TooManyGroups,
+    )
+    const { groups, hidden } = await summarize(memory, state, { ...options, groupBy: ['type'] })
+    assert.equal(groups[0]?.events, GROUPS_MAX + 1)
+    assert.equal(hidden, 0)
+  })
+
+  test('of the most groups that are counted has the first ones by value', async () => {
+    const memory = memoryOf(eventsWithReasons(GROUPS_MAX))
+    const options = { scope: allEvents, groupsMax: 3, signal, groupBy: ['reason'] } as const
+    const { groups, hidden } = await summarize(memory, memory.peek(), options)
+    assert.deepEqual(
+      groups.map(({ values }) => values[0]),
+      ['R0', 'R1', 'R10'],
+    )
+    assert.equal(hidden, GROUPS_MAX - 3)
+  })
+
+  test('ends with its signal', async () => {
+    const memory = memoryOf(eventsWithReasons(GROUPS_MAX))
+    const end = new AbortController()
+    const reads = { count: 0 }
+    // Slow enough that there is more than one slice.
+    const selector: EventSelector = {
+      matches: ({ fields: { reason } }) => {
+        reads.count++
+        end.abort()
+        return reason !== ''
+      },
+    }
+    await assert.rejects(
+      summarize(memory, memory.peek(), {
+        scope: allEvents,
+        selector,
+        groupBy: ['reason'],
+        groupsMax: 1,
+        signal: end.signal,
+      }),
+      { kind: 'timeout' },
+    )
+    assert.ok(reads.count < GROUPS_MAX, `${reads.count}`)
+  })
+})
+
+test('a histogram is what a plain re-implementation makes of the same events', async () => {
+  const made = fc.array(fc.tuple(keys, fields), { maxLength: 120 })
+  const bounds = fc
+    .uniqueArray(fc.integer({ min: 0, max: 60_000 }), { minLength: 2, maxLength: 12 })
+    .map((list) => list.sort((one, other) => one - other))
+  const by = fc.constantFrom('type' as const, 'reason' as const)
+  await fc.assert(
+    fc.asyncProperty(
+      fc.record({ made, scope: scopes, selector: selectors, bounds, by }),
+      async ({ made: list, scope, selector, bounds: starts, by: field }) => {
+        const events = stored(list)
+        const memory = memoryOf(events)
+        const options = { scope, selector, bounds: starts, by: field, signal }
+        const found = await histogram(memory, memory.peek(), options)
+        const expected = starts.slice(0, -1).map((startMs, index) => {
+          const endMs = starts[index + 1] ?? 0
+          return plainCounts(
+            events.filter(
+              ({ key, fields: { lastSeenMs } }, at) =>
+                isInScope(scope, key) &&
+                lastSeenMs >= startMs &&
+                lastSeenMs < endMs &&
+                (selector?.matches(events[at] as StoredEvent) ?? true),
+            ),
+            field,
+          )
+        })
+        assert.deepEqual(found, { version: memory.version, buckets: expected })
+      },
+    ),
+    { numRuns: 300 },
+  )
+})
+
+function plainCounts(
+  events: readonly StoredEvent[],
+  by: 'type' | 'reason',
+): readonly BucketCount[] {
+  const names = [...new Set(events.map((event) => event.fields[by]))].sort()
+  return names.map((name) => {
+    const members = events.filter((event) => event.fields[by] === name)
+    return {
+      name,
+      occurrences: members.reduce((sum, { fields: { occurrences } }) => sum + occurrences, 0),
+      events: members.length,
+    }
+  })
+}

@@ -1,0 +1,95 @@
+/** The contract of summaries: events counted by group, or by time. */
+import type { Version } from './resource-version.ts'
+import type { EventScope, EventSelector, ReadOptions } from './storage.ts'
+
+/** What events can be grouped by, in the order in which groups show it. */
+export const groupFields = [
+  'cluster',
+  'namespace',
+  'type',
+  'reason',
+  'kind',
+  'object',
+  'controller',
+] as const
+
+export type GroupField = (typeof groupFields)[number]
+
+/** More groups than this are not counted: `TooManyGroups`. */
+export const GROUPS_MAX = 10_000
+
+export interface SummaryOptions extends Pick<ReadOptions, 'notOlderThan' | 'signal'> {
+  readonly selector?: EventSelector | undefined
+  /** In the order of `groupFields`, each once. Empty: one group of all. */
+  readonly groupBy: readonly GroupField[]
+  /** How many groups are returned. */
+  readonly groupsMax: number
+  /** Groups with the highest rank come first. Without it, only the occurrences count. */
+  readonly rankOf?: ((values: readonly string[]) => number) | undefined
+}
+
+export interface SummaryGroup {
+  /** The value of each field of `groupBy`. An object is `<kind>/<namespace>/<name>`, or `<kind>/<name>`. */
+  readonly values: readonly string[]
+  /** All times that the events were observed. */
+  readonly occurrences: number
+  readonly events: number
+  /** Different objects that the events are about. */
+  readonly objects: number
+  /** Undefined when no event of the group has such a time. */
+  readonly firstMs: number | undefined
+  readonly lastMs: number | undefined
+  /** The note of the event that was seen last; of several, the one with the first key. */
+  readonly note: string
+}
+
+export interface EventSummary {
+  readonly version: Version
+  /** By descending rank, then by descending occurrences, then by values. */
+  readonly groups: readonly SummaryGroup[]
+  /** Number of groups that are not returned. */
+  readonly hidden: number
+}
+
+export const histogramFields = ['type', 'reason'] as const
+
+export type HistogramField = (typeof histogramFields)[number]
+
+export interface HistogramOptions extends Pick<ReadOptions, 'notOlderThan' | 'signal'> {
+  readonly selector?: EventSelector | undefined
+  /** The start of each bucket, ascending, and then the end of the last one. */
+  readonly bounds: readonly number[]
+  readonly by: HistogramField
+}
+
+export interface BucketCount {
+  /** The value of the field. */
+  readonly name: string
+  readonly occurrences: number
+  readonly events: number
+}
+
+export interface EventHistogram {
+  readonly version: Version
+  /** For each bucket: by name, without zeros. */
+  readonly buckets: readonly (readonly BucketCount[])[]
+}
+
+/**
+ * Summaries are of one state, as fresh as a list with the same `notOlderThan`. They are computed in
+ * memory: `unavailable` until memory has been loaded.
+ */
+export interface EventSummaries {
+  /** Fails with `TooManyGroups`. */
+  summarize(scope: EventScope, options: SummaryOptions): Promise<EventSummary>
+  histogram(scope: EventScope, options: HistogramOptions): Promise<EventHistogram>
+}
+
+/** There are more groups, or more different values in a histogram, than are counted. */
+export class TooManyGroups extends Error {
+  override readonly name = 'TooManyGroups'
+
+  constructor() {
+    super(`more than ${GROUPS_MAX} groups`)
+  }
+}
