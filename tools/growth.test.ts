@@ -127,6 +127,7 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'service-account-token': 'from files of the operator',
   'services.#roots': 'of the paths that this server has',
   'slot-tree': 'of the shape of a tree',
+  'summaries.#known': 'one for each set of fields',
   'token-file': 'from a file of the operator',
   'watch-feed.timerMsMax': 'of timers',
   'webhook-authorizer.REASON_LENGTH_MAX': 'from a webhook',

@@ -2,7 +2,7 @@
 import { type Field, objectMetaType, StructType } from '../api/schema.ts'
 import { listMetaType } from './struct/meta-types.ts'
 
-const metadata: Field = {
+export const metadataField: Field = {
   name: 'metadata',
   number: 1,
   type: { struct: objectMetaType },
@@ -11,7 +11,7 @@ const metadata: Field = {
 }
 
 export const namespaceType: StructType = new StructType('Namespace', [
-  metadata,
+  metadataField,
   {
     name: 'spec',
     number: 2,
@@ -72,7 +72,7 @@ const clusterStatusType: StructType = new StructType('ClusterStatus', [
 ])
 
 export const clusterType: StructType = new StructType('Cluster', [
-  metadata,
+  metadataField,
   {
     name: 'status',
     number: 2,

@@ -224,6 +224,7 @@ export class Server {
       mirrored: mirrors,
       ...this.#engine.forClients,
       namespaces: this.#engine.storage.namespaces,
+      summaries: this.#engine.storage.summaries,
       clusters: clusterSources(this.#options, this.#engine.storage, { clusters, mirrors }),
       decide: async (user, attributes) => this.#gate?.decide(user, attributes),
       version: () => this.#engine.storage.stats().version,

@@ -10,6 +10,7 @@ import { parseFlags } from '../options/parse.ts'
 import { TopSources } from '../registry/top-sources.ts'
 import { beginning } from '../storage/resource-version.ts'
 import type { WatchedStorage } from '../storage/storage.ts'
+import type { EventSummaries } from '../storage/summary.ts'
 import { ServiceInstaller } from './services.ts'
 
 const parsed = parseFlags(serverCommand, ['--etcd-servers=http://127.0.0.1:1'])
@@ -30,6 +31,7 @@ installer.installEvents({
   clusters: { named: () => [], activities: async () => [] },
   decide: async () => undefined,
   version: () => beginning,
+  summaries: {} as EventSummaries,
   eventLimits: undefined,
   accessChecks: { add: () => ({ [Symbol.dispose]: () => {} }) } as never,
 })

@@ -18,7 +18,11 @@ import { eventsService, eventsServiceName } from '../endpoints/events/events-ser
 import { type ClusterSources, clusterStatuses } from '../endpoints/objects/cluster-statuses.ts'
 import { CLUSTERS, type ClustersOptions, clusters } from '../endpoints/objects/clusters.ts'
 import { NAMESPACES, namespaces } from '../endpoints/objects/namespaces.ts'
-import { readOnlyService, readOnlyServiceName } from '../endpoints/objects/read-only-service.ts'
+import {
+  listOnlyService,
+  readOnlyService,
+  readOnlyServiceName,
+} from '../endpoints/objects/read-only-service.ts'
 import {
   SELF_REVIEWS,
   selfReviewGroups,
@@ -26,6 +30,8 @@ import {
 } from '../endpoints/reviews/self-reviews.ts'
 import { metricsService, versionService } from '../endpoints/server-info.ts'
 import { Services } from '../endpoints/services.ts'
+import { EVENT_HISTOGRAMS, eventHistograms } from '../endpoints/summaries/histograms.ts'
+import { EVENT_SUMMARIES, eventSummaries } from '../endpoints/summaries/summaries.ts'
 import type { AccessChecks } from '../gate/access-checks.ts'
 import type { EventLimits } from '../gate/limits/event-limits.ts'
 import { HEALTH_PATHS, METRICS_PATH, SLIS_PATH } from '../gate/server-paths.ts'
@@ -42,6 +48,7 @@ import type { ReadStorage } from '../storage/read-storage.ts'
 import type { RegardedKind } from '../storage/regarded-kind.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { WatchedStorage } from '../storage/storage.ts'
+import type { EventSummaries } from '../storage/summary.ts'
 import { buildInfo } from './build-info.ts'
 import type { OpenedGate } from './gate.ts'
 import { watchRunCache } from './metrics/cache.ts'
@@ -71,6 +78,8 @@ export class ServiceInstaller {
       'openapi',
       readOnlyServiceName(NAMESPACES),
       readOnlyServiceName(CLUSTERS),
+      readOnlyServiceName(EVENT_SUMMARIES),
+      readOnlyServiceName(EVENT_HISTOGRAMS),
       ...this.#groups.map(eventsServiceName),
     ])
   }
@@ -107,6 +116,7 @@ export class ServiceInstaller {
     clusters: sources,
     decide,
     version,
+    summaries,
     ...parts
   }: EventParts): void {
     const runCache = new EncodedRunCache()
@@ -128,6 +138,13 @@ export class ServiceInstaller {
     this.services.install(
       readOnlyService(clusters({ ...watching, statuses, eventsGroup, decide, version })),
     )
+    const { mirrored } = parts
+    this.services.install(
+      listOnlyService(
+        eventSummaries({ storage: summaries, version, mirrored, rates: parts.sources }),
+      ),
+    )
+    this.services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored })))
     for (const group of this.#groups) this.services.install(eventsService({ ...shared, group }))
   }
 
@@ -162,6 +179,7 @@ export interface EventParts {
   /** The namespaces that have events. */
   readonly namespaces: ReadStorage
   readonly clusters: ClusterSources
+  readonly summaries: EventSummaries
   readonly decide: ClustersOptions['decide']
   /** The version of memory. */
   readonly version: () => Version

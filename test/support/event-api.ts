@@ -6,14 +6,18 @@ import type { MirroredClusters } from '../../src/endpoints/events/event-api.ts'
 import { eventsService, eventsServiceName } from '../../src/endpoints/events/events-service.ts'
 import { NAMESPACES, namespaces } from '../../src/endpoints/objects/namespaces.ts'
 import {
+  listOnlyService,
   readOnlyService,
   readOnlyServiceName,
 } from '../../src/endpoints/objects/read-only-service.ts'
 import { lateResponse, serve } from '../../src/endpoints/serve.ts'
 import { Services } from '../../src/endpoints/services.ts'
+import { EVENT_HISTOGRAMS, eventHistograms } from '../../src/endpoints/summaries/histograms.ts'
+import { EVENT_SUMMARIES, eventSummaries } from '../../src/endpoints/summaries/summaries.ts'
 import type { EtcdClient } from '../../src/etcd/client.ts'
 import type { Handler, Response } from '../../src/http/exchange.ts'
 import { type Log, silentLog } from '../../src/lib/log/log.ts'
+import { TopSources } from '../../src/registry/top-sources.ts'
 import type { EtcdAvailability } from '../../src/storage/etcd/etcd-availability.ts'
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import type { QuotaAlarm } from '../../src/storage/etcd/quota-alarm.ts'
@@ -78,6 +82,8 @@ export class EventApiUnderTest implements AsyncDisposable {
   readonly storage: CachedStorage
   /** The cache of encoded runs of lists. */
   readonly runCache: EncodedRunCache = new EncodedRunCache()
+  /** Rates of summaries. */
+  readonly sources: TopSources = new TopSources()
   readonly client: EtcdClient
   readonly availability: EtcdAvailability
   readonly quotaAlarm: QuotaAlarm
@@ -119,12 +125,24 @@ export class EventApiUnderTest implements AsyncDisposable {
     })
     this.storage = new CachedStorage({ inner: this.#written, log: silentLog, ...cacheOptions })
     this.#running = this.storage.run(this.#end.signal)
-    const services = new Services([eventsServiceName(group), readOnlyServiceName(NAMESPACES)])
+    const services = new Services([
+      eventsServiceName(group),
+      ...[NAMESPACES, EVENT_SUMMARIES, EVENT_HISTOGRAMS].map(readOnlyServiceName),
+    ])
     const { runCache } = this
     services.install(eventsService({ storage: this.storage, group, runCache, mirrored }))
     const watchMsMax = 3_600_000
     const namespaced = namespaces({ storage: this.storage.namespaces, watchMsMax })
     services.install(readOnlyService(namespaced))
+    const { summaries } = this.storage
+    const summarized = eventSummaries({
+      storage: summaries,
+      version: () => this.storage.stats().version,
+      mirrored,
+      rates: this.sources,
+    })
+    services.install(listOnlyService(summarized))
+    services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored })))
     const user = { name: 'tester', groups: [] }
     this.handler = serve({
       services,

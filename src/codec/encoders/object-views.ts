@@ -65,7 +65,7 @@ export const clusterView: EventView = objectView({
   emptyMembers: '"status":{}',
 })
 
-function objectView(
+export function objectView(
   options: Pick<EventView, 'apiVersion' | 'columns' | 'cells' | 'emptyMembers'> & {
     readonly type: StructType
   },

@@ -2,10 +2,12 @@
 import type { EventGroup } from '../../api/event-groups.ts'
 import type { StructType } from '../../api/schema.ts'
 import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
+import { groupFields, histogramFields } from '../../storage/summary.ts'
 import { clusterType, listTypeOf, namespaceType } from '../object-types.ts'
 import { reviewTypes } from '../review-types.ts'
-import { eventOperations, type Operation, reviewOperations } from './openapi-operations.ts'
-import { groupOperations, readOperations } from './openapi-read-operations.ts'
+import { eventHistogramType, eventSummaryType } from '../summary-types.ts'
+import { eventOperations, type Operation, query, reviewOperations } from './openapi-operations.ts'
+import { groupOperations, listOnlyOperations, readOperations } from './openapi-read-operations.ts'
 
 export interface OpenApiGroup {
   /** Empty for core. */
@@ -33,10 +35,37 @@ export function eventsOpenApi({ name, type }: EventGroup): OpenApiGroup {
 export const tidingsOpenApi: OpenApiGroup = {
   name: TIDINGS_GROUP,
   version: TIDINGS_VERSION,
-  kinds: [clusterType, listTypeOf(clusterType, 'The clusters.')],
+  kinds: [
+    clusterType,
+    listTypeOf(clusterType, 'The clusters.'),
+    eventSummaryType,
+    listTypeOf(eventSummaryType, 'The groups, the largest or fastest first.'),
+    eventHistogramType,
+    listTypeOf(eventHistogramType, 'The buckets, by time.'),
+  ],
   operations: [
     ...groupOperations(TIDINGS_GROUP, TIDINGS_VERSION),
     ...readOperations(TIDINGS_GROUP, TIDINGS_VERSION, 'Cluster'),
+    ...listOnlyOperations({
+      group: TIDINGS_GROUP,
+      version: TIDINGS_VERSION,
+      kind: 'EventSummary',
+      resource: 'eventsummaries',
+      options: [
+        query('groupBy', 'string', `Fields, separated by commas: ${groupFields.join(', ')}.`),
+        query('order', 'string', 'The first groups: of the highest count or rate.'),
+      ],
+    }),
+    ...listOnlyOperations({
+      group: TIDINGS_GROUP,
+      version: TIDINGS_VERSION,
+      kind: 'EventHistogram',
+      resource: 'eventhistograms',
+      options: [
+        query('buckets', 'integer', 'Number of parts of the time window; 60 by default.'),
+        query('by', 'string', `Counted apart: ${histogramFields.join(' or ')}.`),
+      ],
+    }),
   ],
 }
 

@@ -14,7 +14,11 @@ import type { RegardedKind } from '../../storage/regarded-kind.ts'
 import { negotiateDocument } from '../request/negotiate.ts'
 import { documentResponse, pageNotFound } from '../response/respond.ts'
 import type { Service, ServiceHandler } from '../services.ts'
-import { type GroupDiscovery, withAggregated } from './aggregated-discovery.ts'
+import {
+  type GroupDiscovery,
+  type ResourceDiscovery,
+  withAggregated,
+} from './aggregated-discovery.ts'
 import { regardedKinds, withRegarded } from './discovery-only-kinds.ts'
 
 export interface DiscoveryOptions {
@@ -197,7 +201,21 @@ export const tidingsGroup: GroupDiscovery = {
   version: TIDINGS_VERSION,
   resources: [
     { name: 'clusters', singularName: 'cluster', namespaced: false, kind: 'Cluster', verbs: READ },
+    listOnly('EventHistogram', 'eventhistograms', 'evhist'),
+    listOnly('EventSummary', 'eventsummaries', 'evsum'),
   ],
+}
+
+/** A resource in namespaces whose objects are computed for each list. */
+function listOnly(kind: string, name: string, shortName: string): ResourceDiscovery {
+  return {
+    name,
+    singularName: kind.toLowerCase(),
+    namespaced: true,
+    kind,
+    verbs: ['list'],
+    shortNames: [shortName],
+  }
 }
 
 function groupPath({ name }: GroupDiscovery): string {

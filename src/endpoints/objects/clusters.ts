@@ -19,6 +19,7 @@ import { listPlan, watchPlan } from '../request/list-plan.ts'
 import { negotiateList, negotiateObject, negotiateWatch } from '../request/negotiate.ts'
 import { eventResponse } from '../response/event-response.ts'
 import type { ClusterStatus, ClusterStatuses } from './cluster-statuses.ts'
+import { computedListing } from './computed-listing.ts'
 import { polledFrames } from './polled-watch.ts'
 import type { ReadOnlyResource } from './read-only-service.ts'
 
@@ -78,13 +79,7 @@ export function clusters(options: ClustersOptions): ReadOnlyResource {
       const items = (await visible(caller, target.cluster)).filter(
         (one) => selector?.matches(one) ?? true,
       )
-      const listing = {
-        version: options.version(),
-        continueToken: undefined,
-        remainingItemCount: undefined,
-        pieces: oneOf(items),
-        whole: items,
-      }
+      const listing = computedListing(options.version(), items, encoder)
       return listResponse(encoder, listing, { runCache, warning: undefined })
     },
     watch: async (request, target, caller) => {
@@ -198,8 +193,4 @@ function bodyOf({ name, events, oldestMs, lastEventMs, mirror }: ClusterStatus):
 function timeOf(ms: number | undefined): string | undefined {
   if (ms === undefined || !Number.isFinite(ms)) return undefined
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
-}
-
-async function* oneOf<T>(value: T): AsyncGenerator<T> {
-  yield value
 }

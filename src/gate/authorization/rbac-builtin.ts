@@ -31,6 +31,7 @@ export function builtinObjects(eventsGroup: string): readonly PolicyObject[] {
         events(READ),
         resources(READ, [''], ['namespaces']),
         resources(READ, [TIDINGS_GROUP], ['clusters']),
+        resources(['list'], [TIDINGS_GROUP], ['eventsummaries', 'eventhistograms']),
       ],
       ['view'],
     ),

@@ -19,12 +19,16 @@ export function widthOf(target: Target): number {
   if (isOfOneKey(target)) return 1
   if (verb === 'watch' && isFromVersion(query)) return 1
   if (target.isResource && isOfOneObject(target)) return 1
+  // A summary reads every event, however few groups it shows.
+  if (target.isResource && SUMMARIES.has(target.resource)) return WIDTH_MAX
   // A page of a selection may have to read every event.
   if (query.has('labelSelector') || query.has('fieldSelector')) return WIDTH_MAX
   // A watch ignores the limit and sends all events first.
   const limit = verb === 'watch' ? 0 : Number(query.get('limit') ?? 0)
   return limit > 0 ? Math.min(Math.ceil(limit / EVENTS_PER_SLOT), WIDTH_MAX) : WIDTH_MAX
 }
+
+const SUMMARIES: ReadonlySet<string> = new Set(['eventsummaries', 'eventhistograms'])
 
 /** Without its namespace or its cluster, an event of that name is searched for among all. */
 function isOfOneKey(target: Target): boolean {

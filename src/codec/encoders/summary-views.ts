@@ -1,0 +1,103 @@
+/** How summaries and histograms of events are shown. */
+import { TIDINGS_API_VERSION } from '../../api/tidings-group.ts'
+import { isObject, type JsonObject, memberOf, textOf } from '../../lib/json.ts'
+import type { GroupField } from '../../storage/summary.ts'
+import { eventHistogramType, eventSummaryType } from '../summary-types.ts'
+import type { EventView } from './event-shapes.ts'
+import { objectView } from './object-views.ts'
+import { ageOf, type ColumnDefinition, column, structOf, type TableCell } from './table.ts'
+
+/** `user` is known of rates only. */
+export type ShownField = GroupField | 'user'
+
+/** Clients print the namespace of an object themselves. */
+const groupColumns: Readonly<Record<Exclude<ShownField, 'namespace'>, ColumnDefinition>> = {
+  cluster: column('Cluster', 0, 'Cluster of the events.'),
+  type: column('Type', 0, 'Type of the events.'),
+  reason: column('Reason', 0, 'Reason of the events.'),
+  kind: column('Kind', 0, 'Kind of the objects that the events are about.'),
+  object: column('Object', 0, 'Object that the events are about.'),
+  controller: column('Controller', 0, 'Controller that reported the events.'),
+  user: column('User', 0, 'User who wrote the events.'),
+}
+
+const countColumns: readonly ColumnDefinition[] = [
+  integer('Occurrences', 'How many times the events were observed.'),
+  integer('Events', 'Number of events.'),
+  integer('Objects', 'Number of different objects.'),
+  column('Rate', 0, 'Writes of events over about the last minute.'),
+  column('First', 0, 'Time since one was first seen.'),
+  column('Last', 0, 'Time since one was last seen.'),
+  column('Note', 0, 'The note of the event seen last.'),
+]
+
+/** Summaries that are grouped by these fields. */
+export function summaryView(groupBy: readonly ShownField[]): EventView {
+  const shown = groupBy.filter((field) => field !== 'namespace')
+  return objectView({
+    type: eventSummaryType,
+    apiVersion: TIDINGS_API_VERSION,
+    columns: [...shown.map((field) => groupColumns[field]), ...countColumns],
+    cells: (summary, nowMs) => {
+      const group = structOf(summary, 'group')
+      return [...shown.map((field) => textOf(group, field)), ...countCells(summary, nowMs)]
+    },
+    emptyMembers: '',
+  })
+}
+
+function countCells(summary: JsonObject, nowMs: number): readonly TableCell[] {
+  const age = (name: string) =>
+    textOf(summary, name) === '' ? '' : ageOf(textOf(summary, name), nowMs)
+  const rate = memberOf(summary, 'ratePerMinute')
+  return [
+    numberOf(summary, 'occurrences'),
+    numberOf(summary, 'events'),
+    numberOf(summary, 'objects'),
+    typeof rate === 'number' ? `${rate}/min` : '',
+    age('firstTime'),
+    age('lastTime'),
+    // A cell is one line.
+    textOf(summary, 'sampleNote').replaceAll(/\s+/g, ' ').trim(),
+  ]
+}
+
+export const histogramView: EventView = objectView({
+  type: eventHistogramType,
+  apiVersion: TIDINGS_API_VERSION,
+  columns: [
+    column('Start', 0, 'Start of the bucket.'),
+    column('End', 0, 'End of the bucket, which is not part of it.'),
+    integer('Total', 'How many times events were observed that were last seen in the bucket.'),
+    column('Counts', 0, 'The same by type or by reason.'),
+  ],
+  cells: (bucket) => {
+    const counts = countsOf(bucket)
+    return [
+      shortTime(textOf(bucket, 'startTime')),
+      shortTime(textOf(bucket, 'endTime')),
+      counts.reduce((sum, one) => sum + (numberOf(one, 'occurrences') ?? 0), 0),
+      counts.map((one) => `${textOf(one, 'name')}=${numberOf(one, 'occurrences')}`).join(' '),
+    ]
+  },
+  emptyMembers: '',
+})
+
+function countsOf(bucket: JsonObject): readonly JsonObject[] {
+  const counts = memberOf(bucket, 'counts')
+  return Array.isArray(counts) ? counts.filter(isObject) : []
+}
+
+/** Without the zeros at the end of its fraction, which it always has. */
+function shortTime(time: string): string {
+  return time.replace(/\.?0+Z$/, 'Z')
+}
+
+function numberOf(object: JsonObject, name: string): number | null {
+  const value = memberOf(object, name)
+  return typeof value === 'number' ? value : null
+}
+
+function integer(name: string, description: string): ColumnDefinition {
+  return { ...column(name, 0, description), type: 'integer', format: 'int64' }
+}

@@ -1,0 +1,51 @@
+/** Schemas of the objects that summaries of events consist of, with their protobuf field numbers. */
+import { type Field, StructType } from '../api/schema.ts'
+import { metadataField } from './object-types.ts'
+
+function count(name: string, number: number, doc: string): Field {
+  return { name, number, type: 'int64', doc }
+}
+
+export const eventSummaryType: StructType = new StructType('EventSummary', [
+  metadataField,
+  {
+    name: 'group',
+    number: 2,
+    type: 'stringMap',
+    doc: 'What the events of the group have in common, by the fields of `groupBy`.',
+  },
+  count('occurrences', 3, 'How many times the events were observed; a series counts in full.'),
+  count('events', 4, 'Number of events.'),
+  count('objects', 5, 'Number of different objects that the events are about.'),
+  count(
+    'ratePerMinute',
+    6,
+    'Writes of events per minute, over about the last minute and regardless of selectors.',
+  ),
+  { name: 'firstTime', number: 7, type: 'microTime', doc: 'When one was first seen.' },
+  { name: 'lastTime', number: 8, type: 'microTime', doc: 'When one was last seen.' },
+  { name: 'sampleNote', number: 9, type: 'string', doc: 'The note of the event seen last.' },
+])
+
+const bucketCountType: StructType = new StructType('EventHistogramCount', [
+  { name: 'name', number: 1, type: 'string', whenUnset: '""', doc: 'The type or the reason.' },
+  count('occurrences', 2, 'How many times the events were observed; a series counts in full.'),
+  count('events', 3, 'Number of events.'),
+])
+
+export const eventHistogramType: StructType = new StructType('EventHistogram', [
+  metadataField,
+  { name: 'startTime', number: 2, type: 'microTime', doc: 'Start of the bucket.' },
+  {
+    name: 'endTime',
+    number: 3,
+    type: 'microTime',
+    doc: 'End of the bucket, which is not part of it.',
+  },
+  {
+    name: 'counts',
+    number: 4,
+    type: { listOf: bucketCountType },
+    doc: 'Events that were last seen within the bucket, by type or by reason.',
+  },
+])

@@ -1,0 +1,75 @@
+/** What lists of summaries and of histograms have in common. */
+import { badRequest } from '../../api/status.ts'
+import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
+import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
+import type { Response } from '../../http/exchange.ts'
+import { inApiTerms, type ResourceNames } from '../../registry/storage-errors.ts'
+import type { Version } from '../../storage/resource-version.ts'
+import type { EventScope, StoredEvent } from '../../storage/storage.ts'
+import { GROUPS_MAX, TooManyGroups } from '../../storage/summary.ts'
+import { listResponse } from '../events/list.ts'
+import { computedListing } from '../objects/computed-listing.ts'
+import type { ListTarget } from '../request/list-options.ts'
+import { listPlan } from '../request/list-plan.ts'
+import { readInteger } from '../request/query-values.ts'
+import { warningHeader } from '../response/warnings.ts'
+
+export interface SummaryPlan extends Pick<ReturnType<typeof listPlan>, 'selector'> {
+  readonly scope: EventScope
+  readonly notOlderThan: Version | undefined
+  readonly versionText: string | undefined
+  /** Undefined when it was not sent. */
+  readonly limit: number | undefined
+}
+
+/** The events that a summary is of. Throws a 400 or a 422 for invalid options. */
+export function summaryPlan(target: ListTarget): SummaryPlan {
+  const { query } = target
+  if ((query.get('continue') ?? '') !== '') throw badRequest('a summary has no further pages')
+  if (query.get('resourceVersionMatch') === 'Exact') {
+    throw badRequest('a summary is of the present: use resourceVersionMatch=NotOlderThan')
+  }
+  const limit = readInteger(query, 'limit') ?? 0
+  // A list with a limit and a version is of exactly that version, for the sake of its next pages.
+  const unlimited = new URLSearchParams(query)
+  unlimited.delete('limit')
+  const plan = listPlan({ ...target, query: unlimited })
+  const { scope, selector, notOlderThan, versionText } = plan
+  return { scope, selector, notOlderThan, versionText, limit: limit > 0 ? limit : undefined }
+}
+
+/** Awaits the computation, and translates its errors into errors of the API. */
+export async function computed<T>(
+  work: Promise<T>,
+  names: ResourceNames,
+  { notOlderThan, versionText }: SummaryPlan,
+): Promise<T> {
+  try {
+    return await inApiTerms(work, names, { wanted: notOlderThan, versionText, isRead: true })
+  } catch (error) {
+    if (!(error instanceof TooManyGroups)) throw error
+    throw badRequest(
+      `the events have more than ${GROUPS_MAX} groups: ` +
+        'narrow the query with selectors, such as since=1h, or group by other fields',
+      error,
+    )
+  }
+}
+
+export interface ComputedObjects {
+  readonly version: Version
+  readonly items: readonly StoredEvent[]
+  readonly warnings: readonly string[]
+}
+
+/** Nothing is cached: the objects are made for this response. */
+export function computedResponse(
+  encoder: ResponseEncoder,
+  { version, items, warnings }: ComputedObjects,
+): Response {
+  const listing = computedListing(version, items, encoder)
+  return listResponse(encoder, listing, {
+    runCache: new EncodedRunCache(),
+    warning: warningHeader(warnings),
+  })
+}

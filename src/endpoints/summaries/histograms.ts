@@ -1,0 +1,57 @@
+import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
+import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
+import { histogramView } from '../../codec/encoders/summary-views.ts'
+import { resourceNames } from '../../registry/storage-errors.ts'
+import type { EventSummaries } from '../../storage/summary.ts'
+import type { MirroredClusters } from '../events/event-api.ts'
+import type { ListOnlyResource, ResourcePath } from '../objects/read-only-service.ts'
+import { negotiateList } from '../request/negotiate.ts'
+import { computed, computedResponse, summaryPlan } from './computed-list.ts'
+import { bucketObject } from './summary-objects.ts'
+import { readHistogramQuery } from './summary-options.ts'
+
+export const EVENT_HISTOGRAMS: ResourcePath = {
+  group: TIDINGS_GROUP,
+  version: TIDINGS_VERSION,
+  resource: 'eventhistograms',
+}
+
+export interface HistogramsOptions {
+  readonly storage: Pick<EventSummaries, 'histogram'>
+  readonly mirrored?: MirroredClusters | undefined
+  /** The wall clock in milliseconds. */
+  readonly now?: () => number
+}
+
+/** Counts of events by time: one object for each bucket of a window, also for an empty one. */
+export function eventHistograms({
+  storage,
+  mirrored,
+  now = Date.now,
+}: HistogramsOptions): ListOnlyResource {
+  const names = resourceNames(EVENT_HISTOGRAMS.group, EVENT_HISTOGRAMS.resource)
+  const encoders = new EventEncoders(histogramView, now)
+  return {
+    ...EVENT_HISTOGRAMS,
+    list: async (request, target) => {
+      const encoder = encoders.response(negotiateList(request))
+      const plan = summaryPlan(target)
+      const { sinceMs, untilMs } = plan.selector?.requires ?? {}
+      const { by, bounds } = readHistogramQuery(target, { sinceMs, untilMs, nowMs: now() })
+      const { notOlderThan, selector } = plan
+      const wanted = { notOlderThan, selector, bounds, by, signal: request.signal }
+      const { version, buckets } = await computed(
+        storage.histogram(plan.scope, wanted),
+        names,
+        plan,
+      )
+      const { cluster, place } = target
+      const items = buckets.map((counts, index) => {
+        const [startMs = 0, endMs = 0] = bounds.slice(index, index + 2)
+        return bucketObject({ startMs, endMs, counts }, { cluster, place, version })
+      })
+      const warnings = mirrored?.warnings(cluster) ?? []
+      return computedResponse(encoder, { version, items, warnings })
+    },
+  }
+}

@@ -1,0 +1,121 @@
+import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
+import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
+import { type ShownField, summaryView } from '../../codec/encoders/summary-views.ts'
+import { resourceNames } from '../../registry/storage-errors.ts'
+import type { SourceRate, TopSources } from '../../registry/top-sources.ts'
+import type { Version } from '../../storage/resource-version.ts'
+import type { EventSummaries, SummaryOptions } from '../../storage/summary.ts'
+import type { MirroredClusters } from '../events/event-api.ts'
+import type { ListOnlyResource, ResourcePath } from '../objects/read-only-service.ts'
+import { negotiateList } from '../request/negotiate.ts'
+import { computed, computedResponse, summaryPlan } from './computed-list.ts'
+import { type ShownGroup, summaryObject } from './summary-objects.ts'
+import { isOfEvents, readSummaryQuery, SHOWN_MAX } from './summary-options.ts'
+
+export const EVENT_SUMMARIES: ResourcePath = {
+  group: TIDINGS_GROUP,
+  version: TIDINGS_VERSION,
+  resource: 'eventsummaries',
+}
+
+export interface SummariesOptions {
+  readonly storage: Pick<EventSummaries, 'summarize'>
+  /** The version of memory. */
+  readonly version: () => Version
+  readonly mirrored?: MirroredClusters | undefined
+  /** The rates of writes. */
+  readonly rates: Pick<TopSources, 'top'>
+}
+
+/** The groups of a response. */
+interface Shown {
+  readonly version: Version
+  readonly groups: readonly ShownGroup[]
+  readonly hidden: number
+}
+
+/**
+ * Counts of events by group. Rates are of whole clusters: in the list of one namespace they would
+ * show what happens in others, so there are none.
+ */
+export function eventSummaries(options: SummariesOptions): ListOnlyResource {
+  const names = resourceNames(EVENT_SUMMARIES.group, EVENT_SUMMARIES.resource)
+  const encoders = new EncodersByGroup()
+  return {
+    ...EVENT_SUMMARIES,
+    list: async (request, target) => {
+      const { groupBy, order, rateOf } = readSummaryQuery(target)
+      const encoder = encoders.of(groupBy).response(negotiateList(request))
+      const plan = summaryPlan(target)
+      const { cluster, place } = target
+      const rates = new Rates(rateOf === undefined ? [] : options.rates.top(rateOf, cluster))
+      const groupsMax = Math.min(plan.limit ?? SHOWN_MAX, SHOWN_MAX)
+      const count = async (by: SummaryOptions['groupBy']): Promise<Shown> => {
+        const rankOf = order === 'rate' ? rates.of : undefined
+        const wanted = { ...plan, groupBy: by, groupsMax, rankOf, signal: request.signal }
+        const summary = await computed(options.storage.summarize(plan.scope, wanted), names, plan)
+        return { ...summary, groups: summary.groups.map((group) => rates.addTo(group)) }
+      }
+      const shown = isOfEvents(groupBy)
+        ? await count(groupBy)
+        : { version: options.version(), ...rates.groups(groupsMax) }
+      const context = { cluster, place, version: shown.version }
+      return computedResponse(encoder, {
+        version: shown.version,
+        items: shown.groups.map((group) => summaryObject(groupBy, group, context)),
+        warnings: [...(options.mirrored?.warnings(cluster) ?? []), ...hiddenWarning(shown.hidden)],
+      })
+    },
+  }
+}
+
+/** The rates of the values of one field. */
+class Rates {
+  readonly #perSecond: ReadonlyMap<string, number>
+
+  constructor(top: readonly SourceRate[]) {
+    this.#perSecond = new Map(top.map(({ value, rate }) => [value, rate]))
+  }
+
+  /** 0 for a value that is not known to be among the highest. */
+  readonly of = ([value = '']: readonly string[]): number => this.#perSecond.get(value) ?? 0
+
+  addTo(group: ShownGroup): ShownGroup {
+    return this.#perSecond.size === 0
+      ? group
+      : { ...group, ratePerMinute: perMinute(this.of(group.values)) }
+  }
+
+  /** Groups that have nothing but a rate. */
+  groups(groupsMax: number): Pick<Shown, 'groups' | 'hidden'> {
+    const sorted = [...this.#perSecond].sort(([, one], [, other]) => other - one)
+    const groups = sorted
+      .slice(0, groupsMax)
+      .map(([value, rate]) => ({ values: [value], ratePerMinute: perMinute(rate) }))
+    return { groups, hidden: sorted.length - groups.length }
+  }
+}
+
+function perMinute(perSecond: number): number {
+  return Math.round(perSecond * 60)
+}
+
+function hiddenWarning(hidden: number): readonly string[] {
+  if (hidden === 0) return []
+  return [`${hidden} more groups are not shown: narrow the query, or group by fewer fields`]
+}
+
+/** The columns of a table depend on the fields. There are few sets of fields: none is evicted. */
+class EncodersByGroup {
+  readonly #known = new Map<string, EventEncoders>()
+
+  of(groupBy: readonly ShownField[]): EventEncoders {
+    const key = groupBy.join()
+    let encoders = this.#known.get(key)
+    if (encoders === undefined) {
+      encoders = new EventEncoders(summaryView(groupBy), Date.now)
+      this.#known.set(key, encoders)
+    }
+    return encoders
+  }
+}

@@ -1,0 +1,149 @@
+/**
+ * The options of summaries and histograms. Each can be sent as a query parameter or, by clients that
+ * cannot, as a field label.
+ */
+import type { OptionName } from '../../api/selectors/field-selector.ts'
+import { badRequest } from '../../api/status.ts'
+import type { ShownField } from '../../codec/encoders/summary-views.ts'
+import { ALL_CLUSTERS } from '../../gate/attributes.ts'
+import type { Place, ResourceTarget } from '../../gate/target.ts'
+import { truncate } from '../../lib/text/truncate.ts'
+import { SOURCE_DIMENSIONS, type SourceDimension } from '../../registry/top-sources.ts'
+import {
+  type GroupField,
+  groupFields,
+  type HistogramField,
+  histogramFields,
+} from '../../storage/summary.ts'
+
+/** At most this many groups are shown, and this many buckets computed. */
+export const SHOWN_MAX = 500
+export const BUCKETS_MAX = 500
+
+const HOUR_MS = 3_600_000
+const BUCKETS_USUAL = 60
+
+export interface OptionsTarget extends Pick<ResourceTarget, 'cluster' | 'query' | 'options'> {
+  readonly place: Place
+}
+
+export interface SummaryQuery {
+  /** In the order of `groupFields`, or `user` alone. */
+  readonly groupBy: readonly ShownField[]
+  readonly order: 'count' | 'rate'
+  /** The field whose rates are shown. */
+  readonly rateOf: SourceDimension | undefined
+}
+
+/** Throws a 400 for options that are unknown, contradictory or not possible in this place. */
+export function readSummaryQuery(target: OptionsTarget): SummaryQuery {
+  const isOfCluster = target.place.kind === 'everything'
+  const sent = readOption(target, 'groupBy')
+  const groupBy = sent === undefined ? (['controller'] as const) : readGroupBy(sent, target.cluster)
+  const rateOf = isOfCluster ? rateFieldOf(groupBy) : undefined
+  if (!isOfCluster && groupBy.includes('user')) {
+    throw badRequest('groupBy=user is possible for all namespaces only')
+  }
+  const usual = rateOf !== undefined && (sent === undefined || rateOf === 'user') ? 'rate' : 'count'
+  const order = readChoice('order', readOption(target, 'order') ?? usual, ['count', 'rate'])
+  if (order === 'rate' && rateOf === undefined) {
+    throw badRequest(
+      `order=rate is possible for all namespaces, grouped by one of ${SOURCE_DIMENSIONS.join(', ')}`,
+    )
+  }
+  return { groupBy, order, rateOf }
+}
+
+/** `+` separates the fields in a field label, where `,` ends the label; in a URL it is a space. */
+const SEPARATORS = /[,+ ]/
+
+function readGroupBy(text: string, cluster: string): readonly ShownField[] {
+  const wanted = new Set<string>(text.split(SEPARATORS))
+  // The same object of two clusters is two objects.
+  if (cluster === ALL_CLUSTERS && wanted.has('object')) wanted.add('cluster')
+  if (wanted.size === 1 && wanted.has('user')) return ['user']
+  const known: readonly string[] = groupFields
+  const unknown = [...wanted].find((field) => !known.includes(field))
+  if (unknown === 'user') throw badRequest('groupBy=user cannot be combined with other fields')
+  if (unknown !== undefined) {
+    throw badRequest(
+      `groupBy: unknown field ${JSON.stringify(truncate(unknown))}: write one or more of ` +
+        `${groupFields.join(', ')}, separated by a comma or, in a field selector, by +`,
+    )
+  }
+  return groupFields.filter((field) => wanted.has(field))
+}
+
+function rateFieldOf(groupBy: readonly ShownField[]): SourceDimension | undefined {
+  const [only, second] = groupBy
+  return second === undefined ? SOURCE_DIMENSIONS.find((field) => field === only) : undefined
+}
+
+/** Whether all fields of the query are fields of events. */
+export function isOfEvents(groupBy: readonly ShownField[]): groupBy is readonly GroupField[] {
+  return !groupBy.includes('user')
+}
+
+export interface HistogramQuery {
+  readonly by: HistogramField
+  /** The start of each bucket, and then the end of the last one. */
+  readonly bounds: readonly number[]
+}
+
+export interface Window {
+  readonly sinceMs: number | undefined
+  readonly untilMs: number | undefined
+  readonly nowMs: number
+}
+
+/** `window`: what the selectors require. */
+export function readHistogramQuery(target: OptionsTarget, window: Window): HistogramQuery {
+  const by = readChoice('by', readOption(target, 'by') ?? 'type', histogramFields)
+  const buckets = readBuckets(readOption(target, 'buckets'))
+  const untilMs = window.untilMs ?? window.nowMs
+  const sinceMs = window.sinceMs ?? untilMs - HOUR_MS
+  if (untilMs - sinceMs < buckets) {
+    throw badRequest(
+      `${buckets} buckets need a window of at least ${buckets} ms: since must be before until`,
+    )
+  }
+  return { by, bounds: boundsOf(sinceMs, untilMs, buckets) }
+}
+
+function readBuckets(text: string | undefined): number {
+  if (text === undefined) return BUCKETS_USUAL
+  const buckets = /^\d{1,9}$/.test(text) ? Number(text) : 0
+  if (buckets >= 1 && buckets <= BUCKETS_MAX) return buckets
+  throw badRequest(
+    `buckets: ${JSON.stringify(truncate(text))}: write a number from 1 to ${BUCKETS_MAX}`,
+  )
+}
+
+/** Whole milliseconds, so the widths of two buckets may differ by one. */
+function boundsOf(sinceMs: number, untilMs: number, buckets: number): readonly number[] {
+  const spanMs = untilMs - sinceMs
+  return Array.from(
+    { length: buckets + 1 },
+    (_, index) => sinceMs + Math.floor((spanMs * index) / buckets),
+  )
+}
+
+/** Undefined when it was not sent. */
+function readOption({ query, options }: OptionsTarget, name: OptionName): string | undefined {
+  const label = options.find((one) => one.name === name)?.value
+  const parameter = query.get(name) ?? undefined
+  if (label !== undefined && parameter !== undefined && label !== parameter) {
+    throw badRequest(`${name} is both a parameter and a field label, with different values`)
+  }
+  return label ?? parameter
+}
+
+function readChoice<Choice extends string>(
+  name: OptionName,
+  text: string,
+  choices: readonly Choice[],
+): Choice {
+  const chosen = choices.find((choice) => choice === text)
+  if (chosen !== undefined) return chosen
+  throw badRequest(`${name}: ${JSON.stringify(truncate(text))}: write ${choices.join(' or ')}`)
+}
