@@ -7,6 +7,7 @@ import { queryBoolean } from '../api/query-boolean.ts'
 import {
   coreFieldNames,
   eventFieldNames,
+  eventOptionNames,
   type FieldNames,
   type FieldRequirement,
   histogramOptionNames,
@@ -236,12 +237,16 @@ function readFields(
   const selector = query.get('fieldSelector')
   if (selector === null || selector === '') return NO_FIELDS
   try {
-    const optionNames = OPTION_NAMES.get(`${resource}.${group}`) ?? []
+    const optionNames = resource === 'events' ? eventOptionNames : optionsOf(group, resource)
     return parseSelector(selector, fieldNamesOf(group, resource), optionNames)
   } catch (error) {
     if (error instanceof Error) return { fields: error, options: [] }
     throw error
   }
+}
+
+function optionsOf(group: string, resource: string): readonly OptionName[] {
+  return OPTION_NAMES.get(`${resource}.${group}`) ?? []
 }
 
 /** Options that are field labels, by resource. */

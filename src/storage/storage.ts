@@ -85,7 +85,10 @@ export interface ListOptions extends ReadOptions {
    * whole transaction; the version of the page shows that.
    */
   readonly at?: Version | undefined
-  /** Default `key`. Other orders are served from memory only, and fail with `unavailable` else. */
+  /**
+   * Default `key`. Other orders are served from memory only: without it they fail with
+   * `unavailable`, and with `at` and a state that is no longer in memory with `compacted`.
+   */
   readonly order?: ListOrder | undefined
   /** Start after this key, which need not exist. */
   readonly after?: EventKey | undefined

@@ -32,10 +32,12 @@ const read: readonly (readonly [string, readonly string[]])[] = [
   ),
   ['reportingController=ctl-b', ['reportingController = ctl-b']],
   ['metadata.namespace=ns', ['metadata.namespace = ns']],
+  ['related.name!=x', ['related.name != x']],
+  ['since=20m,text=a b', ['since = 20m', 'text = a b']],
 ]
 
 const unsupported = [
-  ...['reportingComponent', 'involvedObject.kind', 'involvedObject.name', 'source', 'action'],
+  ...['reportingComponent', 'involvedObject.kind', 'involvedObject.name', 'source', 'order'],
   ...['deprecatedSource', 'note', 'metadata.uid', 'series.count', 'metadata.labels.x', 'bogus'],
   ...['constructor', '__proto__', ' reason', ''],
 ]

@@ -10,19 +10,30 @@ import { truncate } from '../../lib/text/truncate.ts'
 import { badRequest, type StatusError } from '../status.ts'
 import { checkSelectorBytes, REQUIREMENTS_MAX } from './label-selector.ts'
 
-/** The selectable fields by their names in events.k8s.io; `source` is supported in core/v1 only. */
+/**
+ * The selectable fields by their names in events.k8s.io; `source` is supported in core/v1 only. The
+ * last four are no fields of the object: bounds of the time when the event was last seen, an object
+ * that it is about, and a text in its note or reason.
+ */
 export type SelectableField =
   | 'metadata.name'
   | 'metadata.namespace'
   | 'reason'
   | 'type'
+  | 'action'
   | 'reportingController'
+  | 'reportingInstance'
   | 'source'
-  | `regarding.${RegardingField}`
+  | `regarding.${ReferenceField}`
+  | `related.${ReferenceField}`
+  | 'since'
+  | 'until'
+  | 'mentions'
+  | 'text'
 
-type RegardingField = (typeof regardingFields)[number]
+type ReferenceField = (typeof referenceFields)[number]
 
-const regardingFields = [
+const referenceFields = [
   'kind',
   'namespace',
   'name',
@@ -41,17 +52,30 @@ export interface FieldRequirement {
 /** The selectable fields by their names in one API group. */
 export type FieldNames = ReadonlyMap<string, SelectableField>
 
-const commonFields = ['metadata.name', 'metadata.namespace', 'reason', 'type'] as const
+/** Those of Kubernetes, and those that this server adds. */
+const commonFields = [
+  'metadata.name',
+  'metadata.namespace',
+  'reason',
+  'type',
+  'action',
+  'reportingInstance',
+  'since',
+  'until',
+  'mentions',
+  'text',
+  ...referenceFields.map((name) => `related.${name}` as const),
+] as const
 
 export const eventFieldNames: FieldNames = new Map<string, SelectableField>([
   ...commonFields.map((name) => [name, name] as const),
-  ...regardingFields.map((name) => [`regarding.${name}`, `regarding.${name}`] as const),
+  ...referenceFields.map((name) => [`regarding.${name}`, `regarding.${name}`] as const),
   ['reportingController', 'reportingController'],
 ])
 
 export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
   ...commonFields.map((name) => [name, name] as const),
-  ...regardingFields.map((name) => [`involvedObject.${name}`, `regarding.${name}`] as const),
+  ...referenceFields.map((name) => [`involvedObject.${name}`, `regarding.${name}`] as const),
   ['reportingComponent', 'reportingController'],
   ['source', 'source'],
 ])
@@ -60,7 +84,7 @@ export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
 export const nameFieldOnly: FieldNames = new Map([['metadata.name', 'metadata.name']])
 
 /** An option of the query that may be sent as a field label. */
-export type OptionName = 'order' | 'groupBy' | 'buckets' | 'by'
+export type OptionName = 'order' | 'limit' | 'groupBy' | 'buckets' | 'by'
 
 export interface QueryOption {
   readonly name: OptionName
@@ -68,6 +92,7 @@ export interface QueryOption {
 }
 
 /** Options that are field labels, for resources that have them. */
+export const eventOptionNames: readonly OptionName[] = ['limit', 'order']
 export const summaryOptionNames: readonly OptionName[] = ['groupBy', 'order']
 export const histogramOptionNames: readonly OptionName[] = ['buckets', 'by']
 

@@ -15,7 +15,7 @@ import type { SharedSelectors } from '../../registry/read/event-selector.ts'
 import type { EventLister } from '../../registry/read/listing.ts'
 import type { EventRegistry } from '../../registry/registry.ts'
 import type { TopSources } from '../../registry/top-sources.ts'
-import type { WatchedStorage } from '../../storage/storage.ts'
+import type { ListOrder, WatchedStorage } from '../../storage/storage.ts'
 
 /** What requests need to know of mirrored clusters. */
 export interface MirroredClusters {
@@ -32,6 +32,8 @@ export interface ReadApi {
   readonly encoders: EventEncoders
   /** For lists and watches of all clusters. */
   readonly wildcardEncoders: EventEncoders
+  /** Of tables, which are for people. Other lists are sorted by key. */
+  readonly tableOrder: ListOrder
   /** Encoded runs of long lists. */
   readonly runCache: EncodedRunCache
   /** Rechecks the access of running watches; undefined when access is never revoked. */

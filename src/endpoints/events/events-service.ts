@@ -91,6 +91,7 @@ export function eventsService(options: EventsServiceOptions): Service {
     ),
     encoders: new EventEncoders(view, Date.now),
     wildcardEncoders: new EventEncoders(view, Date.now, true),
+    tableOrder: 'oldest',
     runCache: options.runCache ?? new EncodedRunCache(),
     eventLimits,
     sources: options.sources,

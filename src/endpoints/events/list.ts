@@ -25,9 +25,11 @@ import { type Endpoint, encodersFor, type ReadApi } from './event-api.ts'
 export function listEvents(api: ReadApi): Endpoint<Place> {
   const { lister, runCache, mirrored } = api
   return async (request, target, { user }) => {
-    const encoder = encodersFor(api, target.cluster).response(negotiateList(request))
+    const representation = negotiateList(request)
+    const encoder = encodersFor(api, target.cluster).response(representation)
+    const order = representation.as === 'table' ? api.tableOrder : 'key'
     const listing = await lister.list({
-      ...listPlan(target),
+      ...listPlan(target, { order }),
       pieceItems: encoder.entriesPerChunk,
       recall: encoder.cacheable && ((run) => runCache.find(encoder, run)),
       onStoreRead: user === ANONYMOUS ? undefined : storeCharge(request),

@@ -48,6 +48,7 @@ export function namespaces({
     // A namespace of all clusters is one that has events in any of them: it has no cluster.
     wildcardEncoders: encoders,
     mirrored: undefined,
+    tableOrder: 'key',
     runCache: new EncodedRunCache(),
     accessChecks,
     watchMsMax,

@@ -32,6 +32,8 @@ const defaults = {
   sendInitialEvents: undefined,
   allowWatchBookmarks: false,
   timeoutSeconds: undefined,
+  order: undefined,
+  listMax: undefined,
 }
 
 const initial = { match: 'NotOlderThan', sendInitialEvents: true }

@@ -12,10 +12,11 @@ import type { Place, ResourceTarget } from '../../gate/target.ts'
 import { goQuote } from '../../lib/go/go-quote.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import type { ListRequest, VersionMatch } from '../../registry/read/list-position.ts'
+import { type ListOptionLabels, readOptionLabels } from './option-labels.ts'
 import { readInteger, readText } from './query-values.ts'
 
 /** The options of a list, watch or collection delete, checked as far as the query allows. */
-export interface ListOptions extends ListRequest {
+export interface ListOptions extends ListRequest, ListOptionLabels {
   readonly labelSelector: LabelSelector
   readonly fieldSelector: readonly FieldRequirement[]
   /** The texts that both selectors were parsed from. */
@@ -29,7 +30,7 @@ export interface ListOptions extends ListRequest {
 
 /** The parts of a target that a list, a watch or a collection delete reads. */
 export interface ListTarget
-  extends Pick<ResourceTarget, 'cluster' | 'query' | 'wantsWatch' | 'fields'> {
+  extends Pick<ResourceTarget, 'cluster' | 'query' | 'wantsWatch' | 'fields' | 'options'> {
   readonly place: Place
 }
 
@@ -50,6 +51,7 @@ export function readListOptions(target: ListTarget): ListOptions {
     match: checkedMatch(state),
     continueToken: state.continueToken,
     limit: Math.max(limit, 0),
+    ...readOptionLabels(target),
     labelSelector,
     fieldSelector: withNamespaceOfPath(withNameOfPath(fields, name), namespace),
     selectorTexts: [labelText, readText(query, 'fieldSelector'), name ?? '', namespace ?? ''],

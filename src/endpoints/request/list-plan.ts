@@ -2,7 +2,11 @@
 import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import { ownText } from '../../lib/text/own-text.ts'
 import { eventSelector, namedBy, type SharedSelectors } from '../../registry/read/event-selector.ts'
-import { listPosition, readVersion } from '../../registry/read/list-position.ts'
+import {
+  listPosition,
+  type PositionDefaults,
+  readVersion,
+} from '../../registry/read/list-position.ts'
 import type { ListQuery } from '../../registry/read/listing.ts'
 import { allEvents } from '../../storage/event-scope.ts'
 import { beginning, isAfter, type Version } from '../../storage/resource-version.ts'
@@ -13,23 +17,34 @@ import { type ListTarget, readListOptions } from './list-options.ts'
 const emptyScope: EventScope = { cluster: '.', namespace: undefined }
 
 /** Throws a 400 or a 422 when the options of the request are invalid. */
-export function listPlan(target: ListTarget): Omit<ListQuery, 'signal'> {
+export function listPlan(
+  target: ListTarget,
+  { order = 'key', nowMs = Date.now() }: Partial<PositionDefaults> = {},
+): Omit<ListQuery, 'signal'> {
   const options = readListOptions(target)
   const pathScope = scopeOf(target)
-  const { labelSelector, fieldSelector, limit } = options
+  const { labelSelector, fieldSelector, limit, listMax } = options
   const named = namedBy(fieldSelector)
   const scope = narrowed(pathScope, named)
   // At most one event has this name, so limit and continue token are ignored.
   const isSingle = named.name !== undefined && scope.namespace !== undefined
-  const position = listPosition(pathScope, isSingle ? { ...options, limit: 0 } : options)
+  const position = listPosition(pathScope, isSingle ? { ...options, limit: 0 } : options, {
+    order,
+    nowMs,
+  })
   return {
     scope,
     tokenScope: pathScope,
-    selector: eventSelector(labelSelector, fieldSelector),
+    selector: eventSelector(labelSelector, fieldSelector, position.nowMs),
     ...position,
     ...(isSingle ? { after: undefined } : undefined),
-    limit: limit === 0 || isSingle ? undefined : limit,
+    limit: isSingle ? undefined : smaller(limit === 0 ? undefined : limit, listMax),
+    isOnlyPage: listMax !== undefined,
   }
+}
+
+function smaller(one: number | undefined, other: number | undefined): number | undefined {
+  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
 }
 
 /** Where a watch starts, what it selects, and how long it lasts. */
@@ -60,10 +75,10 @@ export function watchPlan(target: ListTarget, { watchMsMax, selectors }: WatchBo
   const isInitial = sendInitialEvents ?? !isFromVersion
   const pathScope = scopeOf(target)
   const scope = narrowed(pathScope, namedBy(fieldSelector))
-  const selector = selectors.share(
-    options.selectorTexts,
-    eventSelector(labelSelector, fieldSelector),
-  )
+  const nowMs = Date.now()
+  const made = eventSelector(labelSelector, fieldSelector, nowMs)
+  const { sinceMs, untilMs } = made?.requires ?? {}
+  const selector = selectors.share([...options.selectorTexts, `${sinceMs} ${untilMs}`], made)
   return {
     scope,
     selector,
@@ -78,6 +93,9 @@ export function watchPlan(target: ListTarget, { watchMsMax, selectors }: WatchBo
           // Kept as long as the watch, so without leading zeros, of which a client may send thousands.
           versionText: ownText(options.resourceVersion.replace(/^0+(?=\d)/, '')),
           limit: undefined,
+          order: 'key',
+          isOrderOptional: false,
+          nowMs,
         }
       : undefined,
     hasInitialBookmark: sendInitialEvents === true && allowWatchBookmarks,

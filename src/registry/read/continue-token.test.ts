@@ -32,7 +32,13 @@ describe('encodeContinue', () => {
 
   test('decoding a token gives back its point', () => {
     const part = fc.stringMatching(/^[a-z0-9]([-a-z0-9.]{0,20}[a-z0-9])?$/)
-    const point: fc.Arbitrary<ContinuePoint> = fc.record(
+    const ms = fc.integer({ min: -1e12, max: 1e13 })
+    const timed = fc.oneof(
+      fc.constant({}),
+      fc.record({ order: fc.constantFrom('oldest' as const, 'newest' as const), afterMs: ms }),
+      fc.record({ nowMs: ms }),
+    )
+    const plain = fc.record(
       {
         after: fc.record({ cluster: part, namespace: part, name: part }, { noNullPrototype: true }),
         version: fc.option(
@@ -42,6 +48,9 @@ describe('encodeContinue', () => {
       },
       { noNullPrototype: true },
     )
+    const point: fc.Arbitrary<ContinuePoint> = fc
+      .tuple(plain, timed)
+      .map(([one, more]) => ({ ...one, ...more }))
     fc.assert(
       fc.property(point, (given) => {
         const { cluster, namespace } = given.after

@@ -4,12 +4,15 @@
  * parse it: unpadded base64url of `{"v":"meta.k8s.io/v1","rv":<version>,"start":"<key>\u0000"}`.
  * The key is relative to the path of the list: `name` in one namespace, `namespace/name` in one
  * cluster, `cluster/namespace/name` in all. So a token never leads out of the scope of the request.
+ *
+ * A list in the order of time also has `order`, `seen` (when the last event was seen), and every
+ * list of a time span has `now` (its durations are before that): both in milliseconds.
  */
 import { badRequest, type StatusError } from '../../api/status.ts'
 import { isObject, type Json, memberOf } from '../../lib/json.ts'
 import { pathOf, scopePath } from '../../storage/event-scope.ts'
 import { formatVersion, parseVersion, type Version } from '../../storage/resource-version.ts'
-import type { EventKey, EventScope } from '../../storage/storage.ts'
+import type { EventKey, EventScope, ListOrder } from '../../storage/storage.ts'
 
 /** Where a list continues. */
 export interface ContinuePoint {
@@ -17,6 +20,12 @@ export interface ContinuePoint {
   readonly after: EventKey
   /** The version of the state to read; undefined: the newest. */
   readonly version: Version | undefined
+  /** Undefined: by key. */
+  readonly order?: ListOrder | undefined
+  /** When the event with that key was last seen. */
+  readonly afterMs?: number | undefined
+  /** Durations of the selector are before this time. */
+  readonly nowMs?: number | undefined
 }
 
 const encodingVersion = 'meta.k8s.io/v1'
@@ -36,10 +45,18 @@ const PARTS = 3
 const int64Limit = 2 ** 63
 
 /** `scope`: of the request's path, here and when the token comes back. */
-export function encodeContinue(scope: EventScope, { after, version }: ContinuePoint): string {
+export function encodeContinue(scope: EventScope, point: ContinuePoint): string {
+  const { after, version, order = 'key', afterMs, nowMs } = point
   const key = pathOf(after).slice(scopePath(scope).length)
   const rv = version === undefined ? newest : Number(formatVersion(version))
-  const token = JSON.stringify({ v: encodingVersion, rv, start: key + keyEnd })
+  const timed = order === 'key' ? {} : { order, seen: afterMs }
+  const token = JSON.stringify({
+    v: encodingVersion,
+    rv,
+    start: key + keyEnd,
+    ...timed,
+    now: nowMs,
+  })
   return Buffer.from(token).toString('base64url')
 }
 
@@ -61,11 +78,30 @@ export function decodeContinue(scope: EventScope, token: string): ContinuePoint 
   if (rv === 0) {
     throw invalidToken(`incorrect encoded start resourceVersion (version ${encodingVersion})`)
   }
+  const now = timeIn(fields, 'now')
   if (start === '') throw invalidToken(`encoded start key empty (version ${encodingVersion})`)
   return {
     after: keyBefore(scope, start),
     version: rv < 0 ? undefined : parseVersion(String(BigInt(rv))),
+    ...orderIn(fields),
+    ...(now === undefined ? {} : { nowMs: now }),
   }
+}
+
+function orderIn(fields: { [name: string]: Json }): Pick<ContinuePoint, 'order' | 'afterMs'> {
+  const order = memberOf(fields, 'order')
+  if (order === undefined) return {}
+  const afterMs = timeIn(fields, 'seen')
+  if ((order !== 'oldest' && order !== 'newest') || afterMs === undefined) {
+    throw invalidToken('its order is not known')
+  }
+  return { order, afterMs }
+}
+
+function timeIn(fields: { [name: string]: Json }, name: string): number | undefined {
+  const ms = memberOf(fields, name)
+  if (ms === undefined || Number.isSafeInteger(ms)) return ms as number | undefined
+  throw invalidToken('a time in it is not an integer')
 }
 
 function parseToken(token: string): { [name: string]: Json } {

@@ -1,20 +1,27 @@
 import { hash } from 'node:crypto'
 import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
 import type { LabelSelector } from '../../api/selectors/label-selector.ts'
-import type { EventSelector, StoredEvent } from '../../storage/storage.ts'
+import type { EventSelector } from '../../storage/storage.ts'
+import { requirementsOf } from './field-requires.ts'
+import { requiredValue, testOf } from './field-tests.ts'
 
-/** Both selectors as one filter for the storage. Undefined when every event matches. */
+/**
+ * Both selectors as one filter for the storage. Undefined when every event matches. Durations in it
+ * are before `nowMs`. Throws a 400 for values that are malformed.
+ */
 export function eventSelector(
   labels: LabelSelector,
   fields: readonly FieldRequirement[],
+  nowMs: number,
 ): EventSelector | undefined {
   if (labels.isEverything && fields.length === 0) return undefined
+  const tests = fields.map((one) => testOf(one, nowMs))
   return {
     matches: (stored) => {
-      for (const one of fields) if (!meets(stored, one)) return false
+      for (const test of tests) if (!test(stored)) return false
       return labels.isEverything || labels.matches(stored.fields.labels)
     },
-    requires: requiredValues(fields),
+    requires: requirementsOf(fields, nowMs, labels.isEverything),
   }
 }
 
@@ -73,49 +80,4 @@ function isImpossiblePart(fields: readonly FieldRequirement[], part: SelectableF
   return fields.some(
     ({ field, operator, value }) => field === part && (value === required) !== (operator === '='),
   )
-}
-
-function requiredValues(
-  fields: readonly FieldRequirement[],
-): NonNullable<EventSelector['requires']> {
-  const kind = requiredValue(fields, 'regarding.kind')
-  const namespace = requiredValue(fields, 'regarding.namespace')
-  const name = requiredValue(fields, 'regarding.name')
-  const isWhole = kind !== undefined && namespace !== undefined && name !== undefined
-  return {
-    name: requiredValue(fields, 'metadata.name'),
-    regardingUid: requiredValue(fields, 'regarding.uid'),
-    regarding: isWhole ? { kind, namespace, name } : undefined,
-    reason: requiredValue(fields, 'reason'),
-    type: requiredValue(fields, 'type'),
-    reportingController: requiredValue(fields, 'reportingController'),
-  }
-}
-
-/** The value that the field must have, if one is required. */
-function requiredValue(
-  fields: readonly FieldRequirement[],
-  field: SelectableField,
-): string | undefined {
-  return fields.find((one) => one.field === field && one.operator === '=')?.value
-}
-
-function meets(stored: StoredEvent, { field, operator, value }: FieldRequirement): boolean {
-  return (readers[field](stored) === value) === (operator === '=')
-}
-
-const readers: Readonly<Record<SelectableField, (stored: StoredEvent) => string>> = {
-  'metadata.name': (stored) => stored.key.name,
-  'metadata.namespace': (stored) => stored.key.namespace,
-  reason: (stored) => stored.fields.reason,
-  type: (stored) => stored.fields.type,
-  reportingController: (stored) => stored.fields.reportingController,
-  source: ({ fields }) => fields.sourceComponent || fields.reportingController,
-  'regarding.kind': (stored) => stored.fields.regarding.kind,
-  'regarding.namespace': (stored) => stored.fields.regarding.namespace,
-  'regarding.name': (stored) => stored.fields.regarding.name,
-  'regarding.uid': (stored) => stored.fields.regarding.uid,
-  'regarding.apiVersion': (stored) => stored.fields.regarding.apiVersion,
-  'regarding.resourceVersion': (stored) => stored.fields.regarding.resourceVersion,
-  'regarding.fieldPath': (stored) => stored.fields.regarding.fieldPath,
 }

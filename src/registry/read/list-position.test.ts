@@ -10,8 +10,15 @@ const version = parseVersion('246999')
 const token = encodeContinue(scope, { after, version })
 const latest = encodeContinue(scope, { after, version: undefined })
 
-const defaults: ListRequest = { resourceVersion: '', match: '', continueToken: '', limit: 0 }
-const nowhere: ListPosition = { at: undefined, notOlderThan: undefined, after: undefined }
+const usual = { order: 'key' as const, nowMs: 5_000 }
+const defaults: ListRequest = {
+  resourceVersion: '',
+  match: '',
+  continueToken: '',
+  limit: 0,
+  order: undefined,
+}
+const nowhere: ListPosition = { at: undefined, notOlderThan: undefined, after: undefined, ...usual }
 
 test('listPosition: version, match and limit together select the state', () => {
   const rv = '246999'
@@ -38,13 +45,13 @@ test('listPosition: version, match and limit together select the state', () => {
   ]
   for (const [request, position] of cases) {
     assert.deepEqual(
-      listPosition(scope, { ...defaults, ...request }),
+      listPosition(scope, { ...defaults, ...request }, usual),
       {
         ...nowhere,
         ...position,
         ...(request.continueToken === undefined
-          ? { versionText: request.resourceVersion ?? '' }
-          : {}),
+          ? { versionText: request.resourceVersion ?? '', isOrderOptional: true }
+          : { afterMs: undefined, isOrderOptional: false }),
       },
       JSON.stringify(request),
     )
@@ -53,7 +60,7 @@ test('listPosition: version, match and limit together select the state', () => {
 
 test('listPosition: an invalid token is reported before a version that is not allowed with it', () => {
   const read = (continueToken: string) =>
-    listPosition(scope, { ...defaults, continueToken, resourceVersion: '5' })
+    listPosition(scope, { ...defaults, continueToken, resourceVersion: '5' }, usual)
   assert.throws(() => read('garbage'), { code: 400, message: /^invalid continue token: / })
   assert.throws(() => read(token), {
     code: 400,
@@ -76,4 +83,29 @@ test('readVersion: an invalid version is a 400 with the error of Go', () => {
     code: 400,
     message: /: strconv\.ParseUint: parsing "18446744073709551616": value out of range$/,
   })
+})
+
+test('listPosition: a token keeps the order and the time of its list', () => {
+  const point = { after, version, order: 'newest' as const, afterMs: 7, nowMs: 3 }
+  const continueToken = encodeContinue(scope, point)
+  const found = listPosition(scope, { ...defaults, continueToken }, usual)
+  const { order, afterMs, nowMs, isOrderOptional } = found
+  assert.deepEqual([order, afterMs, nowMs, isOrderOptional], ['newest', 7, 3, false])
+  assert.throws(() => listPosition(scope, { ...defaults, continueToken, order: 'oldest' }, usual), {
+    code: 400,
+    message: 'the continue token is of a list with another order',
+  })
+  assert.throws(
+    () => listPosition(scope, { ...defaults, continueToken: token, order: 'oldest' }, usual),
+    { code: 400, message: 'the continue token is of a list with another order' },
+  )
+})
+
+test('listPosition: a requested order is not optional, the default is', () => {
+  const read = (order: 'oldest' | undefined) => {
+    const found = listPosition(scope, { ...defaults, order }, { order: 'newest', nowMs: 0 })
+    return [found.order, found.isOrderOptional]
+  }
+  assert.deepEqual(read('oldest'), ['oldest', false])
+  assert.deepEqual(read(undefined), ['newest', true])
 })

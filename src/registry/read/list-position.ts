@@ -8,7 +8,7 @@ import {
   type Version,
   VersionSyntaxError,
 } from '../../storage/resource-version.ts'
-import type { EventKey, EventScope } from '../../storage/storage.ts'
+import type { EventKey, EventScope, ListOrder } from '../../storage/storage.ts'
 import { decodeContinue } from './continue-token.ts'
 
 /** How the version of the response must relate to the one that was sent. Empty: not sent. */
@@ -21,6 +21,8 @@ export interface ListRequest {
   readonly continueToken: string
   /** 0: no limit. */
   readonly limit: number
+  /** Undefined: not sent. */
+  readonly order: ListOrder | undefined
 }
 
 /** As in storage's ListOptions. At most one of `at` and `notOlderThan` is set. */
@@ -30,17 +32,48 @@ export interface ListPosition {
   /** The version as sent; a version beyond the range of numbers is reduced for storage. */
   readonly versionText?: string
   readonly after: EventKey | undefined
+  /** With another order than by key: when the event with that key was last seen. */
+  readonly afterMs?: number | undefined
+  /** Undefined: by key. */
+  readonly order?: ListOrder | undefined
+  /** The order was not requested: a list by key will do if memory cannot serve it. */
+  readonly isOrderOptional?: boolean | undefined
+  /** Durations in the selector are before this time, on all pages of a list. */
+  readonly nowMs?: number | undefined
+}
+
+export interface PositionDefaults {
+  readonly order: ListOrder
+  /** The wall clock. */
+  readonly nowMs: number
 }
 
 /** Throws a 400 when the token or the version is invalid. */
-export function listPosition(scope: EventScope, request: ListRequest): ListPosition {
+export function listPosition(
+  scope: EventScope,
+  request: ListRequest,
+  defaults: PositionDefaults,
+): ListPosition & Pick<PositionDefaults, 'nowMs'> {
   const { resourceVersion, match, continueToken, limit } = request
+  const isOrderOptional = request.order === undefined
   if (continueToken !== '') {
-    const { after, version } = decodeContinue(scope, continueToken)
+    const point = decodeContinue(scope, continueToken)
+    const { after, version, order = 'key' } = point
+    if (order !== (request.order ?? order)) {
+      throw badRequest('the continue token is of a list with another order')
+    }
     if (resourceVersion !== '' && resourceVersion !== '0') {
       throw badRequest('specifying resource version is not allowed when using continue')
     }
-    return { at: version, notOlderThan: undefined, after }
+    return {
+      at: version,
+      notOlderThan: undefined,
+      after,
+      afterMs: point.afterMs,
+      order,
+      isOrderOptional: false,
+      nowMs: point.nowMs ?? defaults.nowMs,
+    }
   }
   const version = readVersion(resourceVersion)
   // A paged list without a match means exactly that version.
@@ -51,6 +84,9 @@ export function listPosition(scope: EventScope, request: ListRequest): ListPosit
     notOlderThan: isExact ? undefined : version,
     after: undefined,
     versionText: resourceVersion,
+    order: request.order ?? defaults.order,
+    isOrderOptional,
+    nowMs: defaults.nowMs,
   }
 }
 

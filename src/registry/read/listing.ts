@@ -1,5 +1,4 @@
 /** Lists: reads page after page of one snapshot, and makes the continue token. */
-import { setImmediate } from 'node:timers/promises'
 import { StorageError } from '../../storage/errors.ts'
 import { pathOf } from '../../storage/event-scope.ts'
 import type { ReadStorage } from '../../storage/read-storage.ts'
@@ -12,17 +11,22 @@ import type {
   ListOptions,
   ListPart,
   RunsOptions,
-  RunsPage,
   StoredEvent,
 } from '../../storage/storage.ts'
 import { pageExpired, type ResourceNames, statusOfStorageError } from '../storage-errors.ts'
 import { encodeContinue } from './continue-token.ts'
+import {
+  asRuns,
+  inBounds,
+  inPieces,
+  isOnePiece,
+  type Piecewise,
+  pieceItemsOf,
+  pieceItemsUsual,
+  repeatable,
+} from './list-pieces.ts'
 import type { ListPosition } from './list-position.ts'
 
-/** The default number of events in a piece of a long list. */
-const pieceItemsUsual = 500
-/** The bytes of a piece; encoding it takes some ten milliseconds in the slowest format. */
-const pieceBytesMax = 256 * 1024
 /**
  * The bytes of a page that is read from the store, for a state that is no longer in memory. For a
  * limit beyond that, the end of the list is found first, and then everything is read page by page.
@@ -31,15 +35,15 @@ const bytesEnough = 1024 * 1024
 /** A limit up to this is read at once: the last key is needed before anything is sent. */
 const wholePageItems = 10_000
 
-export interface ListQuery extends ListPosition {
+export interface ListQuery extends ListPosition, Piecewise {
   readonly scope: EventScope
   /** The scope of the path: continue tokens are relative to it. */
   readonly tokenScope: EventScope
   readonly selector: EventSelector | undefined
   /** Undefined: no limit. */
   readonly limit: number | undefined
-  /** Events in a piece; fewer for readers that hold a piece for long, or do much work per event. */
-  readonly pieceItems?: number | undefined
+  /** The list ends with this page, also if more would follow. */
+  readonly isOnlyPage?: boolean | undefined
   /** Set by readers that cache encoded runs. */
   readonly recall?: RunsOptions['recall'] | undefined
   /**
@@ -73,14 +77,14 @@ export class EventLister {
     this.#names = names
   }
 
-  async list(query: ListQuery): Promise<EventListing> {
-    const limit = query.limit ?? Number.POSITIVE_INFINITY
-    const first = await this.#first(query, limit)
+  async list(wanted: ListQuery): Promise<EventListing> {
+    const limit = wanted.limit ?? Number.POSITIVE_INFINITY
+    const { query, first } = await this.#firstInOrder(wanted, limit)
     const isCut = first.items.length >= limit
     if (isCut || !first.more) {
       return {
         version: first.version,
-        ...this.#rest(query, first, isCut && first.more ? first.items.at(-1)?.key : undefined),
+        ...this.#rest(query, first, isCut && first.more ? first.items.at(-1) : undefined),
         pieces: repeatable(() => inPieces(first.items, pieceItemsOf(query))),
         whole: isOnePiece(first.items, query) ? first.items : undefined,
       }
@@ -88,23 +92,45 @@ export class EventLister {
     const end = await this.#findEnd(query, first, limit)
     return {
       version: first.version,
-      continueToken: end && this.#token(query, end.key, first.version),
+      continueToken: end && this.#token(query, placeOf(end.last, query), first.version),
       remainingItemCount: end?.remaining,
-      pieces: repeatable(() => this.#pieces(query, first, end?.key)),
+      pieces: repeatable(() => this.#pieces(query, first, end?.last.key)),
       parts: this.#parts(query, first.version),
       whole: undefined,
     }
   }
 
-  async #first(query: ListQuery, limit: number): Promise<EventPage> {
-    const size = limit <= wholePageItems ? limit : pieceItemsOf(query)
-    const { at, notOlderThan, after, versionText } = query
+  /** Only memory has the order of time: without it, a list that did not ask for it is by key. */
+  async #firstInOrder(
+    query: ListQuery,
+    limit: number,
+  ): Promise<{ readonly query: ListQuery; readonly first: EventPage }> {
+    if (query.isOrderOptional !== true || (query.order ?? 'key') === 'key') {
+      return { query, first: await this.#first(query, limit) }
+    }
     try {
-      return await this.#page(query, { at, notOlderThan, after, limit: size })
+      return { query, first: await this.#firstPage(query, limit) }
+    } catch (error) {
+      if (!(error instanceof StorageError)) throw error
+      const byKey = { ...query, order: 'key' as const }
+      return { query: byKey, first: await this.#first(byKey, limit) }
+    }
+  }
+
+  #firstPage(query: ListQuery, limit: number): Promise<EventPage> {
+    const size = limit <= wholePageItems ? limit : pieceItemsOf(query)
+    const { at, notOlderThan, after, afterMs } = query
+    return this.#page(query, { at, notOlderThan, after, afterMs, limit: size })
+  }
+
+  async #first(query: ListQuery, limit: number): Promise<EventPage> {
+    const { at, notOlderThan, after, afterMs, versionText } = query
+    try {
+      return await this.#firstPage(query, limit)
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
       if (error.kind === 'compacted' && after !== undefined) {
-        throw pageExpired(this.#token(query, after, undefined))
+        throw pageExpired(this.#token(query, { after, afterMs }, undefined))
       }
       throw statusOfStorageError(await this.#withVersion(error, query.signal), this.#names, {
         wanted: at ?? notOlderThan,
@@ -127,20 +153,19 @@ export class EventLister {
     query: ListQuery,
     first: EventPage,
     limit: number,
-  ): Promise<{ readonly key: EventKey; readonly remaining: number | undefined } | undefined> {
+  ): Promise<{ readonly last: StoredEvent; readonly remaining: number | undefined } | undefined> {
     if (limit === Number.POSITIVE_INFINITY) return undefined
     let seen = first.items.length
     let page = first
     while (page.more) {
-      const after = page.items.at(-1)?.key
       page = await this.#next(query, first.version, {
-        after,
+        ...placeOf(page.items.at(-1), query),
         limit: Math.min(pieceItemsUsual, limit - seen),
       })
       seen += page.items.length
-      const key = page.items.at(-1)?.key
-      if (seen === limit && page.more && key !== undefined)
-        return { key, remaining: page.remaining }
+      const last = page.items.at(-1)
+      if (seen === limit && page.more && last !== undefined)
+        return { last, remaining: page.remaining }
     }
     return undefined
   }
@@ -154,8 +179,10 @@ export class EventLister {
     let page = first
     yield* inPieces(page.items, limit)
     while (page.more) {
-      const after = page.items.at(-1)?.key
-      page = await this.#next(query, first.version, { after, limit })
+      page = await this.#next(query, first.version, {
+        ...placeOf(page.items.at(-1), query),
+        limit,
+      })
       const last = end && page.items.findIndex(({ key }) => isSame(key, end))
       if (last !== undefined && last !== -1) {
         yield* inPieces(page.items.slice(0, last + 1), limit)
@@ -167,8 +194,9 @@ export class EventLister {
 
   /** Undefined when runs are useless: only some of their events are listed, or none is cached. */
   #parts(query: ListQuery, version: Version): EventListing['parts'] {
-    const { recall, selector, limit } = query
+    const { recall, selector, limit, order } = query
     if (recall === undefined || selector !== undefined || limit !== undefined) return undefined
+    if ((order ?? 'key') !== 'key') return undefined
     return repeatable(() => this.#partsAt(query, version, recall))
   }
 
@@ -192,7 +220,7 @@ export class EventLister {
   async #next(
     query: ListQuery,
     at: Version,
-    options: { readonly after: EventKey | undefined; readonly limit: number },
+    options: PlaceInList & { readonly limit: number },
   ): Promise<EventPage> {
     try {
       return await this.#page(query, { ...options, at })
@@ -203,91 +231,53 @@ export class EventLister {
   }
 
   async #page(
-    { scope, selector, signal, onStoreRead }: ListQuery,
-    options: Pick<ListOptions, 'at' | 'notOlderThan' | 'after' | 'limit'>,
+    { scope, selector, order, signal, onStoreRead }: ListQuery,
+    options: Pick<ListOptions, 'at' | 'notOlderThan' | 'after' | 'afterMs' | 'limit'>,
   ): Promise<EventPage> {
-    const page = await this.#storage.list(scope, { ...options, bytesEnough, selector, signal })
+    const reading = { ...options, order, bytesEnough, selector, signal }
+    const page = await this.#storage.list(scope, reading)
     if (page.connection !== undefined && onStoreRead !== undefined) {
       onStoreRead(page.items.reduce((sum, { body }) => sum + body.length, 0))
     }
     return page
   }
 
-  #token({ tokenScope }: ListQuery, after: EventKey, version: Version | undefined): string {
-    return encodeContinue(tokenScope, { after, version })
+  #token(query: ListQuery, place: PlaceInList, version: Version | undefined): string {
+    const { tokenScope, order, selector, nowMs } = query
+    const { sinceMs, untilMs } = selector?.requires ?? {}
+    const isTimed = sinceMs !== undefined || untilMs !== undefined
+    const { after, afterMs } = place
+    if (after === undefined) throw new RangeError('a token needs the last event of its page')
+    return encodeContinue(tokenScope, {
+      after,
+      afterMs,
+      version,
+      order,
+      nowMs: isTimed ? nowMs : undefined,
+    })
   }
 
   #rest(
     query: ListQuery,
     page: EventPage,
-    last: EventKey | undefined,
+    last: StoredEvent | undefined,
   ): Pick<EventListing, 'continueToken' | 'remainingItemCount'> {
-    if (last === undefined) return { continueToken: undefined, remainingItemCount: undefined }
+    if (last === undefined || query.isOnlyPage === true) {
+      return { continueToken: undefined, remainingItemCount: undefined }
+    }
     return {
-      continueToken: this.#token(query, last, page.version),
+      continueToken: this.#token(query, placeOf(last, query), page.version),
       remainingItemCount: page.remaining,
     }
   }
 }
 
-function pieceItemsOf({ pieceItems = pieceItemsUsual }: ListQuery): number {
-  return pieceItems
-}
+/** Where the next page begins. */
+type PlaceInList = Pick<ListOptions, 'after' | 'afterMs'>
 
-/** Yields to the event loop between two pieces. */
-async function* inPieces(
-  items: readonly StoredEvent[],
-  itemsMax: number,
-): AsyncGenerator<readonly StoredEvent[]> {
-  let from = 0
-  do {
-    if (from > 0) await setImmediate()
-    const end = pieceEnd(items, from, itemsMax)
-    yield items.slice(from, end)
-    from = end
-  } while (from < items.length)
-}
-
-/** A piece has at least one event, however long it is. */
-function pieceEnd(items: readonly StoredEvent[], from: number, itemsMax: number): number {
-  let bytes = items[from]?.body.length ?? 0
-  let end = from + 1
-  while (end < items.length && end - from < itemsMax) {
-    bytes += items[end]?.body.length ?? 0
-    if (bytes > pieceBytesMax) break
-    end += 1
-  }
-  return end
-}
-
-function isOnePiece(items: readonly StoredEvent[], query: ListQuery): boolean {
-  return pieceEnd(items, 0, pieceItemsOf(query)) >= items.length
-}
-
-/** Splits a run that is too long to be encoded at once; its pieces are not cached. */
-function inBounds(part: ListPart, query: ListQuery): readonly ListPart[] {
-  if (part.known !== undefined) return [part]
-  const { events } = part
-  const parts: ListPart[] = []
-  for (let from = 0; from < events.length; ) {
-    const end = pieceEnd(events, from, pieceItemsOf(query))
-    if (end - from === events.length) return [part]
-    parts.push(withoutRun(events.slice(from, end)))
-    from = end
-  }
-  return parts
-}
-
-function asRuns({ items, more }: EventPage): RunsPage {
-  return { parts: items.length === 0 ? [] : [withoutRun(items)], last: items.at(-1)?.key, more }
-}
-
-function withoutRun(events: readonly StoredEvent[]): ListPart {
-  return { run: undefined, events, count: events.length }
-}
-
-function repeatable<T>(open: () => AsyncGenerator<T>): AsyncIterable<T> {
-  return { [Symbol.asyncIterator]: open }
+function placeOf(last: StoredEvent | undefined, { order = 'key' }: ListQuery): PlaceInList {
+  const afterMs = order === 'key' ? undefined : last?.fields.lastSeenMs
+  return { after: last?.key, afterMs }
 }
 
 function isSame(key: EventKey, other: EventKey): boolean {

@@ -162,10 +162,10 @@ function readableRevision(at: Version): number {
   return Math.max(1, revisionOf(at))
 }
 
-function check({ limit, order = 'key' }: ListOptions): void {
+function check({ limit, order = 'key', at }: ListOptions): void {
   if (!Number.isInteger(limit) || limit < 1) throw new RangeError(`not a limit: ${limit}`)
   if (order === 'key') return
   const message =
     'lists in the order of time are served from memory, which does not have the requested state'
-  throw new StorageError({ kind: 'unavailable', message })
+  throw new StorageError({ kind: at === undefined ? 'unavailable' : 'compacted', message })
 }

@@ -61,10 +61,10 @@ function fields(text: string, matches: Filter['matches']): Selector {
   return {
     text,
     matches,
-    selector: eventSelector(parseLabelSelector(''), parseFieldSelector(text)),
+    selector: eventSelector(parseLabelSelector(''), parseFieldSelector(text), 0),
   }
 }
 
 function labels(text: string, matches: Filter['matches']): Selector {
-  return { text, matches, selector: eventSelector(parseLabelSelector(text), []) }
+  return { text, matches, selector: eventSelector(parseLabelSelector(text), [], 0) }
 }

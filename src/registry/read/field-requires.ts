@@ -1,0 +1,71 @@
+/** What an index can know of field requirements. */
+import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
+import type { Requires, ValueField } from '../../storage/requires.ts'
+import { boundOf, mentionOf, requiredValue } from './field-tests.ts'
+
+/** Fields whose values an index compares exactly. */
+const valueFields: ReadonlyMap<SelectableField, ValueField> = new Map([
+  ['regarding.kind', 'kind'],
+  ['reason', 'reason'],
+  ['type', 'type'],
+  ['reportingController', 'reportingController'],
+])
+
+/** `isAlone`: nothing else is selected by. */
+export function requirementsOf(
+  fields: readonly FieldRequirement[],
+  nowMs: number,
+  isAlone: boolean,
+): Requires {
+  const kind = requiredValue(fields, 'regarding.kind')
+  const namespace = requiredValue(fields, 'regarding.namespace')
+  const name = requiredValue(fields, 'regarding.name')
+  const isWhole = kind !== undefined && namespace !== undefined && name !== undefined
+  const mentions = requiredValue(fields, 'mentions')
+  return {
+    name: requiredValue(fields, 'metadata.name'),
+    regardingUid: requiredValue(fields, 'regarding.uid'),
+    regarding: isWhole ? { kind, namespace, name } : undefined,
+    mentions: mentions === undefined ? undefined : mentionOf(mentions),
+    kind,
+    reason: requiredValue(fields, 'reason'),
+    type: requiredValue(fields, 'type'),
+    reportingController: requiredValue(fields, 'reportingController'),
+    not: excludedValues(fields),
+    sinceMs: latest(fields, nowMs),
+    untilMs: earliest(fields, nowMs),
+    isAll: isAlone && isKnownToIndex(fields),
+  }
+}
+
+/** One excluded value of each field. */
+function excludedValues(fields: readonly FieldRequirement[]): Requires['not'] {
+  const not: Partial<Record<ValueField, string>> = {}
+  for (const { field, operator, value } of fields) {
+    const known = valueFields.get(field)
+    if (known !== undefined && operator === '!=') not[known] = value
+  }
+  return Object.keys(not).length === 0 ? undefined : not
+}
+
+function latest(fields: readonly FieldRequirement[], nowMs: number): number | undefined {
+  const bounds = fields.filter(({ field }) => field === 'since').map((one) => boundOf(one, nowMs))
+  return bounds.length === 0 ? undefined : Math.max(...bounds)
+}
+
+function earliest(fields: readonly FieldRequirement[], nowMs: number): number | undefined {
+  const bounds = fields.filter(({ field }) => field === 'until').map((one) => boundOf(one, nowMs))
+  return bounds.length === 0 ? undefined : Math.min(...bounds)
+}
+
+/** Each value at most once with each operator: the index gets one of them. */
+function isKnownToIndex(fields: readonly FieldRequirement[]): boolean {
+  const seen = new Set<string>()
+  return fields.every(({ field, operator }) => {
+    if (field === 'since' || field === 'until') return true
+    const key = `${field}${operator}`
+    if (!valueFields.has(field) || seen.has(key)) return false
+    seen.add(key)
+    return true
+  })
+}
