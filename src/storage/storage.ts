@@ -108,7 +108,7 @@ export interface EventPage {
   readonly version: Version
   /** Whether the scope has more events after the last item. They may not match the selector. */
   readonly more: boolean
-  /** How many events follow the last item; undefined with a selector or another order than by key. */
+  /** How many events follow the last item; undefined with a selector, or when it is not known. */
   readonly remaining: number | undefined
   /** Values between the items that are not events. Not set by memory, which has only events. */
   readonly unreadable?: readonly Unreadable[] | undefined

@@ -30,27 +30,31 @@ export async function readPage(
 ): Promise<EventPage> {
   const query = { ...options, order: options.order ?? 'key' }
   const source = chooseSource(sourcesOf(memory, state, query), query)
-  const found =
-    source === undefined
-      ? { items: [], remaining: 0 }
-      : source.sortedBy === sortOf(query.order)
-        ? await readSorted(memory, state, { ...query, source })
-        : await readUnsorted(memory, state, { ...query, source })
-  const { items, remaining } = found
-  if (remaining > 0 && memory.version === state.version) memory.keep()
-  const isCounted = query.selector === undefined && query.order === 'key'
-  return {
-    items,
-    version: state.version,
-    more: remaining > 0,
-    remaining: isCounted ? remaining : undefined,
-  }
+  const { version } = state
+  if (source === undefined) return { items: [], version, more: false, remaining: undefined }
+  const read = source.sortedBy === sortOf(query.order) ? readSorted : readUnsorted
+  const found = await read(memory, state, { ...query, source })
+  const remaining = remainingOf(memory, state, { ...query, ...found, source })
+  const more = found.following > 0 && remaining !== 0
+  if (more && memory.version === version) memory.keep()
+  return { items: found.items, version, more, remaining }
+}
+
+/** Undefined when it is not known without a search. */
+function remainingOf(
+  memory: EventMemory,
+  state: State,
+  { selector, scope, after, source, items, following }: SourceQuery & Found,
+): number | undefined {
+  if (selector !== undefined) return undefined
+  if (source.isInScope) return following
+  return after === undefined ? countIn(memory, scope, state) - items.length : undefined
 }
 
 interface Found {
   readonly items: readonly StoredEvent[]
-  /** How many slots follow; those of another order are counted as one. */
-  readonly remaining: number
+  /** How many slots of the source follow. They may not match. */
+  readonly following: number
 }
 
 type SourceQuery = OrderedQuery & { readonly source: Source }
@@ -61,11 +65,10 @@ async function readSorted(memory: EventMemory, state: State, query: SourceQuery)
   const items: StoredEvent[] = []
   const isReverse = query.order === 'newest'
   const passed = await walk(memory, state, { ...query, isReverse }, (slot) => {
-    if (items.length >= limit) return false
     items.push(memory.table.read(slot))
-    return true
+    return items.length < limit
   })
-  return { items, remaining: source.size - passed }
+  return { items, following: source.size - passed }
 }
 
 /** Walks through everything, and keeps the first of what it finds. */
@@ -79,7 +82,7 @@ async function readUnsorted(memory: EventMemory, state: State, query: SourceQuer
     return true
   })
   const items = top.sorted().map((slot) => memory.table.read(slot))
-  return { items, remaining: top.hasDropped ? 1 : 0 }
+  return { items, following: top.dropped }
 }
 
 /**
@@ -111,9 +114,12 @@ function comparison(
 }
 
 /** How many events a scope has. No event is read: the tree knows how many are before any key. */
-export function countIn(memory: EventMemory, scope: EventScope): number {
+export function countIn(
+  memory: EventMemory,
+  scope: EventScope,
+  { byKey }: Pick<State, 'byKey'> = memory.peek(),
+): number {
   const { start, end } = orderRange(scope, undefined)
-  const { byKey } = memory.peek()
   const rank = (key: Buffer): number => {
     const view = viewOf(key)
     return byKey.rank((slot) => memory.table.compareKey(slot, view))

@@ -8,7 +8,7 @@ import { type Query, type Range, type Source, sourcesOf } from './sources.ts'
 /** The clock is read after selectors have parsed this much of bodies. */
 const clockReadBytes = 64 * 1024
 
-/** Returns false to end the search. */
+/** Returns false to end the search with this slot. */
 export type Visit = (slot: number) => boolean
 
 export interface SearchOptions extends Query {
@@ -42,7 +42,7 @@ export interface WalkOptions extends SearchOptions {
 
 /**
  * Visits the matches of a source, in its order or in reverse. Returns how many slots of the source
- * it passed, without the one that ended the walk.
+ * it passed.
  */
 export async function walk(
   memory: EventMemory,
@@ -60,8 +60,8 @@ export async function walk(
     const slots = new RangeWalk(range, isReverse)
     for (let index = 0; index < slots.length; index++) {
       const slot = slots.at(index)
-      if (isNew(slot) && matcher.isMatch(slot) && !visit(slot)) return passed
       passed++
+      if (isNew(slot) && matcher.isMatch(slot) && !visit(slot)) return passed
       if (!(slots.isAtRunEnd || matcher.hasReadMuch()) || !slicer.isOver()) continue
       await slicer.yield()
       throwIfAborted(signal)

@@ -4,26 +4,26 @@ export class TopSlots {
   readonly #compare: (slot: number, other: number) => number
   /** A binary heap: the last in order is at the root. */
   readonly #heap: number[] = []
-  #hasDropped = false
+  #offered = 0
 
   constructor(max: number, compare: (slot: number, other: number) => number) {
     this.#max = max
     this.#compare = compare
   }
 
-  /** More slots were offered than are kept. */
-  get hasDropped(): boolean {
-    return this.#hasDropped
+  /** How many slots were offered and are not kept. */
+  get dropped(): number {
+    return this.#offered - this.#heap.length
   }
 
   offer(slot: number): void {
     const heap = this.#heap
+    this.#offered++
     if (heap.length < this.#max) {
       heap.push(slot)
       this.#siftUp(heap.length - 1)
       return
     }
-    this.#hasDropped = true
     const last = heap[0]
     if (last === undefined || this.#compare(slot, last) >= 0) return
     heap[0] = slot

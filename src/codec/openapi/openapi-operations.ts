@@ -69,6 +69,7 @@ export const LIST: readonly Parameter[] = [
   query('fieldSelector', 'string', 'Only events with these field values.'),
   query('labelSelector', 'string', 'Only events whose labels match.'),
   query('limit', 'integer', 'Maximum number of events in the response.'),
+  query('order', 'string', 'By when events were last seen: oldest or newest. Default: by key.'),
   query('resourceVersion', 'string', 'Version of the requested state. A watch starts after it.'),
   query('resourceVersionMatch', 'string', 'How resourceVersion applies: Exact or NotOlderThan.'),
   query('sendInitialEvents', 'boolean', 'A watch starts with the existing events.'),

@@ -30,7 +30,10 @@ export interface ListOptions extends ListRequest, ListOptionLabels {
 
 /** The parts of a target that a list, a watch or a collection delete reads. */
 export interface ListTarget
-  extends Pick<ResourceTarget, 'cluster' | 'query' | 'wantsWatch' | 'fields' | 'options'> {
+  extends Pick<
+    ResourceTarget,
+    'cluster' | 'resource' | 'query' | 'wantsWatch' | 'fields' | 'options'
+  > {
   readonly place: Place
 }
 

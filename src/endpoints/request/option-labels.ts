@@ -14,9 +14,15 @@ export interface ListOptionLabels {
 
 type OptionsTarget = Pick<ResourceTarget, 'query' | 'options'>
 
+const NONE: ListOptionLabels = { order: undefined, listMax: undefined }
+
 const LIST_MAX = 500
 
-export function readOptionLabels(target: OptionsTarget): ListOptionLabels {
+/** Only events have these options. */
+export function readOptionLabels(
+  target: OptionsTarget & Pick<ResourceTarget, 'resource'>,
+): ListOptionLabels {
+  if (target.resource !== 'events') return NONE
   const order = readOption(target, 'order')
   return {
     order:

@@ -2,7 +2,6 @@
  * The options of summaries and histograms. Each can be sent as a query parameter or, by clients that
  * cannot, as a field label.
  */
-import type { OptionName } from '../../api/selectors/field-selector.ts'
 import { badRequest } from '../../api/status.ts'
 import type { ShownField } from '../../codec/encoders/summary-views.ts'
 import { ALL_CLUSTERS } from '../../gate/attributes.ts'
@@ -15,6 +14,7 @@ import {
   type HistogramField,
   histogramFields,
 } from '../../storage/summary.ts'
+import { readChoice, readOption } from '../request/option-labels.ts'
 
 /** At most this many groups are shown, and this many buckets computed. */
 export const SHOWN_MAX = 500
@@ -126,24 +126,4 @@ function boundsOf(sinceMs: number, untilMs: number, buckets: number): readonly n
     { length: buckets + 1 },
     (_, index) => sinceMs + Math.floor((spanMs * index) / buckets),
   )
-}
-
-/** Undefined when it was not sent. */
-function readOption({ query, options }: OptionsTarget, name: OptionName): string | undefined {
-  const label = options.find((one) => one.name === name)?.value
-  const parameter = query.get(name) ?? undefined
-  if (label !== undefined && parameter !== undefined && label !== parameter) {
-    throw badRequest(`${name} is both a parameter and a field label, with different values`)
-  }
-  return label ?? parameter
-}
-
-function readChoice<Choice extends string>(
-  name: OptionName,
-  text: string,
-  choices: readonly Choice[],
-): Choice {
-  const chosen = choices.find((choice) => choice === text)
-  if (chosen !== undefined) return chosen
-  throw badRequest(`${name}: ${JSON.stringify(truncate(text))}: write ${choices.join(' or ')}`)
 }

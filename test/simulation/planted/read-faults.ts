@@ -127,8 +127,8 @@ export const readFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/cache/read/page.ts',
-        find: 'remaining: isCounted ? remaining : undefined,',
-        replace: 'remaining: isCounted ? memory.count - items.length : undefined,',
+        find: '  if (source.isInScope) return following\n',
+        replace: '  if (source.isInScope) return memory.count - items.length\n',
       },
     ],
     faults: [],
