@@ -1,6 +1,7 @@
 import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { type ShownField, summaryView } from '../../codec/encoders/summary-views.ts'
+import { boundedKey } from '../../lib/heavy-hitters.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
 import type { SourceRate, TopSources } from '../../registry/top-sources.ts'
 import type { Version } from '../../storage/resource-version.ts'
@@ -78,7 +79,8 @@ class Rates {
   }
 
   /** 0 for a value that is not known to be among the highest. */
-  readonly of = ([value = '']: readonly string[]): number => this.#perSecond.get(value) ?? 0
+  readonly of = ([value = '']: readonly string[]): number =>
+    this.#perSecond.get(boundedKey(value)) ?? 0
 
   addTo(group: ShownGroup): ShownGroup {
     return this.#perSecond.size === 0
