@@ -11,6 +11,7 @@ import { measureFanOut } from './fan-out.ts'
 import { Figures } from './figures.ts'
 import { LoopHolds } from './loop-holds.ts'
 import type { Done, Order } from './orders.ts'
+import { measureSummaries } from './summaries.ts'
 
 const MiB = 1024 ** 2
 const [endpoint = '', countText = ''] = process.argv.slice(2)
@@ -40,6 +41,8 @@ memory(`memory with ${storage.count} events`)
 await pages()
 await indexed()
 report('event loop while listing')
+await measureSummaries(storage, figures)
+report('event loop while counting')
 await carriedOut({ type: 'delete', changes: Math.floor(count / 10) })
 report('event loop while another client deletes a tenth')
 memory('memory then')

@@ -1,0 +1,46 @@
+import type { CachedStorage } from '../../src/cache/cached-storage.ts'
+import { allEvents } from '../../src/storage/event-scope.ts'
+import { beginning } from '../../src/storage/resource-version.ts'
+import type { EventSelector } from '../../src/storage/storage.ts'
+import type { GroupField } from '../../src/storage/summary.ts'
+import type { Figures } from './figures.ts'
+
+/** The figure is for so many events; for more it is in proportion. */
+const events = 100_000
+const rounds = 5
+
+const pulled: EventSelector = {
+  matches: ({ fields }) => fields.reason === 'Pulled',
+  requires: { reason: 'Pulled', isAll: true },
+}
+
+/** The median time of a summary of 100,000 events; a seventh of all have the same reason. */
+export async function measureSummaries(storage: CachedStorage, figures: Figures): Promise<void> {
+  const { signal } = new AbortController()
+  const choices: readonly (readonly [string, EventSelector | undefined, readonly GroupField[]])[] =
+    [
+      ['of one reason by namespace', pulled, ['namespace']],
+      ['of all by reason and controller', undefined, ['reason', 'controller']],
+    ]
+  for (const [name, selector, groupBy] of choices) {
+    const times: number[] = []
+    let counted = 0
+    for (let round = 0; round < rounds; round++) {
+      const before = performance.now()
+      const options = { selector, groupBy, groupsMax: 500, notOlderThan: beginning, signal }
+      const { groups } = await storage.summaries.summarize(allEvents, options)
+      times.push(performance.now() - before)
+      counted = groups.reduce((sum, group) => sum + group.events, 0)
+    }
+    const medianMs = times.sort((one, other) => one - other)[Math.floor(rounds / 2)] ?? 0
+    figures.note(`summary ${name}, ${counted} events, median`, medianMs, 'ms')
+    figures.check(
+      `summary ${name}, per ${events} events`,
+      (medianMs * events) / Math.max(counted, events),
+      {
+        atMost: 300,
+        unit: 'ms',
+      },
+    )
+  }
+}

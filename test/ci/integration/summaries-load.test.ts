@@ -1,0 +1,126 @@
+import assert from 'node:assert/strict'
+import { request } from 'node:http'
+import { describe, mock, test } from 'node:test'
+import { CachedStorage } from '../../../src/cache/cached-storage.ts'
+import { listOnlyService } from '../../../src/endpoints/objects/read-only-service.ts'
+import { eventSummaries } from '../../../src/endpoints/summaries/summaries.ts'
+import { readTarget } from '../../../src/gate/target.ts'
+import { silentLog } from '../../../src/lib/log/log.ts'
+import { TopSources } from '../../../src/registry/top-sources.ts'
+import { EtcdStorage } from '../../../src/storage/etcd/etcd-storage.ts'
+import { beginning } from '../../../src/storage/resource-version.ts'
+import type { StoredEvent } from '../../../src/storage/storage.ts'
+import { type EventApiUnderTest, token, withEventApi } from '../../support/event-api.ts'
+import { eventually } from '../../support/eventually.ts'
+
+const path = '/apis/tidings.dev/v1alpha1/eventsummaries'
+const events = 12_000
+
+describe('summaries of many events', () => {
+  let api: EventApiUnderTest
+  withEventApi({
+    begin: async (started) => {
+      api = started
+      await api.fill('shop', events, (index) => ({
+        reason: `R${index % 700}`,
+        regarding: { kind: 'Pod', namespace: 'shop', name: `pod-${index}` },
+      }))
+    },
+  })
+
+  test('at most 500 groups are shown, and the others counted', async () => {
+    const { json, headers } = await api.call({ at: '', path, query: { groupBy: 'reason' } })
+    assert.equal(json.items.length, 500)
+    assert.match(headers['warning'] ?? '', /200 more groups are not shown/)
+    // Pages of text are cut into pieces, which must fit together.
+    const yaml = await api.call({
+      at: '',
+      path,
+      query: { groupBy: 'reason' },
+      headers: { accept: 'application/yaml' },
+    })
+    assert.equal(yaml.text.match(/^- events: /gm)?.length, 500)
+  })
+
+  test('more groups than are counted are a 400 that says what to do', async () => {
+    const { status, json } = await api.call({ at: '', path, query: { groupBy: 'object' } })
+    assert.equal(status, 400)
+    assert.match(json.message, /more than 10000 groups: narrow the query/)
+    const { json: narrow } = await api.call({
+      at: '',
+      path,
+      query: { fieldSelector: 'reason=R5,groupBy=object', limit: 1 },
+    })
+    assert.deepEqual(narrow.items[0].group, { object: 'Pod/shop/pod-10505' })
+  })
+
+  test('a computation ends when its client disconnects', async () => {
+    const { summaries } = api.storage
+    const compute = summaries.summarize.bind(summaries)
+    let read = 0
+    let ended: unknown
+    mock.method(summaries, 'summarize', (...[scope, options]: Parameters<typeof compute>) => {
+      const slow = ({ body }: StoredEvent): boolean => {
+        read++
+        // Slow enough to be noticed while it runs.
+        for (let at = 0; at < 10; at++) JSON.parse(body.toString())
+        return true
+      }
+      const computing = compute(scope, { ...options, selector: { matches: slow } })
+      computing.catch((error: unknown) => {
+        ended = error
+      })
+      return computing
+    })
+    try {
+      await using listener = await api.listenPlain()
+      const headers = { authorization: `Bearer ${token}` }
+      const sent = request({ port: listener.port, host: '127.0.0.1', path, headers })
+      sent.on('error', () => {})
+      sent.end()
+      await eventually('the computation has begun', () => read > 0)
+      sent.destroy()
+      await eventually('the computation has ended', () => ended !== undefined)
+      assert.ok(read < events, `${read} events were read`)
+      assert.deepEqual(listener.bugs, [])
+    } finally {
+      mock.restoreAll()
+    }
+    // Its place is free again.
+    for (let at = 0; at < 4; at++) assert.equal((await api.call({ at: '', path })).status, 200)
+  })
+
+  test('there are none until all events are loaded', async () => {
+    const inner = new EtcdStorage({
+      client: api.client,
+      availability: api.availability,
+      quotaAlarm: api.quotaAlarm,
+      prefix: '/registry',
+      onCorrupt: () => {},
+    })
+    const unloaded = new CachedStorage({ inner, log: silentLog })
+    const service = listOnlyService(
+      eventSummaries({
+        storage: unloaded.summaries,
+        version: () => beginning,
+        rates: new TopSources(),
+      }),
+    )
+    const asked = {
+      method: 'GET',
+      path,
+      query: new URLSearchParams(),
+      headers: {},
+      peer: { address: '127.0.0.1', isLoopback: true, clientCertificate: () => undefined },
+      signal: new AbortController().signal,
+      body: async () => Buffer.alloc(0),
+    }
+    const handler = service.find(readTarget(asked, 'local'))
+    assert.ok(handler)
+    await assert.rejects(
+      handler(asked, { user: { name: 'ada', groups: [] }, authorize: async () => {} }),
+      { reason: 'ServiceUnavailable', details: { retryAfterSeconds: 1 } },
+    )
+    await inner.close()
+  })
+})
