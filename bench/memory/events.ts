@@ -8,6 +8,14 @@ const controllers = ['kubelet', 'default-scheduler', 'replicaset-controller', 'j
 /** A reason that is as rare as the events of one object. */
 export const rareReason = 'NodeHasDiskPressure'
 
+const weekMs = 7 * 24 * 3_600_000
+const beganMs = Date.parse('2026-01-01T00:00:00Z')
+
+/** When event `n` was last seen: a million events are spread over a week. */
+export function lastMs(n: number): number {
+  return beganMs + Math.floor((n * weekMs) / 1_000_000)
+}
+
 /** The object that event `n` is about. */
 export function objectOf(n: number): {
   readonly kind: string
@@ -31,15 +39,16 @@ export function benchEvent(n: number): { readonly key: EventKey; readonly body: 
   const object = objectOf(n)
   const { kind, namespace } = object
   const name = `${object.name}.${(0x17f3a6b2c4d5 + n).toString(16)}`
+  const seen = new Date(lastMs(n)).toISOString()
   const isRare = n % 100 === 0 && n < eventsPerObject * 100
   const body = JSON.stringify({
     metadata: {
       name,
       namespace,
       uid: `${object.uid.slice(0, 24)}${n.toString(16).padStart(12, '0')}`,
-      creationTimestamp: '2026-01-01T00:00:00Z',
+      creationTimestamp: `${seen.slice(0, 19)}Z`,
     },
-    eventTime: '2026-01-01T00:00:00.000000Z',
+    eventTime: seen.replace('Z', '000Z'),
     reportingController: controllers[n % controllers.length],
     reportingInstance: `node-${n % 5000}.eu-central-1.compute.internal`,
     action: 'Pulling',
@@ -56,7 +65,7 @@ export function benchEvent(n: number): { readonly key: EventKey; readonly body: 
     note: `Successfully pulled image "registry.example.internal/payments/gateway:v1.${n % 977}.3" in 1.${n % 1000}s`,
     type: n % 20 === 0 ? 'Warning' : 'Normal',
     deprecatedSource: { component: 'kubelet', host: `node-${n % 5000}.eu-central-1` },
-    deprecatedLastTimestamp: '2026-01-01T00:00:00Z',
+    deprecatedLastTimestamp: `${seen.slice(0, 19)}Z`,
     deprecatedCount: 1,
   })
   return { key: { cluster: 'local', namespace, name }, body: Buffer.from(body) }
