@@ -27,11 +27,13 @@ export function readOptionLabels(
   return {
     order:
       order === undefined ? undefined : readChoice('order', order, ['oldest', 'newest'] as const),
-    listMax: readListMax(target.options.find(({ name }) => name === 'limit')?.value),
+    listMax: readLimitLabel(target),
   }
 }
 
-function readListMax(text: string | undefined): number | undefined {
+/** The label, not the parameter, which kubectl sends by itself. */
+export function readLimitLabel({ options }: Pick<OptionsTarget, 'options'>): number | undefined {
+  const text = options.find(({ name }) => name === 'limit')?.value
   if (text === undefined) return undefined
   const max = /^\d{1,9}$/.test(text) ? Number(text) : 0
   if (max >= 1 && max <= LIST_MAX) return max

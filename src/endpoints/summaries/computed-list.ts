@@ -11,6 +11,7 @@ import { listResponse } from '../events/list.ts'
 import { computedListing } from '../objects/computed-listing.ts'
 import type { ListTarget } from '../request/list-options.ts'
 import { listPlan } from '../request/list-plan.ts'
+import { readLimitLabel } from '../request/option-labels.ts'
 import { readInteger } from '../request/query-values.ts'
 import { warningHeader } from '../response/warnings.ts'
 
@@ -18,24 +19,26 @@ export interface SummaryPlan extends Pick<ReturnType<typeof listPlan>, 'selector
   readonly scope: EventScope
   readonly notOlderThan: Version | undefined
   readonly versionText: string | undefined
-  /** Undefined when it was not sent. */
-  readonly limit: number | undefined
+  /** Infinite when it was not sent. */
+  readonly limit: number
 }
 
 /** The events that a summary is of. Throws a 400 or a 422 for invalid options. */
-export function summaryPlan(target: ListTarget): SummaryPlan {
+export function summaryPlan(target: ListTarget, nowMs: number = Date.now()): SummaryPlan {
   const { query } = target
   if ((query.get('continue') ?? '') !== '') throw badRequest('a summary has no further pages')
   if (query.get('resourceVersionMatch') === 'Exact') {
     throw badRequest('a summary is of the present: use resourceVersionMatch=NotOlderThan')
   }
-  const limit = readInteger(query, 'limit') ?? 0
+  const parameter = readInteger(query, 'limit') ?? 0
+  const limits = [parameter > 0 ? parameter : undefined, readLimitLabel(target)]
   // A list with a limit and a version is of exactly that version, for the sake of its next pages.
   const unlimited = new URLSearchParams(query)
   unlimited.delete('limit')
-  const plan = listPlan({ ...target, query: unlimited })
+  const plan = listPlan({ ...target, query: unlimited }, { nowMs })
   const { scope, selector, notOlderThan, versionText } = plan
-  return { scope, selector, notOlderThan, versionText, limit: limit > 0 ? limit : undefined }
+  const limit = Math.min(...limits.filter((one) => one !== undefined))
+  return { scope, selector, notOlderThan, versionText, limit }
 }
 
 /** Awaits the computation, and translates its errors into errors of the API. */

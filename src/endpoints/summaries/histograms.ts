@@ -35,9 +35,11 @@ export function eventHistograms({
     ...EVENT_HISTOGRAMS,
     list: async (request, target) => {
       const encoder = encoders.response(negotiateList(request))
-      const plan = summaryPlan(target)
+      // One time for both bounds of the window, so that the buckets of an hour are whole minutes.
+      const nowMs = now()
+      const plan = summaryPlan(target, nowMs)
       const { sinceMs, untilMs } = plan.selector?.requires ?? {}
-      const { by, bounds } = readHistogramQuery(target, { sinceMs, untilMs, nowMs: now() })
+      const { by, bounds } = readHistogramQuery(target, { sinceMs, untilMs, nowMs })
       const { notOlderThan, selector } = plan
       const wanted = { notOlderThan, selector, bounds, by, signal: request.signal }
       const { version, buckets } = await computed(

@@ -50,7 +50,7 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
       const plan = summaryPlan(target)
       const { cluster, place } = target
       const rates = new Rates(rateOf === undefined ? [] : options.rates.top(rateOf, cluster))
-      const groupsMax = Math.min(plan.limit ?? SHOWN_MAX, SHOWN_MAX)
+      const groupsMax = Math.min(plan.limit, SHOWN_MAX)
       const count = async (by: SummaryOptions['groupBy']): Promise<Shown> => {
         const rankOf = order === 'rate' ? rates.of : undefined
         const wanted = { ...plan, groupBy: by, groupsMax, rankOf, signal: request.signal }

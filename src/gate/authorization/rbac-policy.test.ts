@@ -455,6 +455,25 @@ describe('the built-in roles', () => {
     assert.equal(count, 8 * 3 * 10 * 3 * 3 * 2)
   })
 
+  test('summaries can be listed where events can be read, and nothing else', () => {
+    for (const resource of ['eventsummaries', 'eventhistograms']) {
+      const summaries = { group: 'tidings.dev', version: 'v1alpha1', resource }
+      for (const [role, scope, verb, namespace, isAllowed] of [
+        ['view', 'a', 'list', 'a', true],
+        ['edit', 'a', 'list', 'a', true],
+        ['view', 'a', 'list', '', false],
+        ['view', 'a', 'list', 'b', false],
+        ['view', undefined, 'list', '', true],
+        ['view', undefined, 'watch', '', false],
+        ['system:discovery', undefined, 'list', '', false],
+      ] as const) {
+        const wanted = eventsIn(namespace, verb, summaries)
+        const found = policyWith(role, scope).allows({ name: 'ada', groups: [] }, wanted)
+        assert.equal(found, isAllowed, JSON.stringify([role, scope, verb, namespace]))
+      }
+    }
+  })
+
   test('paths can be read by these groups', () => {
     const policy = new RbacPolicy(builtinObjects('events.k8s.io'))
     const readers = (path: string, verb = 'get'): readonly string[] =>

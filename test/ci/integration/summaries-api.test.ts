@@ -140,6 +140,23 @@ describe('summaries and histograms', () => {
     assert.equal(json.items.length, 1)
     assert.match(headers['warning'] ?? '', /2 more groups are not shown/)
     assert.equal(json.metadata.continue, undefined)
+    // kubectl sends a limit of its own.
+    const query = { fieldSelector: 'groupBy=object,limit=2', limit: 500 }
+    assert.equal((await groupsOf(query)).length, 2)
+  })
+
+  test('time, mentions and text are filters', async () => {
+    assert.deepEqual(await groupsOf({ fieldSelector: 'since=1h,groupBy=reason' }), [
+      'BackOff 9 2 2',
+      'Pulled 2 1 1',
+    ])
+    assert.deepEqual(await groupsOf({ fieldSelector: 'until=1h,groupBy=reason' }), ['Pulled 1 1 1'])
+    assert.deepEqual(await groupsOf({ fieldSelector: 'mentions=pod/web-1,groupBy=reason' }), [
+      'BackOff 4 1 1',
+    ])
+    assert.deepEqual(await groupsOf({ fieldSelector: 'text=pulled API,groupBy=reason' }), [
+      'Pulled 2 1 1',
+    ])
   })
 
   test('a table has the grouped fields and the counts', async () => {
@@ -215,6 +232,17 @@ describe('summaries and histograms', () => {
       assert.equal(Date.parse(item.endTime) - Date.parse(item.startTime), 60_000)
       if (index > 0) assert.equal(item.startTime, json.items[index - 1].endTime)
     }
+    const halves = await ask('eventhistograms', { fieldSelector: 'since=2m,until=0s,buckets=2' })
+    assert.deepEqual(
+      halves.json.items.map((item: { startTime: string; endTime: string; counts: object[] }) => [
+        Date.parse(item.endTime) - Date.parse(item.startTime),
+        item.counts.length,
+      ]),
+      [
+        [60_000, 1],
+        [60_000, 1],
+      ],
+    )
     const table = await ask(
       'eventhistograms',
       { fieldSelector: 'buckets=1,by=reason' },
