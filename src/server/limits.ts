@@ -1,5 +1,7 @@
 /** Builds the limits on requests, events and memory held for clients from the options. */
+
 import type { Registry } from '@prometheus-io/client'
+import { TIDINGS_API_VERSION } from '../api/tidings-group.ts'
 import { type RequestObserver, RequestTallies } from '../endpoints/observe/request-tallies.ts'
 import { byteLimits, EventLimits, sourceOf } from '../gate/limits/event-limits.ts'
 import { followEventLimits } from '../gate/limits/event-limits-file.ts'
@@ -30,6 +32,8 @@ const OTHER_RESOURCES = [
   'authentication.k8s.io/v1/selfsubjectreviews',
   'authorization.k8s.io/v1/selfsubjectaccessreviews',
   'authorization.k8s.io/v1/selfsubjectrulesreviews',
+  `${TIDINGS_API_VERSION}/eventsummaries`,
+  `${TIDINGS_API_VERSION}/eventhistograms`,
 ]
 
 export interface OpenedLimits {

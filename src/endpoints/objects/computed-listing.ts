@@ -1,7 +1,11 @@
 import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
+import { inPieces, isOnePiece } from '../../registry/read/list-pieces.ts'
 import type { EventListing } from '../../registry/read/listing.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
+
+/** One may have many counts, which take longer to encode than an event. */
+const itemsPerPiece = 50
 
 /** A list of objects that have been computed for it: it has one page. */
 export function computedListing(
@@ -9,19 +13,12 @@ export function computedListing(
   items: readonly StoredEvent[],
   { entriesPerChunk }: Pick<ResponseEncoder, 'entriesPerChunk'>,
 ): EventListing {
+  const pieceItems = Math.min(entriesPerChunk, itemsPerPiece)
   return {
     version,
     continueToken: undefined,
     remainingItemCount: undefined,
-    pieces: { [Symbol.asyncIterator]: () => piecesOf(items, entriesPerChunk) },
-    whole: items.length <= entriesPerChunk ? items : undefined,
+    pieces: { [Symbol.asyncIterator]: () => inPieces(items, pieceItems) },
+    whole: isOnePiece(items, { pieceItems }) ? items : undefined,
   }
-}
-
-/** Sending one yields to the event loop. */
-async function* piecesOf(
-  items: readonly StoredEvent[],
-  itemsMax: number,
-): AsyncGenerator<readonly StoredEvent[]> {
-  for (let from = 0; from < items.length; from += itemsMax) yield items.slice(from, from + itemsMax)
 }

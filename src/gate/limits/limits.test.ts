@@ -307,6 +307,8 @@ describe('RequestLimits', () => {
       [{ path: `/clusters/a${EVENTS}`, query: 'fieldSelector=metadata.name=x' }, 60],
       [{ path: `/clusters/*${EVENTS}` }, 3],
       [{ path: `/clusters/*${EVENTS}`, query: 'limit=100' }, 60],
+      [{ path: '/apis/tidings.dev/v1alpha1/eventsummaries', query: 'limit=1' }, 3],
+      [{ path: '/apis/tidings.dev/v1alpha1/eventhistograms', query: 'limit=1' }, 3],
     ]
     for (const [options, count] of widths) {
       assert.equal(fill(limitsOf(), ada, options).length, count, JSON.stringify(options))
