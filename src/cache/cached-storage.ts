@@ -29,6 +29,7 @@ import type {
   WatchedStorage,
 } from '../storage/storage.ts'
 import { unreadable } from '../storage/stored-form.ts'
+import type { StoredSizes } from '../storage/stored-sizes.ts'
 import type { CacheStats } from './cache-stats.ts'
 import { ClusterActivities } from './cluster-activity.ts'
 import type { FollowedStorage } from './followed-storage.ts'
@@ -71,6 +72,8 @@ export class CachedStorage implements WatchedStorage {
   /** The namespaces that have events, as objects; and the clusters, with the age of their events. */
   readonly namespaces: NamespaceStorage
   readonly clusters: ClusterActivities
+  /** How much is stored; not known while memory is not verified. */
+  readonly sizes: StoredSizes
   /** Counts of the events. */
   readonly summaries: SummaryStorage
   readonly #inner: FollowedStorage
@@ -92,15 +95,8 @@ export class CachedStorage implements WatchedStorage {
     this.#fanOut = new FanOut(this.#history, clock)
     const namespaceLog = new NamespaceLog(clock)
     this.#reflector = new Reflector({
-      source: inner,
-      memory: this.#memory,
-      history: this.#history,
-      fanOut: this.#fanOut,
-      namespaceLog,
-      clock,
-      log,
-      onReread: options.onReread,
-      onWritten: options.onWritten,
+      ...{ source: inner, memory: this.#memory, history: this.#history, fanOut: this.#fanOut },
+      ...{ namespaceLog, clock, log, onReread: options.onReread, onWritten: options.onWritten },
     })
     this.#freshness = new Freshness({
       source: inner,
@@ -118,6 +114,7 @@ export class CachedStorage implements WatchedStorage {
     this.namespaces = new NamespaceStorage({ ...read, log: namespaceLog })
     this.summaries = new SummaryStorage(read)
     this.clusters = new ClusterActivities(this.#memory, clock)
+    this.sizes = this.#memory.namespaces.sizesWhile(() => this.verified !== 0)
     // `run` handles the rejection, but may not have been called yet.
     this.#storeWentBack.promise.catch(() => {})
   }

@@ -14,3 +14,17 @@ export interface Term {
    */
   readonly lateMs?: number | undefined
 }
+
+/** The same term, which also ends when the signal aborts. */
+export function cutShort(term: Term, by: AbortSignal): Term {
+  const signal = AbortSignal.any([term.signal, by])
+  return {
+    signal,
+    revision: term.revision,
+    lateMs: term.lateMs,
+    isHeld: () => !signal.aborted && term.isHeld(),
+    get heldUntil() {
+      return term.heldUntil
+    },
+  }
+}

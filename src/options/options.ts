@@ -240,7 +240,7 @@ export const serverFlags: FlagTable<Options> = {
     topic: 'Storage',
     kind: optionalPath,
     default: undefined,
-    help: 'File with rules for how long events are kept, by cluster, namespace, type, reason, kind and controller; --event-ttl applies to events that no rule matches. Changes are picked up while running and apply to stored events. Give all replicas the same file.',
+    help: 'File with rules for how long events are kept, by cluster, namespace, type, reason, kind and controller, and with budgets for namespaces and clusters; --event-ttl applies to events that no rule matches. Changes are picked up while running and apply to stored events. Give all replicas the same file.',
   },
   groupCommit: {
     name: 'group-commit',

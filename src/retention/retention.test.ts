@@ -3,6 +3,7 @@ import { test } from 'node:test'
 import type { EtcdClient } from '../etcd/client.ts'
 import { silentLog } from '../lib/log/log.ts'
 import type { EventStorage } from '../storage/storage.ts'
+import { Totals } from './account/totals.ts'
 import { RetentionPolicy } from './policy.ts'
 import { Retention } from './retention.ts'
 
@@ -29,6 +30,7 @@ test('retention: run sends no requests when nothing expires or is compacted', as
     isWorkingWithoutLeader: false,
     termCount: 0,
     sweptCount: 0,
+    deleted: new Totals(),
     sweepLagMs: undefined,
     waitingCount: 0,
     compactionCount: 0,

@@ -1,75 +1,26 @@
-import type { KnownHistory } from '../election/known-history.ts'
 import { Leadership } from '../election/leadership.ts'
-import type { Term } from '../election/term.ts'
-import type { EtcdClient } from '../etcd/client.ts'
+import { cutShort, type Term } from '../election/term.ts'
 import { aborted } from '../lib/abort.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
-import type { Log } from '../lib/log/log.ts'
 import { controlKey, EventKeys, foreignRanges } from '../storage/etcd/keys.ts'
-import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
+import type { StoredSizes } from '../storage/stored-sizes.ts'
+import { Account } from './account/account.ts'
+import type { Totals } from './account/totals.ts'
 import { AgeRecord } from './age-record.ts'
+import { Evictor } from './budgets/evictor.ts'
 import { Compactor } from './compactor.ts'
 import { dueTime, StorageFeed } from './due-feed.ts'
 import type { RetentionPolicy } from './policy.ts'
+import type { RetentionOptions, RetentionStatus } from './retention-options.ts'
 import { Schedule } from './schedule.ts'
 import { readEveryMs, SteadyClock } from './steady-clock.ts'
 import { Sweeper } from './sweeper.ts'
 import { Timeline } from './timeline.ts'
 
-export interface RetentionOptions {
-  readonly client: EtcdClient
-  /** Where events are listed, watched and deleted: preferably one that reads from memory. */
-  readonly storage: EventStorage
-  /** Where all deletes go to, which are counted there; default: `storage`. */
-  readonly deletes?: Pick<EventStorage, 'delete'> | undefined
-  /** The event as memory has it, if there is a cache: saves some reads. */
-  readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
-  /** Events that cannot be read: they expire as well. */
-  readonly damaged?: (() => Iterable<StoredEvent>) | undefined
-  /** The etcd prefix, as for events; see `controlKey`. */
-  readonly prefix: string
-  /** The history of the cache. Undefined: etcd is assumed never to be restored from a snapshot. */
-  readonly history?:
-    | (KnownHistory & {
-        /** Whether the newest connection leads to it; if not known, starts to verify it. */
-        isVerified(): boolean
-      })
-    | undefined
-  /** A name for this replica, written to etcd for operators. */
-  readonly replica: string
-  /** The first one; see `replacePolicy`. */
-  readonly policy: RetentionPolicy
-  /** 0: never. */
-  readonly compactionIntervalMs: number
-  readonly log: Log
-  readonly leaseTtlSeconds?: number | undefined
-  readonly clock?: Clock | undefined
-  readonly wallTime?: (() => number) | undefined
-}
-
-/** For metrics. Counters are this replica's own, since its start. */
-export interface RetentionStatus {
-  /** Whether it was elected and has read the age record; before that it does not sweep. */
-  readonly isLeader: boolean
-  /** Whether it sweeps without an election because none is possible; others may do so too. */
-  readonly isWorkingWithoutLeader: boolean
-  /** How often it has been elected. */
-  readonly termCount: number
-  readonly sweptCount: number
-  /** How long the most overdue event has been due. Undefined while this replica does not sweep. */
-  readonly sweepLagMs: number | undefined
-  readonly waitingCount: number
-  readonly compactionCount: number
-  readonly compactedRevision: number
-  /** How far its wall clock is ahead of the sweeper's; undefined when not known. */
-  readonly clockSkewMs: number | undefined
-  /** How much longer than due events may be kept now because their age is not proved. */
-  readonly unprovedMs: number
-}
-
 /**
- * Deletes expired events and compacts etcd. Every replica takes part in the election, and the
- * leader does the work. While no leader can be elected because etcd is full, all replicas do it.
+ * Deletes expired events, enforces budgets and compacts etcd. Every replica takes part in the
+ * election, and the leader does the work. While no leader can be elected because etcd is full, all
+ * replicas expire and compact.
  */
 export class Retention {
   readonly #options: RetentionOptions
@@ -77,8 +28,11 @@ export class Retention {
   readonly #timeline: Timeline
   readonly #leadership: Leadership
   readonly #sweeper: Sweeper
+  /** Undefined when it is not known how much is stored. */
+  readonly #evictor: Evictor | undefined
   readonly #compactor: Compactor
   readonly #record: AgeRecord
+  readonly #account: Account
   #schedule: Schedule
   /** Aborts when the policy is replaced. */
   #replacing = new AbortController()
@@ -89,7 +43,7 @@ export class Retention {
   #forgetting = new AbortController()
 
   constructor(options: RetentionOptions) {
-    const { client, storage, deletes = storage, prefix, replica, history, log } = options
+    const { client, prefix, replica, history, log } = options
     this.#options = options
     this.#schedule = new Schedule(options.policy, options.compactionIntervalMs)
     const processClock = options.clock ?? monotonicClock
@@ -109,7 +63,15 @@ export class Retention {
       wallTime: options.wallTime ?? Date.now,
       log,
     })
-    const due = dueTime(() => this.policy, this.#timeline)
+    this.#account = new Account({
+      client,
+      key: controlKey(prefix, 'account'),
+      leaderKey,
+      replica,
+      policy: () => this.policy.fingerprint,
+      clock,
+      log,
+    })
     this.#leadership = new Leadership({
       client,
       key: leaderKey,
@@ -125,24 +87,8 @@ export class Retention {
         warning: 'The sweeping replica has different settings; give all replicas the same',
       },
     })
-    this.#sweeper = new Sweeper({
-      storage: {
-        get: (key, reading) => storage.get(key, reading),
-        delete: (key, guard) => deletes.delete(key, guard),
-      },
-      recall: options.recall,
-      damaged: options.damaged,
-      isVerified: () => history === undefined || history.isVerified(),
-      feed: new StorageFeed({
-        storage,
-        dueTime: due,
-        isUniform: () => this.policy.isUniform,
-        log,
-      }),
-      dueTime: due,
-      clock,
-      log,
-    })
+    this.#sweeper = this.#createSweeper()
+    this.#evictor = options.sizes && this.#createEvictor(options.sizes)
     this.#compactor = new Compactor({
       client,
       key: controlKey(prefix, 'compaction'),
@@ -175,6 +121,7 @@ export class Retention {
       isWorkingWithoutLeader,
       termCount: this.#leadership.termCount,
       sweptCount: this.#sweeper.sweptCount,
+      deleted: this.#account.own,
       sweepLagMs: isLeader || isWorkingWithoutLeader ? this.#sweeper.lagMs : undefined,
       waitingCount: this.#sweeper.waitingCount,
       compactionCount: this.#compactor.count,
@@ -182,6 +129,11 @@ export class Retention {
       clockSkewMs: this.#record.clockSkewMs,
       unprovedMs: this.#isUnproved ? this.#record.unprovedMs : 0,
     }
+  }
+
+  /** What all sweepers have deleted since the first one; a few seconds old on other replicas. */
+  get totals(): Totals {
+    return this.#account.totals
   }
 
   get policy(): RetentionPolicy {
@@ -225,6 +177,7 @@ export class Retention {
       await Promise.all([
         this.#timeline.run(this.#options.storage, { everyMs, signal: ending.signal }).finally(end),
         this.#record.run({ everyMs: recordEveryMs, signal: ending.signal }).finally(end),
+        this.#account.run(ending.signal).finally(end),
         this.#leadership.run((term) => this.#work(term), ending.signal).finally(end),
         this.#untilUnneeded(ending.signal).finally(end),
       ])
@@ -265,34 +218,74 @@ export class Retention {
     if (!(await this.#record.begin(term))) return
     this.#begunAt = this.#clock.now()
     this.#hasBegun = true
+    const isElected = term.lateMs === undefined
+    if (isElected) this.#account.begin(term)
     await Promise.all([
-      this.#sweep(term),
+      this.#underEachPolicy(term, {
+        isNeeded: () => this.policy.shortestMs !== undefined,
+        work: (part) => this.#sweeper.run(part),
+      }),
+      // Without an election several replicas would evict at once. Nothing is added to a full etcd.
+      this.#underEachPolicy(term, {
+        isNeeded: () => isElected && this.policy.budgets.length > 0,
+        work: async (part) => this.#evictor?.run(part),
+      }),
       ...(compactionIntervalMs === 0 ? [] : [this.#compactor.run(term)]),
     ]).finally(() => {
       this.#hasBegun = false
     })
+    await this.#account.end(term)
   }
 
-  /** Begins again, with an empty queue, whenever the policy is replaced. */
-  async #sweep(term: Term): Promise<void> {
+  /** The work begins again whenever the policy is replaced. */
+  async #underEachPolicy(
+    term: Term,
+    { isNeeded, work }: { isNeeded: () => boolean; work: (part: Term) => Promise<void> },
+  ): Promise<void> {
     while (term.isHeld()) {
-      const underPolicy = cutShort(term, this.#replacing.signal)
-      if (this.policy.shortestMs === undefined) await aborted(underPolicy.signal)
-      else await this.#sweeper.run(underPolicy)
+      const part = cutShort(term, this.#replacing.signal)
+      if (isNeeded()) await work(part)
+      else await aborted(part.signal)
     }
   }
-}
 
-/** The same term, which also ends when the signal aborts. */
-function cutShort(term: Term, by: AbortSignal): Term {
-  const signal = AbortSignal.any([term.signal, by])
-  return {
-    signal,
-    revision: term.revision,
-    lateMs: term.lateMs,
-    isHeld: () => !signal.aborted && term.isHeld(),
-    get heldUntil() {
-      return term.heldUntil
-    },
+  #createSweeper(): Sweeper {
+    const { storage, deletes = storage, recall, damaged, log } = this.#options
+    const due = dueTime(() => this.policy, this.#timeline)
+    const isUniform = () => this.policy.isUniform
+    return new Sweeper({
+      storage: {
+        get: (key, reading) => storage.get(key, reading),
+        delete: (key, guard) => deletes.delete(key, guard),
+      },
+      recall,
+      damaged,
+      isVerified: () => this.#isVerified,
+      feed: new StorageFeed({ storage, dueTime: due, isUniform, log }),
+      dueTime: due,
+      onSwept: (deleted) => this.#account.expired(this.policy.ruleOf(deleted).name),
+      clock: this.#clock,
+      log,
+    })
+  }
+
+  #createEvictor(sizes: StoredSizes): Evictor {
+    const { storage, deletes = storage, log } = this.#options
+    return new Evictor({
+      storage: {
+        list: (scope, options) => storage.list(scope, options),
+        delete: (key, guard) => deletes.delete(key, guard),
+      },
+      sizes,
+      policy: () => this.policy,
+      isVerified: () => this.#isVerified,
+      onEvicted: ({ key }, { name }) => this.#account.evicted(name, key),
+      log,
+    })
+  }
+
+  get #isVerified(): boolean {
+    const { history } = this.#options
+    return history === undefined || history.isVerified()
   }
 }

@@ -26,9 +26,9 @@ export class Schedule {
     this.compactionIntervalMs = compactionIntervalMs
   }
 
-  /** Nothing expires and nothing is compacted: no leader is needed. */
+  /** Nothing expires, is limited or is compacted: no leader is needed. */
   get isIdle(): boolean {
-    return this.#periodsMs.length === 0
+    return this.#periodsMs.length === 0 && this.policy.budgets.length === 0
   }
 
   get noteEveryMs(): number {

@@ -3,9 +3,6 @@
  * version that was found to be due, and is still due. A change gives an event a new version and a
  * new due time, so even a delayed delete cannot remove the changed event. A changed policy gives
  * events new due times as well: an event that it keeps longer is not deleted.
- *
- * Longer than 300 lines: the sweep loop and what it does with each outcome of a delete are one
- * algorithm, which is read as a whole.
  */
 
 import type { Term } from '../election/term.ts'
@@ -14,11 +11,12 @@ import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { yieldToEventLoop } from '../lib/yield.ts'
-import { isUnreadable, StorageError, type StorageErrorKind } from '../storage/errors.ts'
+import { isUnreadable, StorageError } from '../storage/errors.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
-import type { EventKey, EventStorage, Guard, StoredEvent } from '../storage/storage.ts'
+import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import type { DueFeed, DueTime } from './due-feed.ts'
 import { type DueEvent, ExpiryQueue } from './expiry-queue.ts'
+import { deleteUnchanged, isRetryable, type Outcome } from './guarded-delete.ts'
 
 const sweepEveryMs = 1_000
 /**
@@ -48,27 +46,10 @@ export interface SweeperOptions {
    * version may belong to another change. Default true.
    */
   readonly isVerified?: (() => boolean) | undefined
+  /** Called with each event that was deleted. */
+  readonly onSwept?: ((deleted: StoredEvent) => void) | undefined
   readonly clock: Clock
   readonly log: Log
-}
-
-/** The result of one delete. */
-type Outcome =
-  | 'swept'
-  /** It was already deleted. */
-  | 'gone'
-  | { readonly changed: StoredEvent }
-  | { readonly failed: StorageError }
-
-/** Thrown by the guard, to tell an event that is not due from a failure of the storage. */
-class Changed extends Error {
-  override readonly name = 'Changed'
-  readonly current: StoredEvent
-
-  constructor(current: StoredEvent) {
-    super('the event was changed after it was found to be due, or the policy was')
-    this.current = current
-  }
 }
 
 export class Sweeper {
@@ -253,8 +234,9 @@ export class Sweeper {
   async #sweep(queue: ExpiryQueue, event: DueEvent): Promise<StorageError | undefined> {
     const outcome = await this.#delete(event)
     if (outcome === 'gone') return undefined
-    if (outcome === 'swept') {
+    if ('deleted' in outcome) {
       this.#sweptCount++
+      this.#options.onSwept?.(outcome.deleted)
       return undefined
     }
     if ('changed' in outcome) {
@@ -277,23 +259,13 @@ export class Sweeper {
   }
 
   async #delete(event: DueEvent): Promise<Outcome> {
-    const known = this.#options.recall?.(event.key)
+    const { storage, recall, isVerified = () => true } = this.#options
+    const known = recall?.(event.key)
     if (known !== undefined && isAfter(known.version, event.version)) {
       return { changed: known }
     }
-    const guard: Guard = (current) => {
-      if (this.#options.isVerified?.() === false) throw unverified()
-      if (current.version !== event.version) throw new Changed(current)
-      if (!this.#isDue(current)) throw new Changed(current)
-    }
-    try {
-      await this.#options.storage.delete(event.key, guard)
-      return 'swept'
-    } catch (error) {
-      if (error instanceof Changed) return { changed: error.current }
-      if (!(error instanceof StorageError)) throw error
-      return error.kind === 'missing' ? 'gone' : { failed: error }
-    }
+    const isWanted = (current: StoredEvent) => this.#isDue(current)
+    return deleteUnchanged(event, { storage, isVerified, isWanted })
   }
 
   /** By the policy of now, which may be another one than when the event was queued. */
@@ -308,24 +280,4 @@ export class Sweeper {
     const dueAt = this.#options.dueTime(current)
     if (dueAt !== 'never') queue.push({ key, version, dueAt })
   }
-}
-
-/**
- * A delete with an unknown result can be repeated: it finds nothing, or the same version. A value
- * that is not an event is not retried: it will not become readable.
- */
-const retryable: ReadonlySet<StorageErrorKind> = new Set<StorageErrorKind>([
-  'unavailable',
-  'timeout',
-  'overloaded',
-  'conflict',
-])
-
-function isRetryable(error: StorageError): boolean {
-  return retryable.has(error.kind)
-}
-
-function unverified(): StorageError {
-  const message = 'the connection to etcd broke, and etcd may have been restored from a snapshot'
-  return new StorageError({ kind: 'unavailable', message })
 }

@@ -136,6 +136,7 @@ export class Engine {
       deletes: writers.retention,
       recall: (key) => cached.recall(key),
       damaged: () => damagedIn(cached.unreadable),
+      sizes: cached.sizes,
       history: {
         verified: () => cached.verified,
         isVerified: () => cached.isVerifiedFor(client.newestConnection),
@@ -156,18 +157,24 @@ export class Engine {
         log: this.#log.child({ logger: 'mirror' }),
       })
     if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
+    const running = this.#run({ check, cached, retention, mirrors })
+    running.catch(onFatal)
+    this.#parts = { check, written, cached, retention, writers, mirrors, running }
+    this.#watch(this.#parts)
+  }
+
+  /** Rejects on a bug only. */
+  #run(parts: Pick<Parts, 'check' | 'cached' | 'retention' | 'mirrors'>): Promise<unknown> {
+    const { check, cached, retention, mirrors } = parts
     const { signal } = this.#end
     const checked = check.run(cached.synced, signal)
-    const running = Promise.all([
+    return Promise.all([
       cached.run(signal),
       // Retention reads the cache, so the cache is filled first; and nothing, not even an election
       // key, is written to an etcd that holds values of another program.
       checked.then(() => Promise.all([retention.run(signal), mirrors?.run(signal)])),
       cached.synced.then(() => this.#datastore.inspect()),
     ])
-    running.catch(onFatal)
-    this.#parts = { check, written, cached, retention, writers, mirrors, running }
-    this.#watch(this.#parts)
   }
 
   /** Throws before the engine is open. */

@@ -48,6 +48,7 @@ export class Keeper {
       client,
       storage: cached,
       recall: (key) => cached.recall(key),
+      sizes: cached.sizes,
       history: {
         verified: () => cached.verified,
         isVerified: () => cached.isVerifiedFor(client.newestConnection),

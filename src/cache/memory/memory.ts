@@ -101,6 +101,7 @@ export class EventMemory {
       return undefined
     }
     const previous = this.table.read(old)
+    this.namespaces.resized(stored.key, stored.body.length - previous.body.length)
     this.#indexes.replace(old, slot)
     this.#retire(old)
     return previous
@@ -121,7 +122,7 @@ export class EventMemory {
   }
 
   #remove(slot: number, key: EventKey, version: Version): void {
-    this.namespaces.removed(key, version)
+    this.namespaces.removed(key, version, this.table.bytesOf(slot))
     this.#indexes.remove(slot)
     this.#retire(slot)
   }

@@ -1,5 +1,6 @@
 import { isAfter, type Version } from '../../storage/resource-version.ts'
 import type { EventKey, StoredEvent } from '../../storage/storage.ts'
+import type { StoredSize, StoredSizes } from '../../storage/stored-sizes.ts'
 
 /** In place of a cluster: the namespaces that have events in any cluster. */
 export const ANY_CLUSTER = '*'
@@ -25,11 +26,15 @@ interface Entry extends KnownNamespace {
   version: Version
   firstWrittenMs: number
   events: number
+  /** The size of their bodies; not counted for all clusters together. */
+  bytes: number
 }
 
+type AddedEvent = Pick<StoredEvent, 'key' | 'version' | 'writtenAtMs' | 'body'>
+
 /**
- * Counts the events of each namespace of each cluster, so that namespaces are listed without a
- * search. Records the changes while memory follows the store; while memory is loaded it is a
+ * Counts the events of each namespace of each cluster, and their bytes, so that namespaces are
+ * listed, and budgets compared, without a search. Records the changes while memory follows the store; while memory is loaded it is a
  * mixture of two states, and nothing is recorded.
  */
 export class NamespaceCounts {
@@ -53,14 +58,34 @@ export class NamespaceCounts {
     }
   }
 
-  /** An event exists that did not exist before. */
-  added(event: Pick<StoredEvent, 'key' | 'version' | 'writtenAtMs'>): void {
-    this.#add(event.key.cluster, event)
-    this.#add(ANY_CLUSTER, event)
+  /** The sizes of all namespaces and clusters, as long as the counts are those of the store. */
+  sizesWhile(isKnown: () => boolean): StoredSizes {
+    return {
+      all: () => (isKnown() ? this.#sizes() : undefined),
+      of: (cluster, namespace) => (isKnown() ? this.#sizeOf(cluster, namespace) : undefined),
+    }
   }
 
-  /** An event no longer exists. `version` is that of the delete. */
-  removed({ cluster, namespace }: EventKey, version: Version): void {
+  /** An event exists that did not exist before. */
+  added(event: AddedEvent): void {
+    this.#add(event.key.cluster, event)
+    this.#add(ANY_CLUSTER, event)
+    this.resized(event.key, event.body.length)
+  }
+
+  /** The body of an event got longer by so many bytes, or shorter. */
+  resized({ cluster, namespace }: EventKey, bytes: number): void {
+    const known = this.#clusters.get(cluster)
+    const entry = known?.byName.get(namespace)
+    if (known === undefined || entry === undefined) return
+    known.bytes += bytes
+    entry.bytes += bytes
+  }
+
+  /** An event no longer exists. `version` is that of the delete, `bytes` the size of its body. */
+  removed(key: EventKey, version: Version, bytes: number): void {
+    const { cluster, namespace } = key
+    this.resized(key, -bytes)
     this.#remove(cluster, namespace, version)
     this.#remove(ANY_CLUSTER, namespace, version)
   }
@@ -83,10 +108,23 @@ export class NamespaceCounts {
     return changes
   }
 
-  #add(
-    cluster: string,
-    { key, version, writtenAtMs }: Pick<StoredEvent, 'key' | 'version' | 'writtenAtMs'>,
-  ): void {
+  *#sizes(): Generator<StoredSize> {
+    for (const [cluster, known] of this.#clusters) {
+      if (cluster === ANY_CLUSTER) continue
+      yield { cluster, namespace: undefined, events: known.events, bytes: known.bytes }
+      for (const [namespace, { events, bytes }] of known.byName) {
+        yield { cluster, namespace, events, bytes }
+      }
+    }
+  }
+
+  #sizeOf(cluster: string, namespace: string | undefined): StoredSize {
+    const known = this.#clusters.get(cluster)
+    const found = namespace === undefined ? known : known?.byName.get(namespace)
+    return { cluster, namespace, events: found?.events ?? 0, bytes: found?.bytes ?? 0 }
+  }
+
+  #add(cluster: string, { key, version, writtenAtMs }: AddedEvent): void {
     let known = this.#clusters.get(cluster)
     if (known === undefined) {
       known = new ClusterNamespaces()
@@ -96,7 +134,8 @@ export class NamespaceCounts {
     const entry = known.byName.get(key.namespace)
     if (entry === undefined) {
       const { namespace: name } = key
-      const added: Entry = { cluster, name, version, firstWrittenMs: writtenAtMs, events: 1 }
+      const counts = { firstWrittenMs: writtenAtMs, events: 1, bytes: 0 }
+      const added: Entry = { cluster, name, version, ...counts }
       known.insert(added)
       if (this.#isRecording) this.#changes.push({ type: 'put', namespace: added, version })
       return
@@ -129,6 +168,7 @@ const NO_CHANGES: readonly NamespaceChange[] = []
 class ClusterNamespaces {
   readonly byName = new Map<string, Entry>()
   events = 0
+  bytes = 0
   #sorted: Entry[] = []
   /** A reader has the array: it is copied before the next change. */
   #isShared = false

@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { Registry } from '@prometheus-io/client'
-import type { Retention, RetentionStatus } from '../../retention/retention.ts'
+import { Totals } from '../../retention/account/totals.ts'
+import type { Retention } from '../../retention/retention.ts'
+import type { RetentionStatus } from '../../retention/retention-options.ts'
 import { watchRetention } from './retention.ts'
 
 test('a replica that does not sweep has no sweep lag series, not a lag of 0', async () => {
@@ -10,6 +12,7 @@ test('a replica that does not sweep has no sweep lag series, not a lag of 0', as
     isWorkingWithoutLeader: false,
     termCount: 0,
     sweptCount: 0,
+    deleted: new Totals(),
     sweepLagMs: undefined,
     waitingCount: 0,
     compactionCount: 0,

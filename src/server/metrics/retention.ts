@@ -1,5 +1,8 @@
-import type { Registry } from '@prometheus-io/client'
-import type { Retention, RetentionStatus } from '../../retention/retention.ts'
+import { Counter, type Registry } from '@prometheus-io/client'
+import type { TotalKind, Totals } from '../../retention/account/totals.ts'
+import { DEFAULT_RULE } from '../../retention/policy.ts'
+import type { Retention } from '../../retention/retention.ts'
+import type { RetentionStatus } from '../../retention/retention-options.ts'
 import { type Figure, registerFigure } from './figure.ts'
 
 const RETENTION: readonly Figure<RetentionStatus>[] = [
@@ -7,12 +10,6 @@ const RETENTION: readonly Figure<RetentionStatus>[] = [
     name: 'tidings_sweeper_role',
     help: '1 on the replica that sweeps and compacts, 0 on the others. While etcd is full, several may sweep.',
     read: (status) => (status.isLeader || status.isWorkingWithoutLeader ? 1 : 0),
-  },
-  {
-    name: 'tidings_swept_events_total',
-    help: 'Expired events that this replica has deleted.',
-    isCounter: true,
-    read: (status) => status.sweptCount,
   },
   {
     name: 'tidings_sweep_lag_seconds',
@@ -37,8 +34,50 @@ const RETENTION: readonly Figure<RetentionStatus>[] = [
   },
 ]
 
+/** Events that this replica has deleted, and why. The account bounds the number of names. */
+const DELETED: readonly {
+  readonly name: string
+  readonly help: string
+  readonly label: string
+  readonly kind: TotalKind
+}[] = [
+  {
+    name: 'tidings_swept_events_total',
+    help: 'Expired events that this replica has deleted, by rule of the retention policy; default: --event-ttl.',
+    label: 'rule',
+    kind: 'expired',
+  },
+  {
+    name: 'tidings_evicted_events_total',
+    help: 'Events that this replica has deleted because a namespace or cluster had more than its budget, by budget of the retention policy.',
+    label: 'budget',
+    kind: 'evicted',
+  },
+]
+
 export function watchRetention(retention: Retention, registry: Registry): void {
   for (const figure of RETENTION) {
     registerFigure(figure, () => figure.read(retention.status), registry, {})
   }
+  for (const { name, help, label, kind } of DELETED) {
+    new Counter({
+      name,
+      help,
+      labelNames: [label],
+      registers: [registry],
+      collect() {
+        this.reset()
+        for (const [value, count] of namesOf(kind, retention.status.deleted)) {
+          this.inc({ [label]: value }, count)
+        }
+      },
+    })
+  }
+}
+
+/** The series of --event-ttl exists from the start, so that a rate can be computed. */
+function namesOf(kind: TotalKind, deleted: Totals): ReadonlyMap<string, number> {
+  const counts = new Map(deleted.of(kind))
+  if (kind === 'expired') counts.set(DEFAULT_RULE, deleted.get(kind, DEFAULT_RULE))
+  return counts
 }

@@ -17,7 +17,7 @@ const eventsFolder = 'events'
 const controlFolder = 'control'
 
 /** The keys through which replicas coordinate, such as the key of the elected sweeper. */
-export const controlKeys = ['sweeper', 'compaction', 'ages'] as const
+export const controlKeys = ['sweeper', 'compaction', 'ages', 'account'] as const
 export type ControlKey = (typeof controlKeys)[number]
 
 export function controlKey(prefix: string, name: ControlKey): string {

@@ -56,7 +56,7 @@ describe('the engine of a running server', () => {
         async () => (await metric(server, OBJECTS)) === 0,
         PATIENCE_MS,
       )
-      assert.ok(((await metric(server, 'tidings_swept_events_total')) ?? 0) >= 50)
+      assert.ok(((await metric(server, 'tidings_swept_events_total{rule="default"}')) ?? 0) >= 50)
       const { count } = await client.range({
         // After the mark by which replicas recognise the history.
         key: Buffer.from('/tidings/events/\0'),

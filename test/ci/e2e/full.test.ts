@@ -88,7 +88,7 @@ describe('an etcd that is full', () => {
       assert.equal(await metric(server, 'tidings_sweeper_role'), 1)
       assert.notEqual(await metric(server, 'tidings_sweep_lag_seconds'), undefined)
       await eventually('all is swept', async () => (await metric(server, OBJECTS)) === 0, 40_000)
-      assert.equal(await metric(server, 'tidings_swept_events_total'), 20)
+      assert.equal(await metric(server, 'tidings_swept_events_total{rule="default"}'), 20)
       for (const path of ['/readyz', '/livez', '/healthz']) {
         assert.equal((await server.ask(path)).status, 200, path)
       }

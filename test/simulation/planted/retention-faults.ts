@@ -94,7 +94,7 @@ export const retentionFaults: readonly PlantedFault[] = [
     mistake: 'the sweeper deletes an event by its key, although it was changed since',
     patches: [
       {
-        file: sweeper,
+        file: 'src/retention/guarded-delete.ts',
         find: 'if (current.version !== event.version) throw new Changed(current)',
         replace: 'if (current.version < event.version) throw new Changed(current)',
       },

@@ -1,0 +1,185 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import type { Term } from '../../election/term.ts'
+import { silentLog } from '../../lib/log/log.ts'
+import { StorageError } from '../../storage/errors.ts'
+import type { Version } from '../../storage/resource-version.ts'
+import type { EventKey, EventPage, Guard, ListOptions, StoredEvent } from '../../storage/storage.ts'
+import { StoredBody } from '../../storage/stored-form.ts'
+import { type RetentionBudget, RetentionPolicy } from '../policy.ts'
+import { Evictor } from './evictor.ts'
+
+const budget: RetentionBudget = {
+  name: 'b',
+  per: 'Namespace',
+  cluster: undefined,
+  namespace: undefined,
+  events: 10,
+  bytes: undefined,
+}
+
+function stored(name: string, version: number): StoredEvent {
+  return new StoredBody({
+    key: { cluster: 'c', namespace: 'n', name },
+    body: Buffer.from('{"metadata":{}}'),
+    versionOffset: 13,
+    version: version as Version,
+    writtenAtMs: 0,
+  })
+}
+
+/** A storage with events of one namespace, whose counts may be out of date or unknown. */
+class ScriptedStorage {
+  readonly versions = new Map<string, number>()
+  readonly deleted: string[] = []
+  isKnown = true
+  isVerified = true
+  failure: StorageError | undefined
+  onList = () => {}
+  lists = 0
+
+  async list(_scope: unknown, { limit, order }: ListOptions): Promise<EventPage> {
+    assert.equal(order, 'oldest')
+    this.lists++
+    const items = [...this.versions].slice(0, limit).map(([name, version]) => stored(name, version))
+    this.onList()
+    return { items, version: 1 as Version, more: false, remaining: undefined }
+  }
+
+  async delete({ name }: EventKey, guard?: Guard): Promise<StoredEvent> {
+    if (this.failure !== undefined) throw this.failure
+    const version = this.versions.get(name)
+    if (version === undefined) throw new StorageError({ kind: 'missing', message: 'gone' })
+    const current = stored(name, version)
+    guard?.(current)
+    this.versions.delete(name)
+    this.deleted.push(name)
+    return current
+  }
+
+  #size(namespace: string | undefined) {
+    const { size } = this.versions
+    return { cluster: 'c', namespace, events: size, bytes: size * 15 }
+  }
+
+  readonly sizes = {
+    all: () => (this.isKnown ? [this.#size(undefined), this.#size('n')] : undefined),
+    of: (_cluster: string, namespace: string | undefined) =>
+      this.isKnown ? this.#size(namespace) : undefined,
+  }
+}
+
+async function settle(): Promise<void> {
+  for (let tick = 0; tick < 50; tick++) await new Promise((resolve) => setImmediate(resolve))
+}
+
+function start(storage: ScriptedStorage) {
+  const ending = new AbortController()
+  const term: Term = {
+    signal: ending.signal,
+    revision: 1,
+    isHeld: () => !ending.signal.aborted,
+    heldUntil: Number.POSITIVE_INFINITY,
+  }
+  const used = { policy: new RetentionPolicy({ lifetime: 'never', budgets: [budget] }) }
+  let evicted = 0
+  const evictor = new Evictor({
+    storage,
+    sizes: storage.sizes,
+    policy: () => used.policy,
+    isVerified: () => storage.isVerified,
+    onEvicted: () => evicted++,
+    log: silentLog,
+  })
+  const running = evictor.run(term)
+  const end = async () => {
+    ending.abort()
+    await running
+    return evicted
+  }
+  return { used, running, end }
+}
+
+function filled(count: number): ScriptedStorage {
+  const storage = new ScriptedStorage()
+  for (let at = 0; at < count; at++) storage.versions.set(`e${at}`, at + 1)
+  return storage
+}
+
+test('evictor: the excess is deleted, the first of the list first', async () => {
+  const storage = filled(13)
+  const { end } = start(storage)
+  await settle()
+  assert.deepEqual(storage.deleted, ['e0', 'e1', 'e2'])
+  assert.equal(await end(), 3)
+})
+
+test('evictor: nothing is listed or deleted while counts are not known', async () => {
+  const storage = filled(13)
+  storage.isKnown = false
+  const { end } = start(storage)
+  await settle()
+  assert.deepEqual([storage.lists, storage.deleted], [0, []])
+  await end()
+})
+
+test('evictor: nothing is deleted when counts become unknown, or the excess vanishes, meanwhile', async () => {
+  const storage = filled(13)
+  storage.onList = () => {
+    storage.isKnown = false
+  }
+  const first = start(storage)
+  await settle()
+  await first.end()
+  assert.deepEqual([storage.lists > 0, storage.deleted], [true, []])
+  storage.isKnown = true
+  storage.onList = () => {
+    for (const name of ['e3', 'e4', 'e5']) storage.versions.delete(name)
+  }
+  const second = start(storage)
+  await settle()
+  await second.end()
+  assert.deepEqual(storage.deleted, [])
+})
+
+test('evictor: nothing is deleted from another history, of another version, or by a past policy', async () => {
+  const storage = filled(13)
+  storage.isVerified = false
+  const unverified = start(storage)
+  await settle()
+  await unverified.end()
+  assert.deepEqual(storage.deleted, [])
+  storage.isVerified = true
+  let changes = 0
+  storage.onList = () => {
+    if (changes++ > 0) return
+    storage.versions.delete('e1')
+    storage.versions.set('e1', 100)
+  }
+  const changed = start(storage)
+  await settle()
+  // In the place of the changed one, the next one is deleted, once that is known to be necessary.
+  assert.deepEqual(storage.deleted, ['e0', 'e2', 'e3'])
+  await changed.end()
+  storage.versions.set('x', 1)
+  const { used, end } = start(storage)
+  storage.onList = () => {
+    used.policy = new RetentionPolicy({ lifetime: 'never', budgets: [{ ...budget, events: 50 }] })
+  }
+  await settle()
+  await end()
+  assert.deepEqual(storage.deleted, ['e0', 'e2', 'e3'])
+})
+
+test('evictor: a bug ends it, a failure of the storage does not', async () => {
+  const storage = filled(13)
+  storage.failure = new StorageError({ kind: 'unavailable', message: 'away' })
+  const { end } = start(storage)
+  await settle()
+  storage.failure = undefined
+  await new Promise((resolve) => setTimeout(resolve, 400))
+  assert.equal(await end(), 3)
+  storage.list = () => Promise.reject(new TypeError('a bug'))
+  storage.versions.set('x', 1)
+  await assert.rejects(start(storage).running, TypeError)
+})

@@ -1,0 +1,216 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { pause } from '../../../src/lib/abort.ts'
+import { type RetentionBudget, RetentionPolicy } from '../../../src/retention/policy.ts'
+import { startEtcd } from '../../support/etcd.ts'
+import { eventually } from '../../support/eventually.ts'
+import { Keeper } from '../../support/keeper.ts'
+import { eventBody, eventKey } from '../../support/stored-events.ts'
+
+const waitMsMax = 15_000
+
+function policyOf(...budgets: readonly (Partial<RetentionBudget> & { name: string })[]) {
+  return new RetentionPolicy({
+    lifetime: 'never',
+    budgets: budgets.map((budget) => ({
+      per: 'Namespace',
+      cluster: undefined,
+      namespace: undefined,
+      events: undefined,
+      bytes: undefined,
+      ...budget,
+    })),
+  })
+}
+
+/** Event `n` was last seen `n` seconds after midnight; its name says so too. */
+function nameOf(prefix: string, n: number): string {
+  return `${prefix}-${String(n).padStart(4, '0')}`
+}
+
+/** With microseconds, as events have it. */
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000Z')
+}
+
+interface Made {
+  readonly namespace: string
+  readonly prefix: string
+  readonly count: number
+  readonly type?: string
+  readonly note?: string
+}
+
+/** In reverse order of time, so that neither keys nor versions are in the order of time. */
+async function create(keeper: Keeper, made: Made): Promise<void> {
+  const { namespace, prefix, count, type = 'Normal', note = 'text' } = made
+  const numbers = Array.from({ length: count }, (_, at) => count - 1 - at)
+  await Promise.all(
+    numbers.map((n) => {
+      const key = eventKey(namespace, nameOf(prefix, n))
+      const eventTime = timeOf(Date.UTC(2026, 0, 1) + n * 1_000)
+      return keeper.cached.create(key, eventBody(key, note, { type, eventTime }))
+    }),
+  )
+}
+
+async function namesIn(keeper: Keeper, namespace: string): Promise<readonly string[]> {
+  const { signal } = new AbortController()
+  const scope = { cluster: 'local', namespace }
+  const { items } = await keeper.cached.list(scope, { limit: 10_000, signal })
+  return items.map(({ key }) => key.name)
+}
+
+const namesFrom = (prefix: string, from: number, to: number) =>
+  Array.from({ length: to - from }, (_, at) => nameOf(prefix, from + at))
+
+async function untilCount(keeper: Keeper, namespace: string | undefined, count: number) {
+  const has = () => keeper.cached.countIn({ cluster: 'local', namespace })
+  await eventually(`${count} events in ${namespace}`, () => has() <= count, waitMsMax)
+  // Nothing more is deleted.
+  await pause(600)
+  assert.equal(has(), count)
+}
+
+const evictedBy = (keeper: Keeper) =>
+  Object.fromEntries(keeper.retention.status.deleted.of('evicted'))
+
+describe('retention budgets', { concurrency: true }, () => {
+  test('the oldest events that are not Warnings go first, down to the budget', async () => {
+    await using etcd = await startEtcd()
+    await using keeper = await Keeper.start(etcd.endpoints, RetentionPolicy.uniform('never'))
+    await create(keeper, { namespace: 'a', prefix: 'n', count: 1_200 })
+    await create(keeper, { namespace: 'a', prefix: 'w', count: 50, type: 'Warning' })
+    await create(keeper, { namespace: 'b', prefix: 'n', count: 90 })
+    keeper.retention.replacePolicy(policyOf({ name: 'each', events: 100 }))
+    await untilCount(keeper, 'a', 100)
+    assert.deepEqual(await namesIn(keeper, 'a'), [
+      ...namesFrom('n', 1_150, 1_200),
+      ...namesFrom('w', 0, 50),
+    ])
+    assert.equal(keeper.cached.countIn({ cluster: 'local', namespace: 'b' }), 90)
+    assert.deepEqual(evictedBy(keeper), { each: 1_150 })
+    // Warnings go last, but they go.
+    keeper.retention.replacePolicy(policyOf({ name: 'few', events: 20, namespace: ['a'] }))
+    await untilCount(keeper, 'a', 20)
+    assert.deepEqual(await namesIn(keeper, 'a'), namesFrom('w', 30, 50))
+    assert.deepEqual(evictedBy(keeper), { each: 1_150, few: 80 })
+  })
+
+  test('a budget in bytes counts the stored bytes, also after updates', async () => {
+    await using etcd = await startEtcd()
+    await using keeper = await Keeper.start(etcd.endpoints, RetentionPolicy.uniform('never'))
+    const note = 'x'.repeat(10_000)
+    await create(keeper, { namespace: 'a', prefix: 'n', count: 100, note })
+    const bytesIn = () => keeper.cached.sizes.of('local', 'a')?.bytes ?? 0
+    const has = () => keeper.cached.countIn({ cluster: 'local', namespace: 'a' })
+    await eventually('memory has them', () => has() === 100)
+    const each = bytesIn() / 100
+    assert.ok(each > 10_000 && each < 11_000, `${each}`)
+    keeper.retention.replacePolicy(policyOf({ name: 'bytes', bytes: Math.ceil(each * 40) }))
+    await untilCount(keeper, 'a', 40)
+    assert.deepEqual(await namesIn(keeper, 'a'), namesFrom('n', 60, 100))
+    // Ten events become twice as long: ten others have to go.
+    for (const name of namesFrom('n', 90, 100)) {
+      const key = eventKey('a', name)
+      await keeper.cached.update(key, (current) => {
+        const tree = JSON.parse(current?.body.toString() ?? '')
+        return Buffer.from(JSON.stringify({ ...tree, note: `${note}${'y'.repeat(each)}` }))
+      })
+    }
+    await untilCount(keeper, 'a', 30)
+    assert.deepEqual(await namesIn(keeper, 'a'), namesFrom('n', 70, 100))
+    const listed = await keeper.cached.list(
+      { cluster: 'local', namespace: 'a' },
+      { limit: 100, signal: new AbortController().signal },
+    )
+    assert.equal(
+      bytesIn(),
+      listed.items.reduce((sum, { body }) => sum + body.length, 0),
+    )
+  })
+
+  test('budgets of a namespace and of its cluster together delete no event too many', async () => {
+    await using etcd = await startEtcd()
+    await using keeper = await Keeper.start(
+      etcd.endpoints,
+      policyOf(
+        { name: 'namespaces', events: 300 },
+        { name: 'cluster', per: 'Cluster', events: 500 },
+      ),
+    )
+    for (const namespace of ['a', 'b', 'c']) {
+      await create(keeper, { namespace, prefix: namespace, count: 400 })
+    }
+    await untilCount(keeper, undefined, 500)
+    const { namespaces = 0, cluster = 0 } = evictedBy(keeper)
+    assert.equal(namespaces + cluster, 700)
+    assert.ok(cluster > 0, `${namespaces} and ${cluster}`)
+    const { totals } = keeper.retention
+    assert.equal(totals.get('clusters', 'local'), 700)
+    const perNamespace = ['a', 'b', 'c'].map((name) => totals.get('namespaces', `local/${name}`))
+    assert.equal(
+      perNamespace.reduce((sum, count) => sum + count),
+      700,
+    )
+  })
+
+  test('a budget holds during a flood, and events that change meanwhile are not deleted for it', async () => {
+    await using etcd = await startEtcd()
+    await using keeper = await Keeper.start(etcd.endpoints, policyOf({ name: 'each', events: 500 }))
+    await eventually('it leads', () => keeper.retention.status.isLeader, 10_000)
+    const hot = eventKey('a', 'hot')
+    await keeper.cached.create(hot, eventBody(hot, 'text', { eventTime: timeOf(Date.now()) }))
+    let created = 1
+    let lowest = Number.POSITIVE_INFINITY
+    for (let round = 0; round < 60; round++) {
+      await Promise.all(
+        Array.from({ length: 25 }, (_, index) => {
+          const key = eventKey('a', `f-${round}-${index}`)
+          created++
+          return keeper.cached.create(
+            key,
+            eventBody(key, 'text', { eventTime: timeOf(Date.now()) }),
+          )
+        }),
+      )
+      await keeper.cached.update(hot, () =>
+        eventBody(hot, 'text', { eventTime: timeOf(Date.now()) }),
+      )
+      const count = keeper.cached.countIn({ cluster: 'local', namespace: 'a' })
+      if (created > 1_000) lowest = Math.min(lowest, count)
+      await pause(20)
+    }
+    await untilCount(keeper, 'a', 500)
+    assert.ok(lowest >= 495, `down to ${lowest}`)
+    assert.ok((await namesIn(keeper, 'a')).includes('hot'))
+    assert.deepEqual(evictedBy(keeper), { each: created - 500 })
+  })
+
+  test('the account goes on with the next sweeper, and every replica reads it', async () => {
+    await using etcd = await startEtcd()
+    const policy = new RetentionPolicy({
+      rules: [{ name: 'short', selector: { reason: ['Short'] }, lifetime: 1_000 }],
+      lifetime: 'never',
+      budgets: policyOf({ name: 'each', events: 10 }).budgets,
+    })
+    const first = await Keeper.start(etcd.endpoints, policy, 'first')
+    await create(first, { namespace: 'a', prefix: 'n', count: 30 })
+    const short = eventKey('b', 'short')
+    await first.cached.create(short, eventBody(short, 'text', { reason: 'Short' }))
+    await untilCount(first, 'a', 10)
+    await untilCount(first, 'b', 0)
+    await using second = await Keeper.start(etcd.endpoints, policy, 'second')
+    const seen = () => {
+      const { totals } = second.retention
+      return [totals.get('evicted', 'each'), totals.get('expired', 'short')]
+    }
+    await eventually('the other replica reads it', () => seen().join() === '20,1', 10_000)
+    await first.stop()
+    await create(second, { namespace: 'a', prefix: 'm', count: 5 })
+    await untilCount(second, 'a', 10)
+    assert.deepEqual(seen(), [25, 1])
+    assert.equal(second.retention.totals.get('namespaces', 'local/a'), 25)
+    assert.deepEqual(evictedBy(second), { each: 5 })
+  })
+})
