@@ -16,6 +16,7 @@ const SCRIPTS = [
   'test:cut-replies',
   'test:targets',
   'test:clocks',
+  'test:retention',
   'test:restore',
   'test:mirror',
   'test:attacks',

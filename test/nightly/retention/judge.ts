@@ -1,0 +1,215 @@
+/**
+ * Judges every change that etcd has seen, in its order: each delete must be one of a client, an
+ * expiry that was due under a policy in force, or an eviction from a namespace or cluster that had
+ * more than its budget.
+ */
+import { type Facts, lifetimeMs, type PlannedBudget, type PlannedPolicy } from './policies.ts'
+import type { Reign } from './reign.ts'
+
+export interface Seen extends Facts {
+  readonly bytes: number
+  readonly lastSeenMs: number
+}
+
+interface Kept extends Seen {
+  readonly name: string
+  readonly changedAt: number
+}
+
+interface Size {
+  events: number
+  bytes: number
+}
+
+/** A change is seen a little after it was committed, and the delete of it too. */
+const EARLY_MS_MAX = 1_000
+const LATE_MS_MAX = 15_000
+/** A batch is chosen from the newest state and deleted within this time. */
+const BATCH_MS = 2_500
+/** Events that expire, or that clients delete, while a batch of evictions is on its way. */
+const CONCURRENT_MAX = 15
+const SHARE = 0.01
+const PROBLEMS_MAX = 20
+
+export class Judge {
+  readonly problems: string[] = []
+  readonly counts = { written: 0, expired: 0, evicted: 0, evictedWarnings: 0, byClients: 0 }
+  latestMs = 0
+  readonly #reign: Reign
+  readonly #kept = new Map<string, Kept>()
+  readonly #sizes = new Map<string | undefined, Size>()
+  readonly #clientDeletes = new Set<string>()
+  /** The youngest eviction of each scope with one budget only, for Warnings and others. */
+  readonly #frontiers = new Map<string, { readonly lastSeenMs: number; readonly at: number }>()
+
+  constructor(reign: Reign) {
+    this.#reign = reign
+  }
+
+  get left(): number {
+    return this.#kept.size
+  }
+
+  /** To be called before the request is sent. */
+  clientDeletes(name: string): void {
+    this.#clientDeletes.add(name)
+  }
+
+  put(name: string, seen: Seen): void {
+    const before = this.#kept.get(name)
+    if (before === undefined) this.counts.written++
+    else this.#resize(before, -1)
+    const now = { ...seen, name, changedAt: performance.now() }
+    this.#kept.set(name, now)
+    this.#resize(now, 1)
+  }
+
+  deleted(name: string): void {
+    const kept = this.#kept.get(name)
+    if (kept === undefined) return
+    const at = performance.now()
+    if (this.#clientDeletes.has(name)) this.counts.byClients++
+    else if (this.#isExpired(kept, at)) {
+      this.counts.expired++
+      this.#noteLateness(kept, at)
+    } else this.#judgeEviction(kept, at)
+    this.#kept.delete(name)
+    this.#resize(kept, -1)
+  }
+
+  /** Events that should be gone. */
+  checkDue(): void {
+    const at = performance.now()
+    for (const kept of this.#kept.values()) this.#noteLateness(kept, at)
+  }
+
+  /** To be called after writers have paused: the budgets hold, and the oldest were evicted. */
+  checkBudgets(): void {
+    const { policy } = this.#reign.sure ?? {}
+    for (const budget of policy?.budgets ?? []) {
+      const { events, bytes } = this.#sizeOf(budget.namespace)
+      const limits = {
+        events: Number.POSITIVE_INFINITY,
+        bytes: Number.POSITIVE_INFINITY,
+        ...budget,
+      }
+      if (events > limits.events * (1 + SHARE) || bytes > limits.bytes * (1 + SHARE)) {
+        this.#problem(`budget ${budget.name}: ${events} events, ${bytes} bytes are kept`)
+      }
+    }
+    this.#checkOrder()
+  }
+
+  #checkOrder(): void {
+    for (const [scope, { lastSeenMs, at }] of this.#frontiers) {
+      const [namespace, type] = scope.split(' ')
+      const older = this.#keptIn(namespace === '*' ? undefined : namespace).filter(
+        (kept) =>
+          isWarning(kept) === (type === 'Warning') &&
+          kept.lastSeenMs < lastSeenMs &&
+          kept.changedAt < at - BATCH_MS,
+      )
+      if (older.length > CONCURRENT_MAX) {
+        this.#problem(`${scope}: ${older.length} events are older than one that was evicted`)
+      }
+    }
+    this.#frontiers.clear()
+  }
+
+  #isExpired(kept: Kept, at: number): boolean {
+    return this.#reign.possible(at).some((policy) => {
+      const ms = lifetimeMs(policy, kept)
+      return ms !== undefined && at - kept.changedAt >= ms - EARLY_MS_MAX
+    })
+  }
+
+  #noteLateness(kept: Kept, at: number): void {
+    const { sure } = this.#reign
+    const ms = sure && lifetimeMs(sure.policy, kept)
+    if (sure === undefined || ms === undefined) return
+    const lateMs = at - Math.max(kept.changedAt + ms, sure.since)
+    if (lateMs > LATE_MS_MAX) {
+      this.#problem(`${describe(kept)} is ${lateMs.toFixed(0)} ms late, lifetime ${ms} ms`)
+    }
+    this.latestMs = Math.max(this.latestMs, lateMs)
+  }
+
+  #judgeEviction(kept: Kept, at: number): void {
+    const policies = this.#reign.possible(at)
+    const exceeded = policies.flatMap((policy) => this.#exceededBy(policy, kept))
+    if (exceeded.length === 0) {
+      const lifetimes = policies.map((policy) => lifetimeMs(policy, kept)).join(' or ')
+      const ageMs = (at - kept.changedAt).toFixed(0)
+      this.#problem(`${describe(kept)} was deleted after ${ageMs} ms, lifetime ${lifetimes} ms`)
+      return
+    }
+    this.counts.evicted++
+    if (isWarning(kept)) {
+      this.counts.evictedWarnings++
+      if (exceeded.every(({ namespace }) => this.#hasOthers(namespace, at))) {
+        this.#problem(`${describe(kept)} was evicted although there are others than Warnings`)
+      }
+    }
+    const [only, ...more] = new Set(exceeded.map(({ namespace }) => namespace ?? '*'))
+    if (only !== undefined && more.length === 0) this.#noteFrontier(only, kept, at)
+  }
+
+  #noteFrontier(scope: string, kept: Kept, at: number): void {
+    const key = `${scope} ${isWarning(kept) ? 'Warning' : 'other'}`
+    const known = this.#frontiers.get(key)?.lastSeenMs ?? Number.NEGATIVE_INFINITY
+    if (kept.lastSeenMs > known) this.#frontiers.set(key, { lastSeenMs: kept.lastSeenMs, at })
+  }
+
+  /** The budgets that justify the eviction. */
+  #exceededBy({ budgets }: PlannedPolicy, kept: Kept): readonly PlannedBudget[] {
+    const scopes = [kept.namespace, undefined]
+    const found = scopes.map((scope) => budgets.find(({ namespace }) => namespace === scope))
+    return found.filter(
+      (budget) => budget !== undefined && this.#isAbove(budget),
+    ) as PlannedBudget[]
+  }
+
+  #isAbove(budget: PlannedBudget): boolean {
+    const { events, bytes } = this.#sizeOf(budget.namespace)
+    const { events: eventsMax = Number.POSITIVE_INFINITY } = budget
+    const { bytes: bytesMax = Number.POSITIVE_INFINITY } = budget
+    const slack = Math.max(CONCURRENT_MAX, SHARE * events)
+    return events > eventsMax - slack || bytes > bytesMax - (slack * bytes) / Math.max(1, events)
+  }
+
+  #hasOthers(namespace: string | undefined, at: number): boolean {
+    return this.#keptIn(namespace).some(
+      (kept) => !isWarning(kept) && kept.changedAt < at - BATCH_MS,
+    )
+  }
+
+  #keptIn(namespace: string | undefined): readonly Kept[] {
+    const all = [...this.#kept.values()]
+    return namespace === undefined ? all : all.filter((kept) => kept.namespace === namespace)
+  }
+
+  #sizeOf(namespace: string | undefined): Size {
+    const known = this.#sizes.get(namespace) ?? { events: 0, bytes: 0 }
+    this.#sizes.set(namespace, known)
+    return known
+  }
+
+  #resize({ namespace, bytes }: Kept, sign: 1 | -1): void {
+    for (const size of [this.#sizeOf(namespace), this.#sizeOf(undefined)]) {
+      size.events += sign
+      size.bytes += sign * bytes
+    }
+  }
+
+  #problem(what: string): void {
+    if (this.problems.length < PROBLEMS_MAX) this.problems.push(what)
+  }
+}
+
+function isWarning({ type }: Facts): boolean {
+  return type === 'Warning'
+}
+
+function describe({ name, type, reason }: Kept): string {
+  return `${name} (${type}, ${reason})`
+}
