@@ -14,6 +14,8 @@ const JSON_BODY = { 'content-type': 'application/json' }
 const SERIES = { count: 2, lastObservedTime: '2026-01-02T03:05:05.000006Z' }
 const CREATES = 300
 const MIRRORED = 60
+const CROWD = 60
+const CROWD_BUDGET = 20
 const WIDTH = 12
 const PATIENCE_MS = 40_000
 
@@ -141,13 +143,38 @@ clusters:
   return path
 }
 
+async function writePolicy(folder: string): Promise<string> {
+  const path = join(folder, 'retention.yaml')
+  await writeFile(
+    path,
+    `apiVersion: tidings.dev/v1alpha1
+kind: RetentionPolicy
+rules:
+- name: kept
+  type: Warning
+  lifetime: never
+- name: brief
+  namespace: n-3
+  lifetime: 10s
+budgets:
+- name: crowd
+  per: Namespace
+  namespace: crowd
+  events: ${CROWD_BUDGET}
+`,
+  )
+  return path
+}
+
 describe('accounts', { timeout: 180_000 }, () => {
-  test('three replicas: what was created is stored, or has expired, or was deleted', async () => {
+  test('three replicas: what was created is stored, has expired, was evicted or was deleted', async () => {
     await using origin = await Replicas.start(1)
     const clusters = await writeClusters(origin)
+    const policy = await writePolicy(origin.folder)
     await using replicas = await Replicas.start(3, [
+      `--retention-policy-file=${policy}`,
       `--clusters-file=${clusters}`,
-      '--event-ttl=15s',
+      '--event-ttl=20s',
     ])
     const accounts = new Accounts(replicas, 3)
     using a = await replicas.client(0)
@@ -159,6 +186,10 @@ describe('accounts', { timeout: 180_000 }, () => {
     await inParallel(CREATES, WIDTH, async (index) => {
       const client = clients[index % 3]
       if (client !== undefined) await writeOne(client, index, expected)
+      if (index < CROWD) {
+        await client?.create(makeEvent('crowd', `c-${index}`, { type: 'Warning' }))
+        expected.created++
+      }
       if (index < MIRRORED) {
         const mirrored = await source.create(makeEvent('shop', `m-${index}`))
         if (index % 2 === 0) await source.update({ ...mirrored, series: SERIES })
@@ -183,16 +214,23 @@ describe('accounts', { timeout: 180_000 }, () => {
     const refusedInAll = Object.values(expected.refused).reduce((sum, count) => sum + count, 0)
     assert.equal(sums.sum('tidings_event_writes_refused_total'), refusedInAll)
 
+    const kept = CROWD_BUDGET
     await eventually(
-      'everything has expired',
-      async () => Accounts.storedIn(await accounts.sums(), 3) === 0,
+      'everything that does not stay has expired',
+      async () => Accounts.storedIn(await accounts.sums(), 3) === kept,
       PATIENCE_MS,
     )
     const last = await accounts.sums()
-    assert.equal(applied(last, 'created'), applied(last, 'deleted'))
-    const expired = applied(last, 'deleted', 'retention')
-    assert.equal(expired, last.sum('tidings_swept_events_total'))
-    assert.equal(applied(last, 'created'), CREATES + MIRRORED)
+    assert.equal(applied(last, 'created'), CREATES + MIRRORED + CROWD)
+    assert.equal(applied(last, 'created'), kept + applied(last, 'deleted'))
+    const expired = last.sum('tidings_swept_events_total')
+    const evicted = last.sum('tidings_evicted_events_total', { budget: 'crowd' })
+    assert.equal(evicted, CROWD - CROWD_BUDGET)
+    assert.equal(applied(last, 'deleted', 'retention'), expired + evicted)
+    assert.equal(applied(last, 'deleted', 'client'), expected.deleted)
+    const byRule = (rule: string) => last.sum('tidings_swept_events_total', { rule })
+    assert.ok(byRule('brief') > 0 && byRule('default') > 0)
+    assert.equal(byRule('brief') + byRule('default'), expired)
     assert.equal(unknown(last), 0)
   })
 
