@@ -3,17 +3,7 @@ import { eventsGroup } from '../../src/api/event-groups.ts'
 import { CachedStorage, type CachedStorageOptions } from '../../src/cache/cached-storage.ts'
 import { EncodedRunCache } from '../../src/codec/encoders/encoded-run-cache.ts'
 import type { MirroredClusters } from '../../src/endpoints/events/event-api.ts'
-import { eventsService, eventsServiceName } from '../../src/endpoints/events/events-service.ts'
-import { NAMESPACES, namespaces } from '../../src/endpoints/objects/namespaces.ts'
-import {
-  listOnlyService,
-  readOnlyService,
-  readOnlyServiceName,
-} from '../../src/endpoints/objects/read-only-service.ts'
 import { lateResponse, serve } from '../../src/endpoints/serve.ts'
-import { Services } from '../../src/endpoints/services.ts'
-import { EVENT_HISTOGRAMS, eventHistograms } from '../../src/endpoints/summaries/histograms.ts'
-import { EVENT_SUMMARIES, eventSummaries } from '../../src/endpoints/summaries/summaries.ts'
 import type { EtcdClient } from '../../src/etcd/client.ts'
 import type { Handler, Response } from '../../src/http/exchange.ts'
 import { type Log, silentLog } from '../../src/lib/log/log.ts'
@@ -23,6 +13,7 @@ import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import type { QuotaAlarm } from '../../src/storage/etcd/quota-alarm.ts'
 import { revisionOf } from '../../src/storage/resource-version.ts'
 import { startEtcd } from './etcd.ts'
+import { eventServices } from './event-services.ts'
 import {
   startListener,
   startPlainListener,
@@ -48,6 +39,8 @@ export interface EventApiOptions
   /** Gets the messages about an unavailable or full etcd. */
   readonly availabilityLog?: Log
   readonly mirrored?: MirroredClusters
+  /** The wall clock of requests. */
+  readonly now?: () => number
 }
 
 export interface Call {
@@ -107,6 +100,7 @@ export class EventApiUnderTest implements AsyncDisposable {
       callTimeoutMs = callTimeoutMsDefault,
       availabilityLog,
       mirrored,
+      now,
       ...cacheOptions
     } = options
     this.#etcd = new PresentClient({ endpoints, defaultTimeoutMs: callTimeoutMs }, availabilityLog)
@@ -125,27 +119,10 @@ export class EventApiUnderTest implements AsyncDisposable {
     })
     this.storage = new CachedStorage({ inner: this.#written, log: silentLog, ...cacheOptions })
     this.#running = this.storage.run(this.#end.signal)
-    const services = new Services([
-      eventsServiceName(group),
-      ...[NAMESPACES, EVENT_SUMMARIES, EVENT_HISTOGRAMS].map(readOnlyServiceName),
-    ])
-    const { runCache } = this
-    services.install(eventsService({ storage: this.storage, group, runCache, mirrored }))
-    const watchMsMax = 3_600_000
-    const namespaced = namespaces({ storage: this.storage.namespaces, watchMsMax })
-    services.install(readOnlyService(namespaced))
-    const { summaries } = this.storage
-    const summarized = eventSummaries({
-      storage: summaries,
-      version: () => this.storage.stats().version,
-      mirrored,
-      rates: this.sources,
-    })
-    services.install(listOnlyService(summarized))
-    services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored })))
     const user = { name: 'tester', groups: [] }
+    const { storage, runCache, sources } = this
     this.handler = serve({
-      services,
+      services: eventServices({ storage, group, runCache, sources, mirrored, now }),
       ...openTo(user),
       log: silentLog,
       clusterName: 'local',

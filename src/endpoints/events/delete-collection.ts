@@ -18,7 +18,7 @@ export function deleteEvents(api: EventApi): Endpoint<EventCollection> {
   const { registry, lister, collectionDelete, requestTimeoutMs } = api
   return async (request, target): Promise<Response> => {
     const representation = negotiateList(request)
-    const query = listPlan(target)
+    const query = listPlan(target, { nowMs: api.now() })
     const deletion = await receiveDeleteOptions(request)
     const signal = AbortSignal.timeout(requestTimeoutMs)
     const listing = await lister.list({ ...query, signal })

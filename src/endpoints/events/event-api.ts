@@ -41,6 +41,8 @@ export interface ReadApi {
   readonly mirrored: MirroredClusters | undefined
   /** The longest lifetime of a watch. */
   readonly watchMsMax: number
+  /** The wall clock: durations in selectors are before it. */
+  readonly now: () => number
   /** The selectors of watches. */
   readonly selectors: SharedSelectors
 }

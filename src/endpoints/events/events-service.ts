@@ -56,6 +56,8 @@ export interface EventsServiceOptions {
   readonly requestTimeoutMs?: number | undefined
   readonly accessChecks?: Pick<AccessChecks, 'add'> | undefined
   readonly watchMsMax?: number | undefined
+  /** The wall clock of tables and selectors. */
+  readonly now?: (() => number) | undefined
   /** Undefined: no cluster is mirrored. */
   readonly mirrored?: MirroredClusters | undefined
 }
@@ -70,7 +72,7 @@ export function eventsServiceName(group: EventGroup): string {
 
 /** Everything under `/apis/<group>/v1/`, or under `/api/v1/` for the group without a name. */
 export function eventsService(options: EventsServiceOptions): Service {
-  const { storage, group, eventLimits } = options
+  const { storage, group, eventLimits, now = Date.now } = options
   const view = viewOf(group)
   const registry = new EventRegistry({
     storage,
@@ -89,8 +91,8 @@ export function eventsService(options: EventsServiceOptions): Service {
       registry,
       options.removalSemaphore ?? removalSemaphore(),
     ),
-    encoders: new EventEncoders(view, Date.now),
-    wildcardEncoders: new EventEncoders(view, Date.now, true),
+    encoders: new EventEncoders(view, now),
+    wildcardEncoders: new EventEncoders(view, now, true),
     tableOrder: 'oldest',
     runCache: options.runCache ?? new EncodedRunCache(),
     eventLimits,
@@ -99,6 +101,7 @@ export function eventsService(options: EventsServiceOptions): Service {
     accessChecks: options.accessChecks,
     mirrored: options.mirrored,
     watchMsMax: options.watchMsMax ?? watchMsMaxDefault,
+    now,
     selectors: new SharedSelectors(),
   }
   const prefix = group.name === '' ? '/api/v1/' : `/apis/${group.apiVersion}/`

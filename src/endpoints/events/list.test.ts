@@ -47,7 +47,11 @@ const caller: Caller = { user: { name: 'ada', groups: [] }, authorize: async () 
 
 async function respond(sizes: readonly number[], accept: string, query = '') {
   const lister = { list: async () => listing(sizes) }
-  return responseOf({ lister, encoders, group, runCache: new EncodedRunCache() }, accept, query)
+  return responseOf(
+    { lister, encoders, group, runCache: new EncodedRunCache(), now: Date.now },
+    accept,
+    query,
+  )
 }
 
 async function responseOf(api: object, accept: string, query = '') {
@@ -128,7 +132,7 @@ describe('listEvents', () => {
     for (const accept of [...mediaTypes, PROTOBUF]) {
       const whole = await respond([7], accept)
       const lister = new RunLister()
-      const api = { lister, encoders, group, runCache: new EncodedRunCache() }
+      const api = { lister, encoders, group, runCache: new EncodedRunCache(), now: Date.now }
       for (let round = 0; round < 4; round++) {
         assert.equal((await responseOf(api, accept)).text, whole.text, `${accept} ${round}`)
         lister.runs[round] = { isPast: false }
@@ -145,7 +149,7 @@ describe('listEvents', () => {
     }
     for (const [accept, expected] of Object.entries(reads)) {
       const lister = new RunLister()
-      const api = { lister, encoders, group, runCache: new EncodedRunCache() }
+      const api = { lister, encoders, group, runCache: new EncodedRunCache(), now: Date.now }
       const counts: number[] = []
       for (let round = 0; round < 4; round++) {
         if (round === 3) lister.runs[1] = { isPast: false }
@@ -193,7 +197,7 @@ test('the largest page that a list reads from etcd is charged to its user', asyn
         return listing([3, 4])
       },
     }
-    const api = { lister, encoders, group, runCache: new EncodedRunCache() }
+    const api = { lister, encoders, group, runCache: new EncodedRunCache(), now: Date.now }
     const memory = {
       hold: (kind: string, bytes: number) => {
         charged.push([kind, bytes])

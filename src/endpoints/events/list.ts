@@ -29,7 +29,7 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
     const encoder = encodersFor(api, target.cluster).response(representation)
     const order = representation.as === 'table' ? api.tableOrder : 'key'
     const listing = await lister.list({
-      ...listPlan(target, { order }),
+      ...listPlan(target, { order, nowMs: api.now() }),
       pieceItems: encoder.entriesPerChunk,
       recall: encoder.cacheable && ((run) => runCache.find(encoder, run)),
       onStoreRead: user === ANONYMOUS ? undefined : storeCharge(request),

@@ -85,7 +85,11 @@ export function clusters(options: ClustersOptions): ReadOnlyResource {
     watch: async (request, target, caller) => {
       const encoder = encoders.watch(negotiateWatch(request))
       const { cluster } = target
-      const plan = watchPlan(target, { watchMsMax: options.watchMsMax, selectors })
+      const plan = watchPlan(target, {
+        watchMsMax: options.watchMsMax,
+        selectors,
+        now: Date.now,
+      })
       const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
       const body = polledFrames({
         plan,

@@ -52,6 +52,7 @@ export function namespaces({
     runCache: new EncodedRunCache(),
     accessChecks,
     watchMsMax,
+    now: Date.now,
     selectors: new SharedSelectors(),
   }
   return {

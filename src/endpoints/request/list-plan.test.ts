@@ -10,7 +10,7 @@ import { listPlan, type WatchPlan, watchPlan } from './list-plan.ts'
 const everything = 'events'
 const collection = 'namespaces/a/events'
 
-const bounds = { watchMsMax: 3_600_000, selectors: new SharedSelectors() }
+const bounds = { watchMsMax: 3_600_000, selectors: new SharedSelectors(), now: () => 0 }
 
 /** `path`: below the group version. */
 function targetOf(path: string, options: Readonly<Record<string, string>>): ListTarget {
@@ -59,6 +59,22 @@ describe('listPlan', () => {
       cluster: 'local',
       namespace: undefined,
     })
+  })
+
+  test('the label limit decides alone: a smaller page would be the last one, too', () => {
+    for (const limit of ['1', '500', '0']) {
+      const { limit: size, isOnlyPage } = query(collection, { limit, fieldSelector: 'limit=20' })
+      assert.deepEqual({ size, isOnlyPage }, { size: 20, isOnlyPage: true })
+    }
+    assert.equal(query(collection, { limit: '7' }).limit, 7)
+    assert.equal(query(collection, {}).limit, undefined)
+  })
+
+  test('durations are before the clock of the request', () => {
+    const target = targetOf(collection, { fieldSelector: 'since=20m' })
+    assert.equal(listPlan(target, { nowMs: 2_000_000 }).selector?.requires?.sinceMs, 800_000)
+    const watched = watchPlan(target, { ...bounds, now: () => 3_000_000 })
+    assert.equal(watched.selector?.requires?.sinceMs, 1_800_000)
   })
 
   test('a selector that cannot match has an empty scope', () => {

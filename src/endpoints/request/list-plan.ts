@@ -38,13 +38,10 @@ export function listPlan(
     selector: eventSelector(labelSelector, fieldSelector, position.nowMs),
     ...position,
     ...(isSingle ? { after: undefined } : undefined),
-    limit: isSingle ? undefined : smaller(limit === 0 ? undefined : limit, listMax),
+    // A smaller page would be the last one, too, and lose what was asked for.
+    limit: isSingle ? undefined : (listMax ?? (limit === 0 ? undefined : limit)),
     isOnlyPage: listMax !== undefined,
   }
-}
-
-function smaller(one: number | undefined, other: number | undefined): number | undefined {
-  return one === undefined || other === undefined ? (one ?? other) : Math.min(one, other)
 }
 
 /** Where a watch starts, what it selects, and how long it lasts. */
@@ -65,9 +62,14 @@ export interface WatchBounds {
   /** The longest lifetime of a watch. */
   readonly watchMsMax: number
   readonly selectors: SharedSelectors
+  /** The wall clock. */
+  readonly now: () => number
 }
 
-export function watchPlan(target: ListTarget, { watchMsMax, selectors }: WatchBounds): WatchPlan {
+export function watchPlan(
+  target: ListTarget,
+  { watchMsMax, selectors, now }: WatchBounds,
+): WatchPlan {
   const options = readListOptions(target)
   const { labelSelector, fieldSelector, sendInitialEvents, allowWatchBookmarks } = options
   const version = readVersion(options.resourceVersion)
@@ -75,7 +77,7 @@ export function watchPlan(target: ListTarget, { watchMsMax, selectors }: WatchBo
   const isInitial = sendInitialEvents ?? !isFromVersion
   const pathScope = scopeOf(target)
   const scope = narrowed(pathScope, namedBy(fieldSelector))
-  const nowMs = Date.now()
+  const nowMs = now()
   const made = eventSelector(labelSelector, fieldSelector, nowMs)
   const { sinceMs, untilMs } = made?.requires ?? {}
   const selector = selectors.share([...options.selectorTexts, `${sinceMs} ${untilMs}`], made)

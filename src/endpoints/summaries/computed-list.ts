@@ -23,8 +23,11 @@ export interface SummaryPlan extends Pick<ReturnType<typeof listPlan>, 'selector
   readonly limit: number
 }
 
-/** The events that a summary is of. Throws a 400 or a 422 for invalid options. */
-export function summaryPlan(target: ListTarget, nowMs: number = Date.now()): SummaryPlan {
+/**
+ * The events that a summary is of; durations are before `nowMs`. Throws a 400 or a 422 for invalid
+ * options.
+ */
+export function summaryPlan(target: ListTarget, nowMs: number): SummaryPlan {
   const { query } = target
   if ((query.get('continue') ?? '') !== '') throw badRequest('a summary has no further pages')
   if (query.get('resourceVersionMatch') === 'Exact') {

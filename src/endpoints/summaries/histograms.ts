@@ -20,7 +20,7 @@ export interface HistogramsOptions {
   readonly storage: Pick<EventSummaries, 'histogram'>
   readonly mirrored?: MirroredClusters | undefined
   /** The wall clock in milliseconds. */
-  readonly now?: () => number
+  readonly now?: (() => number) | undefined
 }
 
 /** Counts of events by time: one object for each bucket of a window, also for an empty one. */

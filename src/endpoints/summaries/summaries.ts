@@ -26,6 +26,8 @@ export interface SummariesOptions {
   readonly mirrored?: MirroredClusters | undefined
   /** The rates of writes. */
   readonly rates: Pick<TopSources, 'top'>
+  /** The wall clock in milliseconds. */
+  readonly now?: (() => number) | undefined
 }
 
 /** The groups of a response. */
@@ -41,13 +43,14 @@ interface Shown {
  */
 export function eventSummaries(options: SummariesOptions): ListOnlyResource {
   const names = resourceNames(EVENT_SUMMARIES.group, EVENT_SUMMARIES.resource)
-  const encoders = new EncodersByGroup()
+  const { now = Date.now } = options
+  const encoders = new EncodersByGroup(now)
   return {
     ...EVENT_SUMMARIES,
     list: async (request, target) => {
       const { groupBy, order, rateOf } = readSummaryQuery(target)
       const encoder = encoders.of(groupBy).response(negotiateList(request))
-      const plan = summaryPlan(target)
+      const plan = summaryPlan(target, now())
       const { cluster, place } = target
       const rates = new Rates(rateOf === undefined ? [] : options.rates.top(rateOf, cluster))
       const groupsMax = Math.min(plan.limit, SHOWN_MAX)
@@ -110,12 +113,17 @@ function hiddenWarning(hidden: number): readonly string[] {
 /** The columns of a table depend on the fields. There are few sets of fields: none is evicted. */
 class EncodersByGroup {
   readonly #known = new Map<string, EventEncoders>()
+  readonly #now: () => number
+
+  constructor(now: () => number) {
+    this.#now = now
+  }
 
   of(groupBy: readonly ShownField[]): EventEncoders {
     const key = groupBy.join()
     let encoders = this.#known.get(key)
     if (encoders === undefined) {
-      encoders = new EventEncoders(summaryView(groupBy), Date.now)
+      encoders = new EventEncoders(summaryView(groupBy), this.#now)
       this.#known.set(key, encoders)
     }
     return encoders

@@ -1,0 +1,51 @@
+import { coreGroup, type EventGroup } from '../../src/api/event-groups.ts'
+import type { CachedStorage } from '../../src/cache/cached-storage.ts'
+import type { EncodedRunCache } from '../../src/codec/encoders/encoded-run-cache.ts'
+import type { MirroredClusters } from '../../src/endpoints/events/event-api.ts'
+import { eventsService, eventsServiceName } from '../../src/endpoints/events/events-service.ts'
+import { NAMESPACES, namespaces } from '../../src/endpoints/objects/namespaces.ts'
+import {
+  listOnlyService,
+  readOnlyService,
+  readOnlyServiceName,
+} from '../../src/endpoints/objects/read-only-service.ts'
+import { Services } from '../../src/endpoints/services.ts'
+import { EVENT_HISTOGRAMS, eventHistograms } from '../../src/endpoints/summaries/histograms.ts'
+import { EVENT_SUMMARIES, eventSummaries } from '../../src/endpoints/summaries/summaries.ts'
+import type { TopSources } from '../../src/registry/top-sources.ts'
+
+export interface EventServicesOptions {
+  readonly storage: CachedStorage
+  /** Events are also served in core/v1. */
+  readonly group: EventGroup
+  readonly runCache: EncodedRunCache
+  readonly sources: TopSources
+  readonly mirrored: MirroredClusters | undefined
+  readonly now: (() => number) | undefined
+}
+
+/** The services that read events, as the server installs them. */
+export function eventServices(options: EventServicesOptions): Services {
+  const { storage, runCache, sources, mirrored, now } = options
+  const groups = [options.group, coreGroup]
+  const services = new Services([
+    ...groups.map(eventsServiceName),
+    ...[NAMESPACES, EVENT_SUMMARIES, EVENT_HISTOGRAMS].map(readOnlyServiceName),
+  ])
+  for (const group of groups) {
+    services.install(eventsService({ storage, group, runCache, mirrored, now }))
+  }
+  const watchMsMax = 3_600_000
+  services.install(readOnlyService(namespaces({ storage: storage.namespaces, watchMsMax })))
+  const { summaries } = storage
+  const summarized = eventSummaries({
+    storage: summaries,
+    version: () => storage.stats().version,
+    mirrored,
+    rates: sources,
+    now,
+  })
+  services.install(listOnlyService(summarized))
+  services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored, now })))
+  return services
+}
