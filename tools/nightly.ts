@@ -11,6 +11,7 @@ const SCRIPTS = [
   'simulate:planted',
   'simulate:determinism',
   'simulate:etcd',
+  'test:model',
   'test:chaos',
   'test:mirror:chaos',
   'test:cut-replies',

@@ -1,0 +1,141 @@
+/** The plain model itself, against answers that were worked out by hand. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { type PlainEvent, plainEvent, type Tree } from '../../nightly/model/plain-event.ts'
+import { answer, type Order, type PlainQuery, type Term } from '../../nightly/model/plain-query.ts'
+
+import { plainHistogram, plainSummary } from '../../nightly/model/plain-summary.ts'
+
+const NOW_MS = Date.parse('2026-01-02T12:00:00Z')
+
+function event(name: string, fields: Tree = {}, at: { cluster?: string } = {}): PlainEvent {
+  const key = { cluster: at.cluster ?? 'local', namespace: 'shop', name }
+  return plainEvent(key, name.length, { metadata: { name }, ...fields })
+}
+
+function named(events: readonly PlainEvent[], query: Partial<PlainQuery>): string {
+  const whole: PlainQuery = { cluster: '*', namespace: '', terms: [], order: 'key', ...query }
+  return answer(events, whole, NOW_MS)
+    .map(({ key }) => key.name)
+    .join(' ')
+}
+
+function terms(...texts: readonly string[]): readonly Term[] {
+  return texts.map((text) => {
+    const [, label = '', operator, value = ''] = /^(.*?)(!?=)(.*)$/.exec(text) ?? []
+    return { label, operator: operator === '!=' ? '!=' : '=', value }
+  })
+}
+
+describe('last seen, first seen and occurrences', () => {
+  const times = {
+    series: { count: 4, lastObservedTime: '2026-01-01T00:00:04.000999Z' },
+    deprecatedLastTimestamp: '2026-01-01T00:00:03Z',
+    eventTime: '2026-01-01T00:00:02.000000Z',
+    deprecatedFirstTimestamp: '2026-01-01T00:00:01Z',
+    deprecatedCount: 3,
+    metadata: { creationTimestamp: '2026-01-01T00:00:05Z' },
+  }
+  const midnight = Date.parse('2026-01-01T00:00:00Z')
+  const cases: readonly (readonly [Tree, last: number, first: number, count: number])[] = [
+    [times, 4_000, 1_000, 4],
+    [{ ...times, series: null }, 3_000, 1_000, 3],
+    [{ ...times, series: { lastObservedTime: null } }, 3_000, 1_000, 1],
+    [{ ...times, deprecatedLastTimestamp: null, series: {} }, 2_000, 1_000, 1],
+    [{ ...times, deprecatedFirstTimestamp: null }, 4_000, 2_000, 4],
+    [{ metadata: times.metadata }, 5_000, 5_000, 1],
+    [{ metadata: times.metadata, eventTime: '2026-02-30T00:00:00.000000Z' }, 5_000, 5_000, 1],
+    [{ metadata: times.metadata, deprecatedCount: -2 }, 5_000, 5_000, 1],
+    [{ metadata: {} }, -midnight, -midnight, 1],
+  ]
+  for (const [tree, last, first, count] of cases) {
+    test(JSON.stringify(tree), () => {
+      const made = plainEvent({ cluster: 'c', namespace: 'n', name: 'e' }, 1, tree)
+      assert.deepEqual(
+        [made.lastSeenMs - midnight, made.firstSeenMs - midnight, made.occurrences],
+        [last, first, count],
+      )
+    })
+  }
+})
+
+describe('filters', () => {
+  const seen = (text: string): Tree => ({ deprecatedLastTimestamp: `2026-01-02T${text}Z` })
+  const events = [
+    event('a', { ...seen('11:40:00'), type: 'Warning', note: 'Back-off RESTARTING' }),
+    event('b', {
+      ...seen('11:39:59'),
+      reason: 'Restarting',
+      regarding: { kind: 'Pod', name: 'x' },
+    }),
+    event('c', { ...seen('11:50:00'), related: { kind: 'Pod', name: 'x', uid: 'u' } }),
+  ]
+  const cases: readonly (readonly [string, string])[] = [
+    ['since=20m', 'a c'],
+    ['until=20m', 'b'],
+    ['since=2026-01-02T11:39:59Z', 'a b c'],
+    ['until=2026-01-02T11:39:59Z', ''],
+    ['since=20m0.001s', 'a c'],
+    ['type=Warning', 'a'],
+    ['type!=Warning', 'b c'],
+    ['type=', 'b c'],
+    ['text=restart', 'a b'],
+    ['text!=restart', 'c'],
+    ['mentions=pod/x', 'b c'],
+    ['mentions=pod/X', ''],
+    ['mentions=u', 'c'],
+    ['related.kind=Pod', 'c'],
+    ['involvedObject.kind=Pod', 'b'],
+  ]
+  for (const [text, expected] of cases) {
+    test(text, () => assert.equal(named(events, { terms: terms(text) }), expected))
+  }
+
+  test('all terms must hold', () => {
+    assert.equal(named(events, { terms: terms('since=20m', 'type=Warning') }), 'a')
+  })
+})
+
+test('order: by key, or by time and then by key; newest is the exact reverse of oldest', () => {
+  const at = (second: number): Tree => ({ eventTime: `2026-01-01T00:00:0${second}.000000Z` })
+  const events = [
+    event('b', at(1)),
+    event('a', at(1), { cluster: 'west' }),
+    event('c', at(0)),
+    event('b-1', at(2)),
+  ]
+  const inOrder = (order: Order): string => named(events, { order })
+  assert.equal(inOrder('key'), 'b b-1 c a')
+  assert.equal(inOrder('oldest'), 'c b a b-1')
+  assert.equal(inOrder('newest'), 'b-1 a b c')
+})
+
+test('summaries: the larger group first, then by values; objects of two clusters are two', () => {
+  const made = (name: string, reason: string, cluster = 'local'): PlainEvent =>
+    event(
+      name,
+      { reason, deprecatedCount: 2, regarding: { kind: 'Pod', name: 'web-0' } },
+      { cluster },
+    )
+  const events = [made('a', 'Y'), made('b', 'Y', 'west'), made('c', 'Z'), made('d', 'X')]
+  const shown = plainSummary(events, ['reason']).map(({ values, ...counts }) => [
+    ...values,
+    counts.occurrences,
+    counts.events,
+    counts.objects,
+  ])
+  assert.deepEqual(shown, [
+    ['Y', 4, 2, 2],
+    ['X', 2, 1, 1],
+    ['Z', 2, 1, 1],
+  ])
+})
+
+test('histograms: the start of a bucket is in it, its end is not', () => {
+  const at = (ms: number): Tree => ({ type: 'Normal', eventTime: new Date(ms).toISOString() })
+  const events = [event('a', at(10)), event('b', at(19)), event('c', at(20)), event('d', at(30))]
+  assert.deepEqual(plainHistogram(events, [10, 20, 30], 'type'), [
+    [{ name: 'Normal', occurrences: 2, events: 2 }],
+    [{ name: 'Normal', occurrences: 1, events: 1 }],
+  ])
+})

@@ -1,0 +1,117 @@
+/** Groups and buckets of events, counted one by one. */
+import { type PlainEvent, textOf, treeOf } from './plain-event.ts'
+
+export const GROUP_FIELDS = [
+  'cluster',
+  'namespace',
+  'type',
+  'reason',
+  'kind',
+  'object',
+  'controller',
+] as const
+
+export type GroupField = (typeof GROUP_FIELDS)[number]
+
+export interface PlainGroup {
+  /** In the order of `GROUP_FIELDS`. */
+  readonly values: readonly string[]
+  readonly occurrences: number
+  readonly events: number
+  readonly objects: number
+  /** Undefined when no event tells: such an event has the time 0. */
+  readonly firstMs: number | undefined
+  readonly lastMs: number | undefined
+}
+
+/** By falling occurrences, then by values. */
+export function plainSummary(
+  events: readonly PlainEvent[],
+  groupBy: readonly GroupField[],
+): readonly PlainGroup[] {
+  const groups = new Map<string, PlainEvent[]>()
+  for (const event of events) {
+    const id = JSON.stringify(valuesOf(event, groupBy))
+    groups.set(id, [...(groups.get(id) ?? []), event])
+  }
+  return [...groups]
+    .map(([id, members]) => ({
+      values: JSON.parse(id),
+      occurrences: sum(members.map(({ occurrences }) => occurrences)),
+      events: members.length,
+      objects: new Set(members.map(identityOf)).size,
+      firstMs: members
+        .map(({ firstSeenMs }) => firstSeenMs)
+        .filter((ms) => ms !== 0)
+        .sort((one, other) => one - other)[0],
+      lastMs: Math.max(...members.map(({ lastSeenMs }) => lastSeenMs)) || undefined,
+    }))
+    .sort(
+      (one, other) =>
+        other.occurrences - one.occurrences || compareValues(one.values, other.values),
+    )
+}
+
+export interface PlainCount {
+  readonly name: string
+  readonly occurrences: number
+  readonly events: number
+}
+
+/** For each bucket, the counts by name. */
+export function plainHistogram(
+  events: readonly PlainEvent[],
+  bounds: readonly number[],
+  by: 'type' | 'reason',
+): readonly (readonly PlainCount[])[] {
+  return bounds.slice(1).map((end, index) => {
+    const start = bounds[index] ?? 0
+    const inside = events.filter(({ lastSeenMs }) => start <= lastSeenMs && lastSeenMs < end)
+    const names = [...new Set(inside.map(({ tree }) => textOf(tree, by)))].sort(compareTexts)
+    return names.map((name) => {
+      const members = inside.filter(({ tree }) => textOf(tree, by) === name)
+      const occurrences = sum(members.map((event) => event.occurrences))
+      return { name, occurrences, events: members.length }
+    })
+  })
+}
+
+function valuesOf(event: PlainEvent, groupBy: readonly GroupField[]): readonly string[] {
+  const { key, tree } = event
+  const regarding = treeOf(tree, 'regarding')
+  const named = [textOf(regarding, 'namespace'), textOf(regarding, 'name')]
+  const values: Readonly<Record<GroupField, string>> = {
+    cluster: key.cluster,
+    namespace: key.namespace,
+    type: textOf(tree, 'type'),
+    reason: textOf(tree, 'reason'),
+    kind: textOf(regarding, 'kind'),
+    object: [textOf(regarding, 'kind'), ...(named[0] === '' ? named.slice(1) : named)].join('/'),
+    // Old events have it in another field.
+    controller:
+      textOf(tree, 'reportingController') || textOf(treeOf(tree, 'deprecatedSource'), 'component'),
+  }
+  return GROUP_FIELDS.filter((field) => groupBy.includes(field)).map((field) => values[field])
+}
+
+function identityOf({ key, tree }: PlainEvent): string {
+  const { kind, namespace, name } = treeOf(tree, 'regarding')
+  return JSON.stringify([key.cluster, kind ?? '', namespace ?? '', name ?? ''])
+}
+
+function sum(numbers: readonly number[]): number {
+  return numbers.reduce((total, number) => total + number, 0)
+}
+
+function compareValues(values: readonly string[], others: readonly string[]): number {
+  for (const [index, value] of values.entries()) {
+    const order = compareTexts(value, others[index] ?? '')
+    if (order !== 0) return order
+  }
+  return 0
+}
+
+function compareTexts(text: string, other: string): number {
+  if (text === other) return 0
+  return text < other ? -1 : 1
+}
