@@ -1,0 +1,234 @@
+/**
+ * The commands of docs/questions.md, with the oldest and the newest kubectl, on 5,000 realistic
+ * events. What they print must be what a plain filter over these events finds.
+ */
+import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { KubectlSession, OLDEST, RECORDED_WITH, whyNot } from '../../nightly/kubectl/kubectl.ts'
+import { type PlainEvent, plainEvent, textOf, treeOf } from '../../nightly/model/plain-event.ts'
+import { answer, type PlainQuery } from '../../nightly/model/plain-query.ts'
+import { plainSummary } from '../../nightly/model/plain-summary.ts'
+import { EventClient } from '../../support/event-client.ts'
+import { inParallel } from '../../support/load.ts'
+import { realisticEvents } from '../../support/realistic-events.ts'
+import { asCore, isOldStyle } from '../../support/recorder-styles.ts'
+import { ADMIN_TOKEN } from '../../support/replicas.ts'
+import { testSeed } from '../../support/seed.ts'
+import { makeEvent, type WireEvent } from '../../support/wire-event.ts'
+
+const EVENTS = 5_000
+const MINUTE_MS = 60_000
+/** The ages in minutes that commands select by. */
+const EDGES = [10, 20, 60, 285, 315]
+/** No event is so near to one of them that it gets there while the test runs. */
+const EDGE_MS = 3 * MINUTE_MS
+
+/** Labels that select nothing. */
+const OPTIONS = ['order', 'limit', 'groupBy', 'buckets', 'by']
+
+interface Question {
+  readonly title: string
+  readonly command: string
+}
+
+const page = readFileSync(join(import.meta.dirname, '../../../docs/questions.md'), 'utf8')
+const questions: readonly Question[] = page
+  .split(/^## /m)
+  .map((section) => ({
+    title: section.split('\n')[0] ?? '',
+    command: /^```sh\n(.*)\n```$/m.exec(section)?.[1] ?? '',
+  }))
+  .filter(({ command }) => command !== '')
+
+const isOfEvents = ({ command }: Question): boolean => command.startsWith('kubectl get events ')
+const isWatch = ({ command }: Question): boolean => command.includes('--watch')
+
+for (const version of [OLDEST, RECORDED_WITH]) {
+  describe(`questions with kubectl ${version}`, { skip: whyNot(version) }, () => {
+    const nowMs = Date.now()
+    const seed = testSeed()
+    const made = madeEvents(seed, nowMs)
+    const state = made.map((event, index) => plainOf(event, index))
+    let session: KubectlSession
+    let client: EventClient
+
+    before(async () => {
+      session = await KubectlSession.start(version, '')
+      const { port, ca } = session.server
+      client = await EventClient.open({ port, ca, token: ADMIN_TOKEN })
+      await inParallel(made.length, 50, (index) => create(client, made[index]))
+    })
+    after(async () => {
+      client[Symbol.dispose]()
+      await session[Symbol.asyncDispose]()
+    })
+
+    for (const question of questions.filter(isOfEvents).filter((each) => !isWatch(each))) {
+      test(question.title, async (t) => {
+        t.diagnostic(`seed ${seed}`)
+        const command = withTimesOfTest(question.command, nowMs)
+        const { output, exitCode } = await session.run(command)
+        assert.equal(exitCode, 0)
+        const expected = rowsFor(command, answer(state, queryOf(command), nowMs))
+        assert.notEqual(expected.length, 0, 'the question has an answer')
+        assert.deepEqual(rowsOf(output), expected)
+      })
+    }
+
+    test('Who is flooding us?', async () => {
+      const [first = []] = await linesOf(session, 'Who is flooding us?')
+      const busiest = plainSummary(state, ['controller'])
+        .toSorted((one, other) => other.events - one.events)
+        .map(({ values, occurrences, events, objects }) => [
+          ...values,
+          ...[occurrences, events, objects].map(String),
+        ])
+      assert.deepEqual(first.slice(0, 4), busiest[0])
+      assert.match(first[4] ?? '', /^[1-9]\d*\/min$/)
+    })
+
+    test('How many events of each reason and controller in the last hour?', async (t) => {
+      const lines = await linesOf(session, t.name)
+      const hour = answer(state, queryOf(commandOf(t.name)), nowMs)
+      assert.deepEqual(
+        lines.map((cells) => cells.slice(0, 5)),
+        plainSummary(hour, ['reason', 'controller']).map(
+          ({ values, occurrences, events, objects }) => [
+            ...values,
+            ...[occurrences, events, objects].map(String),
+          ],
+        ),
+      )
+    })
+
+    test('When did the Warnings begin?', async (t) => {
+      const lines = await linesOf(session, t.name)
+      assert.equal(lines.length, 24)
+      const warnings = answer(state, queryOf(commandOf(t.name)), nowMs)
+      const total = lines.reduce((sum, [, , count]) => sum + Number(count), 0)
+      assert.equal(
+        total,
+        warnings.reduce((sum, { occurrences }) => sum + occurrences, 0),
+      )
+    })
+
+    // The last one, because it creates events.
+    for (const question of questions.filter(isWatch)) {
+      test(question.title, async () => {
+        const before = rowsFor(question.command, answer(state, queryOf(question.command), nowMs))
+        await using running = session.start(question.command)
+        await running.printed(before.length + 1)
+        const eventTime = new Date().toISOString().replace('Z', '000Z')
+        const note = `seen by ${version}`
+        for (const [namespace, type] of [
+          ['billing', 'Warning'],
+          ['shop', 'Normal'],
+          ['shop', 'Warning'],
+        ] as const) {
+          await client.create(
+            makeEvent(namespace, `new-${type.toLowerCase()}`, { type, note, eventTime }),
+          )
+        }
+        await running.printed(before.length + 2)
+        const after = [...before, ['Warning', 'Tested', 'pod/pod-0', note]]
+        assert.deepEqual(rowsOf(running.output), after)
+      })
+    }
+  })
+}
+
+test('every command of the page is run', () => {
+  assert.equal(page.match(/^```sh$/gm)?.length, questions.length)
+})
+
+function commandOf(title: string): string {
+  const { command = '' } = questions.find((question) => question.title === title) ?? {}
+  return command
+}
+
+/** The cells that the command of a question prints, without its header. */
+async function linesOf(session: KubectlSession, title: string): Promise<readonly string[][]> {
+  const { output, exitCode } = await session.run(commandOf(title))
+  assert.equal(exitCode, 0, output)
+  return output
+    .trimEnd()
+    .split('\n')
+    .slice(1)
+    .map((line) => line.trim().split(/ {2,}/))
+}
+
+function madeEvents(seed: number, nowMs: number): readonly WireEvent[] {
+  const isClear = (event: WireEvent): boolean => {
+    const ageMs = nowMs - plainOf(event, 0).lastSeenMs
+    return EDGES.every((edge) => Math.abs(ageMs - edge * MINUTE_MS) > EDGE_MS)
+  }
+  return realisticEvents({ seed, count: 2 * EVENTS, nowMs })
+    .filter(isClear)
+    .slice(0, EVENTS)
+}
+
+function plainOf(event: WireEvent, index: number): PlainEvent {
+  const { namespace, name } = event.metadata
+  return plainEvent({ cluster: 'local', namespace, name }, index, event)
+}
+
+async function create(client: EventClient, event: WireEvent | undefined): Promise<void> {
+  if (event === undefined || !isOldStyle(event)) {
+    if (event !== undefined) await client.create(event)
+    return
+  }
+  const { status, body } = await client.request({
+    method: 'POST',
+    path: `/api/v1/namespaces/${event.metadata.namespace}/events`,
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(asCore(event)),
+  })
+  assert.equal(status, 201, body.toString())
+}
+
+/** The times on the page, in order, are replaced by two times of the test. */
+function withTimesOfTest(command: string, nowMs: number): string {
+  const ages = [4 * 60, 3 * 60 + 45]
+  return command.replaceAll(/\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ/g, () => {
+    const age = ages.shift() ?? 0
+    return `${new Date(nowMs - age * MINUTE_MS).toISOString().slice(0, 19)}Z`
+  })
+}
+
+/** What the command asks for, by its own words. */
+function queryOf(command: string): PlainQuery {
+  const [, namespace = ''] = / -n (\S+)/.exec(command) ?? []
+  const [, selector = ''] = / --field-selector (\S+)/.exec(command) ?? []
+  const terms = selector.split(',').map((text) => {
+    const [label = '', value = ''] = text.split('=')
+    return { label, operator: '=' as const, value }
+  })
+  const order = terms.find(({ label }) => label === 'order')?.value
+  return {
+    cluster: '*',
+    namespace,
+    terms: terms.filter(({ label }) => !OPTIONS.includes(label)),
+    order: order === 'newest' ? 'newest' : 'oldest',
+  }
+}
+
+/** The cells that a command prints for these events, without ages. */
+function rowsFor(command: string, events: readonly PlainEvent[]): string[][] {
+  const [, limit] = /[ ,]limit=(\d+)/.exec(command) ?? []
+  return events.slice(0, limit === undefined ? undefined : Number(limit)).map(({ key, tree }) => {
+    const regarding = treeOf(tree, 'regarding')
+    const object = `${textOf(regarding, 'kind').toLowerCase()}/${textOf(regarding, 'name')}`
+    const cells = [textOf(tree, 'type'), textOf(tree, 'reason'), object, textOf(tree, 'note')]
+    return command.includes(' -A') ? [key.namespace, ...cells] : cells
+  })
+}
+
+/** The cells of the printed rows, without the header and the ages. */
+function rowsOf(output: string): string[][] {
+  return output
+    .split('\n')
+    .filter((line) => line !== '' && !line.includes('LAST SEEN'))
+    .map((line) => line.split(/ {2,}/).filter((cell) => !/^(\d+[dhms]){1,2}$/.test(cell)))
+}
