@@ -18,6 +18,7 @@ import {
   watches,
 } from '../../support/cluster-access/matrix.ts'
 import { others } from '../../support/cluster-access/matrix-others.ts'
+import { summaries } from '../../support/cluster-access/matrix-summaries.ts'
 import {
   ALPHA,
   EVENTS,
@@ -99,12 +100,13 @@ describe('access to clusters', { timeout: 240_000 }, () => {
     await rm(folder, { recursive: true, force: true })
   })
 
-  type Part = 'list' | 'watch' | 'objects' | 'others'
+  type Part = 'list' | 'watch' | 'objects' | 'others' | 'summaries'
   const parts: readonly [Part, () => Iterable<MatrixRequest>, number][] = [
     ['list', () => lists(seed), AT_ONCE],
     ['watch', () => watches(seed), WATCHES_AT_ONCE],
     ['objects', () => objects(), AT_ONCE],
     ['others', () => others(), AT_ONCE],
+    ['summaries', () => summaries(), AT_ONCE],
   ]
   for (const [name, requests, atOnce] of parts) {
     test(`every user gets from each cluster what the model allows: ${name}`, async (context) => {

@@ -187,7 +187,7 @@ interface ListRequest {
   readonly isPart?: boolean
 }
 
-function list(request: ListRequest): MatrixRequest {
+export function list(request: ListRequest): MatrixRequest {
   const { sender, place, namespace, path, accept = JSON_TYPE, query = '' } = request
   const { verb = 'list', name, keeps = () => true, isPart = false } = request
   const isAllowed = mayDo(sender, { cluster: place.cluster, verb, namespace, name })

@@ -187,8 +187,10 @@ function objectsOf(user: string, { verbs, namespace, name }: Grant): readonly ob
   const isImpersonation = verbs.includes('impersonate')
   const rule = {
     verbs,
-    apiGroups: isImpersonation ? [''] : ['', 'events.k8s.io'],
-    resources: isImpersonation ? ['users', 'groups'] : ['events'],
+    apiGroups: isImpersonation ? [''] : ['', 'events.k8s.io', 'tidings.dev'],
+    resources: isImpersonation
+      ? ['users', 'groups']
+      : ['events', 'eventsummaries', 'eventhistograms'],
     ...(name === undefined ? {} : { resourceNames: [name] }),
   }
   const cluster = namespace === undefined ? 'Cluster' : ''

@@ -1,0 +1,37 @@
+/** Requests for summaries and histograms, which show reasons, notes and objects of events. */
+import { list, type MatrixRequest, SCOPES, SENDERS } from './matrix.ts'
+import { PLACES, type SeededEvent } from './model.ts'
+
+const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io'
+
+/** All of them show what marks an event: its reason, object or note. */
+const QUERIES = [
+  { resource: 'eventsummaries', query: 'groupBy=reason' },
+  { resource: 'eventsummaries', query: 'groupBy=object,type&order=count', accept: TABLE },
+  // Without options: with the rates of controllers.
+  { resource: 'eventsummaries', query: 'limit=500', accept: TABLE },
+  {
+    resource: 'eventsummaries',
+    query: 'groupBy=controller&fieldSelector=metadata.name=e1',
+    name: 'e1',
+    keeps: ({ name }: SeededEvent) => name === 'e1',
+  },
+  {
+    resource: 'eventhistograms',
+    query: 'by=reason&fieldSelector=since%3D2026-01-01T00:00:00Z,buckets%3D2',
+  },
+] as const
+
+export function* summaries(): Generator<MatrixRequest> {
+  for (const sender of SENDERS) {
+    for (const place of PLACES) {
+      for (const namespace of SCOPES) {
+        for (const { resource, ...wanted } of QUERIES) {
+          const within = namespace === undefined ? '' : `/namespaces/${namespace}`
+          const path = `${place.prefix}/apis/tidings.dev/v1alpha1${within}/${resource}`
+          yield list({ sender, place, namespace, path, ...wanted })
+        }
+      }
+    }
+  }
+}
