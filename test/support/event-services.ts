@@ -32,9 +32,6 @@ export function eventServices(options: EventServicesOptions): Services {
     ...groups.map(eventsServiceName),
     ...[NAMESPACES, EVENT_SUMMARIES, EVENT_HISTOGRAMS].map(readOnlyServiceName),
   ])
-  for (const group of groups) {
-    services.install(eventsService({ storage, group, runCache, mirrored, now }))
-  }
   const watchMsMax = 3_600_000
   services.install(readOnlyService(namespaces({ storage: storage.namespaces, watchMsMax })))
   const { summaries } = storage
@@ -47,5 +44,9 @@ export function eventServices(options: EventServicesOptions): Services {
   })
   services.install(listOnlyService(summarized))
   services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored, now })))
+  // The last ones: core/v1 answers for every path below its own.
+  for (const group of groups) {
+    services.install(eventsService({ storage, group, runCache, mirrored, now }))
+  }
   return services
 }
