@@ -1,6 +1,17 @@
 /** Requests that show no events: discovery, self reviews, and paths of the server itself. */
 import { JSON_TYPE, type MatrixRequest, SCOPES, SENDERS } from './matrix.ts'
-import { ALPHA, BRAVO, HOME, kindGroup, mayDo, PLACES, type Place, type Sender } from './model.ts'
+import {
+  ALPHA,
+  BRAVO,
+  EVENTS,
+  HOME,
+  kindGroup,
+  MASTER,
+  mayDo,
+  PLACES,
+  type Place,
+  type Sender,
+} from './model.ts'
 
 /** Discovery, server paths and self reviews: everything else that a path of a cluster has. */
 export function* others(): Generator<MatrixRequest> {
@@ -9,8 +20,9 @@ export function* others(): Generator<MatrixRequest> {
       yield* discovery(sender, place)
       yield* reviews(sender, place)
       yield clusterList(sender, place)
-      const plain = ['/version', '/openapi/v3', '/metrics', '/readyz', '/', '/no/such/path']
+      const plain = ['/version', '/openapi/v3', '/readyz', '/', '/no/such/path']
       for (const path of plain) yield bare(sender, place.prefix + path)
+      yield metrics(sender, place)
     }
   }
 }
@@ -57,6 +69,13 @@ function* reviews(sender: Sender, { prefix, cluster }: Place): Generator<MatrixR
       }
     }
   }
+}
+
+/** Metrics name the controllers, namespaces and reasons that write the most, to who may read them. */
+function metrics(sender: Sender, { prefix }: Place): MatrixRequest {
+  const request = bare(sender, `${prefix}/metrics`)
+  if (sender.user !== MASTER || sender.as !== undefined || prefix !== '') return request
+  return { ...request, expected: { ...request.expected, events: EVENTS, hasAll: false } }
 }
 
 /** A path that shows no events. */
