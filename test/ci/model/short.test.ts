@@ -6,7 +6,7 @@ import { campaign } from '../../nightly/model/campaign.ts'
 import { plainEvent } from '../../nightly/model/plain-event.ts'
 import { testSeed } from '../../support/seed.ts'
 
-const QUERIES = 3_000
+const QUERIES = 2_000
 
 test('every answer is that of a plain filter and sort, during concurrent writes', async (t) => {
   const seed = testSeed()

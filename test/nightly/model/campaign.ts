@@ -9,6 +9,7 @@ import { inParallel } from '../../support/load.ts'
 import { Random } from '../chaos/traffic/random.ts'
 import { faultOf, type Reading, Refused, readAll } from './answers.ts'
 import { History } from './history.ts'
+import { MOMENT_MS } from './made-events.ts'
 import { fieldSelectorOf, type MadeQuery, madeQuery, madeWatch } from './made-queries.ts'
 import { ModelWatch } from './model-watch.ts'
 import { plainEvent } from './plain-event.ts'
@@ -46,17 +47,19 @@ const ROUND = 200
 const WATCHES = 6
 /** The share of summaries and histograms. */
 const SUMMARIES = 0.1
-const JUMP_MS = 40 * 60_000
+/** The clock moves so many steps of the times of events at most, so that bounds meet them exactly. */
+const STEPS_MAX = 20
 /** The lifetime of events that no rule matches. */
 const OTHERWISE_MS = 3_600_000
 
 /** Resolves with what was compared; throws at the first difference, with the query. */
 export async function campaign(options: CampaignOptions): Promise<Tally> {
   await using etcd = await startEtcd()
-  const clock = { nowMs: Date.now() }
+  const startMs = Math.floor(Date.now() / 1000) * 1000
+  const clock = { nowMs: startMs }
   await using api = await EventApiUnderTest.start(etcd.endpoints, { now: () => clock.nowMs })
   await using history = new History(etcd.endpoints)
-  await using writes = await Writes.start(api, options.seed)
+  await using writes = await Writes.start(api, options.seed, startMs)
   const tally: Tally = {
     queries: 0,
     pages: 0,
@@ -77,7 +80,7 @@ export async function campaign(options: CampaignOptions): Promise<Tally> {
     const asking = { ...options, api, history, tally, earlier, nowMs: clock.nowMs }
     await round(asking, { from, count })
     writes.check()
-    clock.nowMs += random.below(JUMP_MS) - JUMP_MS / 2
+    clock.nowMs = startMs + (random.below(2 * STEPS_MAX) - STEPS_MAX) * MOMENT_MS
     options.onProgress?.(from + count)
   }
   tally.writes = writes.count

@@ -51,7 +51,7 @@ const ODD_COUNTS = [0, -3, 2_147_483_647, null] as const
 
 /** How many different times there are: events share them. */
 const MOMENTS = 60
-const MOMENT_MS = 61_000
+export const MOMENT_MS = 61_000
 
 /** The times of events, before the time of the run. */
 export function momentMs(random: Random, nowMs: number): number {

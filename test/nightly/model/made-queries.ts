@@ -145,6 +145,9 @@ function madeMoment(random: Random, nowMs: number): string {
       '1.5h',
       '100ms',
       '61s',
+      '122s',
+      '10m10s',
+      '30m30s',
       '1d12h',
     ])
   }

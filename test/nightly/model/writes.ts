@@ -11,15 +11,16 @@ const WRITERS = 16
 /** Writers that create, replace and delete events until the end. For `await using`. */
 export class Writes implements AsyncDisposable {
   readonly #api: EventApiUnderTest
-  readonly #aroundMs = Date.now()
+  /** The times of events are before it. */
+  readonly #aroundMs: number
   readonly #end = new AbortController()
   #running: Promise<unknown> = Promise.resolve()
   #failure: unknown
   #count = 0
 
   /** Resolves when the first events are there. */
-  static async start(api: EventApiUnderTest, seed: number): Promise<Writes> {
-    const writes = new Writes(api)
+  static async start(api: EventApiUnderTest, seed: number, aroundMs: number): Promise<Writes> {
+    const writes = new Writes(api, aroundMs)
     const random = new Random(seed ^ 0x5eed)
     await inParallel(FIRST_EVENTS, 50, () => writes.#put(random))
     const writers = Array.from({ length: WRITERS }, () => writes.#write(random.fork()))
@@ -29,8 +30,9 @@ export class Writes implements AsyncDisposable {
     return writes
   }
 
-  private constructor(api: EventApiUnderTest) {
+  private constructor(api: EventApiUnderTest, aroundMs: number) {
     this.#api = api
+    this.#aroundMs = aroundMs
   }
 
   get count(): number {
