@@ -101,6 +101,24 @@ export const KNOWN: readonly KnownDifference[] = [
       /^resourceVersion should not be set/.test(messageOf(ours)),
   },
   {
+    row: 'more-field-labels',
+    explains: ({ step, ours, theirs }) =>
+      hasQuery(step, 'fieldSelector') &&
+      isDone(ours) &&
+      /^field label not supported: (?:action|reportingInstance|related\.|since|until|mentions|text|order|limit)/.test(
+        messageOf(theirs),
+      ),
+  },
+  {
+    // A page has other rows; the columns and everything else are compared.
+    row: 'tables-by-time',
+    explains: ({ step, ours, theirs, places }) =>
+      step.verb === 'list' &&
+      kindOf(ours) === 'Table' &&
+      kindOf(theirs) === 'Table' &&
+      places.every((place) => /^\.content\.rows\b/.test(place)),
+  },
+  {
     row: 'last-page-is-told',
     explains: ({ step, ours, theirs, places }) =>
       step.verb === 'list' &&
