@@ -38,6 +38,7 @@ import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from 
 import { orderKey } from './memory/order-key.ts'
 import { NamespaceLog } from './namespace-log.ts'
 import { NamespaceStorage } from './namespace-storage.ts'
+import { OldestTimes } from './read/oldest-times.ts'
 import { countIn, readPage } from './read/page.ts'
 import { readRuns } from './read/runs.ts'
 import { Reflector, type ReflectorOptions } from './reflector.ts'
@@ -74,6 +75,7 @@ export class CachedStorage implements WatchedStorage {
   readonly clusters: ClusterActivities
   /** How much is stored; not known while memory is not verified. */
   readonly sizes: StoredSizes
+  readonly oldest: OldestTimes
   /** Counts of the events. */
   readonly summaries: SummaryStorage
   readonly #inner: FollowedStorage
@@ -114,6 +116,7 @@ export class CachedStorage implements WatchedStorage {
     this.namespaces = new NamespaceStorage({ ...read, log: namespaceLog })
     this.summaries = new SummaryStorage(read)
     this.clusters = new ClusterActivities(this.#memory, clock)
+    this.oldest = new OldestTimes(this.#memory, clock)
     this.sizes = this.#memory.namespaces.sizesWhile(() => this.verified !== 0)
     // `run` handles the rejection, but may not have been called yet.
     this.#storeWentBack.promise.catch(() => {})

@@ -25,6 +25,8 @@ import type { FileLooks } from './metrics/files.ts'
 import { watchRetention } from './metrics/retention.ts'
 import { StorageMetrics } from './metrics/storage.ts'
 import { createMirrors } from './mirrors.ts'
+import type { EventParts } from './services.ts'
+import { windowStatuses } from './windows.ts'
 
 /** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
 const CLOSE_MS_MAX = 3000
@@ -39,6 +41,12 @@ export interface EngineFiles {
   readonly clusters?: ClustersSource | undefined
   readonly policy?: PolicySource | undefined
 }
+
+/** What requests of clients use. */
+type ForClients = Pick<
+  EventParts,
+  'writes' | 'sources' | 'namespaces' | 'summaries' | 'windows' | 'oldestIn'
+> & { readonly storage: CachedStorage }
 
 /** The parts that are created once the credentials have been read. */
 interface Parts {
@@ -184,10 +192,18 @@ export class Engine {
   }
 
   /** What requests of clients use. Throws before the engine is open. */
-  get forClients(): { storage: CachedStorage; writes: EventWrites; sources: TopSources } {
+  get forClients(): ForClients {
     if (this.#parts === undefined) throw new Error('the engine has not been opened')
-    const { cached: storage, writers } = this.#parts
-    return { storage, writes: writers.client, sources: this.#sources }
+    const { cached: storage, writers, retention } = this.#parts
+    return {
+      storage,
+      writes: writers.client,
+      sources: this.#sources,
+      namespaces: storage.namespaces,
+      summaries: storage.summaries,
+      windows: windowStatuses(storage, retention),
+      oldestIn: (scope) => storage.oldest.in(scope),
+    }
   }
 
   /** Number of live events; 0 before the engine is open. */

@@ -34,6 +34,7 @@ const OTHER_RESOURCES = [
   'authorization.k8s.io/v1/selfsubjectrulesreviews',
   `${TIDINGS_API_VERSION}/eventsummaries`,
   `${TIDINGS_API_VERSION}/eventhistograms`,
+  `${TIDINGS_API_VERSION}/retentionwindows`,
 ]
 
 export interface OpenedLimits {

@@ -223,8 +223,6 @@ export class Server {
     this.#services.installEvents({
       mirrored: mirrors,
       ...this.#engine.forClients,
-      namespaces: this.#engine.storage.namespaces,
-      summaries: this.#engine.storage.summaries,
       clusters: clusterSources(this.#options, this.#engine.storage, { clusters, mirrors }),
       decide: async (user, attributes) => this.#gate?.decide(user, attributes),
       version: () => this.#engine.storage.stats().version,

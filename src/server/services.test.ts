@@ -32,6 +32,8 @@ installer.installEvents({
   decide: async () => undefined,
   version: () => beginning,
   summaries: {} as EventSummaries,
+  windows: { list: async () => [] },
+  oldestIn: undefined,
   eventLimits: undefined,
   accessChecks: { add: () => ({ [Symbol.dispose]: () => {} }) } as never,
 })

@@ -14,7 +14,11 @@ import {
 } from '../endpoints/discovery/discovery.ts'
 import { openApiService } from '../endpoints/discovery/openapi.ts'
 import type { MirroredClusters } from '../endpoints/events/event-api.ts'
-import { eventsService, eventsServiceName } from '../endpoints/events/events-service.ts'
+import {
+  type EventsServiceOptions,
+  eventsService,
+  eventsServiceName,
+} from '../endpoints/events/events-service.ts'
 import { type ClusterSources, clusterStatuses } from '../endpoints/objects/cluster-statuses.ts'
 import { CLUSTERS, type ClustersOptions, clusters } from '../endpoints/objects/clusters.ts'
 import { NAMESPACES, namespaces } from '../endpoints/objects/namespaces.ts'
@@ -23,6 +27,11 @@ import {
   readOnlyService,
   readOnlyServiceName,
 } from '../endpoints/objects/read-only-service.ts'
+import {
+  RETENTION_WINDOWS,
+  retentionWindows,
+  type WindowStatuses,
+} from '../endpoints/objects/retention-windows.ts'
 import {
   SELF_REVIEWS,
   selfReviewGroups,
@@ -80,6 +89,7 @@ export class ServiceInstaller {
       readOnlyServiceName(CLUSTERS),
       readOnlyServiceName(EVENT_SUMMARIES),
       readOnlyServiceName(EVENT_HISTOGRAMS),
+      readOnlyServiceName(RETENTION_WINDOWS),
       ...this.#groups.map(eventsServiceName),
     ])
   }
@@ -117,6 +127,7 @@ export class ServiceInstaller {
     decide,
     version,
     summaries,
+    windows,
     ...parts
   }: EventParts): void {
     const runCache = new EncodedRunCache()
@@ -145,6 +156,7 @@ export class ServiceInstaller {
       ),
     )
     this.services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored })))
+    this.services.install(listOnlyService(retentionWindows({ statuses: windows, version })))
     for (const group of this.#groups) this.services.install(eventsService({ ...shared, group }))
   }
 
@@ -180,6 +192,8 @@ export interface EventParts {
   readonly namespaces: ReadStorage
   readonly clusters: ClusterSources
   readonly summaries: EventSummaries
+  readonly windows: WindowStatuses
+  readonly oldestIn: EventsServiceOptions['oldestIn']
   readonly decide: ClustersOptions['decide']
   /** The version of memory. */
   readonly version: () => Version

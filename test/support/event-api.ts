@@ -8,6 +8,8 @@ import type { EtcdClient } from '../../src/etcd/client.ts'
 import type { Handler, Response } from '../../src/http/exchange.ts'
 import { type Log, silentLog } from '../../src/lib/log/log.ts'
 import { TopSources } from '../../src/registry/top-sources.ts'
+import { Totals } from '../../src/retention/account/totals.ts'
+import { RetentionPolicy } from '../../src/retention/policy.ts'
 import type { EtcdAvailability } from '../../src/storage/etcd/etcd-availability.ts'
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import type { QuotaAlarm } from '../../src/storage/etcd/quota-alarm.ts'
@@ -75,6 +77,11 @@ export class EventApiUnderTest implements AsyncDisposable {
   readonly storage: CachedStorage
   /** The cache of encoded runs of lists. */
   readonly runCache: EncodedRunCache = new EncodedRunCache()
+  /** What retention windows tell of the policy and of the account. */
+  readonly kept: { policy: RetentionPolicy; readonly totals: Totals } = {
+    policy: RetentionPolicy.uniform(3_600_000),
+    totals: new Totals(),
+  }
   /** Rates of summaries. */
   readonly sources: TopSources = new TopSources()
   readonly client: EtcdClient
@@ -120,9 +127,9 @@ export class EventApiUnderTest implements AsyncDisposable {
     this.storage = new CachedStorage({ inner: this.#written, log: silentLog, ...cacheOptions })
     this.#running = this.storage.run(this.#end.signal)
     const user = { name: 'tester', groups: [] }
-    const { storage, runCache, sources } = this
+    const { storage, runCache, sources, kept } = this
     this.handler = serve({
-      services: eventServices({ storage, group, runCache, sources, mirrored, now }),
+      services: eventServices({ storage, group, runCache, sources, mirrored, kept, now }),
       ...openTo(user),
       log: silentLog,
       clusterName: 'local',

@@ -9,10 +9,17 @@ import {
   readOnlyService,
   readOnlyServiceName,
 } from '../../src/endpoints/objects/read-only-service.ts'
+import {
+  RETENTION_WINDOWS,
+  retentionWindows,
+} from '../../src/endpoints/objects/retention-windows.ts'
 import { Services } from '../../src/endpoints/services.ts'
 import { EVENT_HISTOGRAMS, eventHistograms } from '../../src/endpoints/summaries/histograms.ts'
 import { EVENT_SUMMARIES, eventSummaries } from '../../src/endpoints/summaries/summaries.ts'
 import type { TopSources } from '../../src/registry/top-sources.ts'
+import type { Retention } from '../../src/retention/retention.ts'
+import { windowStatuses } from '../../src/server/windows.ts'
+import type { EventScope } from '../../src/storage/storage.ts'
 
 export interface EventServicesOptions {
   readonly storage: CachedStorage
@@ -21,32 +28,38 @@ export interface EventServicesOptions {
   readonly runCache: EncodedRunCache
   readonly sources: TopSources
   readonly mirrored: MirroredClusters | undefined
+  /** What retention windows tell of the policy and of the account. */
+  readonly kept: Pick<Retention, 'policy' | 'totals'>
   readonly now: (() => number) | undefined
 }
 
 /** The services that read events, as the server installs them. */
 export function eventServices(options: EventServicesOptions): Services {
-  const { storage, runCache, sources, mirrored, now } = options
+  const { storage, runCache, sources, mirrored, kept, now } = options
   const groups = [options.group, coreGroup]
   const services = new Services([
     ...groups.map(eventsServiceName),
-    ...[NAMESPACES, EVENT_SUMMARIES, EVENT_HISTOGRAMS].map(readOnlyServiceName),
+    ...[NAMESPACES, EVENT_SUMMARIES, EVENT_HISTOGRAMS, RETENTION_WINDOWS].map(readOnlyServiceName),
   ])
   const watchMsMax = 3_600_000
   services.install(readOnlyService(namespaces({ storage: storage.namespaces, watchMsMax })))
   const { summaries } = storage
+  const version = () => storage.stats().version
   const summarized = eventSummaries({
     storage: summaries,
-    version: () => storage.stats().version,
+    version,
     mirrored,
     rates: sources,
     now,
   })
   services.install(listOnlyService(summarized))
   services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored, now })))
+  const statuses = windowStatuses(storage, kept)
+  services.install(listOnlyService(retentionWindows({ statuses, version })))
+  const oldestIn = (scope: EventScope) => storage.oldest.in(scope)
   // The last ones: core/v1 answers for every path below its own.
   for (const group of groups) {
-    services.install(eventsService({ storage, group, runCache, mirrored, now }))
+    services.install(eventsService({ storage, group, runCache, mirrored, oldestIn, now }))
   }
   return services
 }

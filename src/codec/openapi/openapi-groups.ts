@@ -6,6 +6,7 @@ import { groupFields, histogramFields } from '../../storage/summary.ts'
 import { clusterType, listTypeOf, namespaceType } from '../object-types.ts'
 import { reviewTypes } from '../review-types.ts'
 import { eventHistogramType, eventSummaryType } from '../summary-types.ts'
+import { retentionWindowType } from '../window-types.ts'
 import { eventOperations, type Operation, query, reviewOperations } from './openapi-operations.ts'
 import { groupOperations, listOnlyOperations, readOperations } from './openapi-read-operations.ts'
 
@@ -42,6 +43,8 @@ export const tidingsOpenApi: OpenApiGroup = {
     listTypeOf(eventSummaryType, 'The groups, the largest or fastest first.'),
     eventHistogramType,
     listTypeOf(eventHistogramType, 'The buckets, by time.'),
+    retentionWindowType,
+    listTypeOf(retentionWindowType, 'The namespaces and clusters.'),
   ],
   operations: [
     ...groupOperations(TIDINGS_GROUP, TIDINGS_VERSION),
@@ -65,6 +68,12 @@ export const tidingsOpenApi: OpenApiGroup = {
         query('buckets', 'integer', 'Number of parts of the time window; 60 by default.'),
         query('by', 'string', `Counted apart: ${histogramFields.join(' or ')}.`),
       ],
+    }),
+    ...listOnlyOperations({
+      group: TIDINGS_GROUP,
+      version: TIDINGS_VERSION,
+      kind: 'RetentionWindow',
+      resource: 'retentionwindows',
     }),
   ],
 }

@@ -203,6 +203,7 @@ export const tidingsGroup: GroupDiscovery = {
     { name: 'clusters', singularName: 'cluster', namespaced: false, kind: 'Cluster', verbs: READ },
     listOnly('EventHistogram', 'eventhistograms', 'evhist'),
     listOnly('EventSummary', 'eventsummaries', 'evsum'),
+    listOnly('RetentionWindow', 'retentionwindows', 'rwin'),
   ],
 }
 

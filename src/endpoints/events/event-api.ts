@@ -15,7 +15,7 @@ import type { SharedSelectors } from '../../registry/read/event-selector.ts'
 import type { EventLister } from '../../registry/read/listing.ts'
 import type { EventRegistry } from '../../registry/registry.ts'
 import type { TopSources } from '../../registry/top-sources.ts'
-import type { ListOrder, WatchedStorage } from '../../storage/storage.ts'
+import type { EventScope, ListOrder, WatchedStorage } from '../../storage/storage.ts'
 
 /** What requests need to know of mirrored clusters. */
 export interface MirroredClusters {
@@ -39,6 +39,8 @@ export interface ReadApi {
   /** Rechecks the access of running watches; undefined when access is never revoked. */
   readonly accessChecks: Pick<AccessChecks, 'add'> | undefined
   readonly mirrored: MirroredClusters | undefined
+  /** When the oldest event of a scope was last seen, which responses tell. */
+  readonly oldestIn?: ((scope: EventScope) => Promise<number | undefined>) | undefined
   /** The longest lifetime of a watch. */
   readonly watchMsMax: number
   /** The wall clock: durations in selectors are before it. */

@@ -60,6 +60,8 @@ export interface EventsServiceOptions {
   readonly now?: (() => number) | undefined
   /** Undefined: no cluster is mirrored. */
   readonly mirrored?: MirroredClusters | undefined
+  /** Undefined: responses do not tell the oldest time. */
+  readonly oldestIn?: EventApi['oldestIn']
 }
 
 const requestTimeoutMsDefault = 60_000
@@ -100,6 +102,7 @@ export function eventsService(options: EventsServiceOptions): Service {
     requestTimeoutMs: options.requestTimeoutMs ?? requestTimeoutMsDefault,
     accessChecks: options.accessChecks,
     mirrored: options.mirrored,
+    oldestIn: options.oldestIn,
     watchMsMax: options.watchMsMax ?? watchMsMaxDefault,
     now,
     selectors: new SharedSelectors(),

@@ -14,6 +14,7 @@ import { listPlan } from '../request/list-plan.ts'
 import { negotiateList } from '../request/negotiate.ts'
 import { warningHeader } from '../response/warnings.ts'
 import { type Endpoint, encodersFor, type ReadApi } from './event-api.ts'
+import { windowHeader } from './window-header.ts'
 
 /**
  * GET …/events and …/namespaces/{namespace}/events
@@ -36,7 +37,8 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
       signal: request.signal,
     })
     const warning = warningHeader(mirrored?.warnings(target.cluster) ?? [])
-    return listResponse(encoder, listing, { runCache, warning })
+    const headers = await windowHeader(api, target)
+    return listResponse(encoder, listing, { runCache, warning, headers })
   }
 }
 
@@ -70,7 +72,11 @@ const RETRY_LIST_SECONDS = 10
 export function listResponse(
   encoder: ResponseEncoder,
   listing: EventListing,
-  options: { readonly runCache: EncodedRunCache; readonly warning: string | undefined },
+  options: {
+    readonly runCache: EncodedRunCache
+    readonly warning: string | undefined
+    readonly headers?: Response['headers'] | undefined
+  },
 ): Response {
   const meta: ListMeta = {
     resourceVersion: formatVersion(listing.version),
@@ -78,7 +84,11 @@ export function listResponse(
     remainingItemCount: listing.remainingItemCount,
   }
   const { runCache, warning } = options
-  const headers = { 'content-type': encoder.contentType, ...(warning && { warning }) }
+  const headers = {
+    'content-type': encoder.contentType,
+    ...(warning && { warning }),
+    ...options.headers,
+  }
   const { whole } = listing
   if (whole === undefined) {
     const body = streamed(encoder, meta, { listing, runCache })

@@ -5,6 +5,7 @@ import { negotiateWatch } from '../request/negotiate.ts'
 import { type Endpoint, encodersFor, type ReadApi } from './event-api.ts'
 import { WatchFeed } from './watch-feed.ts'
 import { WatchFrameWriter } from './watch-frame-writer.ts'
+import { windowHeader } from './window-header.ts'
 
 /**
  * GET …/events?watch=true, and the older paths under …/watch/
@@ -16,11 +17,12 @@ export function watchEvents(api: ReadApi): Endpoint<Place> {
   return async (request, target, caller) => {
     const encoders = encodersFor(api, target.cluster).watch(negotiateWatch(request))
     const plan = watchPlan(target, api)
+    const window = await windowHeader(api, target)
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const writer = new WatchFrameWriter(encoders, plan.selector)
     return {
       status: 200,
-      headers: { 'content-type': encoders.first.contentType },
+      headers: { 'content-type': encoders.first.contentType, ...window },
       body: new WatchFeed(api, {
         plan,
         writer,

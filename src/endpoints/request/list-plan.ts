@@ -108,7 +108,7 @@ export function watchPlan(
 }
 
 /** A namespace of all clusters is not a scope; `readListOptions` makes it a field requirement. */
-function scopeOf({ cluster, place }: ListTarget): EventScope {
+export function scopeOf({ cluster, place }: ListTarget): EventScope {
   if (cluster === ALL_CLUSTERS) return allEvents
   return { cluster, namespace: 'namespace' in place ? ownText(place.namespace) : undefined }
 }

@@ -12,6 +12,8 @@ import type { PolicyRule } from './rule-set.ts'
 
 const INFO = [...HEALTH_PATHS, VERSION_PATH, `${VERSION_PATH}/`]
 const READ = ['get', 'list', 'watch']
+/** Objects that are computed from events for each list. */
+const COMPUTED = ['eventsummaries', 'eventhistograms', 'retentionwindows']
 const WRITE = ['create', 'delete', 'deletecollection', 'patch', 'update']
 
 /** `eventsGroup` is the API group of events; the core group has them as well. */
@@ -31,7 +33,7 @@ export function builtinObjects(eventsGroup: string): readonly PolicyObject[] {
         events(READ),
         resources(READ, [''], ['namespaces']),
         resources(READ, [TIDINGS_GROUP], ['clusters']),
-        resources(['list'], [TIDINGS_GROUP], ['eventsummaries', 'eventhistograms']),
+        resources(['list'], [TIDINGS_GROUP], COMPUTED),
       ],
       ['view'],
     ),

@@ -456,7 +456,7 @@ describe('the built-in roles', () => {
   })
 
   test('summaries can be listed where events can be read, and nothing else', () => {
-    for (const resource of ['eventsummaries', 'eventhistograms']) {
+    for (const resource of ['eventsummaries', 'eventhistograms', 'retentionwindows']) {
       const summaries = { group: 'tidings.dev', version: 'v1alpha1', resource }
       for (const [role, scope, verb, namespace, isAllowed] of [
         ['view', 'a', 'list', 'a', true],

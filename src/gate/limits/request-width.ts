@@ -19,7 +19,7 @@ export function widthOf(target: Target): number {
   if (isOfOneKey(target)) return 1
   if (verb === 'watch' && isFromVersion(query)) return 1
   if (target.isResource && isOfOneObject(target)) return 1
-  // A summary reads every event, however few groups it shows.
+  // A summary reads every event, however little it shows.
   if (target.isResource && SUMMARIES.has(target.resource)) return WIDTH_MAX
   // A page of a selection may have to read every event.
   if (query.has('labelSelector') || query.has('fieldSelector')) return WIDTH_MAX
@@ -28,7 +28,11 @@ export function widthOf(target: Target): number {
   return limit > 0 ? Math.min(Math.ceil(limit / EVENTS_PER_SLOT), WIDTH_MAX) : WIDTH_MAX
 }
 
-const SUMMARIES: ReadonlySet<string> = new Set(['eventsummaries', 'eventhistograms'])
+const SUMMARIES: ReadonlySet<string> = new Set([
+  'eventsummaries',
+  'eventhistograms',
+  'retentionwindows',
+])
 
 /** Without its namespace or its cluster, an event of that name is searched for among all. */
 function isOfOneKey(target: Target): boolean {

@@ -1,0 +1,125 @@
+import { badRequest } from '../../api/status.ts'
+import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
+import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
+import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
+import { retentionWindowView } from '../../codec/encoders/window-view.ts'
+import { ALL_CLUSTERS } from '../../gate/attributes.ts'
+import { inApiTerms, resourceNames } from '../../registry/storage-errors.ts'
+import type { Version } from '../../storage/resource-version.ts'
+import type { StoredEvent } from '../../storage/storage.ts'
+import { StoredBody } from '../../storage/stored-form.ts'
+import { listResponse } from '../events/list.ts'
+import type { ListTarget } from '../request/list-options.ts'
+import { listPlan } from '../request/list-plan.ts'
+import { negotiateList } from '../request/negotiate.ts'
+import { computedListing } from './computed-listing.ts'
+import type { ListOnlyResource, ResourcePath } from './read-only-service.ts'
+
+export const RETENTION_WINDOWS: ResourcePath = {
+  group: TIDINGS_GROUP,
+  version: TIDINGS_VERSION,
+  resource: 'retentionwindows',
+}
+
+/** What is kept of a namespace, or of a whole cluster, and for how long. */
+export interface WindowStatus {
+  readonly cluster: string
+  /** Undefined for the whole cluster. */
+  readonly namespace: string | undefined
+  readonly events: number
+  readonly bytes: number
+  /** When the oldest event was last seen. */
+  readonly oldestMs: number | undefined
+  /** Of the rules that can apply, in order. */
+  readonly lifetimes: readonly {
+    readonly rule: string
+    readonly selects: string
+    readonly lifetime: string
+  }[]
+  readonly budget:
+    | {
+        readonly name: string
+        readonly events: number | undefined
+        readonly bytes: number | undefined
+      }
+    | undefined
+  /** Events that were deleted because of budgets. */
+  readonly evicted: number
+}
+
+export interface WindowStatuses {
+  /**
+   * Of one namespace; or of a cluster, or of all, and all namespaces in there. Sorted. Rejects with
+   * `unavailable` while it is not known what is stored.
+   */
+  list(
+    cluster: string | undefined,
+    namespace: string | undefined,
+    signal: AbortSignal,
+  ): Promise<readonly WindowStatus[]>
+}
+
+export interface WindowsOptions {
+  readonly statuses: WindowStatuses
+  /** The version of memory. */
+  readonly version: () => Version
+}
+
+const versionOffset = '{"metadata":{'.length
+
+/** What is kept of each namespace that has events, and of each cluster, and for how long. */
+export function retentionWindows({ statuses, version }: WindowsOptions): ListOnlyResource {
+  const names = resourceNames(RETENTION_WINDOWS.group, RETENTION_WINDOWS.resource)
+  const encoders = new EventEncoders(retentionWindowView(false), Date.now)
+  const wildcardEncoders = new EventEncoders(retentionWindowView(true), Date.now)
+  return {
+    ...RETENTION_WINDOWS,
+    list: async (request, target) => {
+      const isOfAll = target.cluster === ALL_CLUSTERS
+      const encoder = (isOfAll ? wildcardEncoders : encoders).response(negotiateList(request))
+      const { selector, after } = listPlan(target)
+      if (after !== undefined) throw badRequest('a list of retention windows has no further pages')
+      const cluster = isOfAll ? undefined : target.cluster
+      const found = statuses.list(cluster, namespaceOf(target), request.signal)
+      const at = version()
+      const items = (await inApiTerms(found, names, { isRead: true }))
+        .map((status) => objectOf(status, at))
+        .filter((one) => selector?.matches(one) ?? true)
+      return listResponse(encoder, computedListing(at, items, encoder), {
+        runCache: new EncodedRunCache(),
+        warning: undefined,
+      })
+    },
+  }
+}
+
+function namespaceOf({ place }: ListTarget): string | undefined {
+  return 'namespace' in place ? place.namespace : undefined
+}
+
+/** The object of a cluster has its name and no namespace; that of a namespace has its name twice. */
+function objectOf(status: WindowStatus, version: Version): StoredEvent {
+  const { cluster, namespace, oldestMs } = status
+  const name = namespace ?? cluster
+  const object = {
+    metadata: { name, namespace },
+    cluster,
+    events: status.events,
+    bytes: status.bytes,
+    oldestTime: oldestMs === undefined ? undefined : microTime(oldestMs),
+    lifetimes: status.lifetimes,
+    budget: status.budget,
+    evicted: status.evicted,
+  }
+  return new StoredBody({
+    key: { cluster, namespace: namespace ?? '', name },
+    body: Buffer.from(JSON.stringify(object)),
+    versionOffset,
+    version,
+    writtenAtMs: 0,
+  })
+}
+
+function microTime(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000Z')
+}

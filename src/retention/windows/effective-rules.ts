@@ -1,0 +1,47 @@
+/** Which rules can apply to the events of a namespace or a cluster. */
+import { DEFAULT_RULE, type RetentionPolicy, type RetentionRule } from '../policy.ts'
+
+/** The fields of a rule that depend on the event, in the order in which they are shown. */
+const EVENT_FIELDS = ['type', 'reason', 'kind', 'controller'] as const
+
+/**
+ * The rules that can apply, in order, up to the first that matches everything there. `namespace` is
+ * undefined for a whole cluster.
+ */
+export function effectiveRules(
+  { rules }: RetentionPolicy,
+  cluster: string,
+  namespace: string | undefined,
+): readonly RetentionRule[] {
+  const found: RetentionRule[] = []
+  for (const rule of rules) {
+    const { selector } = rule
+    if (selector.cluster?.includes(cluster) === false) continue
+    if (namespace !== undefined && selector.namespace?.includes(namespace) === false) continue
+    found.push(rule)
+    const isEverywhere = namespace !== undefined || selector.namespace === undefined
+    if (isEverywhere && EVENT_FIELDS.every((field) => selector[field] === undefined)) break
+  }
+  return hasBothTypes(found) ? found.filter(({ name }) => name !== DEFAULT_RULE) : found
+}
+
+/** Then every event has a rule. */
+function hasBothTypes(rules: readonly RetentionRule[]): boolean {
+  const isOfTypeOnly = ({ selector }: RetentionRule) =>
+    selector.namespace === undefined &&
+    EVENT_FIELDS.every((field) => field === 'type' || selector[field] === undefined)
+  const types = rules.filter(isOfTypeOnly).flatMap(({ selector }) => selector.type ?? [])
+  return types.includes('Normal') && types.includes('Warning')
+}
+
+/**
+ * What the rule selects, as short as possible: `Warning`, `Pulling|Pulled kubelet`. Empty when it
+ * selects everything. The namespaces are part of it for a whole cluster.
+ */
+export function selectionText({ selector }: RetentionRule, namespace: string | undefined): string {
+  const fields = namespace === undefined ? (['namespace', ...EVENT_FIELDS] as const) : EVENT_FIELDS
+  return fields
+    .map((field) => selector[field]?.join('|'))
+    .filter((text) => text !== undefined)
+    .join(' ')
+}
