@@ -32,11 +32,17 @@ intercept()
 const { inTask } = await import('./kernel/current.ts')
 const { runScenario, scenarioOf } = await import('./simulate.ts')
 
+const lifetime = 20_000
+
 /** A short lifetime and no compaction, since the calm at the end lasts several of either. */
 function scenario(of: number): Scenario {
   const { setting, ...rest } = scenarioOf({ seed: of, durationMs, operationsPerSecond })
-  const limits = { ...setting.limits, eventTtlMs: 20_000, compactionIntervalMs: 0 }
-  return { ...rest, setting: { ...setting, limits } }
+  const limits = { ...setting.limits, eventTtlMs: lifetime, compactionIntervalMs: 0 }
+  const policies = setting.policies.map(({ at, policy }) => {
+    const rules = policy.rules.map((rule) => ({ ...rule, lifetime }))
+    return { at, policy: { ...policy, rules, lifetime } }
+  })
+  return { ...rest, setting: { ...setting, limits, policies } }
 }
 
 async function hashOfRun(): Promise<string> {

@@ -16,6 +16,7 @@ import { attachOrigin } from './mirror/http-origin.ts'
 import type { OriginServer } from './mirror/origin-server.ts'
 import { attach } from './network/channel.ts'
 import type { Network } from './network/network.ts'
+import type { PolicyFileCopy, PolicyReign } from './retention/policy-reign.ts'
 import type { ReplicaParts, SimulatedReplica } from './workload/contract.ts'
 
 const GROUP = 'events.k8s.io'
@@ -36,6 +37,7 @@ export interface ReplicaOptions {
   readonly wallOffsetMsMax?: number | undefined
   /** The origin of the mirrored cluster, if there is one. */
   readonly origin?: { readonly server: OriginServer; readonly clusters: ClustersSource } | undefined
+  readonly policies: PolicyReign
   readonly trace: (who: string, text: () => string) => void
   /** A process ended, by whatever cause. */
   readonly onEnd: (replica: Replica, why: string, startedAt: number) => void
@@ -50,6 +52,7 @@ export class Replica implements SimulatedReplica {
   #process: SimulatedProcess | undefined
   #engine: Engine | undefined
   #parts: ReplicaParts | undefined
+  #policyFile: PolicyFileCopy | undefined
 
   constructor(options: ReplicaOptions) {
     this.#options = options
@@ -108,10 +111,18 @@ export class Replica implements SimulatedReplica {
     this.#process = undefined
     this.#engine = undefined
     this.#parts = undefined
+    this.#policyFile = undefined
+    this.#options.policies.ended(this.index)
     this.#options.network.replicaEnded(this.index)
     this.#options.origin?.server.replicaEnded(this.index)
     this.#options.trace(this.name, () => `ends: ${why}`)
     this.#options.onEnd(this, why, process.startedAt)
+  }
+
+  /** Looks at the policy file after this long, as all replicas do each second. */
+  reloadPolicy(ms: number): void {
+    const file = this.#policyFile
+    this.#process?.after(ms, () => file?.reload())
   }
 
   /** SIGTERM: the engine closes, then the process ends. */
@@ -150,7 +161,9 @@ export class Replica implements SimulatedReplica {
         if (this.#process === process) this.crash(`fatal: ${message(error)}`)
       })
     }
-    engine.open(onFatal, { clusters: origin?.clusters }).then(
+    const policy = this.#options.policies.open(this.index)
+    this.#policyFile = policy
+    engine.open(onFatal, { clusters: origin?.clusters, policy }).then(
       () => {
         const storage = engine.storage as CachedStorage
         const events = new EventRegistry({

@@ -1,6 +1,7 @@
 /** Everything about a run that follows from its seed before it begins. */
 import { Random } from '../nightly/chaos/traffic/random.ts'
 import { type MirrorSetting, makeMirrorSetting } from './mirror/setting.ts'
+import { type PolicyStep, planPolicies } from './retention/policy-plan.ts'
 import type { WorldLimits } from './workload/contract.ts'
 import type { Mix } from './workload/workload.ts'
 
@@ -21,6 +22,8 @@ export interface Setting {
   /** Longer watch responses are sent in fragments. */
   readonly watchFragmentBytes: number
   readonly limits: WorldLimits
+  /** At least one; the first from the beginning on. */
+  readonly policies: readonly PolicyStep[]
   readonly mix: Mix
   /** Earlier states that each replica keeps for paged lists. */
   readonly statesMax: number
@@ -70,13 +73,17 @@ export function makeMirrorWorld(options: SettingOptions): Setting {
     // Every other calm is long enough for everything to be mirrored again.
     at = end + random.pick([0.1, 0.5, 2.2]) * minute
   }
+  const replicas = options.replicas ?? random.pick([2, 2, 3] as const)
+  const members = random.pick([1, 3, 3] as const)
+  const eventTtlMs = mirror.needsClocks ? random.pick([5, 60]) * minute : 30 * 24 * 60 * minute
   return {
     ...makeSetting(options),
-    replicas: options.replicas ?? random.pick([2, 2, 3]),
-    members: random.pick([1, 3, 3]),
+    replicas,
+    members,
     finalMs: 5_000,
+    policies: [{ at: 0, policy: { rules: [], budgets: [], lifetime: eventTtlMs } }],
     limits: {
-      eventTtlMs: mirror.needsClocks ? random.pick([5, 60]) * minute : 30 * 24 * 60 * minute,
+      eventTtlMs,
       compactionIntervalMs: random.pick([60_000, 3 * minute]),
       driftMax: random.pick([0, 0.001, 0.01]),
       historyChangesMax: random.pick([500, 5_000]),
@@ -112,6 +119,7 @@ export function makeSetting(options: SettingOptions): Setting {
       listShare: random.pick([0.005, 0.01, 0.03, 0.06]),
     },
     statesMax: random.pick([8, 256, 256]),
+    policies: planPolicies(options.seed, { durationMs: options.durationMs, eventTtlMs }),
     storms,
   }
 }

@@ -21,6 +21,7 @@ import { Network } from './network/network.ts'
 import { Peers } from './network/peers.ts'
 import { Replica } from './replica.ts'
 import { optionsOf, setBounds } from './replica-options.ts'
+import { PolicyReign } from './retention/policy-reign.ts'
 import type { Setting } from './setting.ts'
 import { TraceHash } from './trace-hash.ts'
 import type { ClientWorld, WorldLimits } from './workload/contract.ts'
@@ -40,6 +41,9 @@ interface WorldChecks extends ClusterObserver {
   /** The replicas have had time to answer the final reads. */
   hasEnded(): void
 }
+
+/** Replicas look at their files this often. */
+const pollMs = 1_000
 
 /** More entries than this at one point of time are a loop. */
 const entriesAtOnceMax = 1_000_000
@@ -85,6 +89,7 @@ export class World implements ClientWorld, FaultTarget {
   readonly network: Network
   readonly peers: Peers
   readonly limits: WorldLimits
+  readonly policies: PolicyReign
   readonly setting: Setting
   readonly #options: WorldOptions
   readonly #scheduler = new Scheduler()
@@ -106,6 +111,7 @@ export class World implements ClientWorld, FaultTarget {
     this.#options = options
     this.setting = setting
     this.limits = setting.limits
+    this.policies = new PolicyReign(setting.policies, () => this.now())
     this.#random = new Random(setting.seed)
     this.peers = new Peers(setting.members, this.#random.fork())
     setBounds(setting)
@@ -149,6 +155,7 @@ export class World implements ClientWorld, FaultTarget {
           driftMax: setting.limits.driftMax,
           wallOffsetMsMax: setting.mirror?.needsClocks ? clockErrorMsMax : undefined,
           origin: this.#mirror,
+          policies: this.policies,
           trace: (who, text) => this.trace(who, text),
           onEnd: (replica, why, startedAt) => this.#replicaEnded(replica, why, startedAt),
           onBug: (what) => this.violation('no internal errors', what),
@@ -314,7 +321,17 @@ export class World implements ClientWorld, FaultTarget {
       })
       this.#scheduler.at(end, () => this.#heal())
     }
+    for (const [index, { at }] of this.setting.policies.entries()) {
+      if (index > 0) this.#scheduler.at(at, () => this.#replacePolicy(index))
+    }
     for (const fault of this.#options.faults) this.#scheduler.at(fault.at, () => this.#begin(fault))
+  }
+
+  #replacePolicy(index: number): void {
+    this.policies.wrote(index)
+    this.trace('world', () => `policy: ${JSON.stringify(this.policies.newest)}`)
+    const random = this.#random.fork()
+    for (const replica of this.replicas) replica.reloadPolicy(random.between(0, pollMs))
   }
 
   #begin(fault: PlannedFault): void {

@@ -31,7 +31,7 @@ const unanswered = new Set([
 test('An event that still exists long after it was due is found in a calm world', () => {
   const world = new FakeWorld()
   world.created('a/one')
-  const { ageMsMax } = world.checks.retention
+  const ageMsMax = world.checks.retention.ageMsMax(world.limits.eventTtlMs)
   world.checks.onCompact(world.revision, world.now() + 100_000)
   calmFor(world, recoveryMs + ageMsMax - 1_000)
   assert.equal(brokenIn(world).has('due events expire'), false)

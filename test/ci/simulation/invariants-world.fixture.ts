@@ -6,6 +6,8 @@ import type { Change, Cluster } from '../../simulation/etcd/contract.ts'
 import { Checks } from '../../simulation/invariants/checks.ts'
 import { stateVersion, versionOf } from '../../simulation/invariants/stored-text.ts'
 import { Scheduler } from '../../simulation/kernel/scheduler.ts'
+import type { PolicyStep } from '../../simulation/retention/policy-plan.ts'
+import { PolicyReign } from '../../simulation/retention/policy-reign.ts'
 import { storedBody } from '../../simulation/workload/bodies.ts'
 import type {
   ClientWorld,
@@ -15,6 +17,7 @@ import type {
 import { keyOf } from '../../simulation/workload/key-space.ts'
 
 const root = '/tidings/events/local/'
+const uniform = [{ at: 0, policy: { rules: [], budgets: [], lifetime: 60_000 } }]
 
 export interface FakeStats {
   version: number
@@ -37,6 +40,7 @@ export class FakeWorld implements ClientWorld {
     driftMax: 0,
     historyChangesMax: 100,
   }
+  readonly policies: PolicyReign
   readonly replicas: SimulatedReplica[] = []
   readonly stats: FakeStats = {
     version: stateVersion(1),
@@ -56,7 +60,8 @@ export class FakeWorld implements ClientWorld {
   readonly #scheduler = new Scheduler()
   readonly #onEnd: ((replica: number, incarnation: number) => void)[] = []
 
-  constructor() {
+  constructor(policies: readonly PolicyStep[] = uniform) {
+    this.policies = new PolicyReign(policies, () => this.now())
     this.checks = new Checks(this)
     const world = this
     this.cluster = {

@@ -26,8 +26,10 @@ const EARLY_MS_MAX = 1_000
 const LATE_MS_MAX = 15_000
 /** A batch is chosen from the newest state and deleted within this time. */
 const BATCH_MS = 2_500
-/** Events that expire, or that clients delete, while a batch of evictions is on its way. */
-const CONCURRENT_MAX = 15
+/** What expires, or is deleted by clients, within this time before an eviction may be too much. */
+const CONCURRENT_MS = 2_000
+/** Events of a batch that was cut short by a kill. */
+const LEFT_OVER_MAX = 15
 const SHARE = 0.01
 const PROBLEMS_MAX = 20
 
@@ -39,6 +41,7 @@ export class Judge {
   readonly #kept = new Map<string, Kept>()
   readonly #sizes = new Map<string | undefined, Size>()
   readonly #clientDeletes = new Set<string>()
+  readonly #gone: { readonly kept: Kept; readonly at: number }[] = []
   /** The youngest eviction of each scope with one budget only, for Warnings and others. */
   readonly #frontiers = new Map<string, { readonly lastSeenMs: number; readonly at: number }>()
 
@@ -68,11 +71,12 @@ export class Judge {
     const kept = this.#kept.get(name)
     if (kept === undefined) return
     const at = performance.now()
+    const isExpired = this.#isExpired(kept, at)
     if (this.#clientDeletes.has(name)) this.counts.byClients++
-    else if (this.#isExpired(kept, at)) {
-      this.counts.expired++
-      this.#noteLateness(kept, at)
-    } else this.#judgeEviction(kept, at)
+    else if (isExpired) this.counts.expired++
+    else this.#judgeEviction(kept, at)
+    if (isExpired) this.#noteLateness(kept, at)
+    if (isExpired || this.#clientDeletes.has(name)) this.#gone.push({ kept, at })
     this.#kept.delete(name)
     this.#resize(kept, -1)
   }
@@ -109,7 +113,7 @@ export class Judge {
           kept.lastSeenMs < lastSeenMs &&
           kept.changedAt < at - BATCH_MS,
       )
-      if (older.length > CONCURRENT_MAX) {
+      if (older.length > LEFT_OVER_MAX) {
         this.#problem(`${scope}: ${older.length} events are older than one that was evicted`)
       }
     }
@@ -140,7 +144,11 @@ export class Judge {
     if (exceeded.length === 0) {
       const lifetimes = policies.map((policy) => lifetimeMs(policy, kept)).join(' or ')
       const ageMs = (at - kept.changedAt).toFixed(0)
-      this.#problem(`${describe(kept)} was deleted after ${ageMs} ms, lifetime ${lifetimes} ms`)
+      const sizes = JSON.stringify([this.#sizeOf(kept.namespace), this.#sizeOf(undefined)])
+      const budgets = JSON.stringify(policies.map((policy) => policy.budgets))
+      this.#problem(
+        `${describe(kept)} was deleted after ${ageMs} ms, lifetime ${lifetimes} ms; namespace and cluster ${sizes}, budgets ${budgets}`,
+      )
       return
     }
     this.counts.evicted++
@@ -173,8 +181,24 @@ export class Judge {
     const { events, bytes } = this.#sizeOf(budget.namespace)
     const { events: eventsMax = Number.POSITIVE_INFINITY } = budget
     const { bytes: bytesMax = Number.POSITIVE_INFINITY } = budget
-    const slack = Math.max(CONCURRENT_MAX, SHARE * events)
-    return events > eventsMax - slack || bytes > bytesMax - (slack * bytes) / Math.max(1, events)
+    const gone = this.#goneFrom(budget.namespace)
+    return (
+      (events + gone.events) * (1 + SHARE) > eventsMax ||
+      (bytes + gone.bytes) * (1 + SHARE) > bytesMax
+    )
+  }
+
+  /** What was deleted lately, other than by evictions: a batch is chosen before it is deleted. */
+  #goneFrom(namespace: string | undefined): Size {
+    const since = performance.now() - CONCURRENT_MS
+    while ((this.#gone[0]?.at ?? since) < since) this.#gone.shift()
+    const gone = { events: 0, bytes: 0 }
+    for (const { kept } of this.#gone) {
+      if (namespace !== undefined && kept.namespace !== namespace) continue
+      gone.events++
+      gone.bytes += kept.bytes
+    }
+    return gone
   }
 
   #hasOthers(namespace: string | undefined, at: number): boolean {

@@ -3,6 +3,7 @@
  * and by what production code told clients.
  */
 import type { Change, ClusterObserver, Commit } from '../etcd/contract.ts'
+import { RetentionChecks } from '../retention/expiry-checks.ts'
 import type { ClientWorld } from '../workload/contract.ts'
 import { CalmChecks, recoveryMs } from './calm.ts'
 import { eventsFolder } from './commit-reader.ts'
@@ -11,7 +12,6 @@ import { ListChecks } from './lists.ts'
 import { type Holder, type Operation, ReplicaView, tickMs } from './operations.ts'
 import { ReadChecks } from './reads.ts'
 import { Reporter } from './reporter.ts'
-import { RetentionChecks } from './retention.ts'
 import { Truth } from './truth.ts'
 import { WatchCheck, type WatchOptions } from './watches.ts'
 import { WriteOperation } from './write-operation.ts'
@@ -57,7 +57,9 @@ export class Checks implements ClusterObserver {
     this.retention = new RetentionChecks({ world, truth, reporter, recoveryMs })
     this.reads = new ReadChecks(truth, reporter)
     this.lists = new ListChecks(truth, this.reads, reporter)
-    this.writes = new WriteChecks(truth, reporter, () => this.retention.ageMsMin)
+    this.writes = new WriteChecks(truth, reporter, this.retention)
+    // After the writes, which judge a delete by the sizes before it.
+    truth.listen(this.retention.budgets)
     const { reads, lists } = this
     this.calm = new CalmChecks({ world, truth, reads, lists, reporter })
   }

@@ -2,7 +2,7 @@
  * Lists: every page is a part of exactly one state, and all pages of a list are parts of the same
  * one. A continue token is refused only when etcd has really compacted that state.
  */
-import type { StoredEvent } from '../../../src/storage/storage.ts'
+import type { ListOrder, StoredEvent } from '../../../src/storage/storage.ts'
 import type { Failure } from './failures.ts'
 import { type ChangeRecord, describe, historyOf, isSame, type Lineage } from './lineage.ts'
 import type { Holder, Operation } from './operations.ts'
@@ -10,6 +10,7 @@ import { type ReadChecks, rangesOf } from './reads.ts'
 import type { Reporter } from './reporter.ts'
 import { isStateVersion, revisionIn, stateVersion } from './stored-text.ts'
 import type { Truth } from './truth.ts'
+import { type Walk, walkOf } from './walks.ts'
 
 /** A selector: its text, for evidence, and what it selects. */
 export interface Filter {
@@ -27,8 +28,12 @@ export interface Selection {
 
 /** Part of a list, as the client got it. */
 export interface SeenPage {
+  /** Undefined: by key. */
+  readonly order?: ListOrder | undefined
   /** The path after which it begins. */
   readonly after: string | undefined
+  /** In another order than by key: when the event with that path was last seen. */
+  readonly afterMs?: number | undefined
   /** Undefined: everything was asked for. */
   readonly limit: number | undefined
   readonly version: number
@@ -41,6 +46,7 @@ export interface SeenPage {
 /** A list whose next pages have to be of the same state. */
 export interface ListChain extends Holder {
   readonly selection: Selection
+  readonly order: ListOrder
   readonly version: number
 }
 
@@ -68,8 +74,8 @@ export class ListChecks {
   sawFirst(operation: Operation, selection: Selection, page: SeenPage): ListChain | undefined {
     const lineage = this.sawPage(operation, selection, page)
     if (lineage === undefined || !page.isCut) return undefined
-    const { version } = page
-    const chain = { selection, version, epoch: lineage.epoch, floor: revisionIn(version) }
+    const { version, order = 'key' } = page
+    const chain = { selection, order, version, epoch: lineage.epoch, floor: revisionIn(version) }
     this.#chains.add(chain)
     return chain
   }
@@ -104,7 +110,9 @@ export class ListChecks {
   /** The token of a chain was refused. */
   expired(operation: Operation, chain: ListChain, failure: Failure): void {
     this.endChain(chain)
-    this.#reads.failed(operation, failure, chain.version)
+    // Only memory has the order of time, and it keeps few earlier states.
+    if (chain.order !== 'key' && failure.kind === 'compacted') operation.close()
+    else this.#reads.failed(operation, failure, chain.version)
   }
 
   /** A page of any state that the operation may read. Returns the lineage it is from. */
@@ -151,7 +159,7 @@ export class ListChecks {
     const { version, items, limit = Number.POSITIVE_INFINITY } = page
     if (!isStateVersion(version)) return 'its version is that of a change, not of a state'
     if (items.length > limit) return `it has ${items.length} items, more than its limit`
-    const walk = new Walk(lineage, selection, { revision: revisionIn(version), after: page.after })
+    const walk = walkOf(lineage, selection, { ...page, revision: revisionIn(version) })
     for (const item of items) {
       const expected = walk.next()
       if (expected !== undefined && isOf(expected, item.key) && isSame(expected, item)) continue
@@ -177,7 +185,7 @@ export class ListChecks {
       [
         operation.describe(),
         describeSelection(selection),
-        `after ${page.after ?? 'the beginning'}, limit ${page.limit ?? 'none'}, ${page.items.length} items, ${page.isCut ? 'to be continued' : 'complete'}, remaining ${page.remaining}`,
+        `order ${page.order ?? 'key'}, after ${page.after ?? 'the beginning'}, limit ${page.limit ?? 'none'}, ${page.items.length} items, ${page.isCut ? 'to be continued' : 'complete'}, remaining ${page.remaining}`,
         `items: ${page.items
           .slice(0, 40)
           .map(({ key, version }) => `${key.namespace}/${key.name}@${version}`)
@@ -202,7 +210,7 @@ function compareEnd(
   { filter, isCounted }: Selection & { readonly isCounted: boolean },
   page: SeenPage,
 ): string | undefined {
-  const { isCut, limit, items, remaining } = page
+  const { isCut, limit, items, remaining, order = 'key' } = page
   if (!isCut) {
     const missing = walk.next()
     return missing && `it ends, but ${describe(missing)} follows`
@@ -212,52 +220,12 @@ function compareEnd(
   if (filter !== undefined) {
     return remaining === undefined ? undefined : 'it has a remaining count in spite of a selector'
   }
+  // Further pages in the order of time do not know how many of what follows is in their scope.
+  if (remaining === undefined && order !== 'key') return undefined
   if (!isCounted) return walk.next() === undefined ? nothingFollows : undefined
   const left = walk.rest()
   if (left === 0) return nothingFollows
   return remaining === left ? undefined : `it says that ${remaining} remain, but ${left} do`
-}
-
-/** The events of a state in order, from a path on. */
-class Walk {
-  readonly #lineage: Lineage
-  readonly #revision: number
-  readonly #prefix: string
-  readonly #matches: Filter['matches'] | undefined
-  #index: number
-
-  constructor(
-    lineage: Lineage,
-    { namespace, filter }: Selection,
-    from: { readonly revision: number; readonly after: string | undefined },
-  ) {
-    this.#lineage = lineage
-    this.#revision = from.revision
-    this.#prefix = namespace === undefined ? '' : `${namespace}/`
-    this.#matches = filter?.matches
-    const { after } = from
-    // The next possible path after another one.
-    const next = `${after ?? ''}\0`
-    const isInside = after !== undefined && next > this.#prefix
-    this.#index = lineage.indexOf(isInside ? next : this.#prefix)
-  }
-
-  next(): ChangeRecord | undefined {
-    for (;;) {
-      const key = this.#lineage.keyAt(this.#index)
-      if (key === undefined || !key.path.startsWith(this.#prefix)) return undefined
-      this.#index++
-      const record = this.#lineage.stateAt(key, this.#revision)
-      if (record === undefined) continue
-      if (this.#matches === undefined || this.#matches(record)) return record
-    }
-  }
-
-  rest(): number {
-    let count = 0
-    while (this.next() !== undefined) count++
-    return count
-  }
 }
 
 export function describeSelection({ namespace, filter }: Selection): string {

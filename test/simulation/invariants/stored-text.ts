@@ -84,9 +84,13 @@ export interface Facets {
   readonly regardingName: string
   readonly regardingUid: string
   readonly team: string
+  /** Another object that it is about. */
+  readonly relatedName: string
+  readonly lastSeenMs: number
 }
 
 export const facetsMax = 1_000
+const seenFromMs = Date.UTC(2026, 0, 2, 3, 4, 5)
 
 export function facetsOf(facet: number): Facets {
   const object = facet % 31
@@ -97,6 +101,9 @@ export function facetsOf(facet: number): Facets {
     regardingName: `pod-${object}`,
     regardingUid: `pod-uid-${object}`,
     team: `team-${facet % 4}`,
+    relatedName: `node-${facet % 3}`,
+    // Some events are seen at the same time.
+    lastSeenMs: seenFromMs + (facet % 97) * 1_000,
   }
 }
 

@@ -24,21 +24,29 @@ import {
 /** Writes with an unknown outcome may still be applied for this long. */
 const unknownKeptMs = 30 * 60_000
 
+/** Which deletes retention may make. */
+interface DeletesOfRetention {
+  /** Whether the state may have expired by this time. */
+  isDue(state: ChangeRecord, at: number): boolean
+  mayBeEviction(record: ChangeRecord): boolean
+  /** No client has made the delete. */
+  judge(record: ChangeRecord, before: ChangeRecord): void
+}
+
 export class WriteChecks implements TruthListener {
   readonly #truth: Truth
   readonly #reporter: Reporter
-  /** The shortest true age at which an event may expire. */
-  readonly #ageMsMin: () => number
+  readonly #retention: DeletesOfRetention
   /** Open writes, and writes with an unknown outcome that are not committed. */
   readonly #pending = new Map<number, WriteOperation>()
   /** Deletes among them, by path. */
   readonly #deletes = new Map<string, WriteOperation[]>()
   #lastId = 0
 
-  constructor(truth: Truth, reporter: Reporter, ageMsMin: () => number) {
+  constructor(truth: Truth, reporter: Reporter, retention: DeletesOfRetention) {
     this.#truth = truth
     this.#reporter = reporter
-    this.#ageMsMin = ageMsMin
+    this.#retention = retention
     truth.listen(this)
   }
 
@@ -107,16 +115,18 @@ export class WriteChecks implements TruthListener {
       return
     }
     const candidates = this.#candidates(record.path, before)
-    const isDue = record.at - before.at >= this.#ageMsMin()
+    const isDue = this.#retention.isDue(before, record.at)
     if (candidates.length === 0) {
-      if (!isDue) this.#reportEarly(record, before)
+      if (isDue) return
+      if (this.#retention.mayBeEviction(record)) this.#retention.judge(record, before)
+      else this.#reportEarly(record, before)
       return
     }
     const claim: Claim = {
       record,
       open: candidates.length,
       isAcknowledged: false,
-      isExplained: isDue,
+      isExplained: isDue || this.#retention.mayBeEviction(record),
     }
     for (const operation of candidates) {
       // It lost the race for the earlier delete, and has decided on a new state since.
@@ -142,7 +152,7 @@ export class WriteChecks implements TruthListener {
 
   #reportEarly(record: ChangeRecord, before: ChangeRecord): void {
     const age = record.at - before.at
-    const what = `an event was deleted ${age.toFixed(0)} ms after its last write, at least ${this.#ageMsMin().toFixed(0)} ms too early to expire, and no client had decided to delete that state`
+    const what = `an event was deleted ${age.toFixed(0)} ms after its last write, too early to expire by any policy in force, no budget was exceeded, and no client had decided to delete that state`
     this.#report('no early expiry, no unexplained delete', what, record)
   }
 

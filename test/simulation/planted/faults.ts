@@ -4,6 +4,7 @@ import { etcdClientFaults } from './etcd-client-faults.ts'
 import { knownDefects } from './known-defects.ts'
 import { mirrorFaults } from './mirror-faults.ts'
 import type { PlantedFault } from './planted-fault.ts'
+import { policyFaults } from './policy-faults.ts'
 import { readFaults } from './read-faults.ts'
 import { retentionFaults } from './retention-faults.ts'
 import { watchFaults } from './watch-faults.ts'
@@ -17,6 +18,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   ...readFaults,
   ...watchFaults,
   ...retentionFaults,
+  ...policyFaults,
   ...mirrorFaults,
 ]
 

@@ -2,6 +2,8 @@
 import type { PlantedFault } from './planted-fault.ts'
 
 const freshness = 'src/cache/freshness.ts'
+const sources = 'src/cache/read/sources.ts'
+const search = 'src/cache/read/search.ts'
 const cachedStorage = 'src/cache/cached-storage.ts'
 
 export const readFaults: readonly PlantedFault[] = [
@@ -129,6 +131,101 @@ export const readFaults: readonly PlantedFault[] = [
         file: 'src/cache/read/page.ts',
         find: '  if (source.isInScope) return following\n',
         replace: '  if (source.isInScope) return memory.count - items.length\n',
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: 'newest-page-repeats-last-event',
+    component: 'pages in the order of time',
+    breaks: 'order of timed pages',
+    mistake: 'off by one: a page in the order newest begins with the last event of the page before',
+    patches: [
+      {
+        file: sources,
+        find: 'to = Math.min(to, view.rank(compare))',
+        replace: 'to = Math.min(to, view.rank(compare) + 1)',
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: 'oldest-page-skips-ties',
+    component: 'pages in the order of time',
+    breaks: 'order of timed pages',
+    mistake: 'a page begins after all events that were seen at the same time as the last one',
+    patches: [
+      {
+        file: sources,
+        find: 'view.rank((slot) => (compare(slot) <= 0 ? -1 : 1)),',
+        replace: 'view.rank((slot) => (table.lastSeenOf(slot) <= (query.afterMs ?? 0) ? -1 : 1)),',
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: 'timed-token-without-version',
+    component: 'pages in the order of time',
+    breaks: 'pages of mixed snapshots',
+    mistake: 'a further page in the order of time is of the newest state',
+    patches: [
+      {
+        file: 'src/registry/read/continue-token.ts',
+        find: 'const rv = version === undefined ? newest : Number(formatVersion(version))',
+        replace:
+          "const rv = version === undefined || order !== 'key' ? newest : Number(formatVersion(version))",
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: 'since-is-exclusive',
+    component: 'time spans',
+    breaks: 'bounds of time spans',
+    mistake: 'an event that was last seen exactly at the beginning of the span is left out',
+    patches: [
+      {
+        file: search,
+        find: 'if (seenMs < this.#sinceMs || seenMs >= this.#untilMs) return false',
+        replace: 'if (seenMs <= this.#sinceMs || seenMs >= this.#untilMs) return false',
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: 'until-is-inclusive',
+    component: 'time spans',
+    breaks: 'bounds of time spans',
+    mistake: 'an event that was last seen exactly at the end of the span is included',
+    patches: [
+      {
+        file: search,
+        find: 'if (seenMs < this.#sinceMs || seenMs >= this.#untilMs) return false',
+        replace: 'if (seenMs < this.#sinceMs || seenMs > this.#untilMs) return false',
+      },
+      {
+        file: 'src/registry/read/field-tests.ts',
+        find: 'return ({ fields }) => fields.lastSeenMs < untilMs',
+        replace: 'return ({ fields }) => fields.lastSeenMs <= untilMs',
+      },
+      {
+        file: sources,
+        find: 'let to = untilMs === undefined ? view.size : rank(untilMs)',
+        replace: 'let to = untilMs === undefined ? view.size : rank(untilMs + 1)',
+      },
+    ],
+    faults: [],
+  },
+  {
+    name: 'changed-time-not-indexed',
+    component: 'index by time',
+    breaks: 'order of timed pages',
+    mistake: 'an event that is seen again keeps its place in the order of time',
+    patches: [
+      {
+        file: 'src/cache/memory/event-indexes.ts',
+        find: 'if (table.lastSeenOf(old) === table.lastSeenOf(slot)) this.#byTime.replace(old, slot)',
+        replace: 'if (table.lastSeenOf(old) >= 0) this.#byTime.replace(old, slot)',
       },
     ],
     faults: [],

@@ -2,21 +2,22 @@
 import type { Event } from '../../../src/api/event.ts'
 import { facetsOf, tagText } from '../invariants/stored-text.ts'
 
-const eventTime = '2026-01-02T03:04:05.000006Z'
-
 /** The stored form, for clients that write to the storage directly. */
 export function storedBody(path: string, operation: number, facet: number): Buffer {
   const slash = path.indexOf('/')
   const namespace = path.slice(0, slash)
   const name = path.slice(slash + 1)
-  const { reason, type, controller, regardingName, regardingUid, team } = facetsOf(facet)
+  const facets = facetsOf(facet)
+  const { reason, type, controller, regardingName, regardingUid, relatedName, team } = facets
+  const eventTime = timeText(facets.lastSeenMs)
   return Buffer.from(
     `{"metadata":{"name":"${name}","namespace":"${namespace}","uid":"uid-${operation}",` +
       `"creationTimestamp":"2026-01-02T03:04:05Z","labels":{"team":"${team}"},` +
       `"annotations":{"op":"${tagText(operation, facet)}"}},"eventTime":"${eventTime}",` +
       `"reportingController":"${controller}","reportingInstance":"instance-0","action":"Testing",` +
       `"reason":"${reason}","regarding":{"kind":"Pod","namespace":"${namespace}",` +
-      `"name":"${regardingName}","uid":"${regardingUid}"},"note":"one of many","type":"${type}",` +
+      `"name":"${regardingName}","uid":"${regardingUid}"},` +
+      `"related":{"kind":"Node","name":"${relatedName}"},"note":"one of many","type":"${type}",` +
       `"deprecatedSource":{},"deprecatedFirstTimestamp":null,"deprecatedLastTimestamp":null}`,
   )
 }
@@ -27,14 +28,15 @@ export function newEvent(
   operation: number,
   facet: number,
 ): Event {
-  const { reason, type, controller, regardingName, regardingUid, team } = facetsOf(facet)
+  const facets = facetsOf(facet)
+  const { reason, type, controller, regardingName, regardingUid, relatedName, team } = facets
   return {
     metadata: {
       ...metadata,
       labels: { team },
       annotations: { op: tagText(operation, facet) },
     },
-    eventTime,
+    eventTime: timeText(facets.lastSeenMs),
     reportingController: controller,
     reportingInstance: 'instance-0',
     action: 'Testing',
@@ -45,6 +47,7 @@ export function newEvent(
       name: regardingName,
       uid: regardingUid,
     },
+    related: { kind: 'Node', name: relatedName },
     note: 'one of many',
     type,
   }
@@ -56,4 +59,8 @@ export function remarked(event: Event, operation: number, facet: number): Event 
     ...event,
     metadata: { ...event.metadata, annotations: { op: tagText(operation, facet) } },
   }
+}
+
+function timeText(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000Z')
 }

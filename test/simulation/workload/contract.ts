@@ -5,6 +5,7 @@ import type { EventLister } from '../../../src/registry/read/listing.ts'
 import type { EventRegistry } from '../../../src/registry/registry.ts'
 import type { Random } from '../../nightly/chaos/traffic/random.ts'
 import type { Cluster } from '../etcd/contract.ts'
+import type { PolicyReign } from '../retention/policy-reign.ts'
 
 /** The production parts of one replica. */
 export interface ReplicaParts {
@@ -46,6 +47,8 @@ export interface ClientWorld {
   readonly replicas: readonly SimulatedReplica[]
   readonly cluster: Cluster
   readonly limits: WorldLimits
+  /** Which retention policies are in force. */
+  readonly policies: PolicyReign
   /** True time in milliseconds since the world began. */
   now(): number
   /** Runs client or checker code, which belongs to no process, after `ms` of true time. */

@@ -1,11 +1,12 @@
 /**
  * Clients that list: page by page with continue tokens, the pages from any replica and with pauses
- * in between; whole lists in pieces; lists at an old version; lists with selectors.
+ * in between, in the order of keys or of time; whole lists in pieces; lists at an old version; lists
+ * with selectors.
  */
 import { decodeContinue } from '../../../src/registry/read/continue-token.ts'
 import type { ListQuery } from '../../../src/registry/read/listing.ts'
 import type { Version } from '../../../src/storage/resource-version.ts'
-import type { EventScope } from '../../../src/storage/storage.ts'
+import type { EventScope, ListOrder } from '../../../src/storage/storage.ts'
 import type { Random } from '../../nightly/chaos/traffic/random.ts'
 import { failureOf } from '../invariants/failures.ts'
 import type { ListChain, SeenPage, Selection } from '../invariants/lists.ts'
@@ -18,6 +19,7 @@ import { RunMemory } from './run-memory.ts'
 import { type Selector, Selectors } from './selectors.ts'
 
 const limits = [1, 3, 10, 25, 50] as const
+const orders = ['key', 'key', 'newest', 'oldest'] as const
 /** Pages of one list at most; the client loses interest then. */
 const pagesMax = 12
 /** An old version that is remembered, to list at it later. */
@@ -72,11 +74,13 @@ export class Listers {
       readonly limit: number | undefined
       readonly at?: number | undefined
       readonly after?: ListQuery['after']
+      readonly afterMs?: number | undefined
+      readonly order?: ListOrder | undefined
       readonly notOlderThan?: number | undefined
     },
   ): Listed {
     const { checks } = this.#clients
-    const { scope, selector, limit, at, after, notOlderThan } = asked
+    const { scope, selector, limit, at, after, afterMs, order, notOlderThan } = asked
     if (notOlderThan !== undefined) checks.calm.observe(view, parts)
     const operation = checks.reads.begin(view, { kind: 'list', at, notOlderThan })
     const query: ListQuery = {
@@ -86,6 +90,8 @@ export class Listers {
       limit,
       at: at as Version | undefined,
       after,
+      afterMs,
+      order,
       notOlderThan: notOlderThan as Version | undefined,
       signal: this.#readers.signal(operation, random),
     }
@@ -94,11 +100,14 @@ export class Listers {
 
   #firstPage(at: At, random: Random): void {
     const scope = this.#scope(random)
-    const selector = random.chance(0.15) ? this.#selectors.pick(random) : undefined
+    const order = random.pick(orders)
+    const selector = random.chance(order === 'key' ? 0.15 : 0.5)
+      ? this.#selectors.pick(random)
+      : undefined
     const limit = random.pick(limits)
     const notOlderThan = random.chance(0.3) ? (this.#clients.known(random) ?? 0) : undefined
-    const listed = this.#begin(at, random, { scope, selector, limit, notOlderThan })
-    this.#run(at, listed, 'list', (page, token) => {
+    const listed = this.#begin(at, random, { scope, selector, limit, order, notOlderThan })
+    this.#run(at, listed, order === 'key' ? 'list' : `list ${order}`, (page, token) => {
       const selection = selectionOf(listed)
       const chain = this.#clients.checks.lists.sawFirst(listed.operation, selection, page)
       this.#remember(page.version, random)
@@ -154,9 +163,9 @@ export class Listers {
     const { checks } = this.#clients
     const { token, selector, random, pages } = next
     const scope = { cluster: 'local', namespace: chain.selection.namespace }
-    const { after, version } = decodeContinue(scope, token)
+    const { version, ...place } = decodeContinue(scope, token)
     const limit = random.pick(limits)
-    const listed = this.#begin(at, random, { scope, selector, limit, at: version, after })
+    const listed = this.#begin(at, random, { scope, selector, limit, at: version, ...place })
     this.#run(at, { ...listed, chain }, 'next page', (page, nextToken) => {
       checks.lists.sawNext(listed.operation, chain, page)
       if (nextToken === undefined) checks.lists.endChain(chain)
@@ -247,7 +256,9 @@ export class Listers {
         const after = query.after && pathOf(query.after)
         const isCut = continueToken !== undefined
         const remaining = remainingItemCount
-        onPage({ after, limit: query.limit, version, items, isCut, remaining }, continueToken)
+        const { limit, order, afterMs } = query
+        const page = { order, after, afterMs, limit, version, items, isCut, remaining }
+        onPage(page, continueToken)
         this.#clients.settled(operation, name, undefined, version)
       },
       (error: unknown) => {

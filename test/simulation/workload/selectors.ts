@@ -53,6 +53,25 @@ const kinds: readonly ((wanted: Facets, facet: number) => Selector)[] = [
       ({ facet, namespace }) => namespace === 'a' && of(facet).regardingName === regardingName,
     ),
   ({ team }) => labels(`team=${team}`, ({ facet }) => of(facet).team === team),
+  ({ lastSeenMs }) =>
+    fields(`since=${timeText(lastSeenMs)}`, ({ facet }) => of(facet).lastSeenMs >= lastSeenMs),
+  ({ lastSeenMs }) =>
+    fields(`until=${timeText(lastSeenMs)}`, ({ facet }) => of(facet).lastSeenMs < lastSeenMs),
+  ({ lastSeenMs, type }) =>
+    fields(
+      `since=${timeText(lastSeenMs)},until=${timeText(lastSeenMs + 20_000)},type=${type}`,
+      ({ facet }) =>
+        of(facet).lastSeenMs >= lastSeenMs &&
+        of(facet).lastSeenMs < lastSeenMs + 20_000 &&
+        of(facet).type === type,
+    ),
+  ({ regardingName }) =>
+    fields(
+      `mentions=pod/${regardingName}`,
+      ({ facet }) => of(facet).regardingName === regardingName,
+    ),
+  ({ relatedName }) =>
+    fields(`mentions=Node/${relatedName}`, ({ facet }) => of(facet).relatedName === relatedName),
   (_, number) =>
     fields(`metadata.name=key-${number}`, ({ path }) => path.endsWith(`/key-${number}`)),
 ]
@@ -63,6 +82,10 @@ function fields(text: string, matches: Filter['matches']): Selector {
     matches,
     selector: eventSelector(parseLabelSelector(''), parseFieldSelector(text), 0),
   }
+}
+
+function timeText(ms: number): string {
+  return new Date(ms).toISOString()
 }
 
 function labels(text: string, matches: Filter['matches']): Selector {

@@ -3,10 +3,12 @@
  * to do both.
  */
 import type { Change, Commit } from '../etcd/contract.ts'
+import { type ChangeRecord, describe } from '../invariants/lineage.ts'
+import type { Reporter } from '../invariants/reporter.ts'
+import type { Truth, TruthListener } from '../invariants/truth.ts'
 import type { ClientWorld } from '../workload/contract.ts'
-import { type ChangeRecord, describe } from './lineage.ts'
-import type { Reporter } from './reporter.ts'
-import type { Truth, TruthListener } from './truth.ts'
+import { BudgetChecks } from './budget-checks.ts'
+import { lifetimeIn, type PlannedPolicy } from './policy-plan.ts'
 
 /** Timestamps in the age record are whole milliseconds. */
 const roundingMs = 2
@@ -30,7 +32,11 @@ const takeOverMs = 20_000
  */
 const sweepMs = 10_000
 
+/** A delete is committed at most this long after it was decided; see budget-checks.ts. */
+const decidedMs = { calm: 3_000, storm: 90_000 }
+
 export class RetentionChecks implements TruthListener {
+  readonly budgets: BudgetChecks
   readonly #world: ClientWorld
   readonly #truth: Truth
   readonly #reporter: Reporter
@@ -51,36 +57,59 @@ export class RetentionChecks implements TruthListener {
     this.#truth = options.truth
     this.#reporter = options.reporter
     this.#recoveryMs = options.recoveryMs
+    this.budgets = new BudgetChecks(options)
     this.#truth.listen(this)
   }
 
   /**
-   * No event expires before this true age. A lifetime is measured by monotonic clocks of replicas,
-   * which may run fast by the drift, and by etcd's leases, which measure true time and are rounded
-   * down. Wall clocks do not matter.
+   * Whether an event may have expired at this time, by a policy that was in force when the delete was
+   * decided. A lifetime is measured by monotonic clocks of replicas, which may run fast by the drift,
+   * and by etcd's leases, which measure true time and are rounded down. Wall clocks do not matter.
    */
-  get ageMsMin(): number {
-    const { eventTtlMs, driftMax } = this.#world.limits
-    return eventTtlMs / (1 + driftMax) - roundingMs
+  isDue(state: ChangeRecord, at: number): boolean {
+    const { policies, limits, calmSince } = this.#world
+    const isCalm = calmSince !== undefined && at > calmSince + this.#recoveryMs
+    const wakeMs = isCalm ? decidedMs.calm : decidedMs.storm
+    return policies.possible(wakeMs).some((policy) => {
+      const lifetime = lifetimeIn(policy, state)
+      if (lifetime === 'never') return false
+      return at - state.at >= lifetime / (1 + limits.driftMax) - roundingMs
+    })
+  }
+
+  mayBeEviction(record: ChangeRecord): boolean {
+    return this.budgets.mayBeEviction(record)
+  }
+
+  judge(record: ChangeRecord, before: ChangeRecord): void {
+    this.budgets.judge(record, before)
   }
 
   /** How much later than a note proves an event may have been written. */
   get #noteGapMs(): number {
-    const { eventTtlMs, compactionIntervalMs, driftMax } = this.#world.limits
-    const period = Math.min(eventTtlMs, compactionIntervalMs || eventTtlMs)
+    const { compactionIntervalMs, driftMax } = this.#world.limits
+    const { newest, previous } = this.#world.policies
+    const all = [...lifetimesIn(newest), ...lifetimesIn(previous)]
+    // Notes of the policy before may be as far apart as its shortest lifetime required.
+    const shortest = Math.max(...[newest, previous].map((one) => Math.min(...lifetimesIn(one))))
+    const period = Math.min(shortest, compactionIntervalMs || shortest)
     const every = Math.min(noteEveryMs.most, Math.max(noteEveryMs.least, period / notesPerPeriod))
     // A note that fails is replaced by the next one.
-    return 2 * every * (1 + driftMax) + 2 * eventTtlMs * gapShare
+    return 2 * every * (1 + driftMax) + 2 * Math.max(0, ...all) * gapShare
   }
 
   /**
-   * In a calm world no event lives longer than this after its last write. The age of an event that
-   * is older than the last fault may have to be proved again from nothing, in the worst case: then
-   * it counts from the end of the recovery.
+   * In a calm world no event with this lifetime lives longer than this after its last write. The age
+   * of an event that is older than the last fault may have to be proved again from nothing, in the
+   * worst case: then it counts from the end of the recovery.
    */
-  get ageMsMax(): number {
-    const { eventTtlMs, driftMax } = this.#world.limits
-    return eventTtlMs * (1 + 2 * driftMax) + this.#noteGapMs + takeOverMs + sweepMs
+  ageMsMax(lifetimeMs: number): number {
+    return lifetimeMs * (1 + 2 * this.#world.limits.driftMax) + this.#lateMs
+  }
+
+  /** How long a due event may stay; also after a new policy has made it due. */
+  get #lateMs(): number {
+    return this.#noteGapMs + takeOverMs + sweepMs
   }
 
   /**
@@ -98,7 +127,8 @@ export class RetentionChecks implements TruthListener {
       compactionIntervalMs === 0
         ? 0
         : 2 * compactionIntervalMs * (1 + 2 * driftMax) + this.#compactionLateMs
-    return this.#recoveryMs + Math.max(this.ageMsMax, compaction) + 5_000
+    const longest = Math.max(0, ...lifetimesIn(this.#world.policies.newest))
+    return this.#recoveryMs + Math.max(this.ageMsMax(longest), compaction) + 5_000
   }
 
   onChange(_record: ChangeRecord): void {}
@@ -179,16 +209,20 @@ export class RetentionChecks implements TruthListener {
     const begin = calmSince + this.#recoveryMs
     this.#checkExpiry(now, begin)
     this.#checkCompaction(now, begin)
+    this.budgets.check(now, begin)
   }
 
   #checkExpiry(now: number, begin: number): void {
-    const dueAt = now - this.ageMsMax
-    if (begin > dueAt) return
+    const { newest, sureSince } = this.#world.policies
+    if (sureSince === undefined || sureSince > now - this.#lateMs) return
     for (const { head } of this.#truth.current.keys) {
-      if (head.isDelete || head.at > dueAt) continue
+      const lifetime = head.isDelete ? 'never' : lifetimeIn(newest, head)
+      if (lifetime === 'never') continue
+      const ageMsMax = this.ageMsMax(lifetime)
+      if (Math.max(begin, head.at) > now - ageMsMax) continue
       this.#reporter.report(
         'due events expire',
-        `an event was written ${(now - head.at).toFixed(0)} ms ago and still exists; at most ${this.ageMsMax.toFixed(0)} ms are allowed in a calm world`,
+        `an event was written ${(now - head.at).toFixed(0)} ms ago and still exists; at most ${ageMsMax.toFixed(0)} ms are allowed in a calm world`,
         [
           describe(head),
           `calm, and recovered, since ${begin.toFixed(0)} ms; now ${now.toFixed(0)} ms`,
@@ -213,4 +247,10 @@ export class RetentionChecks implements TruthListener {
       `etcd is compacted to revision ${this.#truth.compacted}, but revision ${revision} was the newest at ${time.toFixed(0)} ms; now is ${now.toFixed(0)} ms, the interval is ${compactionIntervalMs} ms`,
     )
   }
+}
+
+/** Of events that expire. */
+function lifetimesIn({ rules, lifetime }: PlannedPolicy): readonly number[] {
+  const all = [lifetime, ...rules.map((rule) => rule.lifetime)]
+  return all.filter((ms) => ms !== 'never')
 }

@@ -1,0 +1,119 @@
+/** The checks of retention rules and budgets can fail, and do not fail without a reason. */
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { recoveryMs } from '../../simulation/invariants/calm.ts'
+import type { PlannedPolicy } from '../../simulation/retention/policy-plan.ts'
+import { FakeWorld } from './invariants-world.fixture.ts'
+
+const minute = 60_000
+const unexplained = 'no early expiry, no unexplained delete'
+
+/** Operations are numbered from 1; those with odd numbers write Warnings, later ones newer events. */
+function worldWith(...policies: readonly Partial<PlannedPolicy>[]): FakeWorld {
+  const usual = { rules: [], budgets: [], lifetime: minute }
+  return new FakeWorld(policies.map((policy) => ({ at: 0, policy: { ...usual, ...policy } })))
+}
+
+function create(world: FakeWorld, ...paths: readonly string[]): void {
+  for (const path of paths) world.created(path)
+}
+
+/** Of a calm world, without the reads that the fake replicas do not answer. */
+function retentionIn(world: FakeWorld): ReadonlySet<string> {
+  const own = [
+    unexplained,
+    'due events expire',
+    'budgets hold',
+    'Warnings are evicted last',
+    'the oldest events are evicted first',
+  ]
+  return new Set(world.broken.filter((name) => own.includes(name)))
+}
+
+function recovered(world: FakeWorld): void {
+  world.calmSince = world.now() - recoveryMs - 1
+}
+
+test('An event that expires by the lifetime of another rule is found', () => {
+  const world = worldWith({ rules: [{ type: 'Warning', lifetime: 2 * minute }] })
+  create(world, 'a/warning', 'a/normal')
+  world.pass(minute)
+  world.commit(['a/normal'])
+  assert.deepEqual(world.broken, [])
+  world.commit(['a/warning'])
+  assert.deepEqual(world.broken, [unexplained])
+})
+
+test('An event of a rule that is kept for longer than its lifetime is found', () => {
+  const world = worldWith({ rules: [{ type: 'Warning', lifetime: 'never' }] })
+  create(world, 'a/warning')
+  world.calmSince = world.now()
+  world.pass(10 * minute)
+  assert.equal(retentionIn(world).size, 0)
+  world.calmSince = undefined
+  create(world, 'a/normal')
+  world.calmSince = world.now()
+  world.pass(10 * minute)
+  assert.deepEqual([...retentionIn(world)], ['due events expire'])
+})
+
+test('An event that expires by a policy that no replica has used lately is found', () => {
+  const world = worldWith({}, { lifetime: 2 * minute })
+  create(world, 'a/one', 'a/two')
+  const file = world.policies.open(0)
+  world.pass(minute)
+  world.policies.wrote(1)
+  world.commit(['a/one'])
+  assert.deepEqual(world.broken, [])
+  recovered(world)
+  file.reload()
+  world.pass(3_001)
+  world.commit(['a/two'])
+  assert.deepEqual(
+    world.broken.filter((name) => name === unexplained),
+    [unexplained],
+  )
+})
+
+test('An eviction from a namespace that has no more than its budget is found', () => {
+  const world = worldWith({ budgets: [{ per: 'Namespace', namespace: 'a', events: 1 }] })
+  create(world, 'a/one', 'b/two')
+  world.commit(['b/two'])
+  assert.deepEqual(world.broken, [unexplained])
+})
+
+test('A Warning that is evicted although there are others is found', () => {
+  const world = worldWith({ budgets: [{ per: 'Cluster', events: 2 }] })
+  create(world, 'a/warning', 'a/normal', 'a/warning-2')
+  world.commit(['a/normal'])
+  assert.deepEqual(world.broken, [])
+  create(world, 'a/normal-2')
+  recovered(world)
+  world.pass(3_001)
+  world.commit(['a/warning'])
+  assert.deepEqual([...retentionIn(world)], ['Warnings are evicted last'])
+})
+
+test('An event that is evicted although an older one stays is found', () => {
+  const world = worldWith({ budgets: [{ per: 'Cluster', events: 2 }] })
+  create(world, 'a/warning', 'a/older', 'a/warning-2', 'a/newer')
+  recovered(world)
+  world.pass(3_001)
+  world.commit(['a/newer'])
+  assert.equal(retentionIn(world).size, 0)
+  world.pass(3_001)
+  assert.deepEqual([...retentionIn(world)], ['the oldest events are evicted first'])
+})
+
+test('A budget that is exceeded for long is found, also after a new policy', () => {
+  const world = worldWith({}, { budgets: [{ per: 'Namespace', bytes: 1_000 }] })
+  create(world, 'a/one', 'a/two', 'a/three')
+  recovered(world)
+  world.pass(20_000)
+  assert.equal(retentionIn(world).size, 0)
+  world.policies.wrote(1)
+  world.pass(9_000)
+  assert.equal(retentionIn(world).size, 0)
+  world.pass(10_000)
+  assert.deepEqual([...retentionIn(world)], ['budgets hold'])
+})
