@@ -6,6 +6,7 @@ import assert from 'node:assert/strict'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
+import { ageText } from '../../../src/codec/encoders/table.ts'
 import { KubectlSession, OLDEST, RECORDED_WITH, whyNot } from '../../nightly/kubectl/kubectl.ts'
 import { type PlainEvent, plainEvent, textOf, treeOf } from '../../nightly/model/plain-event.ts'
 import { answer, type PlainQuery } from '../../nightly/model/plain-query.ts'
@@ -27,6 +28,14 @@ const EDGE_MS = 3 * MINUTE_MS
 
 /** Labels that select nothing. */
 const OPTIONS = ['order', 'limit', 'groupBy', 'buckets', 'by']
+
+/** Questions about other resources than events, each with a test of its own. */
+const COMPUTED = [
+  'Who is flooding us?',
+  'How many events of each reason and controller in the last hour?',
+  'When did the Warnings begin?',
+  'How far back are events kept?',
+]
 
 interface Question {
   readonly title: string
@@ -114,6 +123,25 @@ for (const version of [OLDEST, RECORDED_WITH]) {
       )
     })
 
+    test('How far back are events kept?', async (t) => {
+      const beforeMs = Date.now()
+      const lines = await linesOf(session, t.name)
+      const namespaces = [...new Set(state.map(({ key }) => key.namespace))].sort()
+      assert.deepEqual(
+        lines.map((cells) => cells.slice(0, -4)),
+        [
+          ['local', String(state.length)],
+          ...namespaces.map((name) => {
+            const { length } = answer(state, { ...queryOf(''), namespace: name }, nowMs)
+            return [name, name, String(length)]
+          }),
+        ],
+      )
+      const oldestMs = Math.min(...state.map(({ lastSeenMs }) => lastSeenMs))
+      const ages = [beforeMs, Date.now()].map((ms) => ageText(ms - oldestMs))
+      assert.ok(ages.includes(lines[0]?.[3] ?? ''), `${lines[0]} for ${ages}`)
+    })
+
     // The last one, because it creates events.
     for (const question of questions.filter(isWatch)) {
       test(question.title, async () => {
@@ -141,6 +169,11 @@ for (const version of [OLDEST, RECORDED_WITH]) {
 
 test('every command of the page is run', () => {
   assert.equal(page.match(/^```sh$/gm)?.length, questions.length)
+  const computed = questions.filter((question) => !isOfEvents(question))
+  assert.deepEqual(
+    computed.map(({ title }) => title),
+    COMPUTED,
+  )
 })
 
 function commandOf(title: string): string {
