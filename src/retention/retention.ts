@@ -37,6 +37,8 @@ export class Retention {
   /** Aborts when the policy is replaced. */
   #replacing = new AbortController()
   #begunAt = Number.NEGATIVE_INFINITY
+  /** The policy by which everything that is due has been deleted in this term. */
+  #caughtUpWith: RetentionPolicy | undefined
   /** The age record has been read, and work has begun. */
   #hasBegun = false
   /** Aborts the current work on `forget`. */
@@ -218,6 +220,7 @@ export class Retention {
     if (!(await this.#record.begin(term))) return
     this.#begunAt = this.#clock.now()
     this.#hasBegun = true
+    this.#caughtUpWith = undefined
     const isElected = term.lateMs === undefined
     if (isElected) this.#account.begin(term)
     await Promise.all([
@@ -263,6 +266,9 @@ export class Retention {
       isVerified: () => this.#isVerified,
       feed: new StorageFeed({ storage, dueTime: due, isUniform, log }),
       dueTime: due,
+      onCaughtUp: () => {
+        this.#caughtUpWith = this.policy
+      },
       onSwept: (deleted) => this.#account.expired(this.policy.ruleOf(deleted).name),
       clock: this.#clock,
       log,
@@ -278,6 +284,7 @@ export class Retention {
       },
       sizes,
       policy: () => this.policy,
+      isReady: () => this.policy.shortestMs === undefined || this.#caughtUpWith === this.policy,
       isVerified: () => this.#isVerified,
       onEvicted: ({ key }, { name }) => this.#account.evicted(name, key),
       log,

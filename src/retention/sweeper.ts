@@ -48,6 +48,8 @@ export interface SweeperOptions {
   readonly isVerified?: (() => boolean) | undefined
   /** Called with each event that was deleted. */
   readonly onSwept?: ((deleted: StoredEvent) => void) | undefined
+  /** All events have been looked at in this run, and those that were due are deleted. */
+  readonly onCaughtUp?: (() => void) | undefined
   readonly clock: Clock
   readonly log: Log
 }
@@ -59,6 +61,8 @@ export class Sweeper {
   #damagedVersions: ReadonlySet<Version> = new Set()
   #sweptCount = 0
   #batchSize = batchMax
+  /** In this run. */
+  #isFilled = false
   /** Ends the pause between two sweeps. */
   #wake = () => {}
 
@@ -88,6 +92,7 @@ export class Sweeper {
     this.#queue = queue
     this.#damagedVersions = new Set()
     this.#batchSize = batchMax
+    this.#isFilled = false
     const ending = new AbortController()
     const end = () => ending.abort()
     term.signal.addEventListener('abort', end)
@@ -107,13 +112,15 @@ export class Sweeper {
   }
 
   async #sweepLoop(queue: ExpiryQueue, term: Term, signal: AbortSignal): Promise<void> {
-    const { clock } = this.#options
+    const { clock, onCaughtUp } = this.#options
     const backoff = new Backoff({ firstMs: 250, mostMs: 4_000 })
     while (!signal.aborted && term.isHeld()) {
       const beganAt = clock.now()
+      const wasFilled = this.#isFilled
       const failure = await this.#sweepOnce(queue, term, signal)
       if (failure === undefined) {
         backoff.reset()
+        if (wasFilled && !signal.aborted) onCaughtUp?.()
         await this.#pauseOrWake(beganAt + sweepEveryMs - clock.now(), signal)
       } else {
         const waitMs = Math.max(backoff.next(), failure.retryAfterMs ?? 0)
@@ -129,6 +136,7 @@ export class Sweeper {
   /** The feed cleared the queue before it filled it: damaged events must be queued again. */
   #filled(): void {
     this.#damagedVersions = new Set()
+    this.#isFilled = true
     this.#wake()
   }
 

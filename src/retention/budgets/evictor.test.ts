@@ -87,6 +87,7 @@ function start(storage: ScriptedStorage) {
     storage,
     sizes: storage.sizes,
     policy: () => used.policy,
+    isReady: () => true,
     isVerified: () => storage.isVerified,
     onEvicted: () => evicted++,
     log: silentLog,

@@ -34,6 +34,8 @@ export interface EvictorOptions {
   readonly storage: Pick<EventStorage, 'list' | 'delete'>
   readonly sizes: StoredSizes
   readonly policy: () => RetentionPolicy
+  /** False while events are stored that have expired already: they would count, and soon do not. */
+  readonly isReady: () => boolean
   readonly isVerified: () => boolean
   readonly onEvicted: (evicted: StoredEvent, budget: RetentionBudget) => void
   readonly log: Log
@@ -69,12 +71,12 @@ export class Evictor {
 
   /** Enforces the budgets until the term is over. Rejects on a bug only. */
   async run(term: Term): Promise<void> {
-    const { log } = this.#options
+    const { log, isReady } = this.#options
     const { signal } = term
     const backoff = new Backoff({ firstMs: 250, mostMs: 4_000 })
     while (!signal.aborted && term.isHeld()) {
       try {
-        const evicted = await this.#evictSome(term)
+        const evicted = isReady() ? await this.#evictSome(term) : 0
         backoff.reset()
         if (evicted === 0) await pause(checkEveryMs, signal)
       } catch (error) {

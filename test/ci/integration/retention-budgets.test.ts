@@ -76,6 +76,27 @@ const evictedBy = (keeper: Keeper) =>
   Object.fromEntries(keeper.retention.status.deleted.of('evicted'))
 
 describe('retention budgets', { concurrency: true }, () => {
+  test('what a new policy lets expire does not count: nothing else is evicted for it', async () => {
+    await using etcd = await startEtcd()
+    // A short lifetime of others makes ages known to a fraction of a second.
+    const others = [{ name: 'o', selector: { namespace: ['other'] }, lifetime: 1_000 }]
+    const first = new RetentionPolicy({ rules: others, lifetime: 'never' })
+    await using keeper = await Keeper.start(etcd.endpoints, first)
+    await create(keeper, { namespace: 'n', prefix: 'kept', count: 60 })
+    await create(keeper, { namespace: 'n', prefix: 'due', count: 60, type: 'Warning' })
+    await eventually('it leads', () => keeper.retention.status.isLeader, waitMsMax)
+    await pause(2_500)
+    const { budgets } = policyOf({ name: 'b', events: 100 })
+    const rules = [{ name: 'w', selector: { type: ['Warning'] }, lifetime: 1_000 }]
+    keeper.retention.replacePolicy(new RetentionPolicy({ rules, budgets, lifetime: 'never' }))
+    await untilCount(keeper, 'n', 60)
+    assert.deepEqual(await namesIn(keeper, 'n'), namesFrom('kept', 0, 60))
+    // Budgets are enforced from then on.
+    await create(keeper, { namespace: 'n', prefix: 'more', count: 60 })
+    await untilCount(keeper, 'n', 100)
+    assert.deepEqual(evictedBy(keeper), { b: 20 })
+  })
+
   test('the oldest events that are not Warnings go first, down to the budget', async () => {
     await using etcd = await startEtcd()
     await using keeper = await Keeper.start(etcd.endpoints, RetentionPolicy.uniform('never'))
