@@ -19,6 +19,10 @@ const CLUSTERS = `apiVersion: tidings.dev/v1alpha1
 kind: ClusterConfiguration
 clusters: [{name: a}]
 `
+const RETENTION = `apiVersion: tidings.dev/v1alpha1
+kind: RetentionPolicy
+rules: [{type: Warning, lifetime: 7d}]
+`
 const LIMITS = `apiVersion: eventratelimit.admission.k8s.io/v1alpha1
 kind: Configuration
 limits: [{ type: Server, qps: 1, burst: 1 }]
@@ -59,6 +63,7 @@ describe('files that other users of the host can write or read', () => {
       ['--rbac-policy-path', await write('roles/role.yaml', ROLE)],
       ['--audit-policy-file', await write('audit.yaml', POLICY), audit],
       ['--clusters-file', await write('clusters.yaml', CLUSTERS)],
+      ['--retention-policy-file', await write('retention.yaml', RETENTION)],
       ['--event-rate-limit-config-file', await write('limits.yaml', LIMITS)],
       ['--authentication-token-webhook-config-file', await write('webhook.yaml', KUBECONFIG)],
       ['--tls-private-key-file', await write('tls.key', pem.key), certificate],
