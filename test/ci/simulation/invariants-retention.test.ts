@@ -46,6 +46,20 @@ test('An event that is due is no violation while there are faults', () => {
   assert.deepEqual(world.violations, [])
 })
 
+test('Without a leader only a write that requires that nobody leads is fine', () => {
+  const announce = (number: number) => {
+    const world = new FakeWorld()
+    const compare = { result: 0, target: 2, key: '/tidings/control/sweeper', end: undefined }
+    const compares = [{ ...compare, field: 6, number, lease: 0n, value: Buffer.alloc(0) }]
+    const changes = [control('compaction', '{"replica":"r","compactedRevision":1}')]
+    const command = { kind: 'txn' as const, compares, success: [], failure: [] }
+    world.checks.onCommit({ revision: 2, at: world.now(), changes, command })
+    return world.broken
+  }
+  assert.deepEqual(announce(0), [])
+  assert.deepEqual(announce(1), ['only the leader works'])
+})
+
 test('A compaction of younger history than the interval is found', () => {
   const world = new FakeWorld()
   world.created('a/one')
