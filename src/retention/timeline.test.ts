@@ -103,6 +103,43 @@ test('timeline: the number of notes is bounded, and thinning makes no event olde
   assert.equal(timeline.versionAt(time.now + 1), versionOfState(count * 10))
 })
 
+test('timeline: events seem younger by at most ten seconds for two weeks, also with frequent notes', () => {
+  const day = 24 * 3_600_000
+  for (const [everyMs, days] of [
+    [10_000, 20],
+    [1_000, 2],
+  ] as const) {
+    const time = { now: 0 }
+    const timeline = new Timeline({ now: () => time.now }, () => 14 * day)
+    for (let at = 1; at * everyMs <= days * day; at++) {
+      time.now = at * everyMs
+      timeline.note(versionOfState(at * 10), { requestedAt: time.now, respondedAt: time.now })
+    }
+    const first = Math.max(1, Math.ceil((time.now - 14 * day) / everyMs))
+    for (let at = first; at * everyMs < time.now; at += 97) {
+      const late = timeline.writtenAt(written(at * 10 + 5)) - at * everyMs
+      assert.ok(late >= 0 && late <= 10_000, `${late} ms after ${time.now - at * everyMs} ms`)
+    }
+  }
+})
+
+test('timeline: notes that prove hardly more than is known are not learned', () => {
+  const { time, timeline, note } = makeTimeline()
+  const hour = 3_600_000
+  for (let at = 1; at <= 2 * hour; at += 10_000) note(at, at)
+  time.now = 3 * hour
+  const count = timeline.summary().length
+  timeline.learn(
+    Array.from({ length: 100 }, (_, at) => ({
+      version: versionOfState(at * 10_000 + 5_000),
+      at: at * 10_000 + 7_000,
+    })),
+  )
+  assert.equal(timeline.summary().length, count)
+  timeline.learn([{ version: versionOfState(3 * hour), at: 2.5 * hour }])
+  assert.equal(timeline.writtenAt(written(3 * hour)), 2.5 * hour)
+})
+
 test('timeline: one note covers everything beyond the horizon', () => {
   const time = { now: 0 }
   const timeline = new Timeline({ now: () => time.now }, () => 10_000)

@@ -17,10 +17,19 @@ import { StorageError } from '../storage/errors.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { EventStorage, StoredEvent } from '../storage/storage.ts'
 
-/** Above this number, notes are thinned out, the older ones more. */
-const notesMax = 4096
-/** The gap that thinning may leave, as a share of the age: a month then takes about 2000 notes. */
+/** Thinning leaves gaps of at most this share of the age: a month then takes about 2000 notes. */
 const gapShare = 1 / 256
+/** In memory, gaps are not longer than this either: events expire late by at most a gap. */
+const gapMsMax = 10_000
+/**
+ * At most this many notes are in memory, of 80 bytes each: enough for all gaps of two weeks, which is
+ * twice a lifetime of seven days. For longer lifetimes the gaps become as long as they must.
+ */
+const notesMax = 200_000
+/** Notes added between two times of thinning. */
+const notesBetween = 4096
+/** At most this many notes are in the age record. */
+const summaryMax = 4096
 const readTimeoutMs = 5_000
 
 /** This version existed at this time of the process's own clock, or earlier. */
@@ -42,6 +51,8 @@ export class Timeline {
   #notes: Note[] = []
   /** When the newest version became known. */
   #learnedAt = Number.NEGATIVE_INFINITY
+  /** How many notes there may be until they are thinned out. */
+  #thinAbove = notesBetween
   /** Counts calls of `forget`. */
   #epoch = 0
 
@@ -79,8 +90,14 @@ export class Timeline {
     this.#thin()
   }
 
-  /** Adds notes of other replicas, of any versions. */
-  learn(notes: readonly Note[]): void {
+  /**
+   * Adds notes of other replicas, of any versions. Those that prove hardly more than is known are
+   * left out: a replica that only follows reads all notes of the sweeper every few seconds.
+   */
+  learn(learned: readonly Note[]): void {
+    const now = this.#clock.now()
+    const notes = learned.filter((note) => this.writtenAt(note) - note.at > gapMsAt(now - note.at))
+    if (notes.length === 0) return
     const newest = this.#notes.at(-1)?.version
     this.#notes = withoutRedundant([...this.#notes, ...notes])
     if (this.#notes.at(-1)?.version !== newest) this.#learnedAt = this.#clock.now()
@@ -94,12 +111,10 @@ export class Timeline {
     this.#epoch++
   }
 
-  /** The notes, thinned out to a bounded number, oldest first. */
+  /** The notes, thinned out to a number that fits into the age record, oldest first. */
   summary(): Note[] {
     const now = this.#clock.now()
-    const inside = this.#firstNote(({ at }) => at > now - this.#horizonMs())
-    // One note beyond the horizon proves that everything before it is beyond as well.
-    return thinned(this.#notes.slice(Math.max(0, inside - 1)), now)
+    return thinned(this.#insideHorizon(), (at) => (now - at) * gapShare).slice(-summaryMax)
   }
 
   /** The newest version proved to exist at this time; undefined before the first note. */
@@ -115,7 +130,24 @@ export class Timeline {
   }
 
   #thin(): void {
-    if (this.#notes.length > notesMax) this.#notes = this.summary()
+    if (this.#notes.length <= this.#thinAbove) return
+    const now = this.#clock.now()
+    let notes: readonly Note[] = this.#insideHorizon()
+    let gapMs = gapMsMax
+    do {
+      const longest = gapMs
+      notes = thinned(notes, (at) => gapMsAt(now - at, longest))
+      gapMs *= 2
+    } while (notes.length > notesMax && gapMs < Number.MAX_SAFE_INTEGER)
+    this.#notes = notes.slice(-notesMax)
+    this.#thinAbove = this.#notes.length + notesBetween
+  }
+
+  #insideHorizon(): readonly Note[] {
+    const from = this.#clock.now() - this.#horizonMs()
+    const inside = this.#firstNote(({ at }) => at > from)
+    // One note beyond the horizon proves that everything before it is beyond as well.
+    return this.#notes.slice(Math.max(0, inside - 1))
   }
 
   async #read(storage: Pick<EventStorage, 'currentVersion'>, signal: AbortSignal): Promise<void> {
@@ -164,15 +196,23 @@ function withoutRedundant(notes: readonly Note[]): Note[] {
   return kept.reverse()
 }
 
+/** How much younger than they are events of this age may seem for want of notes. */
+function gapMsAt(ageMs: number, longestMs = gapMsMax): number {
+  return Math.min(ageMs * gapShare, longestMs)
+}
+
 /**
- * Drops notes that prove little more than their neighbours. Events get younger by that, not older.
+ * Drops notes that prove little more than their neighbours: without them there is no longer gap than
+ * allowed for their time. Events get younger by that, not older.
  */
-function thinned(notes: readonly Note[], now: number): Note[] {
+function thinned(notes: readonly Note[], gapMsAllowed: (at: number) => number): Note[] {
   const kept: Note[] = []
+  let before = Number.NEGATIVE_INFINITY
   for (const [index, note] of notes.entries()) {
-    const before = kept.at(-1)?.at ?? Number.NEGATIVE_INFINITY
-    const gap = (notes[index + 1]?.at ?? Number.POSITIVE_INFINITY) - before
-    if (gap > (now - note.at) * gapShare) kept.push(note)
+    const next = notes[index + 1]?.at ?? Number.POSITIVE_INFINITY
+    if (next - before <= gapMsAllowed(note.at)) continue
+    kept.push(note)
+    before = note.at
   }
-  return kept.slice(-notesMax)
+  return kept
 }
