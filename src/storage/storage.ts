@@ -96,6 +96,8 @@ export interface ListOptions extends ReadOptions {
   readonly afterMs?: number | undefined
   /** At least 1. To read everything, read page after page at the version of the first page. */
   readonly limit: number
+  /** No further page will be read, so the state need not be kept for it. */
+  readonly isOnlyPage?: boolean | undefined
   /** A page may end before the limit once its bodies have this size. */
   readonly bytesEnough?: number | undefined
   readonly selector?: EventSelector | undefined

@@ -21,7 +21,7 @@ type OrderedQuery = PageQuery & Position
 
 /**
  * Reads a page from a state of `memory`, which may be the present. A long search is time-sliced and
- * pins the state meanwhile. If more pages follow, the state is kept for them.
+ * pins the state meanwhile. If more pages may follow, the state is kept for them.
  */
 export async function readPage(
   memory: EventMemory,
@@ -36,7 +36,7 @@ export async function readPage(
   const found = await read(memory, state, { ...query, source })
   const remaining = remainingOf(memory, state, { ...query, ...found, source })
   const more = found.following > 0 && remaining !== 0
-  if (more && memory.version === version) memory.keep()
+  if (more && options.isOnlyPage !== true && memory.version === version) memory.keep()
   return { items: found.items, version, more, remaining }
 }
 

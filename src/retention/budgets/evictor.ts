@@ -143,8 +143,15 @@ export class Evictor {
     signal: AbortSignal,
   ): Promise<readonly StoredEvent[]> {
     const { storage } = this.#options
-    const page = await storage.list(scope, { order: 'oldest', selector, limit: batchMax, signal })
-    return page.items
+    const { items } = await storage.list(scope, {
+      order: 'oldest',
+      selector,
+      limit: batchMax,
+      // A kept state would make every delete that follows copy parts of the indexes.
+      isOnlyPage: true,
+      signal,
+    })
+    return items
   }
 
   async #evict(victims: readonly StoredEvent[], budget: RetentionBudget): Promise<number> {
