@@ -142,8 +142,9 @@ export class EventTable {
 
   /** Identifies the regarded object: two objects have the same number only by a rare accident. */
   objectOf(slot: number): number {
-    const low = this.valueOf(slot, COLUMNS.object) & ((1 << identityBits) - 1)
-    return this.valueOf(slot, COLUMNS.regarding) * 2 ** identityBits + low
+    // Only one of the hashes tells objects of two namespaces apart: all its bits are needed.
+    const low = this.valueOf(slot, COLUMNS.regarding) & ((1 << identityBits) - 1)
+    return this.valueOf(slot, COLUMNS.object) * 2 ** identityBits + low
   }
 
   #grow(): number {

@@ -1,4 +1,9 @@
+import { hash } from 'node:crypto'
 import { ownText } from '../../lib/text/own-text.ts'
+
+/** Longer texts are shortened: they would move the bytes of bodies into the heap of V8. */
+const lengthMax = 256
+const shownMax = 200
 
 /**
  * Gives equal texts one number, for as long as a row uses it: rows hold numbers instead of texts,
@@ -17,12 +22,13 @@ export class InternedTexts {
 
   /** The number of this text, which gets one more use. */
   take(text: string): number {
-    const known = this.#ids.get(text)
+    const short = shortened(text)
+    const known = this.#ids.get(short)
     if (known !== undefined) {
       this.#uses[known] = (this.#uses[known] ?? 0) + 1
       return known
     }
-    const own = ownText(text)
+    const own = ownText(short)
     const id = this.#free.pop() ?? this.#texts.length
     this.#ids.set(own, id)
     this.#texts[id] = own
@@ -42,10 +48,17 @@ export class InternedTexts {
 
   /** Undefined when no row has this text. */
   find(text: string): number | undefined {
-    return this.#ids.get(text)
+    return this.#ids.get(shortened(text))
   }
 
+  /** The text, or the beginning of a long one. */
   textOf(id: number): string {
     return this.#texts[id] ?? ''
   }
+}
+
+/** Different texts stay different: a digest replaces the rest. */
+function shortened(text: string): string {
+  if (text.length <= lengthMax) return text
+  return `${text.slice(0, shownMax)}… ${hash('sha256', text, 'base64url').slice(0, 22)}`
 }

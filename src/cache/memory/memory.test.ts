@@ -12,8 +12,10 @@ import type {
   StoredEvent,
 } from '../../storage/storage.ts'
 import { countIn, readPage } from '../read/page.ts'
+import { COLUMNS } from './columns.ts'
 import { madeEvent } from './made-events.fixture.ts'
 import { defaultMemoryBounds, EventMemory, type State } from './memory.ts'
+import { orderKey } from './order-key.ts'
 
 const { signal } = new AbortController()
 const clock = { now: () => 0 }
@@ -346,4 +348,55 @@ test('a paged read that a reload overtakes leaves no state behind for the next p
   memory.reach(versionOfState(600))
   memory.keep()
   assert.ok(memory.keptAt(versionOfState(600)))
+})
+
+test('memory: objects of the same name in many namespaces are different objects', () => {
+  const memory = new EventMemory(defaultMemoryBounds, clock)
+  const found = new Set<number>()
+  for (let n = 0; n < 10_000; n++) {
+    const key = { cluster: 'local', namespace: `ns-${n}`, name: 'e' }
+    memory.put(madeEvent(key, versionOfChange(n + 1, 0), { object: 'web' }))
+    const slot = memory.find(orderKey(key))
+    if (slot !== undefined) found.add(memory.table.objectOf(slot))
+  }
+  assert.equal(found.size, 10_000)
+})
+
+test('memory: long values are kept in short, and still found and told apart', async () => {
+  const memory = new EventMemory(defaultMemoryBounds, clock)
+  const long = 'x'.repeat(100_000)
+  for (const [index, end] of ['a', 'b'].entries()) {
+    const key = { cluster: 'local', namespace: 'a', name: end }
+    memory.put(madeEvent(key, versionOfChange(index + 1, 0), { reason: long + end }))
+  }
+  const selector = selectorOf({ reason: `${long}b` })
+  const { items } = await readPage(memory, memory.peek(), {
+    scope: allEvents,
+    limit: 9,
+    selector,
+    signal,
+  })
+  assert.deepEqual(
+    items.map(({ key }) => key.name),
+    ['b'],
+  )
+  const slot = memory.find(orderKey({ cluster: 'local', namespace: 'a', name: 'b' })) ?? -1
+  const text = memory.table.texts.textOf(memory.table.valueOf(slot, COLUMNS.reason))
+  assert.ok(text.length < 256 && text.startsWith('xxx'))
+})
+
+test('memory: a state that is read again and again is kept', () => {
+  let nowMs = 0
+  const bounds = { ...defaultMemoryBounds, stateAgeMsMax: 100 }
+  const memory = new EventMemory(bounds, { now: () => nowMs })
+  memory.reach(versionOfState(1))
+  memory.keep()
+  for (let revision = 2; revision < 6; revision++) {
+    nowMs += 80
+    memory.reach(versionOfState(revision))
+    assert.ok(memory.keptAt(versionOfState(1)), `after ${nowMs} ms`)
+  }
+  nowMs += 101
+  memory.reach(versionOfState(7))
+  assert.equal(memory.keptAt(versionOfState(1)), undefined)
 })

@@ -3,7 +3,7 @@
  * readers that have not finished with them.
  *
  * An earlier state shares everything with the present except what has changed since. It delays the
- * release of rows that only it still shows, so states are bounded in number, in age, and in the
+ * release of rows that only it still shows, so states are bounded in number, in idle time, and in the
  * bytes they retain; the oldest is evicted first. A reader that comes back for an evicted state
  * reads it from the store.
  */
@@ -24,6 +24,7 @@ import { RegardedKinds } from './regarded-kinds.ts'
 
 export interface MemoryBounds {
   readonly statesMax: number
+  /** A state that no page was read from for this long is evicted. */
   readonly stateAgeMsMax: number
   /** Bytes that earlier states may retain and the present does not need. */
   readonly stateBytesMax: number
@@ -46,7 +47,8 @@ export interface State extends IndexViews {
 
 /** A snapshot that later changes do not affect. */
 interface KeptState extends State {
-  readonly takenAtMs: number
+  /** When it was kept or read last. */
+  usedAtMs: number
   readonly bytesCopiedBefore: number
   /** Rows in this state that no later state has. */
   readonly retired: number[]
@@ -148,7 +150,9 @@ export class EventMemory {
   /** The kept state at the revision of this version. */
   keptAt(version: Version): State | undefined {
     const wanted = versionOfState(revisionOf(version))
-    return this.#kept.find((state) => state.version === wanted && !state.isForgotten)
+    const kept = this.#kept.find((state) => state.version === wanted && !state.isForgotten)
+    if (kept !== undefined) kept.usedAtMs = this.#clock.now()
+    return kept
   }
 
   /** Makes all kept states unavailable to new readers; none is kept until the next `reach`. */
@@ -189,7 +193,7 @@ export class EventMemory {
     const state: KeptState = {
       version: this.#version,
       ...this.#indexes.view(),
-      takenAtMs: this.#clock.now(),
+      usedAtMs: this.#clock.now(),
       bytesCopiedBefore: this.#indexes.bytesCopied,
       retired: [],
       retiredBytes: 0,
@@ -222,18 +226,16 @@ export class EventMemory {
 
   #trim(): void {
     const { statesMax, stateAgeMsMax, stateBytesMax } = this.#bounds
-    const oldestAtMs = this.#clock.now() - stateAgeMsMax
-    let index = 0
-    while (index < this.#kept.length) {
+    const idleSinceMs = this.#clock.now() - stateAgeMsMax
+    // What is retained only shrinks here.
+    let isExcess = true
+    for (let index = 0; index < this.#kept.length; ) {
+      isExcess &&= this.#kept.length > statesMax || this.#bytesRetained() > stateBytesMax
       const state = this.#kept[index]
       if (state === undefined) return
-      const isDue =
-        state.takenAtMs < oldestAtMs ||
-        this.#kept.length > statesMax ||
-        this.#bytesRetained() > stateBytesMax
-      if (!isDue) return
-      if (state.pins > 0) index++
-      else this.#drop(index)
+      const isDue = isExcess || state.usedAtMs < idleSinceMs
+      if (isDue && state.pins === 0) this.#drop(index)
+      else index++
     }
   }
 

@@ -54,26 +54,19 @@ export async function walk(
   const matcher = new Matcher(memory, options, source.isInScope)
   if (matcher.isImpossible) return source.size
   using slicer = new TimeSlicer(() => memory.pin(state))
-  const isNew = source.sortedBy === undefined ? firstTime() : () => true
   let passed = 0
   for (const range of source.ranges) {
     const slots = new RangeWalk(range, isReverse)
     for (let index = 0; index < slots.length; index++) {
       const slot = slots.at(index)
       passed++
-      if (isNew(slot) && matcher.isMatch(slot) && !visit(slot)) return passed
+      if (matcher.isMatch(slot, range.except) && !visit(slot)) return passed
       if (!(slots.isAtRunEnd || matcher.hasReadMuch()) || !slicer.isOver()) continue
       await slicer.yield()
       throwIfAborted(signal)
     }
   }
   return passed
-}
-
-/** For ranges that overlap. */
-function firstTime(): (slot: number) => boolean {
-  const seen = new Set<number>()
-  return (slot) => seen.size < seen.add(slot).size
 }
 
 /** The slots of a range, run by run, forwards or backwards. */
@@ -140,8 +133,9 @@ class Matcher {
         : (stored) => selector.matches(stored)
   }
 
-  isMatch(slot: number): boolean {
+  isMatch(slot: number, except: Condition | undefined): boolean {
     const { table } = this.#memory
+    if (except !== undefined && table.valueOf(slot, except.column) === except.value) return false
     for (const { column, value, isEqual } of this.#conditions) {
       if ((table.valueOf(slot, column) === value) !== isEqual) return false
     }

@@ -22,13 +22,15 @@ export interface Range {
   readonly view: TreeView
   readonly from: number
   readonly to: number
+  /** Slots that meet this are in an earlier range of the source as well. */
+  readonly except?: Condition | undefined
 }
 
 /** Contains the slots of all matches that follow the position. */
 export interface Source {
   readonly ranges: readonly Range[]
   readonly size: number
-  /** Undefined when the ranges overlap, or follow each other without order. */
+  /** Undefined when the ranges follow each other without order. */
   readonly sortedBy: 'key' | 'time' | undefined
   /** It contains only slots of the scope. */
   readonly isInScope: boolean
@@ -64,7 +66,9 @@ export function sourcesOf(
     if (condition.isEqual && range !== undefined) sources.push(byKey([range]))
   }
   if (requires?.mentions !== undefined) {
-    sources.push(byKey(mentionConditions(requires.mentions).map(inKeys)))
+    const [regarding, related] = mentionConditions(requires.mentions)
+    const second = inKeys(related)
+    sources.push(byKey([inKeys(regarding), second && { ...second, except: regarding }]))
   }
   return sources
 }

@@ -1,4 +1,5 @@
 /** Lists: reads page after page of one snapshot, and makes the continue token. */
+import type { StatusError } from '../../api/status.ts'
 import { StorageError } from '../../storage/errors.ts'
 import { pathOf } from '../../storage/event-scope.ts'
 import type { ReadStorage } from '../../storage/read-storage.ts'
@@ -112,6 +113,10 @@ export class EventLister {
       return { query, first: await this.#firstPage(query, limit) }
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
+      // Memory does not have the state. Other failures are those of the list itself.
+      if (error.kind !== 'unavailable' && error.kind !== 'compacted') {
+        throw await this.#inApiTerms(error, query)
+      }
       const byKey = { ...query, order: 'key' as const }
       return { query: byKey, first: await this.#first(byKey, limit) }
     }
@@ -124,20 +129,24 @@ export class EventLister {
   }
 
   async #first(query: ListQuery, limit: number): Promise<EventPage> {
-    const { at, notOlderThan, after, afterMs, versionText } = query
     try {
       return await this.#firstPage(query, limit)
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
-      if (error.kind === 'compacted' && after !== undefined) {
-        throw pageExpired(this.#token(query, { after, afterMs }, undefined))
-      }
-      throw statusOfStorageError(await this.#withVersion(error, query.signal), this.#names, {
-        wanted: at ?? notOlderThan,
-        versionText,
-        isRead: true,
-      })
+      throw await this.#inApiTerms(error, query)
     }
+  }
+
+  async #inApiTerms(error: StorageError, query: ListQuery): Promise<StatusError> {
+    const { at, notOlderThan, after, afterMs, versionText } = query
+    if (error.kind === 'compacted' && after !== undefined) {
+      return pageExpired(this.#token(query, { after, afterMs }, undefined))
+    }
+    return statusOfStorageError(await this.#withVersion(error, query.signal), this.#names, {
+      wanted: at ?? notOlderThan,
+      versionText,
+      isRead: true,
+    })
   }
 
   /** The error about a future version, with the current version, which the error of etcd lacks. */
