@@ -139,6 +139,12 @@ describe('the attributes of a target', () => {
       'list|events.k8s.io|v1|events||a|',
     ],
     [
+      'GET',
+      '/apis/tidings.dev/v1alpha1/eventsummaries',
+      'fieldSelector=metadata.name%3Dx',
+      'list|tidings.dev|v1alpha1|eventsummaries|||',
+    ],
+    [
       'PUT',
       '/apis/events.k8s.io/v1/namespaces/a/events/x/status',
       '',

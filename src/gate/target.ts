@@ -91,8 +91,13 @@ export function readTarget(
   const wantsWatch = queryBoolean(query, 'watch') === true
   const verb = isWatchPath ? 'watch' : verbOf(method, nameInPath !== '', wantsWatch)
   const { fields, options } = COLLECTION_VERBS.has(verb) ? readFields(query, inPath) : NO_FIELDS
-  // A watch path is authorised for all objects, whatever its selector requires.
-  const isSelection = nameInPath === '' && !isWatchPath && (verb === 'list' || verb === 'watch')
+  // A watch path is authorised for all objects, whatever its selector requires; and so is a summary,
+  // which also tells of events that are not selected.
+  const isSelection =
+    nameInPath === '' &&
+    !isWatchPath &&
+    (verb === 'list' || verb === 'watch') &&
+    !OPTION_NAMES.has(`${inPath.resource}.${group}`)
   return {
     isResource: true,
     cluster,

@@ -193,6 +193,7 @@ describe('eventSelector', () => {
       ['mentions=', /^mentions: ""/],
       ['mentions=Pod/', /^mentions: /],
       ['mentions=Pod/ns/web-0', /^mentions: /],
+      ['text=a,text=b,text!=c,text=d,text=e', /^a field selector has at most 4 texts/],
     ] as const) {
       assert.throws(() => select(text, stored({})), { code: 400, message }, text)
     }

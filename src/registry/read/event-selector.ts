@@ -3,7 +3,7 @@ import type { FieldRequirement, SelectableField } from '../../api/selectors/fiel
 import type { LabelSelector } from '../../api/selectors/label-selector.ts'
 import type { EventSelector } from '../../storage/storage.ts'
 import { requirementsOf } from './field-requires.ts'
-import { requiredValue, testOf } from './field-tests.ts'
+import { requiredValue, testsOf } from './field-tests.ts'
 
 /**
  * Both selectors as one filter for the storage. Undefined when every event matches. Durations in it
@@ -15,7 +15,7 @@ export function eventSelector(
   nowMs: number,
 ): EventSelector | undefined {
   if (labels.isEverything && fields.length === 0) return undefined
-  const tests = fields.map((one) => testOf(one, nowMs))
+  const tests = testsOf(fields, nowMs)
   return {
     matches: (stored) => {
       for (const test of tests) if (!test(stored)) return false

@@ -6,11 +6,22 @@ import { truncate } from '../../lib/text/truncate.ts'
 import type { ObjectReference } from '../../storage/event-fields.ts'
 import type { Mention } from '../../storage/requires.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
+import { textTest } from './text-test.ts'
 
 export type EventTest = (stored: StoredEvent) => boolean
 
-/** Throws a 400 when the value is malformed. Durations are before `nowMs`. */
-export function testOf(requirement: FieldRequirement, nowMs: number): EventTest {
+/** The tests of all requirements, cheap ones first. Durations are before `nowMs`. */
+export function testsOf(fields: readonly FieldRequirement[], nowMs: number): readonly EventTest[] {
+  const texts = fields.filter(({ field }) => field === 'text')
+  const others = fields.filter(({ field }) => field !== 'text')
+  return [
+    ...others.map((one) => testOf(one, nowMs)),
+    ...(texts.length === 0 ? [] : [textTest(texts)]),
+  ]
+}
+
+/** Throws a 400 when the value is malformed. */
+function testOf(requirement: FieldRequirement, nowMs: number): EventTest {
   const { field, operator, value } = requirement
   const isEqual = operator === '='
   switch (field) {
@@ -27,12 +38,8 @@ export function testOf(requirement: FieldRequirement, nowMs: number): EventTest 
       return ({ fields }) =>
         (isMentioned(fields.regarding, mention) || isMentioned(fields.related, mention)) === isEqual
     }
-    case 'text': {
-      const contains = containing(value)
-      return (stored) => contains(stored) === isEqual
-    }
     default: {
-      const read = readers[field]
+      const read = readers[field as PlainField]
       return (stored) => (read(stored) === value) === isEqual
     }
   }
@@ -59,21 +66,6 @@ export function mentionOf(value: string): Mention {
 function isMentioned({ kind, name, uid }: ObjectReference, mention: Mention): boolean {
   if (mention.uid !== undefined) return uid === mention.uid
   return name === mention.name && kind.toLowerCase() === mention.kind.toLowerCase()
-}
-
-/** A note contains these characters as they are; JSON has no escapes for them. */
-const PLAIN = /^[\w .:/()[\]{}@#%*+;|~^`$-]*$/
-
-/** Without case. Most events are decided without parsing them. */
-function containing(value: string): EventTest {
-  const wanted = value.toLowerCase()
-  const isIn = (text: string): boolean => text.toLowerCase().includes(wanted)
-  const isPlain = PLAIN.test(wanted)
-  return (stored) => {
-    if (isPlain && !isIn(stored.body.toString())) return false
-    const { note, reason } = stored.fields
-    return isIn(note) || isIn(reason)
-  }
 }
 
 /** The value that the field must have, if one is required. */
