@@ -20,6 +20,10 @@ describe('yamlDocuments', () => {
     assert.deepEqual(valuesOf('a: |\n  ---\n  b\n--- {c: d}\n'), [{ a: '---\nb\n' }, { c: 'd' }])
   })
 
+  test('numbers have one notation', () => {
+    assert.deepEqual(valuesOf('[16, -1.5, 1e3, 0x10, 0o17]'), [[16, -1.5, 1000, '0x10', '0o17']])
+  })
+
   test('JSON is read as YAML, and names that every object inherits are ordinary names', () => {
     const [value] = valuesOf('{"__proto__": {"x": 1}, "constructor": 2}')
     assert.deepEqual(Object.keys(value as object), ['__proto__', 'constructor'])

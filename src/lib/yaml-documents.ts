@@ -1,4 +1,9 @@
-import { parseAllDocuments } from 'yaml'
+import {
+  type DocumentOptions,
+  type ParseOptions,
+  parseAllDocuments,
+  type SchemaOptions,
+} from 'yaml'
 import type { Json } from './json.ts'
 
 /** The text is not YAML, or not supported YAML. The message is for the author of the text. */
@@ -15,6 +20,14 @@ export interface YamlDocument {
 /** How often a document may use an anchor: more than any real policy file needs. */
 const ALIASES_MAX = 100
 
+/** Without other notations of numbers than the usual one: `0x10` and `0o17` are texts. */
+const OPTIONS: ParseOptions & DocumentOptions & SchemaOptions = {
+  prettyErrors: false,
+  logLevel: 'silent',
+  customTags: (tags) =>
+    tags.filter((tag) => typeof tag === 'string' || !['HEX', 'OCT'].includes(tag.format ?? '')),
+}
+
 /**
  * Parses the documents of a file that an operator wrote, YAML or JSON; documents without content
  * are skipped. The size limits of request bodies do not apply here. Yields one document at a time,
@@ -26,7 +39,7 @@ export function* yamlDocuments(text: string): Generator<YamlDocument> {
   let number = 0
   // In the first column `---` is always a marker, also inside a text block.
   for (const part of text.replace(/^\ufeff/, '').split(/^(?=---(?:\s|$))/m)) {
-    for (const document of parseAllDocuments(part, { prettyErrors: false, logLevel: 'silent' })) {
+    for (const document of parseAllDocuments(part, OPTIONS)) {
       number++
       const [error] = document.errors
       if (error !== undefined) {

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, rename, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -75,12 +75,9 @@ budgets:
     ])
   })
 
-  test('a file without rules and budgets is valid: --event-ttl applies', () => {
-    assert.equal(readPolicy(HEAD, 'never').defaultLifetime, 'never')
-    assert.equal(readPolicy(`${HEAD}rules: []\nbudgets: []`, hour).rules.length, 1)
-  })
-
   const wrong: readonly (readonly [string, RegExp])[] = [
+    ['', /^Error: has neither rules nor budgets/],
+    ['rules: []\nbudgets: []', /^Error: has neither rules nor budgets/],
     ['rules: x', /^Error: rules: must be a list/],
     ['rule: []', /^Error: rule: unknown field, known are apiVersion, kind, rules, budgets/],
     ['rules: [{}]', /^Error: rules\[0\]\.lifetime: is missing: write a duration such as 6h/],
@@ -123,6 +120,9 @@ budgets:
     ['budgets: [{per: Cluster, events: 1k}]', /^Error: budgets\[0\]\.events: "1k" is not a number/],
     ['budgets: [{per: Cluster, bytes: 1.5Gi}]', /^Error: budgets\[0\]\.bytes: "1\.5Gi" is not a/],
     ['budgets: [{per: Cluster, bytes: 5Mb}]', /^Error: budgets\[0\]\.bytes: "5Mb" is not a number/],
+    ['budgets: [{per: Cluster, events: [7]}]', /^Error: budgets\[0\]\.events: \[7\] is not a/],
+    ['budgets: [{per: Cluster, events: 0x10}]', /^Error: budgets\[0\]\.events: "0x10" is not a/],
+    ['budgets: [{per: Cluster, bytes: 0o17}]', /^Error: budgets\[0\]\.bytes: "0o17" is not a/],
     ['budgets: [{per: Cluster, bytes: -1}]', /^Error: budgets\[0\]\.bytes: -1 is not a number/],
   ]
   for (const [text, message] of wrong) {
@@ -142,7 +142,7 @@ test('PolicyFile: a changed file is used, a wrong one is not', async (context) =
   context.after(() => rm(folder, { recursive: true }))
   const path = join(folder, 'policy.yaml')
   const write = (lifetime: string) =>
-    writeFile(path, `${HEAD}rules: [{type: Normal, lifetime: ${lifetime}}]`)
+    writeFile(path, `${HEAD}rules: [{type: Normal, lifetime: ${lifetime}}]\n`)
   const options = { lifetime: hour, log: silentLog }
   await assert.rejects(PolicyFile.open(path, options), /ENOENT/)
   await write('soon')
@@ -165,4 +165,35 @@ test('PolicyFile: a changed file is used, a wrong one is not', async (context) =
   await write('3h')
   await untilLook(true)
   assert.deepEqual([changes, file.policy.longestMs], [1, 3 * hour])
+})
+
+test('PolicyFile: a file that is being written is not used', async (context) => {
+  const folder = await mkdtemp(join(tmpdir(), 'tidings-policy-'))
+  context.after(() => rm(folder, { recursive: true }))
+  const path = join(folder, 'policy.yaml')
+  const text = `${HEAD}budgets:\n- per: Namespace\n  events: 500000\n`
+  const options = { lifetime: hour, log: silentLog }
+  await writeFile(path, text.slice(0, -6))
+  await assert.rejects(
+    PolicyFile.open(path, options),
+    /policy\.yaml: .*no final newline.*half-writ/,
+  )
+  await writeFile(path, text)
+  const file = await PolicyFile.open(path, options)
+  context.after(() => file.stop())
+  const seen: (number | undefined)[] = []
+  file.onChange(() => seen.push(file.policy.budgets[0]?.events))
+  // Stays as it is for longer than the server looks.
+  await writeFile(path, text.slice(0, -6))
+  await sleep(3_500)
+  assert.deepEqual(seen, [])
+  // Each look finds a policy that could be used, but another one than the look before.
+  for (let events = 1; events < 30; events++) {
+    await writeFile(`${path}.new`, text.replace('500000', String(events)))
+    await rename(`${path}.new`, path)
+    await sleep(100)
+  }
+  assert.deepEqual(seen, [])
+  while (seen.length === 0) await sleep(20)
+  assert.deepEqual(seen, [29])
 })

@@ -1,4 +1,5 @@
 /** The file of `--retention-policy-file`: how long events are kept, and how many. */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { TIDINGS_API_VERSION } from '../api/tidings-group.ts'
 import { labelProblems } from '../api/validation/names.ts'
 import { readBounded } from '../lib/files/bounded-file.ts'
@@ -35,6 +36,9 @@ const VALUES_MAX = 100
 const LIFETIME_MS_MIN = 1_000
 const LIFETIME_MS_MAX = 10 * 365 * 86_400_000
 const NUMBER_MAX = 2 ** 50
+/** Between the two looks that must find the same new content. */
+const SETTLE_MS = 1_000
+const NEWLINE = 0x0a
 
 export interface PolicyFileOptions {
   /** Of events that no rule matches: `--event-ttl`. */
@@ -53,7 +57,8 @@ export type PolicySource = Pick<PolicyFile, 'policy' | 'onChange'>
 
 /**
  * Follows the file. While a changed file cannot be used, the last usable version stays in effect:
- * a mistake in it deletes nothing.
+ * a mistake in it deletes nothing. Nor does a file that is still being written, whose first part is
+ * often a valid policy: new content is used once two looks in a row have found it.
  */
 export class PolicyFile {
   #policy: RetentionPolicy
@@ -105,7 +110,9 @@ function countsOf({ rules, budgets }: RetentionPolicy): Readonly<Record<string, 
 async function load(path: string, lifetime: Lifetime, current?: Loaded): Promise<Loaded> {
   const content = await readBounded(path, FILE_BYTES_MAX)
   if (current?.content.equals(content) === true) return current
+  if (current !== undefined) await expectSettled(path, content)
   try {
+    if (content.at(-1) !== NEWLINE) throw new Error('has no final newline: it may be half-written')
     return { content, policy: readPolicy(content.toString(), lifetime) }
   } catch (cause) {
     const why = cause instanceof Error ? cause.message : String(cause)
@@ -113,15 +120,20 @@ async function load(path: string, lifetime: Lifetime, current?: Loaded): Promise
   }
 }
 
+async function expectSettled(path: string, content: Buffer): Promise<void> {
+  await sleep(SETTLE_MS, undefined, { ref: false })
+  const again = await readBounded(path, FILE_BYTES_MAX)
+  if (!again.equals(content)) throw new Error(`${path}: is being written`)
+}
+
 /** Throws an error with the path of the wrong field. */
 export function readPolicy(text: string, lifetime: Lifetime): RetentionPolicy {
   const value = configurationIn(text, { apiVersion: TIDINGS_API_VERSION, kind: KIND })
   const tree = objectOf(value, '', ['apiVersion', 'kind', 'rules', 'budgets'])
-  return new RetentionPolicy({
-    rules: readRules(tree),
-    lifetime,
-    budgets: readBudgets(tree),
-  })
+  const [rules, budgets] = [readRules(tree), readBudgets(tree)]
+  // Most likely the rest of the file is missing. Who wants neither starts without a file.
+  if (rules.length + budgets.length === 0) throw mistake('', 'has neither rules nor budgets')
+  return new RetentionPolicy({ rules, lifetime, budgets })
 }
 
 const SELECTOR_FIELDS = ['cluster', 'namespace', 'type', 'reason', 'kind', 'controller'] as const
@@ -255,7 +267,8 @@ const QUANTITY_UNITS = new Map([
 function numberOf(tree: JsonObject, name: 'events' | 'bytes', at: string): number | undefined {
   const value = memberOf(tree, name)
   if (value === undefined) return undefined
-  const [, digits, unit = ''] = /^(\d{1,15})([A-Za-z]{0,2})$/.exec(String(value)) ?? []
+  const text = typeof value === 'object' ? '' : String(value)
+  const [, digits, unit = ''] = /^(\d{1,15})([A-Za-z]{0,2})$/.exec(text) ?? []
   const factor = name === 'bytes' || unit === '' ? QUANTITY_UNITS.get(unit) : undefined
   const number = Number(digits) * (factor ?? Number.NaN)
   if (number >= 1 && number <= NUMBER_MAX) return number

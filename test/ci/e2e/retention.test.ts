@@ -29,7 +29,7 @@ describe('the retention policy of a running server', () => {
   }
 
   test('a wrong file fails the start, and the log names the flag, the file and the field', async () => {
-    const path = await write('wrong.yaml', `${HEAD}rules: [{type: Warning, lifetime: soon}]`)
+    const path = await write('wrong.yaml', `${HEAD}rules: [{type: Warning, lifetime: soon}]\n`)
     const { code, stderr } = await runToEnd([
       '--etcd-servers=http://127.0.0.1:1',
       `--cert-dir=${folder}/certs`,
@@ -42,7 +42,7 @@ describe('the retention policy of a running server', () => {
 
   test('rules, budgets and their changes apply, and are shown', async () => {
     await using etcd = await startEtcd()
-    const policy = await write('policy.yaml', `${HEAD}rules: [{type: Warning, lifetime: 7d}]`)
+    const policy = await write('policy.yaml', `${HEAD}rules: [{type: Warning, lifetime: 7d}]\n`)
     const tokens = await write('tokens.csv', 'ada-token,ada,1,"system:masters"\n')
     await using server = await Tidings.start([
       `--etcd-servers=${etcd.endpoints[0]}`,
@@ -78,7 +78,7 @@ describe('the retention policy of a running server', () => {
     ])
 
     const rules = 'rules: [{name: warnings, type: Warning, lifetime: 7d}]\n'
-    await write('policy.yaml', `${HEAD}${rules}budgets: [{per: Namespace, events: 10}]`)
+    await write('policy.yaml', `${HEAD}${rules}budgets: [{per: Namespace, events: 10}]\n`)
     const left = async () => names(await server.ask(EVENTS, { headers: AS_ADA }))
     await eventually('the budget holds', async () => (await left()).length === 10, 15_000)
     assert.equal((await left()).filter((name) => name.startsWith('w')).length, 3)
@@ -87,7 +87,7 @@ describe('the retention policy of a running server', () => {
       [shown.events, shown.evicted, shown.budget, shown.lifetimes],
       [10, 13, { name: 'budget-1', events: 10 }, lifetimes],
     )
-    await write('policy.yaml', `${HEAD}rules: [{type: Normal, lifetime: 1s}]`)
+    await write('policy.yaml', `${HEAD}rules: [{type: Normal, lifetime: 1s}]\n`)
     await eventually('Normals expire', async () => (await left()).length === 3, 15_000)
     const { body: metrics } = await server.ask('/metrics', { headers: AS_ADA })
     assert.match(metrics, /^tidings_swept_events_total\{rule="rule-1"\} 7$/m)

@@ -15,7 +15,7 @@ export function policyText(rules: readonly MadeRule[]): string {
 }
 
 export function madeRules(random: Random): readonly MadeRule[] {
-  return Array.from({ length: random.below(6) }, () => madeRule(random))
+  return Array.from({ length: 1 + random.below(5) }, () => madeRule(random))
 }
 
 /** In milliseconds, or `never`. `otherwise`: for events that no rule matches. */

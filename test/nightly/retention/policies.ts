@@ -48,7 +48,7 @@ export function lifetimeMs({ rules }: PlannedPolicy, facts: Facts): number | und
 }
 
 export function fileText({ rules, budgets }: PlannedPolicy): string {
-  return JSON.stringify({
+  const policy = {
     apiVersion: 'tidings.dev/v1alpha1',
     kind: 'RetentionPolicy',
     rules: rules.map(({ name, match, seconds }) => ({
@@ -61,7 +61,8 @@ export function fileText({ rules, budgets }: PlannedPolicy): string {
       per: namespace === undefined ? 'Cluster' : 'Namespace',
       ...(namespace === undefined ? {} : { namespace }),
     })),
-  })
+  }
+  return `${JSON.stringify(policy)}\n`
 }
 
 /** All events expire within 2 s. */
@@ -72,7 +73,7 @@ export const EVERYTHING_EXPIRES: PlannedPolicy = {
 
 /** Rules in any order: some hide others, and the same event is kept longer or shorter than before. */
 export function drawPolicy(random: Random): PlannedPolicy {
-  const rules = Array.from({ length: random.below(6) }, (_, index): PlannedRule => {
+  const rules = Array.from({ length: 1 + random.below(5) }, (_, index): PlannedRule => {
     const match: { -readonly [field in keyof Facts]?: Facts[field] } = {
       namespace: random.pick(NAMESPACES),
     }
