@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
+import { TimeSlicer } from '../lib/yield.ts'
 import type { EventMemory } from './memory/memory.ts'
-import { TimeSlicer } from './time-slicer.ts'
 
 /** The events of one cluster in memory. */
 export interface ClusterActivity {

@@ -1,5 +1,5 @@
 import { SharedWork } from '../lib/shared-work.ts'
-import { unlessAborted } from './time-slicer.ts'
+import { unlessAborted } from './aborted-read.ts'
 
 /**
  * Coalesces concurrent reads of the newest version: one request to etcd serves all waiting callers.

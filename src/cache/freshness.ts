@@ -9,12 +9,12 @@ import type { Clock } from '../lib/clock.ts'
 import { StorageError } from '../storage/errors.ts'
 import { beginning, formatVersion, isAfter, type Version } from '../storage/resource-version.ts'
 import type { ConnectionNumber, Newest, ReadOptions } from '../storage/storage.ts'
+import { throwIfAborted } from './aborted-read.ts'
 import { CoalescedRevisionRead } from './coalesced-revision-read.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import type { EventMemory } from './memory/memory.ts'
 import { wentBack } from './memory-loader.ts'
 import type { Reflector } from './reflector.ts'
-import { throwIfAborted } from './time-slicer.ts'
 
 /** A read that memory cannot serve within this time goes to the store. */
 const freshnessWaitMsMax = 3_000

@@ -5,6 +5,8 @@
  * are the same, and are neither copied nor replaced. While this runs, memory is a mixture of two
  * states.
  */
+
+import { TimeSlicer } from '../lib/yield.ts'
 import { OtherHistoryError, StorageError } from '../storage/errors.ts'
 import { allEvents, pathOf } from '../storage/event-scope.ts'
 import { isAfter, revisionOf, type Version } from '../storage/resource-version.ts'
@@ -12,7 +14,6 @@ import type { ConnectionNumber, EventPage, Unreadable } from '../storage/storage
 import type { FollowedStorage } from './followed-storage.ts'
 import type { EventMemory } from './memory/memory.ts'
 import { orderKey, viewOf } from './memory/order-key.ts'
-import { TimeSlicer } from './time-slicer.ts'
 
 /** Two megabytes: etcd walks over all keys for each page, so small pages are expensive for it. */
 const pageSize = 2_000

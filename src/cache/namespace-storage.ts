@@ -1,3 +1,4 @@
+import { TimeSlicer } from '../lib/yield.ts'
 import { missing, StorageError } from '../storage/errors.ts'
 import { namespaceObject } from '../storage/namespace-form.ts'
 import type { ReadStorage } from '../storage/read-storage.ts'
@@ -17,7 +18,6 @@ import type { EventMemory } from './memory/memory.ts'
 import { ANY_CLUSTER, indexAfter, type KnownNamespace } from './memory/namespaces.ts'
 import type { NamespaceLog } from './namespace-log.ts'
 import type { Reflector } from './reflector.ts'
-import { TimeSlicer } from './time-slicer.ts'
 
 export interface NamespaceStorageOptions {
   readonly memory: EventMemory

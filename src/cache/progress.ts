@@ -1,6 +1,6 @@
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { ConnectionNumber, Newest } from '../storage/storage.ts'
-import { throwIfAborted } from './time-slicer.ts'
+import { throwIfAborted } from './aborted-read.ts'
 
 interface Waiter extends Newest {
   end(isReached: boolean): void

@@ -57,4 +57,10 @@ export const retentionWindowType: StructType = new StructType('RetentionWindow',
     doc: 'The budget; unset when there is none.',
   },
   count('evicted', 8, 'Events that were deleted because of budgets.'),
+  {
+    name: 'hiddenRules',
+    number: 9,
+    type: 'int64',
+    doc: 'How many more rules can apply; unset when all are shown.',
+  },
 ])

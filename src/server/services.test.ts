@@ -32,7 +32,7 @@ installer.installEvents({
   decide: async () => undefined,
   version: () => beginning,
   summaries: {} as EventSummaries,
-  windows: { list: async () => [] },
+  windows: { list: async () => ({ windows: [], hidden: 0 }) },
   oldestIn: undefined,
   eventLimits: undefined,
   accessChecks: { add: () => ({ [Symbol.dispose]: () => {} }) } as never,

@@ -1,63 +1,146 @@
+import { throwIfAborted } from '../cache/aborted-read.ts'
 import type { CachedStorage } from '../cache/cached-storage.ts'
-import type { WindowStatus, WindowStatuses } from '../endpoints/objects/retention-windows.ts'
+import type { OldestTimes } from '../cache/read/oldest-times.ts'
+import { TopSlots } from '../cache/read/top-slots.ts'
+import type {
+  WindowList,
+  WindowQuery,
+  WindowStatus,
+  WindowStatuses,
+} from '../endpoints/objects/retention-windows.ts'
 import { formatLongDuration } from '../lib/go/duration.ts'
-import type { RetentionPolicy } from '../retention/policy.ts'
+import { Semaphore } from '../lib/semaphore.ts'
+import { TimeSlicer } from '../lib/yield.ts'
+import type { RetentionPolicy, RetentionRule } from '../retention/policy.ts'
 import type { Retention } from '../retention/retention.ts'
 import { effectiveRules, selectionText } from '../retention/windows/effective-rules.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { StoredSize } from '../storage/stored-sizes.ts'
 
-/** Joins what memory has with what the policy of this replica says, and with the account. */
-export function windowStatuses(
-  { sizes, oldest }: Pick<CachedStorage, 'sizes' | 'oldest'>,
-  retention: Pick<Retention, 'policy' | 'totals'>,
-): WindowStatuses {
+type Memory = Pick<CachedStorage, 'sizes'> & { readonly oldest: Pick<OldestTimes, 'in'> }
+type Kept = Pick<Retention, 'policy' | 'totals'>
+
+/** A policy may have thousands of rules and names; a window shows this many, and so much of each. */
+const RULES_MAX = 32
+const SELECTS_LENGTH_MAX = 128
+
+/**
+ * Joins what memory has with what the policy of this replica says, and with the account. One list
+ * at a time: more at once are not faster.
+ */
+export function windowStatuses(memory: Memory, kept: Kept): WindowStatuses {
+  const running = new Semaphore(1)
   return {
-    list: async (cluster, namespace, signal) => {
-      const known = sizes.all()
-      if (known === undefined) {
-        const message = 'the events are being loaded'
-        throw new StorageError({ kind: 'unavailable', message })
-      }
-      const wanted = [...known].filter(
-        (size) =>
-          (cluster === undefined || size.cluster === cluster) &&
-          (namespace === undefined || size.namespace === namespace),
-      )
-      const { policy, totals } = retention
-      const found: WindowStatus[] = []
-      for (const size of wanted.sort(byName)) {
-        signal.throwIfAborted()
-        const name = size.namespace
-        const evicted =
-          name === undefined
-            ? totals.get('clusters', size.cluster)
-            : totals.get('namespaces', `${size.cluster}/${name}`)
-        const oldestMs = await oldest.in({ cluster: size.cluster, namespace: name })
-        found.push({ ...size, oldestMs, ...effective(policy, size), evicted })
-      }
-      return found
-    },
+    list: (query) =>
+      running.take(async () => {
+        throwIfAborted(query.signal)
+        const { first, hidden } = await firstSizes(memory, query)
+        return { windows: await statusesOf(first, memory, { kept, signal: query.signal }), hidden }
+      }),
   }
 }
 
-function effective(
-  policy: RetentionPolicy,
-  { cluster, namespace }: StoredSize,
-): Pick<WindowStatus, 'lifetimes' | 'budget'> {
-  const budget = policy.budgetOf(cluster, namespace)
-  return {
-    lifetimes: effectiveRules(policy, cluster, namespace).map((rule) => ({
-      rule: rule.name,
-      selects: selectionText(rule, namespace),
-      lifetime: rule.lifetime === 'never' ? 'never' : formatLongDuration(rule.lifetime),
-    })),
-    budget: budget && { name: budget.name, events: budget.events, bytes: budget.bytes },
+/** The first of the wanted ones by name. */
+async function firstSizes(
+  { sizes }: Pick<Memory, 'sizes'>,
+  query: WindowQuery,
+): Promise<{ first: readonly StoredSize[] } & Pick<WindowList, 'hidden'>> {
+  const known = sizes.all()
+  if (known === undefined) {
+    throw new StorageError({ kind: 'unavailable', message: 'the events are being loaded' })
   }
+  const wanted: StoredSize[] = []
+  const top = new TopSlots(query.windowsMax, (one, other) => byName(wanted[one], wanted[other]))
+  using slicer = new TimeSlicer()
+  for (const size of known) {
+    if (isWanted(size, query)) top.offer(wanted.push(size) - 1)
+    if (!slicer.isOver()) continue
+    await slicer.yield()
+    throwIfAborted(query.signal)
+  }
+  const first = top.sorted().flatMap((index) => wanted[index] ?? [])
+  return { first, hidden: top.dropped }
+}
+
+function isWanted(size: StoredSize, { cluster, namespace, isSelected }: WindowQuery): boolean {
+  return (
+    (cluster === undefined || size.cluster === cluster) &&
+    (namespace === undefined || size.namespace === namespace) &&
+    isSelected(size)
+  )
+}
+
+async function statusesOf(
+  sizes: readonly StoredSize[],
+  { oldest }: Pick<Memory, 'oldest'>,
+  { kept: { policy, totals }, signal }: { readonly kept: Kept; readonly signal: AbortSignal },
+): Promise<readonly WindowStatus[]> {
+  const found: WindowStatus[] = []
+  const lifetimes = new Lifetimes(policy)
+  using slicer = new TimeSlicer()
+  for (const size of sizes) {
+    const { cluster, namespace } = size
+    const evicted =
+      namespace === undefined
+        ? totals.get('clusters', cluster)
+        : totals.get('namespaces', `${cluster}/${namespace}`)
+    const oldestMs = await oldest.in({ cluster, namespace })
+    const budget = policy.budgetOf(cluster, namespace)
+    found.push({
+      ...size,
+      oldestMs,
+      ...lifetimes.of(size),
+      budget: budget && { name: budget.name, events: budget.events, bytes: budget.bytes },
+      evicted,
+    })
+    if (!slicer.isOver()) continue
+    await slicer.yield()
+    throwIfAborted(signal)
+  }
+  return found
+}
+
+type Lifetime = WindowStatus['lifetimes'][number]
+
+/** How rules are shown. Windows share the texts of a rule, which may have thousands of names. */
+class Lifetimes {
+  readonly #policy: RetentionPolicy
+  readonly #ofClusters = new Map<RetentionRule, Lifetime>()
+  readonly #ofNamespaces = new Map<RetentionRule, Lifetime>()
+
+  constructor(policy: RetentionPolicy) {
+    this.#policy = policy
+  }
+
+  of({ cluster, namespace }: StoredSize): Pick<WindowStatus, 'lifetimes' | 'hiddenRules'> {
+    const rules = effectiveRules(this.#policy, cluster, namespace)
+    const lifetimes = rules.slice(0, RULES_MAX).map((rule) => this.#shown(rule, namespace))
+    return { lifetimes, hiddenRules: rules.length - lifetimes.length }
+  }
+
+  #shown(rule: RetentionRule, namespace: string | undefined): Lifetime {
+    const known = namespace === undefined ? this.#ofClusters : this.#ofNamespaces
+    let lifetime = known.get(rule)
+    if (lifetime === undefined) {
+      lifetime = {
+        rule: rule.name,
+        selects: shortened(selectionText(rule, namespace)),
+        lifetime: rule.lifetime === 'never' ? 'never' : formatLongDuration(rule.lifetime),
+      }
+      known.set(rule, lifetime)
+    }
+    return lifetime
+  }
+}
+
+function shortened(text: string): string {
+  if (text.length <= SELECTS_LENGTH_MAX) return text
+  return `${text.slice(0, SELECTS_LENGTH_MAX - 1).toWellFormed()}…`
 }
 
 /** By cluster, then by namespace; a cluster is before its namespaces. */
-function byName(one: StoredSize, other: StoredSize): number {
+function byName(one: StoredSize | undefined, other: StoredSize | undefined): number {
+  if (one === undefined || other === undefined) return 0
   if (one.cluster !== other.cluster) return one.cluster < other.cluster ? -1 : 1
   return (one.namespace ?? '') < (other.namespace ?? '') ? -1 : 1
 }

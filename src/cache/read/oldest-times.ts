@@ -1,9 +1,9 @@
 import type { Clock } from '../../lib/clock.ts'
+import { TimeSlicer } from '../../lib/yield.ts'
 import { scopePath } from '../../storage/event-scope.ts'
 import type { EventScope } from '../../storage/storage.ts'
 import type { EventMemory } from '../memory/memory.ts'
 import { orderRange, viewOf } from '../memory/order-key.ts'
-import { TimeSlicer } from '../time-slicer.ts'
 
 /** A scope is searched at most this often, however many requests ask for it. */
 const freshMs = 1_000

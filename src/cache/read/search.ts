@@ -1,8 +1,9 @@
+import { TimeSlicer } from '../../lib/yield.ts'
 import type { EventScope, StoredEvent } from '../../storage/storage.ts'
+import { throwIfAborted } from '../aborted-read.ts'
 import { COLUMNS, type Condition, conditionsOf } from '../memory/columns.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { orderRange, viewOf } from '../memory/order-key.ts'
-import { TimeSlicer, throwIfAborted } from '../time-slicer.ts'
 import { type Query, type Range, type Source, sourcesOf } from './sources.ts'
 
 /** The clock is read after selectors have parsed this much of bodies. */

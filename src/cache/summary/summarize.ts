@@ -1,8 +1,9 @@
+import { TimeSlicer } from '../../lib/yield.ts'
 import type { EventScope } from '../../storage/storage.ts'
 import type { EventSummary, SummaryGroup, SummaryOptions } from '../../storage/summary.ts'
+import { throwIfAborted } from '../aborted-read.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { search } from '../read/search.ts'
-import { TimeSlicer, throwIfAborted } from '../time-slicer.ts'
 import { GroupCounts } from './group-counts.ts'
 import { GroupIds, textOf } from './group-ids.ts'
 

@@ -8,9 +8,9 @@ import type {
   HistogramOptions,
   SummaryOptions,
 } from '../../storage/summary.ts'
+import { throwIfAborted } from '../aborted-read.ts'
 import type { Freshness } from '../freshness.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
-import { throwIfAborted } from '../time-slicer.ts'
 import { histogram } from './histogram.ts'
 import { summarize } from './summarize.ts'
 

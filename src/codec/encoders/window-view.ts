@@ -49,6 +49,8 @@ function lifetimesText(window: JsonObject): string {
     const others = lifetimes.length === 1 ? '' : 'others'
     return `${selects === '' ? others : selects} ${textOf(one, 'lifetime')}`.trim()
   })
+  const hidden = numberOf(window, 'hiddenRules')
+  if (hidden !== undefined) texts.push(`${hidden} more`)
   return texts.join(', ')
 }
 

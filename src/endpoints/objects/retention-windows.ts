@@ -4,6 +4,7 @@ import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { retentionWindowView } from '../../codec/encoders/window-view.ts'
 import { ALL_CLUSTERS } from '../../gate/attributes.ts'
+import { TimeSlicer } from '../../lib/yield.ts'
 import { inApiTerms, resourceNames } from '../../registry/storage-errors.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
@@ -12,6 +13,7 @@ import { listResponse } from '../events/list.ts'
 import type { ListTarget } from '../request/list-options.ts'
 import { listPlan } from '../request/list-plan.ts'
 import { negotiateList } from '../request/negotiate.ts'
+import { warningHeader } from '../response/warnings.ts'
 import { computedListing } from './computed-listing.ts'
 import type { ListOnlyResource, ResourcePath } from './read-only-service.ts'
 
@@ -43,20 +45,32 @@ export interface WindowStatus {
         readonly bytes: number | undefined
       }
     | undefined
+  /** Rules that can apply and are not among `lifetimes`. */
+  readonly hiddenRules: number
   /** Events that were deleted because of budgets. */
   readonly evicted: number
 }
 
+/** Which windows are wanted: of one namespace; or of a cluster, or of all, and all namespaces there. */
+export interface WindowQuery {
+  readonly cluster: string | undefined
+  readonly namespace: string | undefined
+  readonly isSelected: (of: Pick<WindowStatus, 'cluster' | 'namespace'>) => boolean
+  /** At most this many are listed. */
+  readonly windowsMax: number
+  readonly signal: AbortSignal
+}
+
+export interface WindowList {
+  /** The first by name. */
+  readonly windows: readonly WindowStatus[]
+  /** How many more there are. */
+  readonly hidden: number
+}
+
 export interface WindowStatuses {
-  /**
-   * Of one namespace; or of a cluster, or of all, and all namespaces in there. Sorted. Rejects with
-   * `unavailable` while it is not known what is stored.
-   */
-  list(
-    cluster: string | undefined,
-    namespace: string | undefined,
-    signal: AbortSignal,
-  ): Promise<readonly WindowStatus[]>
+  /** Rejects with `unavailable` while it is not known what is stored. */
+  list(query: WindowQuery): Promise<WindowList>
 }
 
 export interface WindowsOptions {
@@ -64,6 +78,9 @@ export interface WindowsOptions {
   /** The version of memory. */
   readonly version: () => Version
 }
+
+/** More windows than this are not listed: they have no pages. */
+export const WINDOWS_MAX = 1_000
 
 const versionOffset = '{"metadata":{'.length
 
@@ -80,17 +97,31 @@ export function retentionWindows({ statuses, version }: WindowsOptions): ListOnl
       const { selector, after } = listPlan(target)
       if (after !== undefined) throw badRequest('a list of retention windows has no further pages')
       const cluster = isOfAll ? undefined : target.cluster
-      const found = statuses.list(cluster, namespaceOf(target), request.signal)
       const at = version()
-      const items = (await inApiTerms(found, names, { isRead: true }))
-        .map((status) => objectOf(status, at))
-        .filter((one) => selector?.matches(one) ?? true)
+      const found = statuses.list({
+        cluster,
+        namespace: namespaceOf(target),
+        isSelected: (of) => selector?.matches(nameOnly(of, at)) ?? true,
+        windowsMax: WINDOWS_MAX,
+        signal: request.signal,
+      })
+      const { windows, hidden } = await inApiTerms(found, names, { isRead: true })
+      const items: StoredEvent[] = []
+      using slicer = new TimeSlicer()
+      for (const status of windows) {
+        items.push(objectOf(status, at))
+        if (slicer.isOver()) await slicer.yield()
+      }
       return listResponse(encoder, computedListing(at, items, encoder), {
         runCache: new EncodedRunCache(),
-        warning: undefined,
+        warning: warningHeader(hidden === 0 ? [] : [hiddenWarning(hidden)]),
       })
     },
   }
+}
+
+function hiddenWarning(hidden: number): string {
+  return `${hidden} more namespaces are not shown: list a namespace, or select its metadata.name`
 }
 
 function namespaceOf({ place }: ListTarget): string | undefined {
@@ -99,10 +130,8 @@ function namespaceOf({ place }: ListTarget): string | undefined {
 
 /** The object of a cluster has its name and no namespace; that of a namespace has its name twice. */
 function objectOf(status: WindowStatus, version: Version): StoredEvent {
-  const { cluster, namespace, oldestMs } = status
-  const name = namespace ?? cluster
-  const object = {
-    metadata: { name, namespace },
+  const { cluster, oldestMs, hiddenRules } = status
+  return stored(status, version, {
     cluster,
     events: status.events,
     bytes: status.bytes,
@@ -110,10 +139,24 @@ function objectOf(status: WindowStatus, version: Version): StoredEvent {
     lifetimes: status.lifetimes,
     budget: status.budget,
     evicted: status.evicted,
-  }
+    hiddenRules: hiddenRules === 0 ? undefined : hiddenRules,
+  })
+}
+
+/** Nothing else can be selected. */
+function nameOnly(of: Pick<WindowStatus, 'cluster' | 'namespace'>, version: Version): StoredEvent {
+  return stored(of, version, {})
+}
+
+function stored(
+  { cluster, namespace }: Pick<WindowStatus, 'cluster' | 'namespace'>,
+  version: Version,
+  members: Readonly<Record<string, unknown>>,
+): StoredEvent {
+  const name = namespace ?? cluster
   return new StoredBody({
     key: { cluster, namespace: namespace ?? '', name },
-    body: Buffer.from(JSON.stringify(object)),
+    body: Buffer.from(JSON.stringify({ metadata: { name, namespace }, ...members })),
     versionOffset,
     version,
     writtenAtMs: 0,

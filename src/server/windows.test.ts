@@ -1,0 +1,74 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Totals } from '../retention/account/totals.ts'
+import { RetentionPolicy } from '../retention/policy.ts'
+import type { StoredSize } from '../storage/stored-sizes.ts'
+import { windowStatuses } from './windows.ts'
+
+/** Known in the reverse order of their names. */
+function* sizesOf(namespaces: number): Generator<StoredSize> {
+  for (let at = namespaces - 1; at >= 0; at--) {
+    const namespace = `ns-${String(at).padStart(5, '0')}`
+    yield { cluster: 'local', namespace, events: 1, bytes: 100 }
+  }
+  yield { cluster: 'local', namespace: undefined, events: namespaces, bytes: namespaces * 100 }
+}
+
+const memory = {
+  sizes: {
+    all: () => sizesOf(10_000),
+    of: (cluster: string, namespace: string | undefined) => ({
+      ...{ cluster, namespace, events: 1, bytes: 100 },
+    }),
+  },
+  oldest: { in: async () => 0 },
+}
+
+/** As large as a policy file may be. */
+const names = Array.from({ length: 600 }, (_, at) => `some-namespace-${at}`)
+const kept = {
+  policy: new RetentionPolicy({
+    rules: Array.from({ length: 40 }, (_, at) => ({
+      name: `rule-${at}`,
+      selector: at % 2 === 0 ? { namespace: names, type: ['Normal'] } : { reason: names },
+      lifetime: 1_000,
+    })),
+    lifetime: 3_600_000,
+  }),
+  totals: new Totals(),
+}
+
+const all = { cluster: 'local', namespace: undefined, isSelected: () => true, windowsMax: 1_000 }
+
+test('of very many windows the first by name are listed, in time slices, with short texts', async () => {
+  const statuses = windowStatuses(memory, kept)
+  let turns = 0
+  const timer = setInterval(() => turns++, 1)
+  const { windows, hidden } = await statuses.list({ ...all, signal: new AbortController().signal })
+  clearInterval(timer)
+  assert.ok(turns > 1, `the event loop had ${turns} turns`)
+  assert.equal(windows.length, 1_000)
+  assert.equal(hidden, 9_001)
+  assert.deepEqual(
+    windows.slice(0, 3).map(({ namespace }) => namespace),
+    [undefined, 'ns-00000', 'ns-00001'],
+  )
+  const [cluster, first, second] = windows
+  assert.equal(cluster?.lifetimes.length, 32)
+  assert.equal(cluster?.hiddenRules, 9)
+  assert.equal(first?.lifetimes.length, 21)
+  assert.equal(first?.hiddenRules, 0)
+  for (const { selects } of cluster?.lifetimes ?? []) assert.ok(selects.length <= 128, selects)
+  assert.equal(first?.lifetimes[0], second?.lifetimes[0], 'a rule is described once')
+})
+
+test('a list ends with its request, also one that waits for another', async () => {
+  const statuses = windowStatuses(memory, kept)
+  const ending = new AbortController()
+  const { signal } = ending
+  const running = statuses.list({ ...all, signal })
+  const waiting = statuses.list({ ...all, signal })
+  ending.abort()
+  await assert.rejects(running, { kind: 'timeout' })
+  await assert.rejects(waiting, { kind: 'timeout' })
+})
