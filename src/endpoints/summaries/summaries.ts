@@ -1,6 +1,7 @@
 import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { type ShownField, summaryView } from '../../codec/encoders/summary-views.ts'
+import { attributesOf } from '../../gate/target.ts'
 import { boundedKey } from '../../lib/heavy-hitters.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
 import type { SourceRate, TopSources } from '../../registry/top-sources.ts'
@@ -18,6 +19,9 @@ export const EVENT_SUMMARIES: ResourcePath = {
   version: TIDINGS_VERSION,
   resource: 'eventsummaries',
 }
+
+/** The subresource that stands for the names of users in permissions. It has no path. */
+const USERS = 'users'
 
 export interface SummariesOptions {
   readonly storage: Pick<EventSummaries, 'summarize'>
@@ -47,8 +51,12 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
   const encoders = new EncodersByGroup(now)
   return {
     ...EVENT_SUMMARIES,
-    list: async (request, target) => {
+    list: async (request, target, caller) => {
       const { groupBy, order, rateOf } = readSummaryQuery(target)
+      // Events do not name their writers, so who may read events may not yet know these.
+      if (!isOfEvents(groupBy)) {
+        await caller.authorize(attributesOf({ ...target, subresource: USERS }))
+      }
       const encoder = encoders.of(groupBy).response(negotiateList(request))
       const plan = summaryPlan(target, now())
       const { cluster, place } = target

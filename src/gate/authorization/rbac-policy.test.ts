@@ -474,6 +474,25 @@ describe('the built-in roles', () => {
     }
   })
 
+  test('the users of summaries are for administrators', () => {
+    const users = {
+      ...{ group: 'tidings.dev', version: 'v1alpha1', resource: 'eventsummaries' },
+      subresource: 'users',
+    }
+    for (const [role, isAllowed] of [
+      ['view', false],
+      ['edit', false],
+      ['admin', false],
+      ['cluster-admin', true],
+    ] as const) {
+      const found = policyWith(role, undefined).allows(
+        { name: 'ada', groups: [] },
+        eventsIn('', 'list', users),
+      )
+      assert.equal(found, isAllowed, role)
+    }
+  })
+
   test('paths can be read by these groups', () => {
     const policy = new RbacPolicy(builtinObjects('events.k8s.io'))
     const readers = (path: string, verb = 'get'): readonly string[] =>

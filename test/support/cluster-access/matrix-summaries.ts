@@ -1,6 +1,6 @@
 /** Requests for summaries and histograms, which show reasons, notes and objects of events. */
 import { list, type MatrixRequest, SCOPES, SENDERS } from './matrix.ts'
-import { PLACES, type SeededEvent } from './model.ts'
+import { PLACES, type Place, type SeededEvent, type Sender } from './model.ts'
 
 const TABLE = 'application/json;as=Table;v=v1;g=meta.k8s.io'
 
@@ -25,13 +25,25 @@ const QUERIES = [
 export function* summaries(): Generator<MatrixRequest> {
   for (const sender of SENDERS) {
     for (const place of PLACES) {
-      for (const namespace of SCOPES) {
-        for (const { resource, ...wanted } of QUERIES) {
-          const within = namespace === undefined ? '' : `/namespaces/${namespace}`
-          const path = `${place.prefix}/apis/tidings.dev/v1alpha1${within}/${resource}`
-          yield list({ sender, place, namespace, path, ...wanted })
-        }
-      }
+      for (const namespace of SCOPES) yield* inScope({ sender, place, namespace })
+      yield users(sender, place)
     }
   }
+}
+
+function* inScope(
+  from: Pick<Parameters<typeof list>[0], 'sender' | 'place' | 'namespace'>,
+): Generator<MatrixRequest> {
+  for (const { resource, ...wanted } of QUERIES) {
+    const within = from.namespace === undefined ? '' : `/namespaces/${from.namespace}`
+    const path = `${from.place.prefix}/apis/tidings.dev/v1alpha1${within}/${resource}`
+    yield list({ ...from, path, ...wanted })
+  }
+}
+
+/** The names of those who write need a permission of their own, which no role for events has. */
+function users(sender: Sender, place: Place): MatrixRequest {
+  const path = `${place.prefix}/apis/tidings.dev/v1alpha1/eventsummaries`
+  const wanted = { query: 'groupBy=user', verb: 'list users', keeps: () => false }
+  return list({ sender, place, namespace: undefined, path, ...wanted })
 }
