@@ -1,6 +1,6 @@
-import { Counter, type Registry } from '@prometheus-io/client'
-import type { TotalKind, Totals } from '../../retention/account/totals.ts'
-import { DEFAULT_RULE } from '../../retention/policy.ts'
+import { Counter, Gauge, type Registry } from '@prometheus-io/client'
+import type { TotalKind } from '../../retention/account/totals.ts'
+import type { RetentionPolicy } from '../../retention/policy.ts'
 import type { Retention } from '../../retention/retention.ts'
 import type { RetentionStatus } from '../../retention/retention-options.ts'
 import { type Figure, registerFigure } from './figure.ts'
@@ -67,17 +67,30 @@ export function watchRetention(retention: Retention, registry: Registry): void {
       registers: [registry],
       collect() {
         this.reset()
-        for (const [value, count] of namesOf(kind, retention.status.deleted)) {
+        for (const [value, count] of countsOf(kind, retention)) {
           this.inc({ [label]: value }, count)
         }
       },
     })
   }
+  new Gauge({
+    name: 'tidings_retention_policy_info',
+    help: '1, with the fingerprint of the retention policy in use: equal policies have the same one.',
+    labelNames: ['fingerprint'],
+    registers: [registry],
+    collect() {
+      this.reset()
+      this.set({ fingerprint: retention.policy.fingerprint }, 1)
+    },
+  })
 }
 
-/** The series of --event-ttl exists from the start, so that a rate can be computed. */
-function namesOf(kind: TotalKind, deleted: Totals): ReadonlyMap<string, number> {
-  const counts = new Map(deleted.of(kind))
-  if (kind === 'expired') counts.set(DEFAULT_RULE, deleted.get(kind, DEFAULT_RULE))
-  return counts
+/** Rules and budgets in use have series from the start, so that `increase` sees the first deletion. */
+function countsOf(kind: TotalKind, { policy, status }: Retention): ReadonlyMap<string, number> {
+  const unused = namesIn(kind, policy).map((name) => [name, 0] as const)
+  return new Map([...unused, ...status.deleted.of(kind)])
+}
+
+function namesIn(kind: TotalKind, { rules, budgets }: RetentionPolicy): readonly string[] {
+  return (kind === 'expired' ? rules : budgets).map(({ name }) => name)
 }
