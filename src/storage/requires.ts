@@ -27,7 +27,7 @@ export interface Requires {
 /** Fields whose values an index compares exactly. */
 export type ValueField = 'kind' | 'reason' | 'type' | 'reportingController'
 
-/** An object by kind, without case, and name; or by its uid. */
+/** An object by kind, in small letters, and name; or by its uid. */
 export type Mention =
   | { readonly kind: string; readonly name: string; readonly uid?: undefined }
   | { readonly uid: string }

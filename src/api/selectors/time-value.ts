@@ -27,7 +27,7 @@ function duration(label: string, text: string): number {
   } catch (error) {
     if (!(error instanceof DurationError)) throw error
     throw badRequest(
-      `${label}: ${quoted(text)} is neither a duration such as 20m, 1h30m or 2d, nor an RFC 3339 time`,
+      `${label}: ${quoted(text)} is neither a duration such as 20m, 1h30m or 2d, nor an RFC 3339 time such as 2026-01-31T09:30:00Z`,
       error,
     )
   }

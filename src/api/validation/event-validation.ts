@@ -21,6 +21,8 @@ import {
 } from './names.ts'
 import { Problems, truncatedJson } from './problems.ts'
 
+export const EVENT_TYPES = ['Normal', 'Warning'] as const
+
 const WORD_BYTES_MAX = 128
 const NOTE_BYTES_MAX = 1024
 /** An event that was observed once has no series. */
@@ -142,7 +144,7 @@ function checkSeries(problems: Problems, series: EventSeries | undefined): void 
 }
 
 function checkType(problems: Problems, type: string): void {
-  if (type === 'Normal' || type === 'Warning') return
+  if (EVENT_TYPES.some((known) => known === type)) return
   problems.add(
     invalidText('type', '', `has invalid value: ${cutText(type)} (must be Normal or Warning)`),
   )

@@ -1,3 +1,4 @@
+import { pluralOf } from '../../api/kind-words.ts'
 import type { RegardedKind } from '../../storage/regarded-kind.ts'
 import type { GroupDiscovery, ResourceDiscovery } from './aggregated-discovery.ts'
 
@@ -79,12 +80,6 @@ const SHORT_NAMES: Readonly<Record<string, string>> = {
   'networking.k8s.io/Ingress': 'ing',
   'networking.k8s.io/NetworkPolicy': 'netpol',
   'policy/PodDisruptionBudget': 'pdb',
-}
-
-/** The plural form that kubectl guesses. */
-function pluralOf(singular: string): string {
-  if (singular.endsWith('s')) return `${singular}es`
-  return singular.endsWith('y') ? `${singular.slice(0, -1)}ies` : `${singular}s`
 }
 
 /** Later versions are greater, and stable versions are greater than beta and alpha ones. */

@@ -8,6 +8,7 @@ import type { Place } from '../../gate/target.ts'
 import { ANONYMOUS } from '../../gate/user.ts'
 import type { Chunk, Request, Response } from '../../http/exchange.ts'
 import type { EventListing } from '../../registry/read/listing.ts'
+import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { formatVersion } from '../../storage/resource-version.ts'
 import type { ListPart } from '../../storage/storage.ts'
 import { listPlan } from '../request/list-plan.ts'
@@ -29,14 +30,18 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
     const representation = negotiateList(request)
     const encoder = encodersFor(api, target.cluster).response(representation)
     const order = representation.as === 'table' ? api.tableOrder : 'key'
+    const plan = listPlan(target, { order, nowMs: api.now() })
     const listing = await lister.list({
-      ...listPlan(target, { order, nowMs: api.now() }),
+      ...plan,
       pieceItems: encoder.entriesPerChunk,
       recall: encoder.cacheable && ((run) => runCache.find(encoder, run)),
       onStoreRead: user === ANONYMOUS ? undefined : storeCharge(request),
       signal: request.signal,
     })
-    const warning = warningHeader(mirrored?.warnings(target.cluster) ?? [])
+    const warning = warningHeader([
+      ...(mirrored?.warnings(target.cluster) ?? []),
+      ...selectorWarnings(plan.selector?.requires),
+    ])
     const headers = await windowHeader(api, target)
     return listResponse(encoder, listing, { runCache, warning, headers })
   }

@@ -202,7 +202,15 @@ describe('eventSelector', () => {
   test('mentions finds the regarded and the related object, by name or uid', () => {
     const related = { ...fieldsIn({}).related, kind: 'Node', name: 'n1', uid: 'u2' }
     const event = stored({ related })
-    for (const text of ['Pod/web-0', 'pod/web-0', 'node/n1', 'u1', 'u2']) {
+    for (const text of [
+      'Pod/web-0',
+      'pod/web-0',
+      'pods/web-0',
+      'po/web-0',
+      'node/n1',
+      'u1',
+      'u2',
+    ]) {
       assert.equal(select(`mentions=${text}`, event), true, text)
       assert.equal(select(`mentions!=${text}`, event), false, text)
     }

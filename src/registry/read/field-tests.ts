@@ -1,4 +1,6 @@
 /** How each field requirement is checked against an event. */
+
+import { kindOfWord } from '../../api/kind-words.ts'
 import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
 import { parseTimeValue } from '../../api/selectors/time-value.ts'
 import { badRequest } from '../../api/status.ts'
@@ -56,7 +58,7 @@ export function mentionOf(value: string): Mention {
   const [kind = '', name, surplus] = value.split('/')
   if (name === undefined && kind !== '') return { uid: kind }
   if (kind !== '' && name !== undefined && name !== '' && surplus === undefined) {
-    return { kind, name }
+    return { kind: kindOfWord(kind), name }
   }
   throw badRequest(
     `mentions: ${JSON.stringify(truncate(value))}: write a kind and a name, such as Pod/web-0, or a uid`,
@@ -65,7 +67,7 @@ export function mentionOf(value: string): Mention {
 
 function isMentioned({ kind, name, uid }: ObjectReference, mention: Mention): boolean {
   if (mention.uid !== undefined) return uid === mention.uid
-  return name === mention.name && kind.toLowerCase() === mention.kind.toLowerCase()
+  return name === mention.name && kind.toLowerCase() === mention.kind
 }
 
 /** The value that the field must have, if one is required. */
