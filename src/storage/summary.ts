@@ -29,7 +29,10 @@ export interface SummaryOptions extends Pick<ReadOptions, 'notOlderThan' | 'sign
 }
 
 export interface SummaryGroup {
-  /** The value of each field of `groupBy`. An object is `<kind>/<namespace>/<name>`, or `<kind>/<name>`. */
+  /**
+   * The value of each field of `groupBy`. An object is `<kind>/<namespace>/<name>`, or `<kind>/<name>`.
+   * Of a long value the beginning and a digest.
+   */
   readonly values: readonly string[]
   /** All times that the events were observed. */
   readonly occurrences: number
@@ -39,7 +42,10 @@ export interface SummaryGroup {
   /** Undefined when no event of the group has such a time. */
   readonly firstMs: number | undefined
   readonly lastMs: number | undefined
-  /** The note of the event that was seen last; of several, the one with the first key. */
+  /**
+   * The note of the event that was seen last; of several, the one with the first key. Of a long
+   * note the beginning.
+   */
   readonly note: string
 }
 

@@ -1,13 +1,10 @@
-import { hash } from 'node:crypto'
 import { ownText } from '../../lib/text/own-text.ts'
-
-/** Longer texts are shortened: they would move the bytes of bodies into the heap of V8. */
-const lengthMax = 256
-const shownMax = 200
+import { shortened } from '../../lib/text/shortened.ts'
 
 /**
  * Gives equal texts one number, for as long as a row uses it: rows hold numbers instead of texts,
  * and comparing two numbers is exact. A number is reused when its last row was freed.
+ * Long texts are shortened: they would move the bytes of bodies into the heap of V8.
  */
 export class InternedTexts {
   readonly #ids = new Map<string, number>()
@@ -55,10 +52,4 @@ export class InternedTexts {
   textOf(id: number): string {
     return this.#texts[id] ?? ''
   }
-}
-
-/** Different texts stay different: a digest replaces the rest. */
-function shortened(text: string): string {
-  if (text.length <= lengthMax) return text
-  return `${text.slice(0, shownMax)}… ${hash('sha256', text, 'base64url').slice(0, 22)}`
 }

@@ -3,6 +3,7 @@
  * text is made for an event. A group is found field by field: a group of the first fields and the
  * value of the next field are one key.
  */
+import { shortened } from '../../lib/text/shortened.ts'
 import { GROUPS_MAX, type GroupField, TooManyGroups } from '../../storage/summary.ts'
 import { COLUMNS } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
@@ -103,11 +104,14 @@ function namespaceIn(home: string): string {
   return home.slice(home.indexOf('/') + 1)
 }
 
-/** The value of a field, as a text. Reads the event only for an object. */
+/** The value of a field, as a text of bounded length. Reads the event only for an object. */
 export function textOf(table: EventTable, slot: number, field: GroupField): string {
   switch (field) {
     case 'object': {
-      const { kind, namespace, name } = table.read(slot).fields.regarding
+      const { regarding } = table.read(slot).fields
+      const kind = shortened(regarding.kind)
+      const namespace = shortened(regarding.namespace)
+      const name = shortened(regarding.name)
       return namespace === '' ? `${kind}/${name}` : `${kind}/${namespace}/${name}`
     }
     case 'cluster':

@@ -1,3 +1,4 @@
+import { beginningOf } from '../../lib/text/shortened.ts'
 import { TimeSlicer } from '../../lib/yield.ts'
 import type { EventScope } from '../../storage/storage.ts'
 import type { EventSummary, SummaryGroup, SummaryOptions } from '../../storage/summary.ts'
@@ -6,6 +7,9 @@ import type { EventMemory, State } from '../memory/memory.ts'
 import { search } from '../read/search.ts'
 import { GroupCounts } from './group-counts.ts'
 import { GroupIds, textOf } from './group-ids.ts'
+
+/** Characters. Notes of `core/v1` are as long as an event may be. */
+const NOTE_MAX = 1_024
 
 /**
  * Counts the events of a state by group. The state must be pinned. Events are read only where their
@@ -121,7 +125,7 @@ async function shownGroups(
       objects: counts.objects[group] ?? 0,
       firstMs: counts.firstMs[group] || undefined,
       lastMs: counts.lastMs[group] || undefined,
-      note: memory.table.read(counts.samples[group] ?? 0).fields.note,
+      note: beginningOf(memory.table.read(counts.samples[group] ?? 0).fields.note, NOTE_MAX),
     })
     if (!slicer.isOver()) continue
     await slicer.yield()

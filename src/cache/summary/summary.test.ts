@@ -282,6 +282,30 @@ describe('a summary', () => {
       }),
     )
 
+  test('shows the beginning of long values and notes, and tells them apart', async () => {
+    const long = 'x'.repeat(100_000)
+    const events = ['a', 'b'].map((end, at) => {
+      const key = { cluster: 'local', namespace: 'shop', name: end }
+      const regarding = { kind: long, namespace: long, name: long + end }
+      const body = { metadata: key, regarding, note: long, reportingController: long }
+      const text = Buffer.from(JSON.stringify(body))
+      return storedEvent(key, versionOfChange(at + 1, 0), text)
+    })
+    const memory = memoryOf(events)
+    const { groups } = await summarize(memory, memory.peek(), {
+      scope: allEvents,
+      groupBy: ['kind', 'object', 'controller'],
+      groupsMax: 9,
+      signal,
+    })
+    assert.equal(groups.length, 2)
+    assert.equal(new Set(groups.map(({ values }) => values[1])).size, 2)
+    for (const { values, note } of groups) {
+      assert.ok(values.every((value) => value.startsWith('xxx') && value.length <= 3 * 256))
+      assert.equal(note, `${'x'.repeat(1_023)}…`)
+    }
+  })
+
   test('of too many groups fails, in a histogram as well', async () => {
     const memory = memoryOf(eventsWithReasons(GROUPS_MAX + 1))
     const state = memory.peek()

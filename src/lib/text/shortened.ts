@@ -1,0 +1,18 @@
+import { hash } from 'node:crypto'
+import { ownText } from './own-text.ts'
+
+/** Longer texts are shortened. */
+const lengthMax = 256
+const shownMax = 200
+
+/** At most 256 characters. Different texts stay different: a digest replaces the rest of a long one. */
+export function shortened(text: string): string {
+  if (text.length <= lengthMax) return text
+  const digest = hash('sha256', text, 'base64url').slice(0, 22)
+  return ownText(`${text.slice(0, shownMax)}… ${digest}`)
+}
+
+/** The beginning of a text, which shares no memory with it. */
+export function beginningOf(text: string, max: number): string {
+  return ownText(text.length <= max ? text : `${text.slice(0, max - 1)}…`)
+}
