@@ -127,6 +127,36 @@ test('feed: all events are listed, page by page at one version, then followed', 
   await end()
 })
 
+test('feed: events that take long to look at do not hold the event loop', async () => {
+  const storage = new ScriptedStorage()
+  storage.pages = [Array.from({ length: 300 }, (_, at) => stored(`0-${at}`, 2 * at, 10))]
+  const ending = new AbortController()
+  let looked = 0
+  let inTurn = 0
+  let mostInTurn = 0
+  const feed = new StorageFeed({
+    storage,
+    dueTime: () => {
+      const until = performance.now() + 0.5
+      while (performance.now() < until);
+      looked++
+      mostInTurn = Math.max(mostInTurn, ++inTurn)
+      return 10
+    },
+    isUniform: () => true,
+    log: silentLog,
+  })
+  const running = feed.run(new ExpiryQueue(), { signal: ending.signal, onFilled: () => {} })
+  while (looked < 300) {
+    await new Promise((resolve) => setImmediate(resolve))
+    inTurn = 0
+  }
+  ending.abort()
+  await running
+  // 4 ms are 8 of them, whatever else the machine does.
+  assert.ok(mostInTurn <= 20, `${mostInTurn} in one turn of the event loop`)
+})
+
 test('feed: an event has one entry, however often it is changed', async () => {
   const storage = new ScriptedStorage()
   const { queue, end } = start(storage)

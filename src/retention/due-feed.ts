@@ -12,7 +12,7 @@
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Log } from '../lib/log/log.ts'
-import { yieldToEventLoop } from '../lib/yield.ts'
+import { TimeSlicer } from '../lib/yield.ts'
 import { StorageError } from '../storage/errors.ts'
 import { allEvents } from '../storage/event-scope.ts'
 import type { Version } from '../storage/resource-version.ts'
@@ -48,8 +48,6 @@ export function dueTime(policy: () => RetentionPolicy, timeline: Timeline): DueT
 
 /** etcd counts all remaining keys for each page, so pages should be large. */
 const pageMax = 2_000
-/** Events handled between two yields to the event loop: a few milliseconds. */
-const perSlice = 500
 const deadToleratedMin = 100_000
 
 export interface StorageFeedOptions {
@@ -163,10 +161,12 @@ export class StorageFeed implements DueFeed {
   }
 }
 
-/** Yields to the event loop after each slice, also after the last one. */
+/** Yields to the event loop after each slice of time, also after the last one. */
 async function inSlices<T>(items: readonly T[], take: (item: T) => void): Promise<void> {
-  for (let at = 0; at < items.length; at += perSlice) {
-    for (const item of items.slice(at, at + perSlice)) take(item)
-    await yieldToEventLoop()
+  using slicer = new TimeSlicer()
+  for (const item of items) {
+    take(item)
+    if (slicer.isOver()) await slicer.yield()
   }
+  await slicer.yield()
 }

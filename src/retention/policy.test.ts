@@ -39,6 +39,38 @@ const rule = (name: string, selector: RuleSelector, lifetime: Lifetime): Retenti
   lifetime,
 })
 
+test('policy: values that are known without parsing decide', () => {
+  const policy = new RetentionPolicy({
+    rules: [
+      rule('type', { type: ['Warning'] }, 1_000),
+      rule('reason', { reason: ['Pulled'] }, 2_000),
+      rule('kind', { kind: ['Pod'] }, 3_000),
+      rule('controller', { controller: ['kubelet'] }, 4_000),
+    ],
+    lifetime: 5_000,
+  })
+  const none = { type: 'Normal', reason: '', kind: 'pod', reportingController: '' }
+  const rules = [
+    { type: 'Warning' },
+    { reason: 'Pulled' },
+    { kind: 'Pod' },
+    { reportingController: 'kubelet' },
+    {},
+  ].map((values) => {
+    const { key } = unreadable
+    const parsed = () => assert.fail('it was parsed')
+    const keepable = {
+      key,
+      values: { ...none, ...values },
+      get fields(): never {
+        return parsed()
+      },
+    }
+    return policy.ruleOf(keepable).name
+  })
+  assert.deepEqual(rules, ['type', 'reason', 'kind', 'controller', 'default'])
+})
+
 test('policy: the first rule whose values all match applies', () => {
   const policy = new RetentionPolicy({
     rules: [

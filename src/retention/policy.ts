@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto'
 import { StorageError } from '../storage/errors.ts'
-import type { StoredEvent } from '../storage/storage.ts'
+import type { EventValues, StoredEvent } from '../storage/storage.ts'
 
 /** How long an event is kept after its last change, in milliseconds. */
 export type Lifetime = number | 'never'
@@ -37,7 +37,7 @@ export interface RetentionBudget {
 }
 
 /** The parts of an event that decide how long it is kept. */
-export type Keepable = Pick<StoredEvent, 'key' | 'fields'>
+export type Keepable = Pick<StoredEvent, 'key' | 'fields' | 'values'>
 
 /** The name of the rule that applies to events which no other rule matches. */
 export const DEFAULT_RULE = 'default'
@@ -134,7 +134,7 @@ export class RetentionPolicy {
 class Matcher {
   readonly rule: RetentionRule
   readonly #ofKey: readonly Condition<StoredEvent['key']>[]
-  readonly #ofFields: readonly Condition<StoredEvent['fields']>[]
+  readonly #ofFields: readonly Condition<EventValues>[]
 
   constructor(rule: RetentionRule) {
     const { cluster, namespace, type, reason, kind, controller } = rule.selector
@@ -144,18 +144,18 @@ class Matcher {
       ...oneOf(namespace, (key: StoredEvent['key']) => key.namespace),
     ]
     this.#ofFields = [
-      ...oneOf(type, (fields: StoredEvent['fields']) => fields.type),
-      ...oneOf(reason, (fields: StoredEvent['fields']) => fields.reason),
-      ...oneOf(kind, (fields: StoredEvent['fields']) => fields.regarding.kind),
-      ...oneOf(controller, (fields: StoredEvent['fields']) => fields.reportingController),
+      ...oneOf(type, (fields: EventValues) => fields.type),
+      ...oneOf(reason, (fields: EventValues) => fields.reason),
+      ...oneOf(kind, (fields: EventValues) => fields.kind),
+      ...oneOf(controller, (fields: EventValues) => fields.reportingController),
     ]
   }
 
   matches(event: Keepable): boolean {
     if (!this.#ofKey.every((isMet) => isMet(event.key))) return false
-    // Reading the fields parses the whole event: skip it when the rule does not need them.
+    // Reading the fields may parse the whole event: skip it when the rule does not need them.
     if (this.#ofFields.length === 0) return true
-    const fields = fieldsOf(event)
+    const fields = valuesOf(event)
     return fields !== undefined && this.#ofFields.every((isMet) => isMet(fields))
   }
 }
@@ -173,11 +173,16 @@ function oneOf<T>(
 }
 
 /** An unreadable event has no values: only rules that require none match it. */
-function fieldsOf(event: Keepable): StoredEvent['fields'] | undefined {
+function valuesOf(event: Keepable): EventValues | undefined {
   try {
-    return event.fields
+    return event.values ?? valuesIn(event.fields)
   } catch (error) {
     if (error instanceof StorageError && error.kind === 'corrupt') return undefined
     throw error
   }
+}
+
+function valuesIn(fields: StoredEvent['fields']): EventValues {
+  const { type, reason, regarding, reportingController } = fields
+  return { type, reason, kind: regarding.kind, reportingController }
 }

@@ -17,6 +17,15 @@ export interface EventKey {
  */
 export type ConnectionNumber = number
 
+/** As in `EventFields`. */
+export interface EventValues {
+  readonly type: string
+  readonly reason: string
+  /** Of the regarded object. */
+  readonly kind: string
+  readonly reportingController: string
+}
+
 /** The state of an event after one change. */
 export interface StoredEvent {
   readonly key: EventKey
@@ -33,6 +42,8 @@ export interface StoredEvent {
   readonly writtenAtMs: number
   /** Parsed from `body` on first access. Throws `corrupt` when `body` is not valid JSON. */
   readonly fields: EventFields
+  /** Some of the fields, where they are known without parsing `body`. */
+  readonly values?: EventValues | undefined
 }
 
 /** A value under one of our keys that is not an event. */

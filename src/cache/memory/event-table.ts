@@ -5,7 +5,7 @@
 
 import type { EventFields } from '../../storage/event-fields.ts'
 import type { Version } from '../../storage/resource-version.ts'
-import type { EventKey, StoredEvent } from '../../storage/storage.ts'
+import type { EventKey, EventValues, StoredEvent } from '../../storage/storage.ts'
 import { fieldsOf } from '../../storage/stored-form.ts'
 import { COLUMNS, type Column, columnsPerRow, firstTextColumn, writeColumns } from './columns.ts'
 import { InternedTexts } from './interned-texts.ts'
@@ -99,6 +99,8 @@ export class EventTable {
       versionOffset: block.versionOffsets[row] ?? 0,
       version: this.versionOf(slot),
       writtenAtMs: block.times[row] ?? 0,
+      table: this,
+      slot,
     })
   }
 
@@ -138,6 +140,18 @@ export class EventTable {
 
   valueOf(slot: number, column: Column): number {
     return this.#block(slot).columns[(slot & rowMask) * columnsPerRow + column] ?? 0
+  }
+
+  /** Undefined when the row has been freed, or has another event now. */
+  textsOf(slot: number, version: Version): EventValues | undefined {
+    if (this.#keyPlaceOf(slot) === nowhere || this.versionOf(slot) !== version) return undefined
+    const textIn = (column: Column) => this.texts.textOf(this.valueOf(slot, column))
+    return {
+      type: textIn(COLUMNS.type),
+      reason: textIn(COLUMNS.reason),
+      kind: textIn(COLUMNS.kind),
+      reportingController: textIn(COLUMNS.controller),
+    }
   }
 
   /** Identifies the regarded object: two objects have the same number only by a rare accident. */
@@ -185,13 +199,18 @@ class RowEvent implements StoredEvent {
   readonly #orderKey: TextRef
   #key: EventKey | undefined
   #fields: EventFields | undefined
+  #values: EventValues | undefined
+  readonly #table: EventTable
+  readonly #slot: number
 
-  constructor(row: Omit<StoredEvent, 'key' | 'fields'> & { readonly orderKey: TextRef }) {
+  constructor(row: Row) {
     this.body = row.body
     this.versionOffset = row.versionOffset
     this.version = row.version
     this.writtenAtMs = row.writtenAtMs
     this.#orderKey = row.orderKey
+    this.#table = row.table
+    this.#slot = row.slot
   }
 
   get key(): EventKey {
@@ -203,6 +222,17 @@ class RowEvent implements StoredEvent {
     this.#fields ??= fieldsOf(this)
     return this.#fields
   }
+
+  get values(): EventValues | undefined {
+    this.#values ??= this.#table.textsOf(this.#slot, this.version)
+    return this.#values
+  }
+}
+
+interface Row extends Omit<StoredEvent, 'key' | 'fields' | 'values'> {
+  readonly orderKey: TextRef
+  readonly table: EventTable
+  readonly slot: number
 }
 
 function newBlock(): Block {

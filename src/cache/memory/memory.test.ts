@@ -281,6 +281,30 @@ test('memory: a body that was read stays valid, whatever happens to the event', 
   assert.ok(memory.table.bodyBytes < full * 1.6, 'dead bodies are reclaimed')
 })
 
+test('memory: the values of a row are those of its fields, or not known any more', () => {
+  const memory = new EventMemory(defaultMemoryBounds, clock)
+  const key = { cluster: 'local', namespace: 'x', name: 'a' }
+  const read = () =>
+    memory
+      .peek()
+      .byKey.runAt(0)
+      .run.slots.map((slot) => memory.table.read(slot))
+  const put = (revision: number, reason: string) => {
+    const fields = { type: 'Warning', reason, controller: 'kubelet' }
+    memory.put(madeEvent(key, versionOfChange(revision, 0), fields))
+    memory.reach(versionOfState(revision))
+  }
+  put(1, 'First')
+  const [known, late] = [...read(), ...read()]
+  const kind = known?.fields.regarding.kind
+  const values = { type: 'Warning', reason: 'First', kind, reportingController: 'kubelet' }
+  assert.deepEqual(known?.values, values)
+  for (let revision = 2; revision < 10; revision++) put(revision, `Other${revision}`)
+  assert.deepEqual([known?.values, late?.values], [values, undefined])
+  assert.equal(late?.fields.reason, 'First')
+  assert.equal(read()[0]?.values?.reason, 'Other9')
+})
+
 test('memory: kept states are evicted by number, by age and by the bytes they retain', () => {
   let nowMs = 0
   const bounds = { statesMax: 3, stateAgeMsMax: 100, stateBytesMax: 50_000 }
