@@ -287,6 +287,7 @@ export class Retention {
       isReady: () => this.policy.shortestMs === undefined || this.#caughtUpWith === this.policy,
       isVerified: () => this.#isVerified,
       onEvicted: ({ key }, { name }) => this.#account.evicted(name, key),
+      clock: this.#clock,
       log,
     })
   }

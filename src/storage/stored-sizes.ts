@@ -12,7 +12,7 @@ export interface StoredSize {
 export interface StoredSizes {
   /**
    * Namespaces and clusters that have events; undefined while the counts are not known to be those
-   * of the store. Valid until the next change.
+   * of the store. They may change meanwhile: each has the counts of when it is reached.
    */
   all(): Iterable<StoredSize> | undefined
   /** The same for one of them; of 0 events when it has none. */

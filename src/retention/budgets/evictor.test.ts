@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Term } from '../../election/term.ts'
+import { pause } from '../../lib/abort.ts'
+import { monotonicClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
 import { StorageError } from '../../storage/errors.ts'
 import type { Version } from '../../storage/resource-version.ts'
@@ -18,10 +20,16 @@ const budget: RetentionBudget = {
   bytes: undefined,
 }
 
+/** With microseconds, as events have it. */
+function timeOf(ms: number): string {
+  return new Date(ms).toISOString().replace('Z', '000Z')
+}
+
+/** An event that was seen at the time of its version. */
 function stored(name: string, version: number): StoredEvent {
   return new StoredBody({
     key: { cluster: 'c', namespace: 'n', name },
-    body: Buffer.from('{"metadata":{}}'),
+    body: Buffer.from(`{"metadata":{},"eventTime":"${timeOf(version)}"}`),
     versionOffset: 13,
     version: version as Version,
     writtenAtMs: 0,
@@ -36,13 +44,20 @@ class ScriptedStorage {
   isVerified = true
   failure: StorageError | undefined
   onList = () => {}
-  lists = 0
+  onDelete = () => {}
+  /** Where each list of the oldest events began; -1 for the start. */
+  readonly listedAfter: number[] = []
 
-  async list(_scope: unknown, { limit, order }: ListOptions): Promise<EventPage> {
-    assert.equal(order, 'oldest')
-    this.lists++
-    const items = [...this.versions].slice(0, limit).map(([name, version]) => stored(name, version))
-    this.onList()
+  async list(_scope: unknown, options: ListOptions): Promise<EventPage> {
+    const { limit, order, selector, afterMs = -1 } = options
+    const all = [...this.versions]
+      .map(([name, version]) => stored(name, version))
+      .filter((event) => selector?.matches(event) !== false && event.version > afterMs)
+      .toSorted((one, other) => one.version - other.version)
+    if (order === 'newest') all.reverse()
+    else this.listedAfter.push(afterMs)
+    const items = all.slice(0, limit)
+    if (order === 'oldest') this.onList()
     return { items, version: 1 as Version, more: false, remaining: undefined }
   }
 
@@ -54,6 +69,7 @@ class ScriptedStorage {
     guard?.(current)
     this.versions.delete(name)
     this.deleted.push(name)
+    this.onDelete()
     return current
   }
 
@@ -73,12 +89,16 @@ async function settle(): Promise<void> {
   for (let tick = 0; tick < 50; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
 
+/** The next pass begins after this long. */
+const passMs = 250
+
 function start(storage: ScriptedStorage) {
+  const held = { isHeld: true }
   const ending = new AbortController()
   const term: Term = {
     signal: ending.signal,
     revision: 1,
-    isHeld: () => !ending.signal.aborted,
+    isHeld: () => held.isHeld && !ending.signal.aborted,
     heldUntil: Number.POSITIVE_INFINITY,
   }
   const used = { policy: new RetentionPolicy({ lifetime: 'never', budgets: [budget] }) }
@@ -90,6 +110,7 @@ function start(storage: ScriptedStorage) {
     isReady: () => true,
     isVerified: () => storage.isVerified,
     onEvicted: () => evicted++,
+    clock: monotonicClock,
     log: silentLog,
   })
   const running = evictor.run(term)
@@ -98,7 +119,7 @@ function start(storage: ScriptedStorage) {
     await running
     return evicted
   }
-  return { used, running, end }
+  return { used, held, running, end }
 }
 
 function filled(count: number): ScriptedStorage {
@@ -120,7 +141,7 @@ test('evictor: nothing is listed or deleted while counts are not known', async (
   storage.isKnown = false
   const { end } = start(storage)
   await settle()
-  assert.deepEqual([storage.lists, storage.deleted], [0, []])
+  assert.deepEqual([storage.listedAfter.length, storage.deleted], [0, []])
   await end()
 })
 
@@ -132,7 +153,7 @@ test('evictor: nothing is deleted when counts become unknown, or the excess vani
   const first = start(storage)
   await settle()
   await first.end()
-  assert.deepEqual([storage.lists > 0, storage.deleted], [true, []])
+  assert.deepEqual([storage.listedAfter.length > 0, storage.deleted], [true, []])
   storage.isKnown = true
   storage.onList = () => {
     for (const name of ['e3', 'e4', 'e5']) storage.versions.delete(name)
@@ -158,7 +179,7 @@ test('evictor: nothing is deleted from another history, of another version, or b
     storage.versions.set('e1', 100)
   }
   const changed = start(storage)
-  await settle()
+  await pause(passMs)
   // In the place of the changed one, the next one is deleted, once that is known to be necessary.
   assert.deepEqual(storage.deleted, ['e0', 'e2', 'e3'])
   await changed.end()
@@ -172,14 +193,57 @@ test('evictor: nothing is deleted from another history, of another version, or b
   assert.deepEqual(storage.deleted, ['e0', 'e2', 'e3'])
 })
 
-test('evictor: a bug ends it, a failure of the storage does not', async () => {
+test('evictor: nothing more is deleted when the term is lost in the middle of a batch', async () => {
+  const storage = filled(400)
+  const { held, running } = start(storage)
+  storage.onDelete = () => {
+    held.isHeld = false
+  }
+  await running
+  assert.deepEqual(storage.deleted, ['e0'])
+})
+
+test('evictor: it pauses after each pass that was not full, and goes on where it was', async () => {
+  const storage = filled(1_010)
+  const { end } = start(storage)
+  await settle()
+  // Two full batches at once, and nothing is left to do.
+  assert.deepEqual(storage.listedAfter, [-1, 500])
+  assert.equal(storage.versions.size, 10)
+  for (let at = 0; at < 4; at++) {
+    storage.versions.set(`n${at}`, 2_000 + at)
+    await pause(passMs)
+  }
+  assert.equal(await end(), 1_004)
+  const later = storage.listedAfter.slice(2)
+  assert.ok(later.length >= 4 && later.length <= 6, `${later.length} lists`)
+  assert.ok(!later.includes(-1), 'not from the start again')
+})
+
+test('evictor: older events that are written later are found, a little later', async () => {
   const storage = filled(13)
+  for (const [name, version] of storage.versions) storage.versions.set(name, version + 1_000)
+  const { end } = start(storage)
+  await settle()
+  assert.equal(storage.versions.size, 10)
+  storage.versions.set('old', 1)
+  storage.versions.set('old2', 2)
+  await pause(2_500)
+  storage.versions.set('old3', 3)
+  await pause(passMs)
+  await end()
+  assert.ok(!storage.versions.has('old'), `${[...storage.versions.keys()]}`)
+})
+
+test('evictor: a bug ends it, a failure of the storage does not', async () => {
+  // Several slices of deletes.
+  const storage = filled(213)
   storage.failure = new StorageError({ kind: 'unavailable', message: 'away' })
   const { end } = start(storage)
   await settle()
   storage.failure = undefined
   await new Promise((resolve) => setTimeout(resolve, 400))
-  assert.equal(await end(), 3)
+  assert.equal(await end(), 203)
   storage.list = () => Promise.reject(new TypeError('a bug'))
   storage.versions.set('x', 1)
   await assert.rejects(start(storage).running, TypeError)

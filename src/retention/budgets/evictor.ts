@@ -13,21 +13,21 @@
 import type { Term } from '../../election/term.ts'
 import { pause } from '../../lib/abort.ts'
 import { Backoff } from '../../lib/backoff.ts'
+import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
-import { yieldToEventLoop } from '../../lib/yield.ts'
+import { TimeSlicer, yieldToEventLoop } from '../../lib/yield.ts'
 import { StorageError } from '../../storage/errors.ts'
 import type { EventSelector, EventStorage, StoredEvent } from '../../storage/storage.ts'
 import type { StoredSize, StoredSizes } from '../../storage/stored-sizes.ts'
 import { deleteUnchanged, isRetryable } from '../guarded-delete.ts'
 import type { RetentionBudget, RetentionPolicy } from '../policy.ts'
+import { Frontiers, type Place } from './frontiers.ts'
 
 const checkEveryMs = 200
 /** As in the sweeper: writes of clients wait for at most a few transactions. */
 const batchMax = 500
 /** Deletes started between two yields. */
 const deletesPerSlice = 50
-/** Namespaces and clusters compared between two yields: about a millisecond. */
-const comparedPerSlice = 2_000
 
 export interface EvictorOptions {
   /** Must serve lists in the order of time. */
@@ -38,6 +38,7 @@ export interface EvictorOptions {
   readonly isReady: () => boolean
   readonly isVerified: () => boolean
   readonly onEvicted: (evicted: StoredEvent, budget: RetentionBudget) => void
+  readonly clock: Clock
   readonly log: Log
 }
 
@@ -46,6 +47,8 @@ interface Exceeded {
   readonly size: StoredSize
   readonly budget: RetentionBudget
 }
+
+type Scope = Pick<StoredSize, 'cluster' | 'namespace'>
 
 /** How much is too much. */
 interface Excess {
@@ -64,9 +67,11 @@ const others: EventSelector = {
 
 export class Evictor {
   readonly #options: EvictorOptions
+  readonly #frontiers: Frontiers
 
   constructor(options: EvictorOptions) {
     this.#options = options
+    this.#frontiers = new Frontiers(options.clock)
   }
 
   /** Enforces the budgets until the term is over. Rejects on a bug only. */
@@ -74,11 +79,12 @@ export class Evictor {
     const { log, isReady } = this.#options
     const { signal } = term
     const backoff = new Backoff({ firstMs: 250, mostMs: 4_000 })
+    this.#frontiers.clear()
     while (!signal.aborted && term.isHeld()) {
       try {
-        const evicted = isReady() ? await this.#evictSome(term) : 0
+        const isBehind = isReady() && (await this.#evictSome(term))
         backoff.reset()
-        if (evicted === 0) await pause(checkEveryMs, signal)
+        if (!isBehind) await pause(checkEveryMs, signal)
       } catch (error) {
         if (!(error instanceof StorageError)) throw error
         if (signal.aborted) return
@@ -92,14 +98,15 @@ export class Evictor {
     }
   }
 
-  /** One batch for each namespace, then for each cluster; returns how many events were deleted. */
-  async #evictSome(term: Term): Promise<number> {
-    let evicted = 0
+  /** One batch for each namespace, then for each cluster. Returns whether one was not enough. */
+  async #evictSome(term: Term): Promise<boolean> {
+    let isBehind = false
     for (const exceeded of await this.#exceeded()) {
-      if (term.signal.aborted || !term.isHeld()) break
-      evicted += await this.#evictBatch(exceeded, term.signal)
+      if (!term.isHeld()) return false
+      const evicted = await this.#evictBatch(exceeded, term)
+      isBehind ||= evicted === batchMax
     }
-    return evicted
+    return isBehind
   }
 
   /** Those that have more than their budget now. */
@@ -111,10 +118,9 @@ export class Evictor {
     const eventsMin = Math.min(...budgets.map(({ events = Number.POSITIVE_INFINITY }) => events))
     const bytesMin = Math.min(...budgets.map(({ bytes = Number.POSITIVE_INFINITY }) => bytes))
     const found: Exceeded[] = []
-    let compared = 0
-    // Copied: the counts change while this yields.
-    for (const size of [...(sizes.all() ?? [])]) {
-      if (++compared % comparedPerSlice === 0) await yieldToEventLoop()
+    using slicer = new TimeSlicer()
+    for (const size of sizes.all() ?? []) {
+      if (slicer.isOver()) await slicer.yield()
       if (size.events <= eventsMin && size.bytes <= bytesMin) continue
       const budget = policy().budgetOf(size.cluster, size.namespace)
       if (budget !== undefined && excessOf(size, budget) !== undefined) found.push({ size, budget })
@@ -123,65 +129,94 @@ export class Evictor {
     return found.sort((one, other) => clustersLast(one) - clustersLast(other))
   }
 
-  async #evictBatch({ size, budget }: Exceeded, signal: AbortSignal): Promise<number> {
+  async #evictBatch({ size, budget }: Exceeded, term: Term): Promise<number> {
     const { sizes } = this.#options
     const { cluster, namespace } = size
     for (const selector of [others, warnings]) {
-      const oldest = await this.#oldest({ cluster, namespace }, selector, signal)
+      const oldest = await this.#oldest({ cluster, namespace }, selector, term.signal)
       if (oldest.length === 0) continue
       // After the list: it includes everything that was deleted before.
       const now = sizes.of(cluster, namespace)
       const excess = now && excessOf(now, budget)
-      return excess === undefined ? 0 : this.#evict(victimsOf(oldest, excess), budget)
+      if (excess === undefined) return 0
+      const victims = victimsOf(oldest, excess)
+      const evicted = await this.#evict(victims, budget, term)
+      if (selector === others) this.#frontiers.advance(nameOf(size), victims.at(-1))
+      return evicted
     }
     return 0
   }
 
   async #oldest(
-    scope: { readonly cluster: string; readonly namespace: string | undefined },
+    scope: Scope,
     selector: EventSelector,
     signal: AbortSignal,
   ): Promise<readonly StoredEvent[]> {
-    const { storage } = this.#options
-    const { items } = await storage.list(scope, {
-      order: 'oldest',
-      selector,
-      limit: batchMax,
-      // A kept state would make every delete that follows copy parts of the indexes.
-      isOnlyPage: true,
-      signal,
-    })
-    return items
+    const { storage, clock } = this.#options
+    // A kept state would make every delete that follows copy parts of the indexes.
+    const reading = { isOnlyPage: true, signal }
+    const listed = async (place?: Place) => {
+      const { items } = await storage.list(scope, {
+        order: 'oldest',
+        selector,
+        limit: batchMax,
+        ...reading,
+        ...place,
+      })
+      return items
+    }
+    // When Warnings go, there is nothing else that is older.
+    if (selector === warnings) return listed()
+    const place = this.#frontiers.of(nameOf(scope))
+    const next = place === undefined ? [] : await listed(place)
+    if (next.length > 0) return next
+    const begunAt = clock.now()
+    const newest = await storage.list(scope, { order: 'newest', limit: 1, ...reading })
+    const found = await listed()
+    this.#frontiers.begin(nameOf(scope), begunAt, found.length > 0 ? undefined : newest.items[0])
+    return found
   }
 
-  async #evict(victims: readonly StoredEvent[], budget: RetentionBudget): Promise<number> {
-    const deletes: Promise<boolean>[] = []
+  async #evict(
+    victims: readonly StoredEvent[],
+    budget: RetentionBudget,
+    term: Term,
+  ): Promise<number> {
+    const deletes: Promise<boolean | StorageError>[] = []
     for (let at = 0; at < victims.length; at += deletesPerSlice) {
       if (at > 0) await yieldToEventLoop()
+      if (!term.isHeld()) break
       for (const victim of victims.slice(at, at + deletesPerSlice)) {
-        deletes.push(this.#delete(victim, budget))
+        deletes.push(this.#delete(victim, budget, term))
       }
     }
     // All of them end before the first failure is reported, and before the next batch is chosen.
-    const results = await Promise.allSettled(deletes)
-    for (const result of results) if (result.status === 'rejected') throw result.reason
-    return results.filter((result) => result.status === 'fulfilled' && result.value).length
+    const results = await Promise.all(deletes)
+    for (const result of results) if (result instanceof StorageError) throw result
+    return results.filter((isDeleted) => isDeleted).length
   }
 
-  async #delete(victim: StoredEvent, budget: RetentionBudget): Promise<boolean> {
+  /** Returns the failure if the delete is to be retried. */
+  async #delete(
+    victim: StoredEvent,
+    budget: RetentionBudget,
+    term: Term,
+  ): Promise<boolean | StorageError> {
     const { storage, isVerified, onEvicted, policy } = this.#options
     const { cluster, namespace } = victim.key
     const isWanted = () =>
+      term.isHeld() &&
       policy().budgetOf(cluster, budget.per === 'Cluster' ? undefined : namespace) === budget
     const outcome = await deleteUnchanged(victim, { storage, isVerified, isWanted })
     if (outcome === 'gone' || 'changed' in outcome) return false
-    if ('failed' in outcome) {
-      if (isRetryable(outcome.failed)) throw outcome.failed
-      return false
-    }
+    if ('failed' in outcome) return isRetryable(outcome.failed) && outcome.failed
     onEvicted(outcome.deleted, budget)
     return true
   }
+}
+
+function nameOf({ cluster, namespace = '' }: Scope): string {
+  return `${cluster}/${namespace}`
 }
 
 /** Undefined when it is within the budget. */

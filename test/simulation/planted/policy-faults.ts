@@ -89,8 +89,8 @@ export const policyFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: evictor,
-        find: "order: 'oldest', selector, limit: batchMax",
-        replace: "order: 'newest', selector, limit: batchMax",
+        find: "order: 'oldest',\n        selector,",
+        replace: "order: 'newest',\n        selector,",
       },
     ],
     faults: [],
