@@ -107,6 +107,7 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'event-limits.RETRY_SECONDS_MAX': 'the Retry-After of a response',
   'fan-out.restMsMax': 'a time',
   'freshness.freshnessWaitMsMax': 'shorter than the request timeout',
+  'group-ids.#groups': 'one for each group of a summary, of which there is a limit',
   'issuer-keys': 'from the issuer',
   'label-selector.errorsMax': 'the errors in a response',
   'limits.FIRST_WAIT_MS_MAX': 'a time',

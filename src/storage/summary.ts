@@ -15,8 +15,11 @@ export const groupFields = [
 
 export type GroupField = (typeof groupFields)[number]
 
-/** More groups than this are not counted: `TooManyGroups`. */
+/** More groups than this are not counted: `TooManyGroups`, or one group of the rest. */
 export const GROUPS_MAX = 10_000
+
+/** The value of a group of all values that have no group of their own. */
+export const OTHER_GROUP = '_other'
 
 export interface SummaryOptions extends Pick<ReadOptions, 'notOlderThan' | 'signal'> {
   readonly selector?: EventSelector | undefined
@@ -24,7 +27,11 @@ export interface SummaryOptions extends Pick<ReadOptions, 'notOlderThan' | 'sign
   readonly groupBy: readonly GroupField[]
   /** How many groups are returned. */
   readonly groupsMax: number
-  /** Groups with the highest rank come first. Without it, only the occurrences count. */
+  /**
+   * Groups with the highest rank come first. Without it, only the occurrences count. With it and one
+   * field there are never too many groups: those of rank 0 for which no room is left are one group,
+   * OTHER_GROUP.
+   */
   readonly rankOf?: ((values: readonly string[]) => number) | undefined
 }
 

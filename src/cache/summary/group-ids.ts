@@ -4,7 +4,12 @@
  * value of the next field are one key.
  */
 import { shortened } from '../../lib/text/shortened.ts'
-import { GROUPS_MAX, type GroupField, TooManyGroups } from '../../storage/summary.ts'
+import {
+  GROUPS_MAX,
+  type GroupField,
+  type SummaryOptions,
+  TooManyGroups,
+} from '../../storage/summary.ts'
 import { COLUMNS } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
 
@@ -19,14 +24,70 @@ interface Level {
   readonly groups: Map<number, number>
 }
 
-export class GroupIds {
+/** Groups without a rank leave room for this many that have one. */
+const RANKED_ROOM = 1_000
+
+export interface GroupNumbers {
+  /** The number of the group of a slot. May throw TooManyGroups. */
+  of(slot: number): number
+  /** The group of all values that have no group of their own, if there is one. */
+  readonly other: number | undefined
+}
+
+export function groupNumbers(
+  table: EventTable,
+  { groupBy, rankOf }: Pick<SummaryOptions, 'groupBy' | 'rankOf'>,
+): GroupNumbers {
+  const [field, second] = groupBy
+  return rankOf === undefined || field === undefined || second !== undefined
+    ? new GroupIds(table, groupBy)
+    : new RankedGroupIds(table, field, rankOf)
+}
+
+/** Groups by one field, of which the values with a rank matter most. */
+class RankedGroupIds implements GroupNumbers {
+  other: number | undefined
+  readonly #table: EventTable
+  readonly #field: GroupField
+  readonly #rankOf: NonNullable<SummaryOptions['rankOf']>
+  readonly #read: Reader
+  readonly #groups = new Map<number, number>()
+
+  constructor(table: EventTable, field: GroupField, rankOf: NonNullable<SummaryOptions['rankOf']>) {
+    this.#table = table
+    this.#field = field
+    this.#rankOf = rankOf
+    this.#read = readerOf(table, field)
+  }
+
+  of(slot: number): number {
+    const value = this.#read(slot)
+    const known = this.#groups.get(value)
+    if (known !== undefined) return known
+    const next = this.#groups.size + (this.other === undefined ? 0 : 1)
+    if (this.#hasRoom(slot)) this.#groups.set(value, next)
+    else if (this.other === undefined) this.other = next
+    else return this.other
+    return next
+  }
+
+  /** One group is left for the others. */
+  #hasRoom(slot: number): boolean {
+    const { size } = this.#groups
+    if (size < GROUPS_MAX - RANKED_ROOM) return true
+    if (size >= GROUPS_MAX - 1) return false
+    return this.#rankOf([textOf(this.#table, slot, this.#field)]) > 0
+  }
+}
+
+class GroupIds implements GroupNumbers {
+  readonly other = undefined
   readonly #levels: readonly Level[]
 
   constructor(table: EventTable, groupBy: readonly GroupField[]) {
     this.#levels = groupBy.map((field) => ({ read: readerOf(table, field), groups: new Map() }))
   }
 
-  /** Throws TooManyGroups. */
   of(slot: number): number {
     let group = 0
     for (const { read, groups } of this.#levels) {

@@ -1,12 +1,18 @@
 import { beginningOf } from '../../lib/text/shortened.ts'
 import { TimeSlicer } from '../../lib/yield.ts'
 import type { EventScope } from '../../storage/storage.ts'
-import type { EventSummary, SummaryGroup, SummaryOptions } from '../../storage/summary.ts'
+import {
+  type EventSummary,
+  OTHER_GROUP,
+  type SummaryGroup,
+  type SummaryOptions,
+} from '../../storage/summary.ts'
 import { throwIfAborted } from '../aborted-read.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { search } from '../read/search.ts'
+import { TopSlots } from '../read/top-slots.ts'
 import { GroupCounts } from './group-counts.ts'
-import { GroupIds, textOf } from './group-ids.ts'
+import { groupNumbers, textOf } from './group-ids.ts'
 
 /** Characters. Notes of `core/v1` are as long as an event may be. */
 const NOTE_MAX = 1_024
@@ -20,107 +26,106 @@ export async function summarize(
   state: State,
   options: SummaryOptions & { readonly scope: EventScope },
 ): Promise<EventSummary> {
-  const { scope, selector, groupBy, signal, groupsMax } = options
+  const { scope, selector, signal, groupsMax } = options
   const counts = new GroupCounts(memory.table)
-  const ids = new GroupIds(memory.table, groupBy)
+  const ids = groupNumbers(memory.table, options)
   await search(memory, state, { scope, selector, signal }, (slot) => {
     counts.add(ids.of(slot), slot)
     return true
   })
-  const ranked = await new Ranking(memory, counts, options).first(groupsMax)
+  const ranking = new Ranking(memory, { counts, other: ids.other }, options)
+  const groups = await ranking.first(groupsMax)
   return {
     version: state.version,
-    groups: await shownGroups(memory, counts, { ranked, signal }),
-    hidden: counts.size - ranked.length,
+    groups: await shownGroups(memory, counts, { groups, ranking, signal }),
+    hidden: counts.size - groups.length,
   }
 }
 
-interface Ranked {
-  readonly group: number
-  readonly rank: number
-  readonly occurrences: number
-  values: readonly string[]
-}
-
-/** Sorts the groups. */
+/** Puts the groups into their order. Values are read only where numbers do not decide. */
 class Ranking {
   readonly #memory: EventMemory
   readonly #counts: GroupCounts
+  readonly #other: number | undefined
   readonly #options: Pick<SummaryOptions, 'groupBy' | 'rankOf' | 'signal'>
+  readonly #ranks: number[] = []
+  readonly #values: (readonly string[])[] = []
 
   constructor(
     memory: EventMemory,
-    counts: GroupCounts,
+    { counts, other }: { readonly counts: GroupCounts; readonly other: number | undefined },
     options: Pick<SummaryOptions, 'groupBy' | 'rankOf' | 'signal'>,
   ) {
     this.#memory = memory
     this.#counts = counts
+    this.#other = other
     this.#options = options
   }
 
-  /** The first groups. Values are needed only of these, and of groups that tie with the last one. */
-  async first(groupsMax: number): Promise<readonly Ranked[]> {
-    const all = await this.#all()
-    all.sort(byNumbers)
-    const last = all[groupsMax - 1]
-    const candidates = last === undefined ? all : all.filter((one) => byNumbers(one, last) <= 0)
-    using slicer = new TimeSlicer()
-    for (const one of candidates) {
-      one.values = this.#valuesOf(one.group)
-      await this.#pause(slicer)
-    }
-    return candidates
-      .sort((one, other) => byNumbers(one, other) || byValues(one, other))
-      .slice(0, groupsMax)
-  }
-
-  async #all(): Promise<Ranked[]> {
-    const { rankOf } = this.#options
-    const all: Ranked[] = []
+  /** The first groups, in order. */
+  async first(groupsMax: number): Promise<readonly number[]> {
+    const { rankOf, signal } = this.#options
+    const top = new TopSlots(groupsMax, (one, other) => this.#compare(one, other))
     using slicer = new TimeSlicer()
     for (let group = 0; group < this.#counts.size; group++) {
-      const rank = rankOf === undefined ? 0 : rankOf(this.#valuesOf(group))
-      all.push({ group, rank, occurrences: this.#counts.occurrences[group] ?? 0, values: [] })
-      await this.#pause(slicer)
+      this.#ranks.push(rankOf?.(this.valuesOf(group)) ?? 0)
+      top.offer(group)
+      if (!slicer.isOver()) continue
+      await slicer.yield()
+      throwIfAborted(signal)
     }
-    return all
+    return top.sorted()
   }
 
-  #valuesOf(group: number): readonly string[] {
+  valuesOf(group: number): readonly string[] {
+    let values = this.#values[group]
+    if (values === undefined) {
+      values = group === this.#other ? [OTHER_GROUP] : this.#readValues(group)
+      this.#values[group] = values
+    }
+    return values
+  }
+
+  #readValues(group: number): readonly string[] {
     const slot = this.#counts.samples[group] ?? 0
     return this.#options.groupBy.map((field) => textOf(this.#memory.table, slot, field))
   }
 
-  async #pause(slicer: TimeSlicer): Promise<void> {
-    if (!slicer.isOver()) return
-    await slicer.yield()
-    throwIfAborted(this.#options.signal)
+  #compare(one: number, other: number): number {
+    const { occurrences } = this.#counts
+    return (
+      (this.#ranks[other] ?? 0) - (this.#ranks[one] ?? 0) ||
+      (occurrences[other] ?? 0) - (occurrences[one] ?? 0) ||
+      compareValues(this.valuesOf(one), this.valuesOf(other))
+    )
   }
 }
 
-function byNumbers(one: Ranked, other: Ranked): number {
-  return other.rank - one.rank || other.occurrences - one.occurrences
-}
-
-function byValues(one: Ranked, other: Ranked): number {
-  for (const [index, value] of one.values.entries()) {
-    const otherValue = other.values[index] ?? ''
+function compareValues(one: readonly string[], other: readonly string[]): number {
+  for (const [index, value] of one.entries()) {
+    const otherValue = other[index] ?? ''
     if (value !== otherValue) return value < otherValue ? -1 : 1
   }
   return 0
 }
 
+interface Shown {
+  readonly groups: readonly number[]
+  readonly ranking: Ranking
+  readonly signal: AbortSignal
+}
+
 async function shownGroups(
   memory: EventMemory,
   counts: GroupCounts,
-  { ranked, signal }: { readonly ranked: readonly Ranked[]; readonly signal: AbortSignal },
+  { groups, ranking, signal }: Shown,
 ): Promise<readonly SummaryGroup[]> {
-  const groups: SummaryGroup[] = []
+  const shown: SummaryGroup[] = []
   using slicer = new TimeSlicer()
-  for (const { group, values, occurrences } of ranked) {
-    groups.push({
-      values,
-      occurrences,
+  for (const group of groups) {
+    shown.push({
+      values: ranking.valuesOf(group),
+      occurrences: counts.occurrences[group] ?? 0,
       events: counts.events[group] ?? 0,
       objects: counts.objects[group] ?? 0,
       firstMs: counts.firstMs[group] || undefined,
@@ -131,5 +136,5 @@ async function shownGroups(
     await slicer.yield()
     throwIfAborted(signal)
   }
-  return groups
+  return shown
 }

@@ -185,6 +185,20 @@ function compareLists(one: readonly string[], other: readonly string[]): number 
   return at === -1 ? 0 : (one[at] ?? '') < (other[at] ?? '') ? -1 : 1
 }
 
+const plainFields = {
+  type: 'Normal',
+  reason: 'R',
+  controller: 'c',
+  component: '',
+  kind: 'Pod',
+  object: 'p',
+  home: 'shop',
+  seen: 1,
+  first: 1,
+  count: 1,
+  series: undefined,
+}
+
 describe('a summary', () => {
   test('is what a plain re-implementation makes of the same events', async () => {
     const made = fc.array(fc.tuple(keys, fields), { maxLength: 120 })
@@ -219,20 +233,63 @@ describe('a summary', () => {
     )
   })
 
+  test('by rank has room for all that have one, and counts the rest as one group', async () => {
+    const count = 12_000
+    const memory = memoryOf(
+      Array.from({ length: count }, (_, at) =>
+        eventOf({ cluster: 'local', namespace: 'shop', name: `e${at}` }, at + 1, {
+          ...plainFields,
+          controller: `c${at}`,
+        }),
+      ),
+    )
+    // The last ones in the order of keys.
+    const ranks = new Map([...Array(200).keys()].map((at) => [`c${9_800 + at}`, at + 1]))
+    const options = {
+      ...{ scope: allEvents, groupBy: ['controller'] as const, groupsMax: 300, signal },
+      rankOf: ([value = '']: readonly string[]) => ranks.get(value) ?? 0,
+    }
+    const { groups, hidden } = await summarize(memory, memory.peek(), options)
+    assert.deepEqual(
+      groups.slice(0, 200).map(({ values: [value], events }) => [value, events]),
+      [...ranks.keys()].toReversed().map((value) => [value, 1]),
+    )
+    const [other, next] = groups.slice(200)
+    assert.deepEqual(other?.values, ['_other'])
+    assert.equal(other?.events, count - (groups.length + hidden - 1))
+    assert.equal(next?.events, 1)
+    assert.ok(groups.length + hidden <= 10_000)
+  })
+
+  test('of groups that tie holds the event loop for some milliseconds only', async () => {
+    const memory = memoryOf(
+      Array.from({ length: 10_000 }, (_, at) =>
+        eventOf({ cluster: 'local', namespace: 'shop', name: `e${at}` }, at + 1, {
+          ...plainFields,
+          reason: `R${(at * 7_919) % 10_000}`,
+        }),
+      ),
+    )
+    let turns = 0
+    const timer = setInterval(() => turns++, 1)
+    const options = { scope: allEvents, groupBy: ['reason'] as const, groupsMax: 2, signal }
+    const { groups, hidden } = await summarize(memory, memory.peek(), options)
+    clearInterval(timer)
+    assert.deepEqual(
+      groups.map(({ values: [value] }) => value),
+      ['R0', 'R1'],
+    )
+    assert.equal(hidden, 9_998)
+    assert.ok(turns > 0)
+  })
+
   test('is of one state, also when events change while it is computed', async () => {
     const events = Array.from({ length: 30_000 }, (_, at) =>
       eventOf({ cluster: 'local', namespace: 'shop', name: `e${at}` }, at + 1, {
-        type: 'Normal',
+        ...plainFields,
         reason: at % 2 === 0 ? 'Even' : 'Odd',
-        controller: 'c',
-        component: '',
-        kind: 'Pod',
         object: `p${at % 100}`,
-        home: 'shop',
         seen: at + 1,
-        first: 1,
-        count: 1,
-        series: undefined,
       }),
     )
     const memory = memoryOf(events)

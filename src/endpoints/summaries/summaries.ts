@@ -63,10 +63,19 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
       const rates = new Rates(rateOf === undefined ? [] : options.rates.top(rateOf, cluster))
       const groupsMax = Math.min(plan.limit, SHOWN_MAX)
       const count = async (by: SummaryOptions['groupBy']): Promise<Shown> => {
-        const rankOf = order === 'rate' ? rates.of : undefined
-        const wanted = { ...plan, groupBy: by, groupsMax, rankOf, signal: request.signal }
+        const isByRate = order === 'rate'
+        const wanted = {
+          ...{ ...plan, groupBy: by, signal: request.signal },
+          rankOf: isByRate ? rates.of : undefined,
+          // All that have a rate: some without events may have to be put between them.
+          groupsMax: isByRate ? SHOWN_MAX : groupsMax,
+        }
         const summary = await computed(options.storage.summarize(plan.scope, wanted), names, plan)
-        return { ...summary, groups: summary.groups.map((group) => rates.addTo(group)) }
+        const groups = summary.groups.map((group) => rates.addTo(group))
+        const isOfAll = isByRate && plan.selector === undefined
+        const all = isOfAll ? rates.withUnstored(groups) : groups
+        const first = all.slice(0, groupsMax)
+        return { ...summary, groups: first, hidden: summary.hidden + all.length - first.length }
       }
       const shown = isOfEvents(groupBy)
         ? await count(groupBy)
@@ -97,6 +106,17 @@ class Rates {
     return this.#perSecond.size === 0
       ? group
       : { ...group, ratePerMinute: perMinute(this.of(group.values)) }
+  }
+
+  /** With the values of which no event is stored: a budget may evict those who write most. */
+  withUnstored(groups: readonly ShownGroup[]): readonly ShownGroup[] {
+    const stored = new Set(groups.map(({ values: [value = ''] }) => boundedKey(value)))
+    const unstored = [...this.#perSecond]
+      .filter(([value]) => !stored.has(value))
+      .map(([value]) => this.addTo({ values: [value], occurrences: 0, events: 0, objects: 0 }))
+    return [...groups, ...unstored].sort(
+      (one, other) => this.of(other.values) - this.of(one.values),
+    )
   }
 
   /** Groups that have nothing but a rate. */

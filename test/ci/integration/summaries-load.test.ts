@@ -8,6 +8,7 @@ import { readTarget } from '../../../src/gate/target.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
 import { TopSources } from '../../../src/registry/top-sources.ts'
 import { EtcdStorage } from '../../../src/storage/etcd/etcd-storage.ts'
+import { fieldsIn } from '../../../src/storage/event-fields.ts'
 import { beginning } from '../../../src/storage/resource-version.ts'
 import type { StoredEvent } from '../../../src/storage/storage.ts'
 import { type EventApiUnderTest, token, withEventApi } from '../../support/event-api.ts'
@@ -23,6 +24,7 @@ describe('summaries of many events', () => {
       api = started
       await api.fill('shop', events, (index) => ({
         reason: `R${index % 700}`,
+        reportingController: `example.com/c-${index}`,
         regarding: { kind: 'Pod', namespace: 'shop', name: `pod-${index}` },
       }))
     },
@@ -52,6 +54,26 @@ describe('summaries of many events', () => {
       query: { fieldSelector: 'reason=R5,groupBy=object', limit: 1 },
     })
     assert.deepEqual(narrow.items[0].group, { object: 'Pod/shop/pod-10505' })
+  })
+
+  test('who writes most is shown also when there are more names than are counted', async () => {
+    api.sources.changed(
+      {
+        key: { cluster: 'local', namespace: 'gone', name: 'x' },
+        fields: fieldsIn({ reportingController: 'example.com/unstored' }),
+      },
+      performance.now(),
+    )
+    const { status, json, headers } = await api.call({ at: '', path })
+    assert.equal(status, 200, json.message)
+    const names: string[] = json.items.map(({ group }: { group: object }) =>
+      Object.values(group).join(),
+    )
+    assert.ok(names.includes('example.com/unstored'), 'also without events')
+    assert.ok(names.includes('_other'))
+    assert.match(headers['warning'] ?? '', /more groups are not shown/)
+    const counted = await api.call({ at: '', path, query: { groupBy: 'controller' } })
+    assert.equal(counted.status, 400)
   })
 
   test('a computation ends when its client disconnects', async () => {
