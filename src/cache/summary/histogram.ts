@@ -1,3 +1,4 @@
+import { TimeSlicer } from '../../lib/yield.ts'
 import type { EventScope, EventSelector } from '../../storage/storage.ts'
 import {
   type BucketCount,
@@ -6,6 +7,7 @@ import {
   type HistogramOptions,
   TooManyGroups,
 } from '../../storage/summary.ts'
+import { throwIfAborted } from '../aborted-read.ts'
 import { COLUMNS } from '../memory/columns.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { search } from '../read/search.ts'
@@ -50,7 +52,13 @@ export async function histogram(
   for (const { bucket, value, occurrences, events } of counts.values()) {
     buckets[bucket]?.push({ name: table.texts.textOf(value), occurrences, events })
   }
-  for (const bucket of buckets) bucket.sort((one, other) => (one.name < other.name ? -1 : 1))
+  using slicer = new TimeSlicer()
+  for (const bucket of buckets) {
+    bucket.sort((one, other) => (one.name < other.name ? -1 : 1))
+    if (!slicer.isOver()) continue
+    await slicer.yield()
+    throwIfAborted(signal)
+  }
   return { version: state.version, buckets }
 }
 

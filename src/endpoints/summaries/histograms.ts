@@ -1,7 +1,9 @@
 import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { histogramView } from '../../codec/encoders/summary-views.ts'
+import { TimeSlicer } from '../../lib/yield.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
+import type { StoredEvent } from '../../storage/storage.ts'
 import type { EventSummaries } from '../../storage/summary.ts'
 import type { MirroredClusters } from '../events/event-api.ts'
 import type { ListOnlyResource, ResourcePath } from '../objects/read-only-service.ts'
@@ -48,10 +50,13 @@ export function eventHistograms({
         plan,
       )
       const { cluster, place } = target
-      const items = buckets.map((counts, index) => {
+      const items: StoredEvent[] = []
+      using slicer = new TimeSlicer()
+      for (const [index, counts] of buckets.entries()) {
         const [startMs = 0, endMs = 0] = bounds.slice(index, index + 2)
-        return bucketObject({ startMs, endMs, counts }, { cluster, place, version })
-      })
+        items.push(bucketObject({ startMs, endMs, counts }, { cluster, place, version }))
+        if (slicer.isOver()) await slicer.yield()
+      }
       const warnings = mirrored?.warnings(cluster) ?? []
       return computedResponse(encoder, { version, items, warnings })
     },
