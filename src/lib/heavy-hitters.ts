@@ -3,10 +3,11 @@
  * sketch with exponential decay.
  *
  * There is an entry for each of the first `entriesMax` keys. Another key takes over the entry with
- * the lowest count, and that count with it, as its possible error: so a key with more than one in
- * `entriesMax` of all recent hits soon has an entry and keeps it, and the shown rate (count minus
+ * the lowest count, and that count with it, as its possible error, so the shown rate (count minus
  * error) is never too high. Not every hit takes over an entry, but one in eight, by chance: that
- * costs more than all else, and a frequent key has another chance at once.
+ * costs more than all else. A key with more than one in `entriesMax` of all recent hits keeps an
+ * entry that it has, and is likely to have one, the more so the more often it is hit; but it may be
+ * missing for a while, and its rate lacks the hits before it had its entry.
  *
  * Counts decay by time. Instead of lowering all counts, later hits weigh more (by `weightAt`); the
  * counts are scaled down before the weights become too large for a number.
@@ -58,6 +59,8 @@ export class HeavyHitters {
    */
   readonly #heap: Int32Array
   readonly #ranks: Float64Array
+  /** All hits, those without an entry too. */
+  #total = 0
   /** Where weights are 1. */
   #originMs: number
   #weight = 1
@@ -82,8 +85,14 @@ export class HeavyHitters {
   hit(key: string, nowMs: number): void {
     const entry = this.#index.get(boundedKey(key))
     const weight = this.#weightAt(nowMs)
+    this.#total += weight
     if (entry !== undefined) this.#counts[entry] = at(this.#counts, entry) + weight
     else this.#miss(key, weight)
+  }
+
+  /** The rate of all hits together. */
+  totalRate(nowMs: number): number {
+    return this.#total * this.#rateScale(nowMs)
   }
 
   /** The highest rates first; keys that have not been hit for minutes are left out. */
@@ -122,6 +131,7 @@ export class HeavyHitters {
     for (const values of [this.#counts, this.#errors, this.#ranks]) {
       for (let entry = 0; entry < this.size; entry++) values[entry] = at(values, entry) * factor
     }
+    this.#total *= factor
     this.#originMs = nowMs
   }
 

@@ -108,3 +108,15 @@ test('a change costs about a microsecond', (t) => {
   // The figure is well below 1; a busy machine that runs other tests may take longer.
   assert.ok(median < 5, `${median} µs`)
 })
+
+test('a cluster beyond the first 64 gets rates of its own once there is a place', () => {
+  const clock = { ms: 0, now: () => clock.ms }
+  const sources = new TopSources(clock)
+  for (let at = 0; at < 64; at++) sources.changed(written({ cluster: `c-${at}` }), clock.ms)
+  const late = () => sources.changed(written({ cluster: 'late' }), clock.ms)
+  late()
+  assert.deepEqual(sources.top('reason', 'late'), [])
+  // The first ones have stopped. Only the late one writes, again and again.
+  for (; clock.ms < 10 * 60_000; clock.ms += 1_000) late()
+  assert.equal(sources.top('reason', 'late')[0]?.value, 'Started')
+})

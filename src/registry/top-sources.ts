@@ -18,7 +18,7 @@ export interface SourceRate {
   readonly rate: number
 }
 
-/** A value has an entry for certain when it has more than one in 256 of all writes. */
+/** A value with more than one in 256 of all writes is likely to have an entry. */
 const ENTRIES_MAX = 256
 /** Hits within this time weigh the same, which saves most of the arithmetic. */
 const TICK_MS = 100
@@ -80,6 +80,14 @@ export class TopSources {
     return shown(highest(sums))
   }
 
+  /** The rate of all writes in all clusters, with and without names. */
+  totalRate(dimension: SourceDimension): number {
+    const nowMs = tickOf(this.#clock.now())
+    let sum = 0
+    for (const sketches of this.#all()) sum += sketches[dimension].totalRate(nowMs)
+    return sum
+  }
+
   *#all(): Iterable<Sketches> {
     yield* this.#clusters.values()
     if (this.#others !== undefined) yield this.#others
@@ -88,7 +96,8 @@ export class TopSources {
   #sketchesOf(cluster: string, nowMs: number): Sketches {
     if (this.#newest?.cluster === cluster) return this.#newest.sketches
     const sketches = this.#clusters.get(cluster) ?? this.#opened(cluster, nowMs)
-    this.#newest = { cluster, sketches }
+    // A cluster among the others gets sketches of its own as soon as there is a place.
+    if (sketches !== this.#others) this.#newest = { cluster, sketches }
     return sketches
   }
 

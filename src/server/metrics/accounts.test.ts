@@ -42,3 +42,22 @@ test('only the top ten of a dimension have a series, and they go when their writ
   clock.ms = 60 * 60_000
   assert.deepEqual(await linesOf(registry), [])
 })
+
+test('names with few writes, or a small part of all, have no series', async () => {
+  const registry = new Registry()
+  const clock = { ms: 0, now: () => clock.ms }
+  const sources = new TopSources(clock)
+  showTopSources(sources, registry)
+  for (; clock.ms < 60_000; clock.ms += 100) {
+    for (let at = 0; at < 100; at++) sources.wrote('flood', 'local')
+    for (let at = 0; at < 2; at++) sources.wrote('twenty', 'local')
+    sources.wrote('ten', 'prod')
+    if (clock.ms % 2_000 === 0) sources.wrote('rare', 'quiet')
+  }
+  const names = async () =>
+    (await linesOf(registry)).map((line) => /value="([^"]*)"/.exec(line)?.[1])
+  assert.deepEqual(await names(), ['flood', 'twenty', 'ten'])
+  // Twenty a second of 10,000 are less than one in 256.
+  for (let at = 0; at < 300_000; at++) sources.wrote('flood', 'local')
+  assert.deepEqual(await names(), ['flood'])
+})

@@ -31,18 +31,23 @@ export function showChanges(
 
 /** The series of a dimension: clients choose the names, so there are few, and they come and go. */
 const TOP_MAX = 10
+/** Writes per second. Without a least rate, each scrape of a quiet server would have new names. */
+const SHOWN_RATE_MIN = 1
+/** The least part of all writes. */
+const SHOWN_SHARE_MIN = 1 / 256
 
 export function showTopSources(sources: TopSources, registry: Registry): void {
   new Gauge({
     name: 'tidings_top_source_rate',
-    help: 'Writes of events per second, over about a minute, of the ten controllers, namespaces, reasons and users with most of them, in all clusters. Users: of this replica; the others: of all replicas.',
+    help: 'Writes of events per second, over about a minute, of the ten controllers, namespaces, reasons and users with most of them, in all clusters; only those with at least one a second, and one in 256 of all. Users: of this replica; the others: of all replicas.',
     labelNames: ['dimension', 'value'],
     registers: [registry],
     collect() {
       this.reset()
       for (const dimension of SOURCE_DIMENSIONS) {
+        const least = Math.max(SHOWN_RATE_MIN, SHOWN_SHARE_MIN * sources.totalRate(dimension))
         for (const { value, rate } of sources.top(dimension, EVERY_CLUSTER).slice(0, TOP_MAX)) {
-          this.set({ dimension, value: withoutTokens(value) }, rate)
+          if (rate >= least) this.set({ dimension, value: withoutTokens(value) }, rate)
         }
       }
     },
