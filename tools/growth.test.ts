@@ -130,6 +130,7 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'slot-tree': 'of the shape of a tree',
   'summaries.#known': 'one for each set of fields',
   'token-file': 'from a file of the operator',
+  'window-header.WAIT_MS_MAX': 'a time',
   'watch-feed.timerMsMax': 'of timers',
   'webhook-authorizer.REASON_LENGTH_MAX': 'from a webhook',
 }

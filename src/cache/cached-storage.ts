@@ -116,8 +116,9 @@ export class CachedStorage implements WatchedStorage {
     this.namespaces = new NamespaceStorage({ ...read, log: namespaceLog })
     this.summaries = new SummaryStorage(read)
     this.clusters = new ClusterActivities(this.#memory, clock)
-    this.oldest = new OldestTimes(this.#memory, clock)
-    this.sizes = this.#memory.namespaces.sizesWhile(() => this.verified !== 0)
+    const isLoaded = () => this.verified !== 0
+    this.oldest = new OldestTimes({ memory: this.#memory, clock, isLoaded })
+    this.sizes = this.#memory.namespaces.sizesWhile(isLoaded)
     // `run` handles the rejection, but may not have been called yet.
     this.#storeWentBack.promise.catch(() => {})
   }

@@ -40,6 +40,26 @@ export async function readPage(
   return { items: found.items, version, more, remaining }
 }
 
+/**
+ * When the oldest event of a scope was last seen; undefined when there are none. It is found like a
+ * page of one event, but no state is kept for a next page.
+ */
+export async function oldestTime(
+  memory: EventMemory,
+  scope: EventScope,
+): Promise<number | undefined> {
+  const state = memory.peek()
+  const query = { scope, order: 'oldest', limit: 1, signal: new AbortController().signal } as const
+  const source = chooseSource(sourcesOf(memory, state, query), query)
+  if (source === undefined) return undefined
+  let oldestMs = Number.POSITIVE_INFINITY
+  await walk(memory, state, { ...query, source }, (slot) => {
+    oldestMs = Math.min(oldestMs, memory.table.lastSeenOf(slot))
+    return source.sortedBy !== 'time'
+  })
+  return oldestMs === Number.POSITIVE_INFINITY ? undefined : oldestMs
+}
+
 /** Undefined when it is not known without a search. */
 function remainingOf(
   memory: EventMemory,

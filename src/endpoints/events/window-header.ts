@@ -1,12 +1,17 @@
 import type { Response } from '../../http/exchange.ts'
+import { within } from '../../lib/abort.ts'
 import type { ListTarget } from '../request/list-options.ts'
 import { scopeOf } from '../request/list-plan.ts'
 import type { ReadApi } from './event-api.ts'
 
+/** A list does not wait longer for its header. */
+const WAIT_MS_MAX = 20
+
 /**
  * Tells how far back the events of the path go: when the oldest one was last seen. A client that
  * finds nothing before that time knows that there may have been something. No header when there are
- * no events; nor for one namespace of all clusters, which is not a scope.
+ * no events, while they are loaded, and when the search takes long: the next list will have it; nor
+ * for one namespace of all clusters, which is not a scope.
  */
 export async function windowHeader(
   { oldestIn }: Pick<ReadApi, 'oldestIn'>,
@@ -15,6 +20,10 @@ export async function windowHeader(
   const scope = scopeOf(target)
   if (oldestIn === undefined) return {}
   if (scope.cluster === undefined && 'namespace' in target.place) return {}
-  const oldestMs = await oldestIn(scope)
+  let oldestMs: number | undefined
+  const search = oldestIn(scope).then((ms) => {
+    oldestMs = ms
+  })
+  await within(WAIT_MS_MAX, search)
   return oldestMs === undefined ? {} : { 'tidings-window': new Date(oldestMs).toISOString() }
 }

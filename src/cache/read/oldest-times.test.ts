@@ -1,0 +1,71 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import fc from 'fast-check'
+import { allEvents } from '../../storage/event-scope.ts'
+import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
+import { madeEvent } from '../memory/made-events.fixture.ts'
+import { defaultMemoryBounds, EventMemory } from '../memory/memory.ts'
+import { OldestTimes } from './oldest-times.ts'
+
+interface Made {
+  readonly cluster: string
+  readonly namespace: string
+  readonly lastSeenMs: number
+}
+
+function memoryOf(events: readonly Made[]): EventMemory {
+  const memory = new EventMemory(defaultMemoryBounds, { now: () => 0 })
+  for (const [at, { cluster, namespace, lastSeenMs }] of events.entries()) {
+    const key = { cluster, namespace, name: `e-${String(at).padStart(6, '0')}` }
+    memory.put(madeEvent(key, versionOfChange(at + 1, 0), { lastSeenMs }))
+  }
+  memory.reach(versionOfState(events.length + 1))
+  return memory
+}
+
+const made: fc.Arbitrary<Made> = fc.record({
+  cluster: fc.constantFrom('a', 'b'),
+  namespace: fc.constantFrom('shop', 'web'),
+  lastSeenMs: fc.integer({ min: 1, max: 1_000 }),
+})
+const clock = { now: () => 0 }
+const isLoaded = () => true
+
+test('the oldest time of a scope is the least of its events, and no state is kept for it', async () => {
+  const lists = fc.array(made, { maxLength: 60 })
+  await fc.assert(
+    fc.asyncProperty(lists, async (events) => {
+      const memory = memoryOf(events)
+      const times = new OldestTimes({ memory, clock, isLoaded })
+      const least = (found: readonly Made[]) =>
+        found.length === 0 ? undefined : Math.min(...found.map(({ lastSeenMs }) => lastSeenMs))
+      assert.equal(await times.in(allEvents), least(events))
+      for (const cluster of ['a', 'b', 'none']) {
+        const own = events.filter((event) => event.cluster === cluster)
+        assert.equal(await times.in({ cluster, namespace: undefined }), least(own))
+        for (const namespace of ['shop', 'web', 'none']) {
+          const inside = own.filter((event) => event.namespace === namespace)
+          assert.equal(await times.in({ cluster, namespace }), least(inside))
+        }
+      }
+      assert.equal(memory.statesKept, 0)
+    }),
+    { numRuns: 200 },
+  )
+})
+
+test('nothing is told while memory is loaded, and a time is a second old at most', async () => {
+  let isReady = false
+  const at = { ms: 0, now: () => at.ms }
+  const memory = memoryOf([{ cluster: 'a', namespace: 'shop', lastSeenMs: 50 }])
+  const times = new OldestTimes({ memory, clock: at, isLoaded: () => isReady })
+  assert.equal(await times.in(allEvents), undefined)
+  isReady = true
+  assert.equal(await times.in(allEvents), 50)
+  const key = { cluster: 'a', namespace: 'web', name: 'older' }
+  memory.put(madeEvent(key, versionOfChange(9, 0), { lastSeenMs: 20 }))
+  memory.reach(versionOfState(9))
+  assert.equal(await times.in(allEvents), 50)
+  at.ms = 1_000
+  assert.equal(await times.in(allEvents), 20)
+})
