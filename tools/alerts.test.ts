@@ -32,7 +32,7 @@ const checks = (parse(readFileSync(cases, 'utf8')).tests as readonly Case[]).fla
 
 for (const { alert, labels, annotations } of rules) {
   test(`alert ${alert} has a severity, a summary, a section to read, and cases`, () => {
-    assert.match(labels?.severity ?? '', /^(critical|warning)$/)
+    assert.match(labels?.severity ?? '', /^(critical|warning|info)$/)
     assert.match(annotations?.summary ?? '', /\w/)
     const [page = '', anchor] = (annotations?.runbook ?? '').split('#')
     const path = join(docs, page)

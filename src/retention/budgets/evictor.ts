@@ -21,6 +21,7 @@ import type { EventSelector, EventStorage, StoredEvent } from '../../storage/sto
 import type { StoredSize, StoredSizes } from '../../storage/stored-sizes.ts'
 import { deleteUnchanged, isRetryable } from '../guarded-delete.ts'
 import type { RetentionBudget, RetentionPolicy } from '../policy.ts'
+import { EvictionLog } from './eviction-log.ts'
 import { Frontiers, type Place } from './frontiers.ts'
 
 const checkEveryMs = 200
@@ -68,14 +69,24 @@ const others: EventSelector = {
 export class Evictor {
   readonly #options: EvictorOptions
   readonly #frontiers: Frontiers
+  readonly #evictions: EvictionLog
 
   constructor(options: EvictorOptions) {
     this.#options = options
     this.#frontiers = new Frontiers(options.clock)
+    this.#evictions = new EvictionLog(options.clock, options.log)
   }
 
   /** Enforces the budgets until the term is over. Rejects on a bug only. */
   async run(term: Term): Promise<void> {
+    try {
+      await this.#enforce(term)
+    } finally {
+      this.#evictions.write({ isEnd: true })
+    }
+  }
+
+  async #enforce(term: Term): Promise<void> {
     const { log, isReady } = this.#options
     const { signal } = term
     const backoff = new Backoff({ firstMs: 250, mostMs: 4_000 })
@@ -84,6 +95,7 @@ export class Evictor {
       try {
         const isBehind = isReady() && (await this.#evictSome(term))
         backoff.reset()
+        this.#evictions.write()
         if (!isBehind) await pause(checkEveryMs, signal)
       } catch (error) {
         if (!(error instanceof StorageError)) throw error
@@ -211,6 +223,7 @@ export class Evictor {
     if (outcome === 'gone' || 'changed' in outcome) return false
     if ('failed' in outcome) return isRetryable(outcome.failed) && outcome.failed
     onEvicted(outcome.deleted, budget)
+    this.#evictions.count(victim, budget)
     return true
   }
 }
