@@ -31,7 +31,7 @@ budgets:
   per: Namespace
   cluster: prod
   namespace: shop
-  events: 100000
+  events: 100k
   bytes: 200Mi
 - per: Cluster
   bytes: 5000000
@@ -81,9 +81,9 @@ budgets:
     ['rules: x', /^Error: rules: must be a list/],
     ['rule: []', /^Error: rule: unknown field, known are apiVersion, kind, rules, budgets/],
     ['rules: [{}]', /^Error: rules\[0\]\.lifetime: is missing: write a duration such as 6h/],
-    ['rules: [{lifetime: 5}]', /^Error: rules\[0\]\.lifetime: 5 is not a text/],
+    ['rules: [{lifetime: 5}]', /^Error: rules\[0\]\.lifetime: 5 has no unit: write 5h or 5d/],
     ['rules: [{lifetime: 5y}]', /^Error: rules\[0\]\.lifetime: "5y" has an unknown unit/],
-    ['rules: [{lifetime: "30"}]', /^Error: rules\[0\]\.lifetime: "30" has no unit/],
+    ['rules: [{lifetime: "30"}]', /^Error: rules\[0\]\.lifetime: 30 has no unit: write 30h/],
     ['rules: [{lifetime: 1ms}]', /^Error: rules\[0\]\.lifetime: "1ms" is not between 1s and/],
     ['rules: [{lifetime: -1h}]', /^Error: rules\[0\]\.lifetime: "-1h" is not between/],
     ['rules: [{lifetime: 4000d}]', /^Error: rules\[0\]\.lifetime: "4000d" is not between/],
@@ -117,7 +117,12 @@ budgets:
       /^Error: budgets\[0\]\.namespace: needs per: Namespace/,
     ],
     ['budgets: [{per: Cluster, events: 0}]', /^Error: budgets\[0\]\.events: 0 is not a number/],
-    ['budgets: [{per: Cluster, events: 1k}]', /^Error: budgets\[0\]\.events: "1k" is not a number/],
+    ['budgets: [{per: Cluster, events: 1x}]', /^Error: budgets\[0\]\.events: "1x" is not a number/],
+    [
+      'budgets: [{per: Cluster, bytes: 200MB}]',
+      /bytes: "200MB" is not a number of bytes: write a whole number above 0, such as 500k, 200Mi/,
+    ],
+    ['rules: [{namespace: team-*, lifetime: 1h}]', /namespace: "team-\*": patterns are not supp/],
     ['budgets: [{per: Cluster, bytes: 1.5Gi}]', /^Error: budgets\[0\]\.bytes: "1\.5Gi" is not a/],
     ['budgets: [{per: Cluster, bytes: 5Mb}]', /^Error: budgets\[0\]\.bytes: "5Mb" is not a number/],
     ['budgets: [{per: Cluster, events: [7]}]', /^Error: budgets\[0\]\.events: \[7\] is not a/],

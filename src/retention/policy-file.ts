@@ -16,7 +16,7 @@ import {
 import { follow, type OnLook } from '../lib/files/follow.ts'
 import { parseLongDuration } from '../lib/go/duration.ts'
 import { type Json, type JsonObject, memberOf } from '../lib/json.ts'
-import type { Log } from '../lib/log/log.ts'
+import type { Log, LogFields } from '../lib/log/log.ts'
 import {
   DEFAULT_RULE,
   type Lifetime,
@@ -67,7 +67,9 @@ export class PolicyFile {
 
   /** Rejects if the file cannot be used; the error has file and field. */
   static async open(path: string, options: PolicyFileOptions): Promise<PolicyFile> {
-    return new PolicyFile(path, await load(path, options.lifetime), options)
+    const first = await load(path, options.lifetime)
+    options.log.info('Retention policy in use', summaryOf(path, first.policy))
+    return new PolicyFile(path, first, options)
   }
 
   private constructor(path: string, first: Loaded, options: PolicyFileOptions) {
@@ -78,8 +80,7 @@ export class PolicyFile {
       load: (current) => load(path, lifetime, current),
       onChange: ({ policy }) => {
         this.#policy = policy
-        const { fingerprint } = policy
-        log.info('Retention policy reloaded', { file: path, ...countsOf(policy), fingerprint })
+        log.info('Retention policy reloaded', summaryOf(path, policy))
         for (const listener of this.#listeners) listener()
       },
       onProblem: (err) => log.warn('Retention policy not reloaded', { err }),
@@ -102,8 +103,9 @@ export class PolicyFile {
   }
 }
 
-function countsOf({ rules, budgets }: RetentionPolicy): Readonly<Record<string, number>> {
-  return { rules: rules.length - 1, budgets: budgets.length }
+/** For the log. The rule of `--event-ttl` is not in the file. */
+function summaryOf(file: string, { rules, budgets, fingerprint }: RetentionPolicy): LogFields {
+  return { file, rules: rules.length - 1, budgets: budgets.length, fingerprint }
 }
 
 /** Returns `current` itself when the content of the file is unchanged. */
@@ -170,6 +172,9 @@ const LIFETIME_EXAMPLES = 'write a duration such as 6h, 7d or 2w, or never'
 
 function readLifetime(rule: JsonObject, at: string): Lifetime {
   const field = fieldOf(at, 'lifetime')
+  const bare = String(memberOf(rule, 'lifetime'))
+  if (/^[1-9]\d*$/.test(bare))
+    throw mistake(field, `${bare} has no unit: write ${bare}h or ${bare}d`)
   const text = textOf(rule, 'lifetime', at)
   if (text === undefined) throw mistake(field, `is missing: ${LIFETIME_EXAMPLES}`)
   if (text === 'never') return text
@@ -245,6 +250,9 @@ function checkedValue(value: Json, name: string, field: string): string {
   if (typeof value !== 'string' || value === '') {
     throw mistake(field, `${shown(value)} is not a text: put one in quotes`)
   }
+  if (value.includes('*')) {
+    throw mistake(field, `${shown(value)}: patterns are not supported: write a list of values`)
+  }
   const [problem] = name === 'cluster' || name === 'namespace' ? labelProblems(value) : []
   if (problem !== undefined) throw mistake(field, `${shown(value)}: ${problem}`)
   if (name === 'type' && value !== 'Normal' && value !== 'Warning') {
@@ -263,15 +271,15 @@ const QUANTITY_UNITS = new Map([
   ['Gi', 1024 ** 3],
 ])
 
-/** A whole number of 1 or more, with a unit if it is in bytes; undefined when it is missing. */
+/** A whole number of 1 or more, with or without a unit; undefined when it is missing. */
 function numberOf(tree: JsonObject, name: 'events' | 'bytes', at: string): number | undefined {
   const value = memberOf(tree, name)
   if (value === undefined) return undefined
   const text = typeof value === 'object' ? '' : String(value)
   const [, digits, unit = ''] = /^(\d{1,15})([A-Za-z]{0,2})$/.exec(text) ?? []
-  const factor = name === 'bytes' || unit === '' ? QUANTITY_UNITS.get(unit) : undefined
-  const number = Number(digits) * (factor ?? Number.NaN)
+  const number = Number(digits) * (QUANTITY_UNITS.get(unit) ?? Number.NaN)
   if (number >= 1 && number <= NUMBER_MAX) return number
-  const example = name === 'bytes' ? 'a number of bytes, such as 500k, 200Mi or 2Gi' : 'a number'
-  throw mistake(fieldOf(at, name), `${shown(value)} is not ${example} of 1 or more`)
+  const examples = name === 'bytes' ? '500k, 200Mi or 2Gi' : '100000, 100k or 1M'
+  const advice = `write a whole number above 0, such as ${examples}`
+  throw mistake(fieldOf(at, name), `${shown(value)} is not a number of ${name}: ${advice}`)
 }

@@ -40,7 +40,7 @@ export function retentionWindowView(hasClusters: boolean): EventView {
   })
 }
 
-/** `Warning 7d, Normal 6h`. */
+/** `kind=Pod 1d, Warning 7d, others 6h`. */
 function lifetimesText(window: JsonObject): string {
   const lifetimes = memberOf(window, 'lifetimes')
   if (!Array.isArray(lifetimes)) return ''

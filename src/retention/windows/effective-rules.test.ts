@@ -27,15 +27,18 @@ test('effective rules: those of other clusters and namespaces are left out', () 
     { reason: ['Pulling', 'Pulled'], controller: ['kubelet'] },
   ]
   assert.deepEqual(shown(selectors, 'prod', 'shop'), [
-    'a Pod',
+    'a kind=Pod',
     'b Warning',
-    'c Pulling|Pulled kubelet',
+    'c reason=Pulling|Pulled controller=kubelet',
     'default',
   ])
-  assert.deepEqual(shown(selectors, 'test', 'web'), ['c Pulling|Pulled kubelet', 'default'])
+  assert.deepEqual(shown(selectors, 'test', 'web'), [
+    'c reason=Pulling|Pulled controller=kubelet',
+    'default',
+  ])
   assert.deepEqual(shown(selectors, 'test'), [
-    'b shop|cart Warning',
-    'c Pulling|Pulled kubelet',
+    'b namespace=shop|cart Warning',
+    'c reason=Pulling|Pulled controller=kubelet',
     'default',
   ])
 })
@@ -43,7 +46,7 @@ test('effective rules: those of other clusters and namespaces are left out', () 
 test('effective rules: nothing follows a rule that matches everything there', () => {
   const selectors = [{ namespace: ['shop'] }, { type: ['Warning'] }]
   assert.deepEqual(shown(selectors, 'prod', 'shop'), ['a'])
-  assert.deepEqual(shown(selectors, 'prod'), ['a shop', 'b Warning', 'default'])
+  assert.deepEqual(shown(selectors, 'prod'), ['a namespace=shop', 'b Warning', 'default'])
   assert.deepEqual(shown([{ cluster: ['prod'] }, {}], 'prod'), ['a'])
 })
 
@@ -53,5 +56,5 @@ test('effective rules: Normal and Warning together leave nothing to the default'
     'b Normal',
   ])
   const partly = [{ type: ['Warning'], kind: ['Pod'] }, { type: ['Normal'] }]
-  assert.deepEqual(shown(partly, 'c', 'n'), ['a Warning Pod', 'b Normal', 'default'])
+  assert.deepEqual(shown(partly, 'c', 'n'), ['a Warning kind=Pod', 'b Normal', 'default'])
 })

@@ -35,13 +35,17 @@ function hasBothTypes(rules: readonly RetentionRule[]): boolean {
 }
 
 /**
- * What the rule selects, as short as possible: `Warning`, `Pulling|Pulled kubelet`. Empty when it
- * selects everything. The namespaces are part of it for a whole cluster.
+ * What the rule selects: `Warning`, `reason=Pulling|Pulled controller=kubelet`. Empty when it selects
+ * everything. The namespaces are part of it for a whole cluster.
  */
 export function selectionText({ selector }: RetentionRule, namespace: string | undefined): string {
   const fields = namespace === undefined ? (['namespace', ...EVENT_FIELDS] as const) : EVENT_FIELDS
   return fields
-    .map((field) => selector[field]?.join('|'))
-    .filter((text) => text !== undefined)
+    .flatMap((field) => {
+      const values = selector[field]?.join('|')
+      if (values === undefined) return []
+      // A type needs no explanation.
+      return [field === 'type' ? values : `${field}=${values}`]
+    })
     .join(' ')
 }

@@ -77,7 +77,7 @@ describe('retention windows', () => {
       events: 2,
       oldestTime: '2026-01-01T00:00:00.000000Z',
       lifetimes: [
-        { rule: 'shops', selects: 'Pulling', lifetime: '1s' },
+        { rule: 'shops', selects: 'reason=Pulling', lifetime: '1s' },
         { rule: 'warnings', selects: 'Warning', lifetime: '7d' },
         { rule: 'default', selects: '', lifetime: '1h' },
       ],
@@ -97,9 +97,9 @@ describe('retention windows', () => {
       evicted,
     ])
     assert.deepEqual(shown, [
-      ['local', 3, 'shop Pulling 1s, Warning 7d, others 1h', '', '9'],
+      ['local', 3, 'namespace=shop reason=Pulling 1s, Warning 7d, others 1h', '', '9'],
       ['cart', 1, 'Warning 7d, others 1h', '', '0'],
-      ['shop', 2, 'Pulling 1s, Warning 7d, others 1h', '100 events, 200Mi', '7'],
+      ['shop', 2, 'reason=Pulling 1s, Warning 7d, others 1h', '100 events, 200Mi', '7'],
     ])
     assert.deepEqual(
       answered.json.columnDefinitions.map(({ name }: { name: string }) => name),
@@ -112,11 +112,11 @@ describe('retention windows', () => {
     assert.deepEqual(
       (rows as string[][]).map(([cluster, name, , , , lifetimes]) => [cluster, name, lifetimes]),
       [
-        ['local', 'local', 'shop Pulling 1s, Warning 7d, others 1h'],
+        ['local', 'local', 'namespace=shop reason=Pulling 1s, Warning 7d, others 1h'],
         ['local', 'cart', 'Warning 7d, others 1h'],
-        ['local', 'shop', 'Pulling 1s, Warning 7d, others 1h'],
-        ['prod', 'prod', 'shop Pulling 1s, others never'],
-        ['prod', 'shop', 'Pulling 1s, others never'],
+        ['local', 'shop', 'reason=Pulling 1s, Warning 7d, others 1h'],
+        ['prod', 'prod', 'namespace=shop reason=Pulling 1s, others never'],
+        ['prod', 'shop', 'reason=Pulling 1s, others never'],
       ],
     )
     const prod = rowsOf(
