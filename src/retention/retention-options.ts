@@ -48,7 +48,6 @@ export interface RetentionStatus {
   readonly isWorkingWithoutLeader: boolean
   /** How often it has been elected. */
   readonly termCount: number
-  readonly sweptCount: number
   /** What it has deleted: expired events by rule, evicted events by budget. */
   readonly deleted: Totals
   /** How long the most overdue event has been due. Undefined while this replica does not sweep. */

@@ -29,7 +29,6 @@ test('retention: run sends no requests when nothing expires or is compacted', as
     isLeader: false,
     isWorkingWithoutLeader: false,
     termCount: 0,
-    sweptCount: 0,
     deleted: new Totals(),
     sweepLagMs: undefined,
     waitingCount: 0,

@@ -122,7 +122,6 @@ export class Retention {
       isLeader,
       isWorkingWithoutLeader,
       termCount: this.#leadership.termCount,
-      sweptCount: this.#sweeper.sweptCount,
       deleted: this.#account.own,
       sweepLagMs: isLeader || isWorkingWithoutLeader ? this.#sweeper.lagMs : undefined,
       waitingCount: this.#sweeper.waitingCount,
@@ -269,7 +268,10 @@ export class Retention {
       onCaughtUp: () => {
         this.#caughtUpWith = this.policy
       },
-      onSwept: (deleted) => this.#account.expired(this.policy.ruleOf(deleted).name),
+      onDue: (event) => {
+        const { name } = this.policy.ruleOf(event)
+        return () => this.#account.expired(name)
+      },
       clock: this.#clock,
       log,
     })

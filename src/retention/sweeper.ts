@@ -46,8 +46,8 @@ export interface SweeperOptions {
    * version may belong to another change. Default true.
    */
   readonly isVerified?: (() => boolean) | undefined
-  /** Called with each event that was deleted. */
-  readonly onSwept?: ((deleted: StoredEvent) => void) | undefined
+  /** Called when a delete is decided; what it returns is called when the event was deleted. */
+  readonly onDue: (due: StoredEvent) => () => void
   /** All events have been looked at in this run, and those that were due are deleted. */
   readonly onCaughtUp?: (() => void) | undefined
   readonly clock: Clock
@@ -59,7 +59,6 @@ export class Sweeper {
   #queue = new ExpiryQueue()
   /** Versions of the damaged events that are, or were, in the queue. */
   #damagedVersions: ReadonlySet<Version> = new Set()
-  #sweptCount = 0
   #batchSize = batchMax
   /** In this run. */
   #isFilled = false
@@ -68,11 +67,6 @@ export class Sweeper {
 
   constructor(options: SweeperOptions) {
     this.#options = options
-  }
-
-  /** Number of events that this replica has deleted. */
-  get sweptCount(): number {
-    return this.#sweptCount
   }
 
   /** Number of entries in the queue. */
@@ -241,12 +235,7 @@ export class Sweeper {
   /** Returns the failure if the delete is to be retried. */
   async #sweep(queue: ExpiryQueue, event: DueEvent): Promise<StorageError | undefined> {
     const outcome = await this.#delete(event)
-    if (outcome === 'gone') return undefined
-    if ('deleted' in outcome) {
-      this.#sweptCount++
-      this.#options.onSwept?.(outcome.deleted)
-      return undefined
-    }
+    if (outcome === 'gone' || 'deleted' in outcome) return undefined
     if ('changed' in outcome) {
       this.#requeue(queue, outcome.changed)
       return undefined
@@ -267,13 +256,21 @@ export class Sweeper {
   }
 
   async #delete(event: DueEvent): Promise<Outcome> {
-    const { storage, recall, isVerified = () => true } = this.#options
+    const { storage, recall, onDue, isVerified = () => true } = this.#options
     const known = recall?.(event.key)
     if (known !== undefined && isAfter(known.version, event.version)) {
       return { changed: known }
     }
-    const isWanted = (current: StoredEvent) => this.#isDue(current)
-    return deleteUnchanged(event, { storage, isVerified, isWanted })
+    let onDeleted = () => {}
+    const isWanted = (current: StoredEvent) => {
+      if (!this.#isDue(current)) return false
+      // Now: the policy may change until the delete is done.
+      onDeleted = onDue(current)
+      return true
+    }
+    const outcome = await deleteUnchanged(event, { storage, isVerified, isWanted })
+    if (outcome !== 'gone' && 'deleted' in outcome) onDeleted()
+    return outcome
   }
 
   /** By the policy of now, which may be another one than when the event was queued. */

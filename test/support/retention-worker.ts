@@ -6,7 +6,7 @@
 import { CachedStorage } from '../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../src/etcd/client.ts'
 import { silentLog } from '../../src/lib/log/log.ts'
-import { RetentionPolicy } from '../../src/retention/policy.ts'
+import { DEFAULT_RULE, RetentionPolicy } from '../../src/retention/policy.ts'
 import { Retention } from '../../src/retention/retention.ts'
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import type { EventStorage } from '../../src/storage/storage.ts'
@@ -76,8 +76,9 @@ async function work(config: WorkerConfig): Promise<void> {
     say({ says: 'term', at: machineClock.now(), until })
   }, lookEveryMs)
   const tell = setInterval(() => {
-    const { sweptCount, compactionCount } = retention.status
-    say({ says: 'status', swept: sweptCount, compactions: compactionCount })
+    const { deleted, compactionCount } = retention.status
+    const swept = deleted.get('expired', DEFAULT_RULE)
+    say({ says: 'status', swept, compactions: compactionCount })
   }, 100)
   await retention.run(ending.signal)
   say({ says: 'term', at: machineClock.now(), until: undefined })

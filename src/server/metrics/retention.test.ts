@@ -11,7 +11,6 @@ const idle: RetentionStatus = {
   isLeader: false,
   isWorkingWithoutLeader: false,
   termCount: 0,
-  sweptCount: 0,
   deleted: new Totals(),
   sweepLagMs: undefined,
   waitingCount: 0,

@@ -3,7 +3,7 @@ import { describe, test } from 'node:test'
 import { EtcdClient } from '../../../src/etcd/client.ts'
 import { pause } from '../../../src/lib/abort.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
-import { RetentionPolicy } from '../../../src/retention/policy.ts'
+import { DEFAULT_RULE, RetentionPolicy } from '../../../src/retention/policy.ts'
 import { Retention } from '../../../src/retention/retention.ts'
 import { StorageError } from '../../../src/storage/errors.ts'
 import { EtcdStorage } from '../../../src/storage/etcd/etcd-storage.ts'
@@ -224,7 +224,7 @@ describe('retention', { concurrency: true }, () => {
         10_000,
       )
       // Deletes whose result was unknown when etcd was paused are not counted, but were done.
-      const swept = retentions.map(({ status }) => status.sweptCount)
+      const swept = retentions.map(({ status }) => status.deleted.get('expired', DEFAULT_RULE))
       assert.ok(swept.reduce((sum, count) => sum + count) <= keys.length)
       assert.ok(
         retentions.every(({ status }) => status.sweepLagMs === (status.isLeader ? 0 : undefined)),
