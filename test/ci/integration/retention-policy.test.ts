@@ -15,6 +15,8 @@ import { eventBody, eventKey } from '../../support/stored-events.ts'
 const hour = 3_600_000
 /** A sweep each second, the note before it, and a busy machine. */
 const lateMsMax = 15_000
+/** On a busy machine, memory and responses show a change so much later. */
+const seenMs = 500
 
 /** The rules are called r0, r1 and so on. */
 function policyOf(rules: readonly [RuleSelector, Lifetime][], lifetime: Lifetime = hour) {
@@ -105,6 +107,7 @@ describe('retention policy', { concurrency: true }, () => {
       await create(keeper, `e${at}`)
       await pause(100)
     }
+    await eventually('some are gone', () => died.size > 0)
     // Some are due at this moment, some have an entry in a batch that is being deleted.
     keeper.retention.replacePolicy(RetentionPolicy.uniform(longMs))
     const changedAt = performance.now()
@@ -115,9 +118,9 @@ describe('retention policy', { concurrency: true }, () => {
     assert.ok(hasDiedBefore.size > 0 && hasDiedBefore.size < 40, `${hasDiedBefore.size}`)
     for (const [name, at] of died) {
       const ageMs = at - (born.get(name) ?? 0)
-      // Memory sees a delete after etcd has committed it.
-      const isOfOldPolicy = hasDiedBefore.has(name) || at < changedAt + 200
-      assert.ok(ageMs > (isOfOldPolicy ? shortMs : longMs) - 50, `${name} after ${ageMs} ms`)
+      // Deletes that were under way. By the old policy, the last ones would be gone after 4 s.
+      const isOfOldPolicy = hasDiedBefore.has(name) || at < changedAt + 2_000
+      assert.ok(ageMs > (isOfOldPolicy ? shortMs : longMs) - seenMs, `${name} after ${ageMs} ms`)
     }
   })
 
@@ -152,24 +155,26 @@ describe('retention policy', { concurrency: true }, () => {
 
   test('the next leader goes on with the ages that the last one knew', async () => {
     await using etcd = await startEtcd()
-    const lifetimeMs = 6_000
+    const lifetimeMs = 10_000
     const policy = policyOf([[{ type: ['Warning'] }, 'never']], lifetimeMs)
     const first = await Keeper.start(etcd.endpoints, policy, 'first')
     await isLeading(first)
     await create(first, 'normal')
     await create(first, 'warning', { type: 'Warning' })
     const createdAt = performance.now()
+    await pause(8_000)
+    const startedAt = performance.now()
     await using second = await Keeper.start(etcd.endpoints, policy, 'second')
-    await pause(3_000)
     await first.stop()
     await isLeading(second)
     await untilLeft(second, ['warning'])
     const ageMs = performance.now() - createdAt
-    assert.ok(ageMs > lifetimeMs - 50 && ageMs < lifetimeMs + 4_000, `after ${ageMs} ms`)
+    assert.ok(ageMs > lifetimeMs - seenMs, `after ${ageMs} ms`)
     // The age of the Warning is known as well, although it never expired so far.
     second.retention.replacePolicy(RetentionPolicy.uniform(lifetimeMs))
-    const replacedAt = performance.now()
     await untilLeft(second, [])
-    assert.ok(performance.now() - replacedAt < 3_000)
+    // By its own notes, the second one would have kept both for longer.
+    const sinceStartMs = performance.now() - startedAt
+    assert.ok(sinceStartMs < lifetimeMs, `${sinceStartMs} ms after the start`)
   })
 })
