@@ -168,8 +168,8 @@ export const cacheFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: memory,
-        find: '        this.#kept.length > statesMax ||\n',
-        replace: '',
+        find: 'isExcess &&= this.#kept.length > statesMax || ',
+        replace: 'isExcess &&= ',
       },
     ],
     minutes: 20,
