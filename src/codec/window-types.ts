@@ -56,7 +56,12 @@ export const retentionWindowType: StructType = new StructType('RetentionWindow',
     type: { struct: budgetType },
     doc: 'The budget; unset when there is none.',
   },
-  count('evicted', 8, 'Events that were deleted because of budgets.'),
+  {
+    name: 'evicted',
+    number: 8,
+    type: 'int64',
+    doc: 'Events that were deleted because of budgets; unset when they are not counted by name.',
+  },
   {
     name: 'hiddenRules',
     number: 9,

@@ -71,6 +71,7 @@ export class Retention {
       leaderKey,
       replica,
       policy: () => this.policy.fingerprint,
+      isStored: (cluster, namespace) => options.sizes?.of(cluster, namespace)?.events !== 0,
       clock,
       log,
     })
@@ -268,10 +269,7 @@ export class Retention {
       onCaughtUp: () => {
         this.#caughtUpWith = this.policy
       },
-      onDue: (event) => {
-        const { name } = this.policy.ruleOf(event)
-        return () => this.#account.expired(name)
-      },
+      onDue: (event) => this.#account.expiring(this.policy.ruleOf(event).name),
       clock: this.#clock,
       log,
     })

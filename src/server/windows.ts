@@ -11,6 +11,7 @@ import type {
 import { formatLongDuration } from '../lib/go/duration.ts'
 import { Semaphore } from '../lib/semaphore.ts'
 import { TimeSlicer } from '../lib/yield.ts'
+import type { Totals } from '../retention/account/totals.ts'
 import type { RetentionPolicy, RetentionRule } from '../retention/policy.ts'
 import type { Retention } from '../retention/retention.ts'
 import { effectiveRules, selectionText } from '../retention/windows/effective-rules.ts'
@@ -80,10 +81,7 @@ async function statusesOf(
   using slicer = new TimeSlicer()
   for (const size of sizes) {
     const { cluster, namespace } = size
-    const evicted =
-      namespace === undefined
-        ? totals.get('clusters', cluster)
-        : totals.get('namespaces', `${cluster}/${namespace}`)
+    const evicted = evictedOf(size, totals)
     const oldestMs = await oldest.in({ cluster, namespace })
     const budget = policy.budgetOf(cluster, namespace)
     found.push({
@@ -98,6 +96,13 @@ async function statusesOf(
     throwIfAborted(signal)
   }
   return found
+}
+
+/** Undefined when it is not known: the account has no place of its own for each name. */
+function evictedOf({ cluster, namespace }: StoredSize, totals: Totals): number | undefined {
+  const kind = namespace === undefined ? 'clusters' : 'namespaces'
+  const count = totals.get(kind, namespace === undefined ? cluster : `${cluster}/${namespace}`)
+  return count === 0 && totals.hasOthers(kind) ? undefined : count
 }
 
 type Lifetime = WindowStatus['lifetimes'][number]

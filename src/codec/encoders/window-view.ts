@@ -34,7 +34,7 @@ export function retentionWindowView(hasClusters: boolean): EventView {
       textOf(window, 'oldestTime') === '' ? '' : ageOf(textOf(window, 'oldestTime'), nowMs),
       lifetimesText(window),
       budgetText(structOf(window, 'budget')),
-      String(numberOf(window, 'evicted') ?? 0),
+      String(numberOf(window, 'evicted') ?? ''),
     ],
     emptyMembers: '',
   })

@@ -47,8 +47,8 @@ export interface WindowStatus {
     | undefined
   /** Rules that can apply and are not among `lifetimes`. */
   readonly hiddenRules: number
-  /** Events that were deleted because of budgets. */
-  readonly evicted: number
+  /** Events that were deleted because of budgets; undefined when it is not known. */
+  readonly evicted: number | undefined
 }
 
 /** Which windows are wanted: of one namespace; or of a cluster, or of all, and all namespaces there. */

@@ -31,6 +31,8 @@ export interface AccountOptions {
   readonly replica: string
   /** The fingerprint of the policy of now. */
   readonly policy: () => string
+  /** Whether events of this namespace, or cluster, are stored. Default: it is not known. */
+  readonly isStored?: ((cluster: string, namespace: string | undefined) => boolean) | undefined
   readonly clock: Clock
   readonly log: Log
 }
@@ -71,6 +73,11 @@ export class Account {
   expired(rule: string): void {
     this.own.add('expired', rule)
     this.#unwritten.add('expired', rule)
+  }
+
+  /** What it returns is to be called when the event is deleted. */
+  expiring(rule: string): () => void {
+    return () => this.expired(rule)
   }
 
   evicted(budget: string, { cluster, namespace }: EventKey): void {
@@ -132,6 +139,7 @@ export class Account {
     const policy = policyOfNow()
     const isWritten = this.#unwritten.isEmpty && !this.#isUnsure
     if (isWritten && policy === this.#storedPolicy) return
+    this.#makeRoom()
     const totals = this.#stored.plus(this.#unwritten)
     // What is counted meanwhile belongs to the next write.
     this.#stored = totals
@@ -149,6 +157,16 @@ export class Account {
     this.#isUnsure = false
     if (succeeded) this.#storedPolicy = policy
     else this.#isLoaded = false
+  }
+
+  /** Names come and go: those without events leave their places to those that have some. */
+  #makeRoom(): void {
+    const { isStored = () => true } = this.#options
+    this.#stored.makeRoom('clusters', (cluster) => isStored(cluster, undefined))
+    this.#stored.makeRoom('namespaces', (name) => {
+      const [cluster = '', namespace] = name.split('/')
+      return isStored(cluster, namespace)
+    })
   }
 
   /** Each leader uses its own policy: if they differ, what is deleted depends on the leader. */

@@ -31,6 +31,24 @@ test('totals: the number of names is bounded, and nothing is lost', () => {
   assert.equal(sum, 5_001)
 })
 
+test('totals: names that are not needed any more leave their places, and nothing is lost', () => {
+  const totals = new Totals()
+  for (let at = 0; at < 999; at++) totals.add('namespaces', `prod/n${at}`, 2)
+  totals.makeRoom('namespaces', () => false)
+  assert.deepEqual(
+    [totals.get('namespaces', 'prod/n7'), totals.hasOthers('namespaces')],
+    [2, false],
+  )
+  totals.add('namespaces', 'prod/last')
+  totals.makeRoom('namespaces', (name) => name.endsWith('7'))
+  totals.add('namespaces', 'prod/new')
+  assert.deepEqual(
+    ['prod/n7', 'prod/n8', 'prod/new', OTHER].map((name) => totals.get('namespaces', name)),
+    [2, 0, 1, 899 * 2 + 1 + 2 - 2],
+  )
+  assert.ok(totals.hasOthers('namespaces'))
+})
+
 test('account: what is written is read back, within 64 KiB', () => {
   const totals = new Totals()
   for (let at = 0; at < 2_000; at++) totals.add('namespaces', `cluster/namespace-${at}`, 123_456)

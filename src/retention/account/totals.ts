@@ -1,6 +1,6 @@
 /**
  * How many events were deleted, and why, since the first sweeper of this etcd. Stored as one JSON
- * object of a few kilobytes, for example
+ * object, of some 40 bytes for each name: 60 KB when all places are taken. For example
  *
  *     {"replica":"host/42","policy":"5d41402a","expired":{"warnings":12},"evicted":{"shop":7},
  *      "clusters":{"prod":7},"namespaces":{"prod/shop":7}}
@@ -42,6 +42,22 @@ export class Totals {
     const isNew = !counts.has(name)
     const counted = isNew && counts.size >= NAMES_MAX[kind] ? OTHER : name
     counts.set(counted, (counts.get(counted) ?? 0) + count)
+  }
+
+  /** Whether what was counted for a name may be among the others. */
+  hasOthers(kind: TotalKind): boolean {
+    return this.#counts[kind].has(OTHER)
+  }
+
+  /** When all places are taken, names that are not needed any more are counted as others. */
+  makeRoom(kind: TotalKind, isNeeded: (name: string) => boolean): void {
+    const counts = this.#counts[kind]
+    if (counts.size < NAMES_MAX[kind]) return
+    for (const [name, count] of [...counts]) {
+      if (name === OTHER || isNeeded(name)) continue
+      counts.delete(name)
+      counts.set(OTHER, (counts.get(OTHER) ?? 0) + count)
+    }
   }
 
   /** A new object. */
