@@ -24,6 +24,15 @@ test('a pair is new once, as in a set of texts', () => {
   )
 })
 
+test('objects that are chosen to have one hash are added as quickly as others', () => {
+  const set = new ObjectPairs()
+  const startedAtMs = performance.now()
+  for (let high = 0; high < 60_000; high++) {
+    set.add(0, high * 2 ** 32 + (Math.imul(high, 0x9e3779b1) >>> 0))
+  }
+  assert.ok(performance.now() - startedAtMs < 1_000, `${performance.now() - startedAtMs} ms`)
+})
+
 test('a million pairs stay apart', () => {
   const set = new ObjectPairs()
   let added = 0

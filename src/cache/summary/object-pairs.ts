@@ -3,6 +3,7 @@
  * would need an object or a text for each pair, and would block the event loop whenever a large one
  * grows; here each of many small tables grows alone.
  */
+import { randomFillSync } from 'node:crypto'
 
 const shardBits = 6
 const shardCount = 1 << shardBits
@@ -20,10 +21,11 @@ interface Shard {
 
 export class ObjectPairs {
   readonly #shards: (Shard | undefined)[] = new Array(shardCount).fill(undefined)
+  readonly #seeds = newSeeds()
 
   /** Whether the pair is new. `group` has 16 bits, `object` is a safe integer from 0. */
   add(group: number, object: number): boolean {
-    const hash = hashOf(group, object)
+    const hash = hashOf(this.#seeds, group, object)
     const index = hash & (shardCount - 1)
     let shard = this.#shards[index]
     if (shard === undefined) {
@@ -32,7 +34,7 @@ export class ObjectPairs {
     }
     if (!put(shard, hash, group, object)) return false
     shard.count++
-    if (shard.count * 2 > shard.groups.length) grow(shard)
+    if (shard.count * 2 > shard.groups.length) grow(shard, this.#seeds)
     return true
   }
 }
@@ -58,20 +60,36 @@ function put({ objects, groups }: Shard, hash: number, group: number, object: nu
   }
 }
 
-function grow(shard: Shard): void {
+function grow(shard: Shard, seeds: Seeds): void {
   const { objects, groups } = shard
   const larger = newShard(groups.length * 2)
   for (let at = 0; at < groups.length; at++) {
     const object = objects[at] ?? free
     const group = groups[at] ?? 0
-    if (object !== free) put(larger, hashOf(group, object), group, object)
+    if (object !== free) put(larger, hashOf(seeds, group, object), group, object)
   }
   shard.objects = larger.objects
   shard.groups = larger.groups
 }
 
-function hashOf(group: number, object: number): number {
-  let value = ((object % 2 ** 32) | 0) ^ Math.imul((object / 2 ** 32) | 0, 0x9e3779b1)
-  value = Math.imul(value ^ Math.imul(group + 1, 0x85ebca6b), 0xc2b2ae35)
-  return (value ^ (value >>> 15)) >>> 0
+/**
+ * Random for each table: names of objects are chosen by clients, who must not be able to choose
+ * objects that all have one place.
+ */
+type Seeds = readonly [object: number, upper: number, group: number]
+
+function newSeeds(): Seeds {
+  // Odd factors lose no bit.
+  const [object = 0, upper = 0, group = 0] = randomFillSync(new Uint32Array(3))
+  return [object | 1, upper | 1, group | 1]
+}
+
+function hashOf(seeds: Seeds, group: number, object: number): number {
+  let value =
+    Math.imul((object % 2 ** 32) | 0, seeds[0]) +
+    Math.imul((object / 2 ** 32) | 0, seeds[1]) +
+    Math.imul(group + 1, seeds[2])
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b)
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35)
+  return (value ^ (value >>> 16)) >>> 0
 }
