@@ -21,7 +21,12 @@ export const GROUPS_MAX = 10_000
 /** The value of a group of all values that have no group of their own. */
 export const OTHER_GROUP = '_other'
 
-export interface SummaryOptions extends Pick<ReadOptions, 'notOlderThan' | 'signal'> {
+interface ComputedOptions extends Pick<ReadOptions, 'notOlderThan' | 'signal'> {
+  /** Who asks: the summaries of one owner are computed one after the other. */
+  readonly owner?: string | undefined
+}
+
+export interface SummaryOptions extends ComputedOptions {
   readonly selector?: EventSelector | undefined
   /** In the order of `groupFields`, each once. Empty: one group of all. */
   readonly groupBy: readonly GroupField[]
@@ -68,7 +73,7 @@ export const histogramFields = ['type', 'reason'] as const
 
 export type HistogramField = (typeof histogramFields)[number]
 
-export interface HistogramOptions extends Pick<ReadOptions, 'notOlderThan' | 'signal'> {
+export interface HistogramOptions extends ComputedOptions {
   readonly selector?: EventSelector | undefined
   /** The start of each bucket, ascending, and then the end of the last one. */
   readonly bounds: readonly number[]

@@ -1,3 +1,4 @@
+import { PerKeyQueue } from '../../lib/per-key-queue.ts'
 import { Semaphore } from '../../lib/semaphore.ts'
 import { StorageError } from '../../storage/errors.ts'
 import type { EventScope, ReadOptions } from '../../storage/storage.ts'
@@ -16,17 +17,22 @@ import { summarize } from './summarize.ts'
 
 /**
  * Summaries keep one thread busy, so more at once are not faster. Each holds some 20 bytes for each
- * object that it counts.
+ * object that it counts. An owner has one of the places at most, so that another one need not wait
+ * for all that the first has asked for.
  */
 const concurrency = 2
 
 /** Summaries of the events in memory. */
 export class SummaryStorage implements EventSummaries {
   readonly #memory: EventMemory
-  readonly #freshness: Freshness
+  readonly #freshness: Pick<Freshness, 'isFresh'>
   readonly #running = new Semaphore(concurrency)
+  readonly #owners = new PerKeyQueue<undefined>()
 
-  constructor({ memory, freshness }: { memory: EventMemory; freshness: Freshness }) {
+  constructor({
+    memory,
+    freshness,
+  }: { memory: EventMemory; freshness: Pick<Freshness, 'isFresh'> }) {
     this.#memory = memory
     this.#freshness = freshness
   }
@@ -39,7 +45,19 @@ export class SummaryStorage implements EventSummaries {
     return this.#run(options, (state) => histogram(this.#memory, state, { ...options, scope }))
   }
 
-  #run<T>(options: ReadOptions, compute: (state: State) => Promise<T>): Promise<T> {
+  async #run<T>(
+    { owner = '', ...options }: ReadOptions & { readonly owner?: string | undefined },
+    compute: (state: State) => Promise<T>,
+  ): Promise<T> {
+    await this.#owners.enter(owner)
+    try {
+      return await this.#take(options, compute)
+    } finally {
+      this.#owners.leave(owner, undefined)
+    }
+  }
+
+  #take<T>(options: ReadOptions, compute: (state: State) => Promise<T>): Promise<T> {
     return this.#running.take(async () => {
       throwIfAborted(options.signal)
       if (!(await this.#freshness.isFresh(options))) throw notLoaded()

@@ -18,6 +18,7 @@ import { storedEvent } from '../memory/made-events.fixture.ts'
 import { defaultMemoryBounds, EventMemory } from '../memory/memory.ts'
 import { histogram } from './histogram.ts'
 import { summarize } from './summarize.ts'
+import { SummaryStorage } from './summary-storage.ts'
 
 const { signal } = new AbortController()
 
@@ -465,3 +466,29 @@ function plainCounts(
     }
   })
 }
+
+test('summaries of one owner are computed one after the other, beside those of another', async () => {
+  const waiting: (() => void)[] = []
+  const isFresh = () => new Promise<boolean>((resolve) => waiting.push(() => resolve(true)))
+  const storage = new SummaryStorage({ memory: memoryOf([]), freshness: { isFresh } })
+  const ended: string[] = []
+  const ask = async (owner: string, name: string) => {
+    await storage.summarize(allEvents, { owner, groupBy: [], groupsMax: 1, signal })
+    ended.push(name)
+  }
+  const asked = ['a1', 'a2', 'a3', 'b1', 'b2'].map((name) => ask(name.slice(0, 1), name))
+  await setImmediate()
+  assert.equal(waiting.length, 2)
+  // The one of `b` is the second, although two more of `a` came before it.
+  waiting.pop()?.()
+  await asked[3]
+  assert.deepEqual(ended, ['b1'])
+  while (ended.length < asked.length) {
+    waiting.shift()?.()
+    await setImmediate()
+  }
+  assert.deepEqual(
+    ended.filter((name) => name.startsWith('a')),
+    ['a1', 'a2', 'a3'],
+  )
+})

@@ -1,6 +1,7 @@
 import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { histogramView } from '../../codec/encoders/summary-views.ts'
+import { accountOf } from '../../gate/user.ts'
 import { TimeSlicer } from '../../lib/yield.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
@@ -35,7 +36,7 @@ export function eventHistograms({
   const encoders = new EventEncoders(histogramView, now)
   return {
     ...EVENT_HISTOGRAMS,
-    list: async (request, target) => {
+    list: async (request, target, caller) => {
       const encoder = encoders.response(negotiateList(request))
       // One time for both bounds of the window, so that the buckets of an hour are whole minutes.
       const nowMs = now()
@@ -43,7 +44,8 @@ export function eventHistograms({
       const { sinceMs, untilMs } = plan.selector?.requires ?? {}
       const { by, bounds } = readHistogramQuery(target, { sinceMs, untilMs, nowMs })
       const { notOlderThan, selector } = plan
-      const wanted = { notOlderThan, selector, bounds, by, signal: request.signal }
+      const owner = accountOf(caller.sender ?? caller.user)
+      const wanted = { notOlderThan, selector, bounds, by, owner, signal: request.signal }
       const { version, buckets } = await computed(
         storage.histogram(plan.scope, wanted),
         names,

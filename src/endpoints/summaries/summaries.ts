@@ -2,6 +2,7 @@ import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { type ShownField, summaryView } from '../../codec/encoders/summary-views.ts'
 import { attributesOf } from '../../gate/target.ts'
+import { accountOf } from '../../gate/user.ts'
 import { boundedKey } from '../../lib/heavy-hitters.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
 import type { SourceRate, TopSources } from '../../registry/top-sources.ts'
@@ -63,9 +64,10 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
       const rates = new Rates(rateOf === undefined ? [] : options.rates.top(rateOf, cluster))
       const groupsMax = Math.min(plan.limit, SHOWN_MAX)
       const count = async (by: SummaryOptions['groupBy']): Promise<Shown> => {
+        const owner = accountOf(caller.sender ?? caller.user)
         const isByRate = order === 'rate'
         const wanted = {
-          ...{ ...plan, groupBy: by, signal: request.signal },
+          ...{ ...plan, groupBy: by, owner, signal: request.signal },
           rankOf: isByRate ? rates.of : undefined,
           // All that have a rate: some without events may have to be put between them.
           groupsMax: isByRate ? SHOWN_MAX : groupsMax,
