@@ -1,5 +1,5 @@
 /** Which rules can apply to the events of a namespace or a cluster. */
-import { DEFAULT_RULE, type RetentionPolicy, type RetentionRule } from '../policy.ts'
+import type { RetentionPolicy, RetentionRule } from '../policy.ts'
 
 /** The fields of a rule that depend on the event, in the order in which they are shown. */
 const EVENT_FIELDS = ['type', 'reason', 'kind', 'controller'] as const
@@ -22,16 +22,7 @@ export function effectiveRules(
     const isEverywhere = namespace !== undefined || selector.namespace === undefined
     if (isEverywhere && EVENT_FIELDS.every((field) => selector[field] === undefined)) break
   }
-  return hasBothTypes(found) ? found.filter(({ name }) => name !== DEFAULT_RULE) : found
-}
-
-/** Then every event has a rule. */
-function hasBothTypes(rules: readonly RetentionRule[]): boolean {
-  const isOfTypeOnly = ({ selector }: RetentionRule) =>
-    selector.namespace === undefined &&
-    EVENT_FIELDS.every((field) => field === 'type' || selector[field] === undefined)
-  const types = rules.filter(isOfTypeOnly).flatMap(({ selector }) => selector.type ?? [])
-  return types.includes('Normal') && types.includes('Warning')
+  return found
 }
 
 /**
