@@ -156,6 +156,15 @@ export function methodNotAllowed(): StatusError {
   )
 }
 
+/** Objects that are computed for each list exist only there. */
+export function onlyListed(resource: string): StatusError {
+  return new StatusError(
+    'MethodNotAllowed',
+    `${resource} are computed for each list: they can only be listed, not watched, read by name or written`,
+    { details: {} },
+  )
+}
+
 /** The events of a mirrored cluster are written by its mirror alone. */
 export function isMirrored(cluster: string): StatusError {
   return new StatusError(

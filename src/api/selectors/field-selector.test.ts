@@ -45,6 +45,10 @@ const unsupported = [
 const refusals: readonly (readonly [string, string])[] = [
   ...unsupported.map((name) => [`${name}=x`, `field label not supported: ${name}`] as const),
   ['reason', "invalid selector: 'reason'; can't understand 'reason'"],
+  [
+    'groupBy=reason,kind',
+    "invalid selector: 'groupBy=reason,kind'; can't understand 'kind'; in a field selector join the fields by +: groupBy=reason+controller",
+  ],
   ['type=a,reason', "invalid selector: 'type=a,reason'; can't understand 'reason'"],
   ['reason=a\\qb', 'invalid field selector: invalid escape sequence: \\q'],
   ['reason=a\\', 'invalid field selector: invalid escape sequence: \\'],

@@ -167,10 +167,18 @@ interface Term {
   readonly value: string
 }
 
+/** Commas separate the fields of `groupBy` in a query parameter, but terms in a selector. */
+function hintFor(whole: string): string {
+  if (!/(?:^|,)groupBy=/.test(whole)) return ''
+  return '; in a field selector join the fields by +: groupBy=reason+controller'
+}
+
 function splitTerm(term: string, whole: string): Term {
   const match = /!=|==?/.exec(term)
   if (match === null) {
-    throw badRequest(`invalid selector: '${truncate(whole)}'; can't understand '${truncate(term)}'`)
+    throw badRequest(
+      `invalid selector: '${truncate(whole)}'; can't understand '${truncate(term)}'${hintFor(whole)}`,
+    )
   }
   return {
     name: term.slice(0, match.index),

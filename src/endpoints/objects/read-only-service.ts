@@ -1,4 +1,4 @@
-import { methodNotAllowed, unknownPath } from '../../api/status.ts'
+import { methodNotAllowed, onlyListed, unknownPath } from '../../api/status.ts'
 import type { Place, Target } from '../../gate/target.ts'
 import type { Endpoint, EventCollection, EventTarget, OneObject } from '../events/event-api.ts'
 import { inTime } from '../request/timeout.ts'
@@ -46,7 +46,7 @@ export function listOnlyService(options: ListOnlyResource): Service {
   return serviceOf(options, isNamespaced, (request, target, caller) => {
     const { place, verb } = target
     if (request.method !== 'GET' || verb !== 'list' || place.kind === 'object') {
-      throw methodNotAllowed()
+      throw onlyListed(options.resource)
     }
     return list(request, { ...target, place }, caller)
   })

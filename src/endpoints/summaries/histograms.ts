@@ -19,6 +19,8 @@ export const EVENT_HISTOGRAMS: ResourcePath = {
   resource: 'eventhistograms',
 }
 
+const SECOND_MS = 1_000
+
 export interface HistogramsOptions {
   readonly storage: Pick<EventSummaries, 'histogram'>
   readonly mirrored?: MirroredClusters | undefined
@@ -39,7 +41,8 @@ export function eventHistograms({
     list: async (request, target, caller) => {
       const encoder = encoders.response(negotiateList(request))
       // One time for both bounds of the window, so that the buckets of an hour are whole minutes.
-      const nowMs = now()
+      // Rounded up: the bounds are whole seconds, and the newest events are before the last one.
+      const nowMs = Math.ceil(now() / SECOND_MS) * SECOND_MS
       const plan = summaryPlan(target, nowMs)
       const { sinceMs, untilMs } = plan.selector?.requires ?? {}
       const { by, bounds } = readHistogramQuery(target, { sinceMs, untilMs, nowMs })

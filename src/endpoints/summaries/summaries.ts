@@ -86,7 +86,11 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
       return computedResponse(encoder, {
         version: shown.version,
         items: shown.groups.map((group) => summaryObject(groupBy, group, context)),
-        warnings: [...(options.mirrored?.warnings(cluster) ?? []), ...hiddenWarning(shown.hidden)],
+        warnings: [
+          ...(options.mirrored?.warnings(cluster) ?? []),
+          // Who asks for the first ones knows that there are more. kubectl always asks for 500.
+          ...(plan.limit < SHOWN_MAX ? [] : hiddenWarning(shown.hidden)),
+        ],
       })
     },
   }
