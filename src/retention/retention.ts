@@ -288,6 +288,7 @@ export class Retention {
       isVerified: () => this.#isVerified,
       onEvicted: ({ key }, { name }) => this.#account.evicted(name, key),
       clock: this.#clock,
+      wallTime: this.#options.wallTime ?? Date.now,
       log,
     })
   }

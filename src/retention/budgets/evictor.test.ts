@@ -50,6 +50,10 @@ class ScriptedStorage {
 
   async list(_scope: unknown, options: ListOptions): Promise<EventPage> {
     const { limit, order, selector, afterMs = -1 } = options
+    // None is of the future.
+    if (selector?.requires?.sinceMs !== undefined) {
+      return { items: [], version: 1 as Version, more: false, remaining: undefined }
+    }
     const all = [...this.versions]
       .map(([name, version]) => stored(name, version))
       .filter((event) => selector?.matches(event) !== false && event.version > afterMs)
@@ -110,6 +114,7 @@ function start(storage: ScriptedStorage) {
     isReady: () => true,
     isVerified: () => storage.isVerified,
     onEvicted: () => evicted++,
+    wallTime: () => 0,
     clock: monotonicClock,
     log: silentLog,
   })

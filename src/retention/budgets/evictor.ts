@@ -9,6 +9,8 @@
  * that was changed meanwhile is no longer the oldest, and stays.
  *
  * Oldest means seen last the longest ago. Wall clocks decide about that, and only about the order.
+ * Events that claim to be of the future go first of their type: they would stay for ever else, at the
+ * expense of others.
  */
 import type { Term } from '../../election/term.ts'
 import { pause } from '../../lib/abort.ts'
@@ -25,6 +27,8 @@ import { EvictionLog } from './eviction-log.ts'
 import { Frontiers, type Place } from './frontiers.ts'
 
 const checkEveryMs = 200
+/** Clocks of clients may be ahead by this much. */
+const aheadMsMax = 10 * 60_000
 /** As in the sweeper: writes of clients wait for at most a few transactions. */
 const batchMax = 500
 /** Deletes started between two yields. */
@@ -40,6 +44,7 @@ export interface EvictorOptions {
   readonly isVerified: () => boolean
   readonly onEvicted: (evicted: StoredEvent, budget: RetentionBudget) => void
   readonly clock: Clock
+  readonly wallTime: () => number
   readonly log: Log
 }
 
@@ -64,6 +69,13 @@ const warnings: EventSelector = {
 const others: EventSelector = {
   matches: ({ fields }) => fields.type !== 'Warning',
   requires: { not: { type: 'Warning' }, isAll: true },
+}
+
+function seenAfter(sinceMs: number, { matches, requires }: EventSelector): EventSelector {
+  return {
+    matches: (stored) => stored.fields.lastSeenMs >= sinceMs && matches(stored),
+    requires: { ...requires, sinceMs },
+  }
 }
 
 export class Evictor {
@@ -144,7 +156,9 @@ export class Evictor {
   async #evictBatch({ size, budget }: Exceeded, term: Term): Promise<number> {
     const { sizes } = this.#options
     const { cluster, namespace } = size
-    for (const selector of [others, warnings]) {
+    const aheadMs = this.#options.wallTime() + aheadMsMax
+    const inOrder = [seenAfter(aheadMs, others), others, seenAfter(aheadMs, warnings), warnings]
+    for (const selector of inOrder) {
       const oldest = await this.#oldest({ cluster, namespace }, selector, term.signal)
       if (oldest.length === 0) continue
       // After the list: it includes everything that was deleted before.
@@ -178,7 +192,7 @@ export class Evictor {
       return items
     }
     // When Warnings go, there is nothing else that is older.
-    if (selector === warnings) return listed()
+    if (selector !== others) return listed()
     const place = this.#frontiers.of(nameOf(scope))
     const next = place === undefined ? [] : await listed(place)
     if (next.length > 0) return next

@@ -120,6 +120,22 @@ describe('retention budgets', { concurrency: true }, () => {
     assert.deepEqual(evictedBy(keeper), { each: 1_150, few: 80 })
   })
 
+  test('events of the future do not stay at the expense of others', async () => {
+    await using etcd = await startEtcd()
+    await using keeper = await Keeper.start(etcd.endpoints, RetentionPolicy.uniform('never'))
+    await create(keeper, { namespace: 'a', prefix: 'w', count: 20, type: 'Warning' })
+    await Promise.all(
+      Array.from({ length: 100 }, (_, n) => {
+        const key = eventKey('b', nameOf('forged', n))
+        const fields = { type: 'Warning', eventTime: '9999-01-01T00:00:00.000000Z' }
+        return keeper.cached.create(key, eventBody(key, 'text', fields))
+      }),
+    )
+    keeper.retention.replacePolicy(policyOf({ name: 'all', per: 'Cluster', events: 30 }))
+    await untilCount(keeper, 'b', 10)
+    assert.deepEqual(await namesIn(keeper, 'a'), namesFrom('w', 0, 20))
+  })
+
   test('a budget in bytes counts the stored bytes, also after updates', async () => {
     await using etcd = await startEtcd()
     await using keeper = await Keeper.start(etcd.endpoints, RetentionPolicy.uniform('never'))
