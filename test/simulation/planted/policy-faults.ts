@@ -103,8 +103,8 @@ export const policyFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: evictor,
-        find: 'of [others, warnings]',
-        replace: 'of [warnings, others]',
+        find: '[seenAfter(aheadMs, others), others, seenAfter(aheadMs, warnings), warnings]',
+        replace: '[seenAfter(aheadMs, warnings), warnings, seenAfter(aheadMs, others), others]',
       },
     ],
     faults: [],
