@@ -68,15 +68,15 @@ export function kubectlSuite(version: string, prefix = ''): void {
       const scheduled = 'pod/web-0  Successfully assigned shop/web-0 to node-1'
       assert.deepEqual(linesOf(table.output), [
         'LAST SEEN  TYPE  REASON  OBJECT  MESSAGE',
-        `<age>  Warning  BackOff  ${backOff}`,
         `<age>  Normal  Scheduled  ${scheduled}`,
+        `<age>  Warning  BackOff  ${backOff}`,
         `<age>  Warning  BackOff  ${backOff}`,
         `<age>  Warning  BackOff  ${backOff}`,
       ])
       assert.deepEqual(linesOf(changes.output), [
         'EVENT  NAMESPACE  LAST SEEN  TYPE  REASON  OBJECT  MESSAGE',
-        `ADDED  shop  <age>  Warning  BackOff  ${backOff}`,
         `ADDED  shop  <age>  Normal  Scheduled  ${scheduled}`,
+        `ADDED  shop  <age>  Warning  BackOff  ${backOff}`,
         `MODIFIED  shop  <age>  Warning  BackOff  ${backOff}`,
         `DELETED  shop  <age>  Warning  BackOff  ${backOff}`,
       ])
