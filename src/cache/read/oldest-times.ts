@@ -8,8 +8,11 @@ import { oldestTime } from './page.ts'
 const freshMs = 1_000
 const knownMax = 10_000
 
+/** Of the oldest event; a promise while it is searched. */
+type OldestMs = number | undefined | Promise<number | undefined>
+
 interface Known {
-  readonly oldestMs: Promise<number | undefined>
+  oldestMs: OldestMs
   readonly askedAtMs: number
 }
 
@@ -30,16 +33,21 @@ export class OldestTimes {
   }
 
   /** In ms; undefined when there are no events, or it is not known. Up to a second old. */
-  in(scope: EventScope): Promise<number | undefined> {
+  in(scope: EventScope): OldestMs {
     const { memory, clock, isLoaded } = this.#options
-    if (!isLoaded()) return Promise.resolve(undefined)
+    if (!isLoaded()) return undefined
     const path = scopePath(scope)
     const now = clock.now()
     const known = this.#known.get(path)
     if (known !== undefined && now - known.askedAtMs < freshMs) return known.oldestMs
-    const oldestMs = oldestTime(memory, scope)
+    const searched: Known = { oldestMs: undefined, askedAtMs: now }
+    const search = oldestTime(memory, scope).then((ms) => {
+      searched.oldestMs = ms
+      return ms
+    })
+    searched.oldestMs = search
     if (this.#known.size >= knownMax) this.#known.clear()
-    this.#known.set(path, { oldestMs, askedAtMs: now })
-    return oldestMs
+    this.#known.set(path, searched)
+    return search
   }
 }

@@ -40,7 +40,9 @@ export interface ReadApi {
   readonly accessChecks: Pick<AccessChecks, 'add'> | undefined
   readonly mirrored: MirroredClusters | undefined
   /** When the oldest event of a scope was last seen, which responses tell. */
-  readonly oldestIn?: ((scope: EventScope) => Promise<number | undefined>) | undefined
+  readonly oldestIn?:
+    | ((scope: EventScope) => number | undefined | Promise<number | undefined>)
+    | undefined
   /** The longest lifetime of a watch. */
   readonly watchMsMax: number
   /** The wall clock: durations in selectors are before it. */

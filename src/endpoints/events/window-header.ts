@@ -20,10 +20,20 @@ export async function windowHeader(
   const scope = scopeOf(target)
   if (oldestIn === undefined) return {}
   if (scope.cluster === undefined && 'namespace' in target.place) return {}
-  let oldestMs: number | undefined
-  const search = oldestIn(scope).then((ms) => {
-    oldestMs = ms
-  })
-  await within(WAIT_MS_MAX, search)
+  const found = oldestIn(scope)
+  // Usually known: only a search needs a timer.
+  const oldestMs = found instanceof Promise ? await soon(found) : found
   return oldestMs === undefined ? {} : { 'tidings-window': new Date(oldestMs).toISOString() }
+}
+
+/** Undefined when it takes longer than a list may wait. */
+async function soon(search: Promise<number | undefined>): Promise<number | undefined> {
+  let oldestMs: number | undefined
+  await within(
+    WAIT_MS_MAX,
+    search.then((ms) => {
+      oldestMs = ms
+    }),
+  )
+  return oldestMs
 }
