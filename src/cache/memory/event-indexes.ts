@@ -22,10 +22,7 @@ export class EventIndexes {
   constructor(table: EventTable) {
     this.#table = table
     this.#byKey = new SlotTree((slot, other) => table.compareKeys(slot, other))
-    this.#byTime = new SlotTree(
-      (slot, other) =>
-        table.lastSeenOf(slot) - table.lastSeenOf(other) || table.compareKeys(slot, other),
-    )
+    this.#byTime = new SlotTree((slot, other) => table.compareTimes(slot, other))
     this.#byColumn = indexes.map(
       ({ column }) => new SlotTree((slot, other) => this.#compareColumn(slot, other, column)),
     )

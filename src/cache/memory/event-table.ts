@@ -109,6 +109,11 @@ export class EventTable {
     return this.#keys.compare(this.#keyPlaceOf(slot), this.#keyPlaceOf(other))
   }
 
+  /** By when the events were last seen, then by key. */
+  compareTimes(slot: number, other: number): number {
+    return this.lastSeenOf(slot) - this.lastSeenOf(other) || this.compareKeys(slot, other)
+  }
+
   compareKey(slot: number, key: DataView): number {
     return this.#keys.compareWith(this.#keyPlaceOf(slot), key)
   }

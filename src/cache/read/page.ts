@@ -128,9 +128,8 @@ function comparison(
   order: ListOrder,
 ): (slot: number, other: number) => number {
   if (order === 'key') return (slot, other) => table.compareKeys(slot, other)
-  const direction = order === 'oldest' ? 1 : -1
-  return (slot, other) =>
-    direction * (table.lastSeenOf(slot) - table.lastSeenOf(other) || table.compareKeys(slot, other))
+  if (order === 'oldest') return (slot, other) => table.compareTimes(slot, other)
+  return (slot, other) => table.compareTimes(other, slot)
 }
 
 /** How many events a scope has. No event is read: the tree knows how many are before any key. */
