@@ -1,5 +1,5 @@
 /**
- * Checks that every alert of docs/alerts.yaml has the texts that an operator needs. That the rules
+ * Checks that every alert of monitoring/alerts.yaml has the texts that an operator needs. That the rules
  * fire when they should is tested by test/ci/e2e/alerts.test.ts.
  */
 import assert from 'node:assert/strict'
@@ -24,7 +24,7 @@ interface Case {
 const docs = join(import.meta.dirname, '../docs')
 const cases = join(import.meta.dirname, '../test/ci/e2e/alerts.cases.yaml')
 const rules: readonly Rule[] = parse(
-  readFileSync(join(docs, 'alerts.yaml'), 'utf8'),
+  readFileSync(join(docs, '../monitoring/alerts.yaml'), 'utf8'),
 ).groups.flatMap((group: { readonly rules: readonly Rule[] }) => group.rules)
 const checks = (parse(readFileSync(cases, 'utf8')).tests as readonly Case[]).flatMap(
   (each) => each.promql_expr_test,
@@ -45,7 +45,7 @@ for (const { alert, labels, annotations } of rules) {
   })
 }
 
-test('alerts are in docs/alerts.yaml alone', () => {
+test('alerts are in monitoring/alerts.yaml alone', () => {
   assert.doesNotMatch(readFileSync(join(docs, 'operations.md'), 'utf8'), /^\s*- alert:/m)
 })
 

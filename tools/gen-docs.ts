@@ -14,7 +14,9 @@ export interface GeneratedDoc {
   render(): string
 }
 
-export const generatedDocs: readonly GeneratedDoc[] = [{ path: 'docs/flags.md', render: flagsPage }]
+export const generatedDocs: readonly GeneratedDoc[] = [
+  { path: 'docs/reference/flags.md', render: flagsPage },
+]
 
 /** Whether the document on disk is up to date. */
 export function isStale(doc: GeneratedDoc): boolean {

@@ -1,4 +1,4 @@
-/** Compares the table of what a client can make grow, in docs/security.md, with the sources. */
+/** Compares the table of what a client can make grow, in docs/explanation/security.md, with the sources. */
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ interface Row {
 }
 
 const rows: readonly Row[] =
-  readFileSync(join(root, 'docs/security.md'), 'utf8')
+  readFileSync(join(root, 'docs/explanation/security.md'), 'utf8')
     .split(HEADING)[1]
     ?.split('\n## ')[0]
     ?.split('\n')
@@ -40,7 +40,7 @@ const rows: readonly Row[] =
         metrics: quoted(metrics),
         tests: quoted(tests),
       }
-    }) ?? assert.fail(`docs/security.md has no section "${HEADING}"`)
+    }) ?? assert.fail(`docs/explanation/security.md has no section "${HEADING}"`)
 
 function quoted(cell = ''): readonly string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, text = '']) => text)

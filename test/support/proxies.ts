@@ -8,12 +8,12 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { eventually } from './eventually.ts'
 
-const page = join(import.meta.dirname, '../../docs/proxies.md')
+const page = join(import.meta.dirname, '../../docs/how-to/proxies.md')
 
 /** The address that proxies of tests connect from; everything else on this host uses 127.0.0.1. */
 export const PROXY_ADDRESS = '127.0.0.5'
 
-/** The configuration in docs/proxies.md below this heading. */
+/** The configuration in docs/how-to/proxies.md below this heading. */
 export function configurationIn(heading: string): string {
   const text = readFileSync(page, 'utf8')
   const at = text.indexOf(`\n## ${heading}\n`)

@@ -8,7 +8,7 @@ import { inCallerNames, withAllowedTypes } from './caller-fields.ts'
 import { loadRecording, type Step, SUITES } from './recording.ts'
 
 const root = join(import.meta.dirname, '../../..')
-const page = textOf('docs/compatibility.md')
+const page = textOf('docs/reference/compatibility.md')
 
 interface Row {
   readonly id: string
@@ -56,7 +56,7 @@ function differencesOf(step: Step): readonly string[] {
   ]
 }
 
-test('every difference of a step has its row in docs/compatibility.md', () => {
+test('every difference of a step has its row in docs/reference/compatibility.md', () => {
   const ids = rows.map(({ id }) => id)
   assert.deepEqual(
     [...used.keys()].filter((id) => !ids.includes(id)),
@@ -65,7 +65,7 @@ test('every difference of a step has its row in docs/compatibility.md', () => {
   assert.equal(new Set(ids).size, ids.length)
 })
 
-test('every row of docs/compatibility.md names the suites that show it, or a test that names it', () => {
+test('every row of docs/reference/compatibility.md names the suites that show it, or a test that names it', () => {
   assert.notEqual(rows.length, 0)
   for (const { id, shownBy } of rows) {
     const files = shownBy.filter((name) => name.includes('/'))

@@ -66,7 +66,7 @@ export interface Expected {
 
 /** A deliberate difference at one step, and our own promise. */
 export interface Difference {
-  /** The id of its row in docs/compatibility.md. */
+  /** The id of its row in docs/reference/compatibility.md. */
   readonly difference: string
   readonly answer: Promised
 }

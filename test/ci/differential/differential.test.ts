@@ -299,8 +299,11 @@ describe('a difference', () => {
   })
 })
 
-test('every known difference has its row in docs/compatibility.md, and every row that names the table is in it', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../../docs/compatibility.md'), 'utf8')
+test('every known difference has its row in docs/reference/compatibility.md, and every row that names the table is in it', () => {
+  const page = readFileSync(
+    join(import.meta.dirname, '../../../docs/reference/compatibility.md'),
+    'utf8',
+  )
   const rows = page.split('\n').filter((line) => line.startsWith('| `'))
   const idOf = (line: string): string => /`([^`]+)`/.exec(line)?.[1] ?? ''
   const known = new Set(KNOWN_ROWS)

@@ -11,7 +11,7 @@ import { Tidings } from '../../support/tidings.ts'
 
 const root = join(import.meta.dirname, '../../..')
 const promtool = join(root, '.cache/promtool/usr/bin/promtool')
-const rules = join(root, 'docs/alerts.yaml')
+const rules = join(root, 'monitoring/alerts.yaml')
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/shop/events'
 const EVENT = {
   metadata: { name: 'a.1', namespace: 'shop' },
@@ -24,11 +24,11 @@ const EVENT = {
   regarding: { kind: 'Pod', name: 'a', namespace: 'shop' },
 }
 
-test('docs/alerts.yaml is accepted by promtool', async () => {
+test('monitoring/alerts.yaml is accepted by promtool', async () => {
   await run(['check', 'rules', '--lint-fatal', rules])
 })
 
-test('every alert of docs/alerts.yaml fires when it should and only then', async () => {
+test('every alert of monitoring/alerts.yaml fires when it should and only then', async () => {
   await run(['test', 'rules', join(root, 'test/ci/e2e/alerts.cases.yaml')])
 })
 

@@ -121,7 +121,10 @@ async function load(
 
 describe('audit log', () => {
   test('the policy in the documentation does what the page says', async () => {
-    const document = await readFile(join(import.meta.dirname, '../../../docs/audit.md'), 'utf8')
+    const document = await readFile(
+      join(import.meta.dirname, '../../../docs/reference/audit.md'),
+      'utf8',
+    )
     const policy = /```yaml\n([\s\S]*?)```/.exec(document)?.[1] ?? ''
     await using etcd = await startEtcd()
     await using server = await started(policy, `--etcd-servers=${etcd.endpoints[0]}`)

@@ -1,4 +1,4 @@
-/** Authorization of the built program: the examples of docs/rbac, the flags, and kubectl. */
+/** Authorization of the built program: the examples of deploy/roles, the flags, and kubectl. */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises'
@@ -13,7 +13,7 @@ import { findKubectl, Kubectl } from '../../support/kubectl.ts'
 import { Tidings } from '../../support/tidings.ts'
 
 const kubectl = await findKubectl()
-const examples = join(import.meta.dirname, '../../../docs/rbac')
+const examples = join(import.meta.dirname, '../../../deploy/roles')
 
 /** Users by token; the token is also the name unless another is given. */
 const TOKENS = `root,root,1,system:masters

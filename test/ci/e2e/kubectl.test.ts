@@ -13,8 +13,11 @@ import { differences, kubectlSuite } from '../../nightly/kubectl/suite.ts'
 kubectlSuite(RECORDED_WITH)
 kubectlSuite(OLDEST, '/clusters/prod-eu')
 
-test('every difference has its row in docs/compatibility.md', () => {
-  const page = readFileSync(join(import.meta.dirname, '../../../docs/compatibility.md'), 'utf8')
+test('every difference has its row in docs/reference/compatibility.md', () => {
+  const page = readFileSync(
+    join(import.meta.dirname, '../../../docs/reference/compatibility.md'),
+    'utf8',
+  )
   assert.notEqual(differences.length, 0)
   for (const { command, remark } of differences) {
     assert.match(page, new RegExp(`^\\| \`${remark}\` `, 'm'), command)

@@ -113,7 +113,7 @@ async function ask(asked: Asked): Promise<{ readonly status: number; readonly bo
   return { status: response.statusCode, body: text }
 }
 
-describe('docs/proxies.md', { concurrency: true }, () => {
+describe('docs/how-to/proxies.md', { concurrency: true }, () => {
   test('haproxy forwards the address of the caller, and removes a replica that is not ready', async () => {
     await using setup = await Setup.start(2, () => [`--proxy-protocol-from=${PROXY_ADDRESS}`])
     const { ca, ports } = setup

@@ -1,5 +1,5 @@
 /**
- * The commands of docs/questions.md, with the oldest and the newest kubectl, on 5,000 realistic
+ * The commands of docs/how-to/questions.md, with the oldest and the newest kubectl, on 5,000 realistic
  * events. What they print must be what a plain filter over these events finds.
  */
 import assert from 'node:assert/strict'
@@ -42,7 +42,7 @@ interface Question {
   readonly command: string
 }
 
-const page = readFileSync(join(import.meta.dirname, '../../../docs/questions.md'), 'utf8')
+const page = readFileSync(join(import.meta.dirname, '../../../docs/how-to/questions.md'), 'utf8')
 const questions: readonly Question[] = page
   .split(/^## /m)
   .map((section) => ({

@@ -14,17 +14,17 @@ const SNIPPET_MS_MAX = 30_000
 const INSTALL_MS_MAX = 90_000
 const run = promisify(execFile)
 
-const page = readFileSync(join(root, 'docs/clients.md'), 'utf8')
-const snippets = readSnippets(join(root, 'docs/clients.md'))
+const page = readFileSync(join(root, 'docs/how-to/clients.md'), 'utf8')
+const snippets = readSnippets(join(root, 'docs/how-to/clients.md'))
 
-test('the snippets of docs/clients.md are in languages that are run', () => {
+test('the snippets of docs/how-to/clients.md are in languages that are run', () => {
   const languages = new Set(snippets.map(({ language }) => language))
   assert.deepEqual([...languages].sort(), ['go', 'sh', 'ts'])
 })
 
 for (const snippet of snippets.filter(({ language }) => language === 'sh')) {
   const isForKubectl = snippet.code.includes('kubectl ')
-  test(`the commands at line ${snippet.line} of docs/clients.md print what the page says`, {
+  test(`the commands at line ${snippet.line} of docs/how-to/clients.md print what the page says`, {
     skip: isForKubectl && !existsSync(kubectl) ? 'there is no kubectl 1.36 here' : false,
   }, async () => {
     await using server = await SnippetServer.start()
@@ -37,7 +37,7 @@ for (const snippet of snippets.filter(({ language }) => language === 'sh')) {
   })
 }
 
-describe('programs of docs/clients.md, in a folder made as the page says', () => {
+describe('programs of docs/how-to/clients.md, in a folder made as the page says', () => {
   const commands = [
     ...page.matchAll(/`((?:npm|node) [^`]+\.mts|npm (?:init|install) [^`]+)`/g),
   ].map(([, command = '']) => command)

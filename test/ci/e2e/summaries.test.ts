@@ -1,4 +1,4 @@
-/** The commands of docs/summaries.md, with kubectl. */
+/** The commands of docs/reference/summaries.md, with kubectl. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { KubectlSession, OLDEST, RECORDED_WITH, whyNot } from '../../nightly/kubectl/kubectl.ts'

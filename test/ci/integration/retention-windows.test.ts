@@ -145,7 +145,7 @@ describe('retention windows', () => {
     assert.equal(wrong.status, 400)
   })
 
-  // The difference `window-header` in docs/compatibility.md.
+  // The difference `window-header` in docs/reference/compatibility.md.
   test('lists and watches of events tell how far back they go', async () => {
     const windowOf = async (at: string, cluster?: string) => {
       const { headers } = await api.call({ at, query: { limit: 1 }, ...(cluster && { cluster }) })

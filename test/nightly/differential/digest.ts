@@ -46,7 +46,7 @@ export function digestOf(step: Step, answer: Answer, place: Circumstances): Dige
 
 /**
  * Names that Kubernetes gives to fields that the caller never sent, and the types it does not list,
- * replaced by ours (`caller-field-names` and `allowed-types-are-named` in docs/compatibility.md).
+ * replaced by ours (`caller-field-names` and `allowed-types-are-named` in docs/reference/compatibility.md).
  */
 export function inOurWords(step: Step, digest: Digest): Digest {
   if (step.group === 'core') return digest

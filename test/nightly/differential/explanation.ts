@@ -1,5 +1,5 @@
 /**
- * Which row of docs/compatibility.md explains a difference. An unexplained difference fails the
+ * Which row of docs/reference/compatibility.md explains a difference. An unexplained difference fails the
  * run.
  *
  * A response may differ in several ways at once: a warning, the layout of an error and whether a

@@ -1,5 +1,5 @@
 /**
- * Every known difference, each by its row of docs/compatibility.md. The first rule that matches
+ * Every known difference, each by its row of docs/reference/compatibility.md. The first rule that matches
  * counts, so the most specific ones come first. Those of patches and owners are in
  * known-patches.ts, parts of a response with their own rows in explanation.ts.
  */

@@ -132,7 +132,7 @@ interface Compared {
   readonly theirs: Digest
   readonly places: readonly string[]
   readonly signature: string
-  /** The row of docs/compatibility.md that explains the difference. */
+  /** The row of docs/reference/compatibility.md that explains the difference. */
   readonly row: string | undefined
 }
 

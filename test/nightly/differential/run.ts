@@ -3,7 +3,7 @@
  *   [--verbs create,list] [--at N] [--parallel N] [--explain]
  *
  * Sends sequences of random requests to this server and to a real Kubernetes API server, and
- * compares the responses. Exits with 1 when a difference is not in docs/compatibility.md, and with
+ * compares the responses. Exits with 1 when a difference is not in docs/reference/compatibility.md, and with
  * 2 when there is no API server to compare with. `--at` repeats one sequence of a seed; `--explain`
  * shows the differences that each row of that page explained.
  *

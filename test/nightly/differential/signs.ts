@@ -16,7 +16,7 @@ export interface Found {
 }
 
 export interface KnownDifference {
-  /** The id in docs/compatibility.md. */
+  /** The id in docs/reference/compatibility.md. */
   readonly row: string
   readonly explains: (found: Found) => boolean
 }

@@ -21,7 +21,7 @@ const read = (name: string): readonly Exchange[] =>
 
 const recorded = read('recorded.txt')
 const additional = read('additional.txt')
-/** Where we differ from the recording on purpose; the remark is the id in docs/compatibility.md. */
+/** Where we differ from the recording on purpose; the remark is the id in docs/reference/compatibility.md. */
 export const differences: readonly Exchange[] = read('differences.txt')
 
 /** All tests for one release of kubectl, such as `1.36`, with a path in the server's URL. */

@@ -16,7 +16,7 @@ import type { CheckOptions } from './check.ts'
 import { Session } from './session.ts'
 
 const run = promisify(execFile)
-const manifest = join(import.meta.dirname, '../../../docs/origin-mirror.yaml')
+const manifest = join(import.meta.dirname, '../../../deploy/origin-mirror.yaml')
 export const eventTtlSeconds = 120
 export const namespaces = ['w-0', 'w-1', 'w-2', 'real', 'ending'] as const
 export const replicaIndexes = [0, 1] as const
