@@ -11,7 +11,7 @@ import { versionLine } from './server/build-info.ts'
 import { Server } from './server/server.ts'
 import { ForeignValueError } from './storage/etcd/prefix-check.ts'
 
-/** Exit codes; docs/operations.md explains each. */
+/** Exit codes; docs/reference/process.md explains each. */
 const EXIT_OK = 0
 const EXIT_FAILURE = 1
 const EXIT_USAGE = 2

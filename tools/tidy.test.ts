@@ -110,18 +110,6 @@ test('files: every source is imported by another, or is an entry point', () => {
   assert.deepEqual(unused, [])
 })
 
-test('documents: links lead somewhere', () => {
-  const broken: string[] = []
-  for (const file of files.filter((name) => name.endsWith('.md'))) {
-    for (const [, link = ''] of read(file).matchAll(/\]\(([^)\s]+)\)/g)) {
-      if (/^[a-z]+:|^#/.test(link)) continue
-      const target = join(root, dirname(file), link.replace(/#.*$/, ''))
-      if (!existsSync(target)) broken.push(`${file} -> ${link}`)
-    }
-  }
-  assert.deepEqual(broken, [])
-})
-
 test('documents: the paths of sources and tests in them exist', () => {
   const broken: string[] = []
   for (const file of files.filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md')) {

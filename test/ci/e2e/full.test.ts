@@ -26,7 +26,7 @@ async function metric(server: Tidings, series: string): Promise<number | undefin
 
 /** The commands that the page tells operators to run. */
 function remedy(): string {
-  const page = readFileSync(join(import.meta.dirname, '../../../docs/operations.md'), 'utf8')
+  const page = readFileSync(join(import.meta.dirname, '../../../docs/runbook/README.md'), 'utf8')
   const [, code] = /^## While etcd is full$[\s\S]*?^```sh\n([\s\S]*?)^```$/m.exec(page) ?? []
   return code ?? assert.fail('the page has no commands')
 }

@@ -6,7 +6,7 @@
  * changes. A read of a state not older than a version returns one from there on; a read of any
  * state one from what the memory of the replica had reached when it began.
  *
- * After a restore of etcd without --bump-revision (docs/operations.md, decision 22) there are two
+ * After a restore of etcd without --bump-revision (docs/how-to/back-up-and-restore.md, decision 22) there are two
  * histories. Consistent reads and writes that begin after the restore must not show the lost one:
  * they wait until the connection is verified. Reads that were under way may show either. Reads of
  * any state, and of a state not older than a version that memory has, may show the lost one until

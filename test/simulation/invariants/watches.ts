@@ -109,7 +109,7 @@ export class WatchCheck implements Holder {
   /**
    * It began at a version that its replica did not know yet. If etcd is then restored to before
    * that version, neither can notice: it waits until the new history reaches the version, as
-   * docs/operations.md says.
+   * docs/how-to/back-up-and-restore.md says.
    */
   readonly #isAhead: boolean
   /** It may continue in a lost history that is forgotten by now: its changes cannot be judged. */

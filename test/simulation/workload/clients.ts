@@ -86,7 +86,7 @@ export class Clients {
     return this.#known[random.below(Math.max(1, this.#known.length))]
   }
 
-  /** After a restore of etcd, clients have to be restarted: see docs/operations.md. */
+  /** After a restore of etcd, clients have to be restarted: see docs/how-to/back-up-and-restore.md. */
   #forgetLost(): void {
     const { current } = this.checks.truth
     if (current.epoch === this.#knownEpoch) return
