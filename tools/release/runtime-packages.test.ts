@@ -1,0 +1,50 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { pinnedNode } from './node-package.ts'
+import { packageJson } from './project.ts'
+import { faultsOf, packagesOf, purposesIn, runtimePackages } from './runtime-packages.ts'
+
+test('runtime packages: each of this project has an accepted licence and a reason', () => {
+  const packages = runtimePackages()
+  const direct = Object.keys(packageJson().dependencies)
+  assert.deepEqual(
+    direct.filter((name) => !packages.some((found) => found.name === name)),
+    [],
+  )
+  assert.ok(packages.length > direct.length)
+})
+
+test('runtime packages: a direct one has the purpose in the docs, another one what needs it', () => {
+  const purposes = purposesIn('| package | purpose |\n| `a`, `@b/c` | to do it | x |')
+  const locked = {
+    '': { version: '1.0.0' },
+    'node_modules/@b/c': { version: '2.0.0', license: 'MIT', dependencies: { d: '1' } },
+    'node_modules/@b/c/node_modules/d': { version: '1.2.0', license: '(MIT OR 0BSD)' },
+    'node_modules/e': { version: '3.0.0', license: 'MIT', dev: true },
+  }
+  const packages = packagesOf(locked, purposes)
+  assert.deepEqual(
+    packages.map(({ name, reason }) => [name, reason]),
+    [
+      ['@b/c', 'to do it'],
+      ['d', 'needed by @b/c'],
+    ],
+  )
+  assert.deepEqual(faultsOf(packages), [])
+})
+
+test('runtime packages: one without licence, with another licence, or without reason is a fault', () => {
+  const locked = {
+    'node_modules/a': { version: '1.0.0' },
+    'node_modules/b': { version: '1.0.0', license: '(MIT AND GPL-3.0-only)' },
+  }
+  assert.deepEqual(faultsOf(packagesOf(locked, new Map([['a', 'to do it']]))), [
+    'a states no licence',
+    'b has the licence GPL-3.0-only, which is not accepted',
+    'b has no row in docs/dependencies.md',
+  ])
+})
+
+test('runtime packages: the pinned Node is the one that tests run with', () => {
+  assert.equal(pinnedNode().version, packageJson().devDependencies['node'])
+})

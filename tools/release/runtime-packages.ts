@@ -1,0 +1,90 @@
+/**
+ * Every package that a release contains, with its licence and the reason why it is there. Facts come
+ * from package-lock.json; the purpose of a direct dependency from docs/dependencies.md, and that of
+ * any other package is the one that needs it.
+ */
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { root } from './project.ts'
+
+/** Licences that allow what we do: passing the package on, unchanged, with its licence text. */
+const ACCEPTED = new Set(['Apache-2.0', 'MIT', 'BSD-2-Clause', 'BSD-3-Clause', 'ISC', '0BSD'])
+
+export interface RuntimePackage {
+  readonly name: string
+  readonly version: string
+  readonly licence: string
+  readonly reason: string
+  /** In the project and in a release, such as `node_modules/pino`. */
+  readonly path: string
+}
+
+export interface LockEntry {
+  readonly version?: string
+  readonly license?: string
+  readonly dev?: boolean
+  readonly dependencies?: Readonly<Record<string, string>>
+  readonly optionalDependencies?: Readonly<Record<string, string>>
+}
+
+export type LockedPackages = Readonly<Record<string, LockEntry>>
+
+/** The packages of this project; throws when one of them has no licence or no reason. */
+export function runtimePackages(): readonly RuntimePackage[] {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const page = readFileSync(join(root, 'docs/dependencies.md'), 'utf8')
+  const found = packagesOf(packages, purposesIn(page))
+  const faults = faultsOf(found)
+  if (faults.length > 0) throw new Error(faults.join('\n'))
+  return found
+}
+
+/** In the order of their paths. */
+export function packagesOf(
+  locked: LockedPackages,
+  purposes: ReadonlyMap<string, string>,
+): readonly RuntimePackage[] {
+  const runtime = Object.entries(locked).filter(([path, { dev }]) => path !== '' && dev !== true)
+  return runtime.map(([path, { version = '', license = '' }]) => {
+    const name = nameOf(path)
+    const reason = purposes.get(name) ?? neededBy(name, runtime)
+    return { name, version, licence: license, reason, path }
+  })
+}
+
+/** A line for each package that must not be released like this. */
+export function faultsOf(packages: readonly RuntimePackage[]): readonly string[] {
+  return packages.flatMap(({ name, licence, reason }) => {
+    const faults: string[] = []
+    const ids = licence.split(/[ ()]+|AND|OR/).filter((id) => id !== '')
+    if (ids.length === 0) faults.push(`${name} states no licence`)
+    for (const id of ids) {
+      if (!ACCEPTED.has(id)) faults.push(`${name} has the licence ${id}, which is not accepted`)
+    }
+    if (reason === '') faults.push(`${name} has no row in docs/dependencies.md`)
+    return faults
+  })
+}
+
+/** The first two columns of the table: packages, and their purpose. */
+export function purposesIn(page: string): ReadonlyMap<string, string> {
+  const purposes = new Map<string, string>()
+  for (const line of page.split('\n')) {
+    const [, packages = '', purpose = ''] = line.split('|').map((cell) => cell.trim())
+    for (const [, name = ''] of packages.matchAll(/`([^`]+)`/g)) purposes.set(name, purpose)
+  }
+  return purposes
+}
+
+function nameOf(path: string): string {
+  return path.slice(path.lastIndexOf('node_modules/') + 'node_modules/'.length)
+}
+
+function neededBy(name: string, packages: readonly [string, LockEntry][]): string {
+  const users = packages
+    .filter(([, { dependencies, optionalDependencies }]) => {
+      return dependencies?.[name] !== undefined || optionalDependencies?.[name] !== undefined
+    })
+    .map(([path]) => nameOf(path))
+  return users.length === 0 ? '' : `needed by ${[...new Set(users)].join(', ')}`
+}
