@@ -41,6 +41,7 @@ const STAGES: readonly Stage[] = [
   { script: 'test:measured', isTimed: true },
   { script: 'test:integration', isTimed: true },
   { script: 'test:e2e', isTimed: true },
+  { script: 'test:releases', isTimed: true },
   { script: 'test:chaos:short', isTimed: true },
   // Not retried: with another timing the same seed may hide an event that was lost.
   { script: 'test:mirror:short', isTimed: false },
