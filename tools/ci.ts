@@ -34,6 +34,7 @@ const STAGES: readonly Stage[] = [
   { script: 'unit', isTimed: false },
   { script: 'test:contract', isTimed: false },
   { script: 'test:conformance', isTimed: false },
+  { script: 'test:chart', isTimed: true },
   // Not retried: with another timing the same seed may hide a wrong answer.
   { script: 'test:model:short', isTimed: false },
   { script: 'test:fuzz:short', isTimed: true },

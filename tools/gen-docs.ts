@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url'
 import { devCommand, serverCommand } from '../src/options/commands.ts'
 import type { Command } from '../src/options/flag.ts'
 import { flagsByTopic, type ShownFlag } from '../src/options/help.ts'
+import { chartDocs } from './chart-docs.ts'
 import { markdownTable } from './markdown-table.ts'
 import { metricsPage } from './monitoring/metrics-page.ts'
 
@@ -19,6 +20,7 @@ export interface GeneratedDoc {
 export const generatedDocs: readonly GeneratedDoc[] = [
   { path: 'docs/reference/flags.md', render: flagsPage },
   { path: 'docs/reference/metrics.md', render: metricsPage },
+  ...chartDocs,
 ]
 
 /** Whether the document on disk is up to date. */
