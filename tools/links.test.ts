@@ -1,23 +1,14 @@
 /** Every relative link of every page leads to a file that exists, and its anchor to a heading. */
 import assert from 'node:assert/strict'
-import { execFileSync } from 'node:child_process'
-import { existsSync, readFileSync, statSync } from 'node:fs'
+import { existsSync, statSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import { test } from 'node:test'
 import { anchorsOf, linksOf } from './markdown.ts'
-
-const root = join(import.meta.dirname, '..')
-const tracked = execFileSync('git', ['ls-files', '--cached', '--others', '--exclude-standard'], {
-  cwd: root,
-  encoding: 'utf8',
-})
-const pages = tracked
-  .split('\n')
-  .filter((file) => file.endsWith('.md') && existsSync(join(root, file)))
+import { pages, pageText, root } from './pages.ts'
 
 test('links: all lead to files and headings that exist', () => {
   const broken = pages.flatMap((page) =>
-    linksOf(textOf(page)).flatMap(({ line, target }) => {
+    linksOf(pageText(page)).flatMap(({ line, target }) => {
       const fault = faultOf(page, target)
       return fault === undefined ? [] : [`${page}:${line}: ${target}: ${fault}`]
     }),
@@ -47,11 +38,11 @@ function faultOf(page: string, target: string): string | undefined {
   const file = path === '' ? page : relative(root, join(root, dirname(page), path))
   if (!existsSync(join(root, file))) return 'there is no such file'
   if (anchor === undefined || !file.endsWith('.md')) return undefined
-  return anchorsOf(textOf(file)).includes(anchor) ? undefined : 'there is no such heading'
+  return anchorsOf(pageText(file)).includes(anchor) ? undefined : 'there is no such heading'
 }
 
 function pagesLinkedFrom(page: string): readonly string[] {
-  return linksOf(textOf(page))
+  return linksOf(pageText(page))
     .map(({ target }) => join(dirname(page), target.replace(/#.*$/, '')))
     .flatMap((path) => (isFolder(path) ? pages.filter((each) => dirname(each) === path) : [path]))
     .filter((path) => pages.includes(path))
@@ -59,8 +50,4 @@ function pagesLinkedFrom(page: string): readonly string[] {
 
 function isFolder(path: string): boolean {
   return existsSync(join(root, path)) && statSync(join(root, path)).isDirectory()
-}
-
-function textOf(page: string): string {
-  return readFileSync(join(root, page), 'utf8')
 }

@@ -28,7 +28,6 @@ const SCRIPTS = [
   'test:kubectl',
   'test:client-go',
   'test:client-go:full',
-  'test:chart',
   'test:differential',
   'fuzz',
   'fuzz:protobuf',

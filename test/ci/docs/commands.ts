@@ -1,0 +1,33 @@
+/**
+ * Which test runs the commands of which page. Every block of commands (`sh`) in every page must be here:
+ * a test runs it, or there is a reason why none can. A key is a page, or one section of it with its anchor.
+ */
+
+/** By page or section: the test file that runs its commands. */
+export const RUN_BY: Readonly<Record<string, string>> = {
+  'README.md': 'test/ci/docs/follow.test.ts',
+  'docs/tutorials/first-event.md': 'test/ci/docs/follow.test.ts',
+  'docs/tutorials/a-week-of-events.md': 'test/ci/docs/follow.test.ts',
+  'docs/tutorials/on-call-night.md': 'test/ci/docs/follow.test.ts',
+  'docs/how-to/clients.md': 'test/ci/e2e/snippets.test.ts',
+  'docs/how-to/questions.md': 'test/ci/e2e/questions.test.ts',
+  'docs/how-to/back-up-and-restore.md#rehearse-it': 'test/ci/docs/follow.test.ts',
+  'docs/how-to/feed-log-pipelines.md': 'test/ci/docs/typed.test.ts',
+  'docs/how-to/retention.md#what-is-kept': 'test/ci/docs/typed.test.ts',
+  'docs/reference/summaries.md': 'test/ci/docs/typed.test.ts',
+  'docs/runbook/README.md#while-etcd-is-full': 'test/ci/e2e/full.test.ts',
+}
+
+/** By page or section: why no test runs its commands. */
+export const NOT_RUN: Readonly<Record<string, string>> = {
+  'docs/how-to/install.md#under-a-supervisor': 'it adds a user and files to the machine',
+  'docs/how-to/mirror.md#set-it-up':
+    'needs a cluster with a controller that makes tokens; test/nightly/mirror has its own accounts',
+  'docs/how-to/retention.md#what-happens-when': 'it opens an editor',
+  'docs/reference/audit.md#audit':
+    'part of a command line; test/ci/e2e/audit.test.ts starts the program with the policy of the page',
+  'test/ci/conformance/README.md':
+    'test:conformance runs these files; the last command needs a server',
+  'CONTRIBUTING.md#from-a-checkout':
+    '.ci/run types the same commands on a bare machine; the last one does not end',
+}

@@ -1,0 +1,138 @@
+import { execFileSync } from 'node:child_process'
+import { existsSync, readFileSync } from 'node:fs'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { basename, delimiter, dirname, join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { etcdBinary } from '../../support/etcd.ts'
+import { anywhere, isShown } from './shown.ts'
+import { MAIN, type Step, stepsOf } from './steps.ts'
+import { Terminal } from './terminal.ts'
+
+const root = join(import.meta.dirname, '../../..')
+export const kubectlBinary: string = join(root, '.cache/kubectl-1.36/usr/bin/kubectl')
+const COMMANDS_MS_MAX = 60_000
+/** How long a reader looks at a terminal, or repeats a question, before the page is wrong. */
+const PATIENCE_MS = 20_000
+const LOOK_MS = 200
+const REPEAT_MS = 1_000
+/** Questions that a reader may ask again, when the answer is not there yet. */
+const QUESTION = /^kubectl (?:[^|;&<>]* )?(?:get|events) [^|;&<>]*$/
+
+/** For the option `skip` of a test: false when pages can be followed here. */
+export const cannotFollow: string | false =
+  (!existsSync(kubectlBinary) && 'there is no kubectl 1.36 here: npm run kubectl') ||
+  (!existsSync(etcdBinary) && 'there is no etcd here: npm run etcd')
+
+export interface FollowerOptions {
+  /** Folders with programs besides etcd, kubectl and those of the system. */
+  readonly programs?: readonly string[]
+  /** All ports are free there, and there is nothing else. */
+  readonly hasOwnNetwork?: boolean
+}
+
+/**
+ * A new user with an empty home folder, who follows pages literally: types every block of commands, and
+ * compares what is printed with what the page shows.
+ */
+export class Follower implements AsyncDisposable {
+  readonly home: string
+  readonly network: string | undefined
+  readonly #path: string
+  readonly #terminals = new Map<string, Terminal>()
+  /** The last block that was typed. */
+  #last: Step | undefined
+
+  static async create({
+    programs = [],
+    hasOwnNetwork = false,
+  }: FollowerOptions = {}): Promise<Follower> {
+    const home = await mkdtemp(join(tmpdir(), 'tidings-reader-'))
+    if (!hasOwnNetwork) return new Follower(home, undefined, programs)
+    const network = basename(home)
+    execFileSync('ip', ['netns', 'add', network])
+    execFileSync('ip', ['-n', network, 'link', 'set', 'lo', 'up'])
+    return new Follower(home, network, programs)
+  }
+
+  private constructor(home: string, network: string | undefined, programs: readonly string[]) {
+    this.home = home
+    this.network = network
+    const system = ['/usr/local/sbin', '/usr/sbin', '/sbin', '/usr/local/bin', '/usr/bin', '/bin']
+    this.#path = [...programs, dirname(kubectlBinary), dirname(etcdBinary), ...system].join(
+      delimiter,
+    )
+  }
+
+  /** Follows a page from its first to its last block; throws an error with the line that is wrong. */
+  async follow(path: string): Promise<void> {
+    for (const step of stepsOf(readFileSync(join(root, path), 'utf8'))) {
+      try {
+        await this.#take(step)
+      } catch (error) {
+        const { output } = this.terminal(step.terminal)
+        throw new Error(`${path}:${step.line}: ${String(error)}\nThe terminal shows:\n${output}`)
+      }
+    }
+  }
+
+  /** Opens the terminal, if it is not open yet. */
+  terminal(name: string): Terminal {
+    const { home, network } = this
+    const open =
+      this.#terminals.get(name) ??
+      new Terminal({ home, network, env: { PATH: this.#path, LANG: 'C.UTF-8', USER: 'you' } })
+    this.#terminals.set(name, open)
+    return open
+  }
+
+  async #take(step: Step): Promise<void> {
+    const terminal = this.terminal(step.terminal)
+    if (step.what === 'type') {
+      terminal.type(step.text)
+      if (step.terminal === MAIN) await this.#succeeds(terminal)
+      this.#last = step
+    } else if (step.what === 'expect') {
+      await this.#expect(step, terminal)
+    } else {
+      terminal.interrupt()
+      await terminal.ended(COMMANDS_MS_MAX)
+    }
+  }
+
+  async #succeeds(terminal: Terminal): Promise<void> {
+    const failed = await terminal.ended(COMMANDS_MS_MAX)
+    if (failed !== 0) throw new Error(`the command in line ${failed} of this block failed`)
+  }
+
+  async #expect({ text, terminal: name }: Step, terminal: Terminal): Promise<void> {
+    const wanted = name === MAIN ? text : anywhere(text)
+    const isRepeatable = name === MAIN && this.#last !== undefined && isQuestion(this.#last.text)
+    const until = performance.now() + PATIENCE_MS
+    while (!isShown(wanted, terminal.output, this.home)) {
+      if (performance.now() > until || (name === MAIN && !isRepeatable)) {
+        throw new Error('the page shows something else')
+      }
+      await sleep(isRepeatable ? REPEAT_MS : LOOK_MS)
+      if (isRepeatable && this.#last !== undefined) {
+        terminal.type(this.#last.text)
+        await this.#succeeds(terminal)
+      }
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    for (const terminal of [...this.#terminals.values()].reverse()) {
+      await terminal[Symbol.asyncDispose]()
+    }
+    if (this.network !== undefined) execFileSync('ip', ['netns', 'del', this.network])
+    await rm(this.home, { recursive: true, force: true })
+  }
+}
+
+function isQuestion(commands: string): boolean {
+  return commands
+    .trimEnd()
+    .split('\n')
+    .every((line) => QUESTION.test(line))
+}
