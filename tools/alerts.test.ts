@@ -1,18 +1,27 @@
 /**
- * Checks that every alert of monitoring/alerts.yaml has the texts that an operator needs. That the rules
- * fire when they should is tested by test/ci/e2e/alerts.test.ts.
+ * Checks that every rule of monitoring/alerts.yaml asks for what exists, and that every alert has the
+ * texts that an operator needs. That the rules fire when they should is tested by
+ * test/ci/e2e/alerts.test.ts.
  */
 import assert from 'node:assert/strict'
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
 import { anchorsOf } from './markdown.ts'
+import { metricsByName } from './monitoring/catalogue.ts'
+import { mistakesIn, readExpression, seriesOf } from './monitoring/promql.ts'
 
 interface Rule {
-  readonly alert: string
-  readonly labels?: { readonly severity?: string }
-  readonly annotations?: { readonly summary?: string; readonly runbook?: string }
+  readonly expr: string
+  readonly record?: string
+  readonly alert?: string
+  readonly labels?: { readonly severity?: string; readonly long?: string }
+  readonly annotations?: {
+    readonly summary?: string
+    readonly description?: string
+    readonly runbook_url?: string
+  }
 }
 
 interface Case {
@@ -22,33 +31,96 @@ interface Case {
   }[]
 }
 
-const docs = join(import.meta.dirname, '../docs')
-const cases = join(import.meta.dirname, '../test/ci/e2e/alerts.cases.yaml')
-const rules: readonly Rule[] = parse(
-  readFileSync(join(docs, '../monitoring/alerts.yaml'), 'utf8'),
-).groups.flatMap((group: { readonly rules: readonly Rule[] }) => group.rules)
-const checks = (parse(readFileSync(cases, 'utf8')).tests as readonly Case[]).flatMap(
+const root = join(import.meta.dirname, '..')
+const RUNBOOK = 'docs/runbook/alerts.md'
+const CASES = ['test/ci/e2e/alerts.cases.yaml', 'test/ci/e2e/alerts-of-hours.cases.yaml']
+const PARTS = ['Meaning', 'Users notice', 'Check', 'Mend']
+const runbook = read(RUNBOOK)
+const rules: readonly Rule[] = parse(read('monitoring/alerts.yaml')).groups.flatMap(
+  (group: { readonly rules: readonly Rule[] }) => group.rules,
+)
+const alerts = rules.filter(({ alert }) => alert !== undefined)
+const checks = CASES.flatMap((path) => parse(read(path)).tests as readonly Case[]).flatMap(
   (each) => each.promql_expr_test,
 )
+const series = new Map([
+  ...seriesOf(metricsByName().values()),
+  ...rules.flatMap(({ record }) => (record === undefined ? [] : [[record, ['job']] as const])),
+])
 
-for (const { alert, labels, annotations } of rules) {
-  test(`alert ${alert} has a severity, a summary, a section to read, and cases`, () => {
-    assert.match(labels?.severity ?? '', /^(critical|warning|info)$/)
-    assert.match(annotations?.summary ?? '', /\w/)
-    const [page = '', anchor] = (annotations?.runbook ?? '').split('#')
-    const path = join(docs, page)
-    assert.ok(page !== '' && existsSync(path), `runbook: there is no docs/${page}`)
-    assert.ok(
-      anchorsOf(readFileSync(path, 'utf8')).includes(anchor ?? ''),
-      `docs/${page} has no section ${anchor}`,
+for (const { record, alert, labels, expr } of rules) {
+  const name = [record ?? alert, labels?.long].join(' ').trim()
+  test(`rule ${name} uses only metrics and labels that exist, and those of one job`, () => {
+    assert.deepEqual(mistakesIn(expr, series), [])
+    // By exactly this text the chart, and an operator, replace the job.
+    const others = readExpression(expr).selectors.filter(
+      ({ matchers }) => !matchers.includes('job="tidings"'),
     )
-    const own = checks.filter(({ expr }) => expr.includes(`alertname="${alert}"`))
-    const fires = own.map(({ exp_samples }) => (exp_samples ?? []).length > 0)
-    assert.ok(fires.includes(true), `${cases} has no case in which it fires`)
-    assert.ok(fires.includes(false), `${cases} has no case in which it does not`)
+    assert.deepEqual(others, [])
   })
 }
 
-test('alerts are in monitoring/alerts.yaml alone', () => {
-  assert.doesNotMatch(readFileSync(join(docs, 'how-to/monitor.md'), 'utf8'), /^\s*- alert:/m)
+for (const { alert = '', labels, annotations, expr } of alerts) {
+  test(`alert ${alert} ${labels?.long ?? ''} has a severity, texts, a section and cases`, () => {
+    assert.match(labels?.severity ?? '', /^(critical|warning|info)$/)
+    assert.match(annotations?.summary ?? '', /^\S.*\.$/)
+    assert.match(annotations?.description ?? '', /^\S.*\.$/)
+    assert.equal(annotations?.runbook_url, `${RUNBOOK}#${alert.toLowerCase()}`)
+    const window = labels?.long === undefined ? '' : `long="${labels.long}"`
+    const own = checks
+      .filter(({ expr: asked }) => asked.includes(`alertname="${alert}"`))
+      .filter(({ expr: asked }) => asked.includes(window))
+    const fires = own.map(({ exp_samples }) => (exp_samples ?? []).length > 0)
+    assert.ok(fires.includes(true), 'it has no case in which it fires')
+    assert.ok(fires.includes(false), 'it has no case in which it does not')
+    assert.deepEqual(unknownLabels(expr, annotations), [])
+  })
+}
+
+test(`${RUNBOOK} has one section with the same four parts for each alert, in their order`, () => {
+  const names = [...new Set(alerts.map(({ alert = '' }) => alert))]
+  const anchors = anchorsOf(runbook).slice(1)
+  assert.deepEqual(
+    anchors,
+    names.map((name) => name.toLowerCase()),
+  )
+  const sections = runbook.split(/^## /m).slice(1)
+  for (const section of sections) {
+    const parts = [...section.matchAll(/^- \*\*([\w ]+):\*\* /gm)].map(([, part]) => part)
+    assert.deepEqual(parts, PARTS, section)
+  }
 })
+
+test('expressions in the runbook use only metrics and labels that exist', () => {
+  const code = [...runbook.replaceAll(/\n\s+/g, ' ').matchAll(/`([^`]+)`/g)].map(
+    ([, text = '']) => text,
+  )
+  const expressions = code.filter((text) => /^[a-z_]+( by)? ?[({].*[})]$/.test(text))
+  assert.ok(expressions.length > 5)
+  for (const text of expressions) assert.deepEqual(mistakesIn(text, series), [], text)
+  const named = code.filter((text) => /^(apiserver|etcd|nodejs|process|tidings)_\w+$/.test(text))
+  const known = metricsByName()
+  assert.deepEqual(
+    named.filter((name) => !known.has(name)),
+    [],
+  )
+})
+
+test('alerts are in monitoring/alerts.yaml alone', () => {
+  assert.doesNotMatch(read('docs/how-to/monitor.md'), /^\s*- alert:/m)
+})
+
+/** The labels in the texts that the alert cannot have: others than those by which it aggregates. */
+function unknownLabels(expr: string, annotations: Rule['annotations']): readonly string[] {
+  const used = [...JSON.stringify(annotations).matchAll(/\$labels\.(\w+)/g)].map(
+    ([, label = '']) => label,
+  )
+  const { selectors, grouping } = readExpression(expr)
+  const aggregated = /\bby \(/.test(expr) ? grouping : undefined
+  const all = selectors.flatMap(({ series: name }) => series.get(name) ?? [])
+  return used.filter((label) => !(aggregated ?? all).includes(label))
+}
+
+function read(path: string): string {
+  return readFileSync(join(root, path), 'utf8')
+}

@@ -34,6 +34,7 @@ const STAGES: readonly Stage[] = [
   { script: 'unit', isTimed: false },
   { script: 'test:contract', isTimed: false },
   { script: 'test:conformance', isTimed: false },
+  { script: 'test:chart', isTimed: true },
   // Not retried: with another timing the same seed may hide a wrong answer.
   { script: 'test:model:short', isTimed: false },
   { script: 'test:fuzz:short', isTimed: true },
@@ -41,6 +42,7 @@ const STAGES: readonly Stage[] = [
   { script: 'test:measured', isTimed: true },
   { script: 'test:integration', isTimed: true },
   { script: 'test:e2e', isTimed: true },
+  { script: 'test:releases', isTimed: true },
   // Follows the README and the tutorials with the release archive.
   { script: 'test:docs', isTimed: true },
   { script: 'test:chaos:short', isTimed: true },

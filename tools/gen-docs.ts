@@ -7,7 +7,10 @@ import { fileURLToPath } from 'node:url'
 import { devCommand, serverCommand } from '../src/options/commands.ts'
 import type { Command } from '../src/options/flag.ts'
 import { flagsByTopic, type ShownFlag } from '../src/options/help.ts'
+import { chartDocs } from './chart-docs.ts'
 import { decisionsPage } from './decisions-page.ts'
+import { markdownTable } from './markdown-table.ts'
+import { metricsPage } from './monitoring/metrics-page.ts'
 
 /** A document generated from source, by its path in the repository. */
 export interface GeneratedDoc {
@@ -17,7 +20,9 @@ export interface GeneratedDoc {
 
 export const generatedDocs: readonly GeneratedDoc[] = [
   { path: 'docs/reference/flags.md', render: flagsPage },
+  { path: 'docs/reference/metrics.md', render: metricsPage },
   { path: 'docs/explanation/decisions.md', render: decisionsPage },
+  ...chartDocs,
 ]
 
 /** Whether the document on disk is up to date. */
@@ -67,18 +72,8 @@ function all<O>(command: Command<O>): readonly ShownFlag[] {
   return [...flagsByTopic(command).values()].flat()
 }
 
-/**
- * Columns are padded the way the formatter pads them, or it would report the page as unformatted.
- */
-function table(flags: readonly ShownFlag[]): string[] {
-  const rows = [['flag', 'value', 'default', 'meaning'], ...flags.map(cells)]
-  const widths = [0, 1, 2, 3].map((column) =>
-    Math.max(3, ...rows.map((row) => row[column]?.length ?? 0)),
-  )
-  const line = (row: readonly string[]): string =>
-    `| ${widths.map((width, column) => (row[column] ?? '').padEnd(width)).join(' | ')} |`
-  const [head = [], ...body] = rows
-  return [line(head), line(widths.map((width) => '-'.repeat(width))), ...body.map(line)]
+function table(flags: readonly ShownFlag[]): readonly string[] {
+  return markdownTable(['flag', 'value', 'default', 'meaning'], flags.map(cells))
 }
 
 function cells(flag: ShownFlag): string[] {
@@ -88,7 +83,7 @@ function cells(flag: ShownFlag): string[] {
     flag.placeholder === '' ? '' : `\`${flag.placeholder}\``,
     flag.default === undefined ? '' : `\`${flag.default}\``,
     flag.help,
-  ].map((cell) => cell.replaceAll('|', '\\|'))
+  ]
 }
 
 function onDisk(doc: GeneratedDoc): string {

@@ -28,6 +28,7 @@ const SCRIPTS = [
   'test:kubectl',
   'test:client-go',
   'test:client-go:full',
+  'test:chart',
   'test:differential',
   'fuzz',
   'fuzz:protobuf',

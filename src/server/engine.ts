@@ -113,7 +113,7 @@ export class Engine {
     const client = await this.#datastore.open()
     const { etcdPrefix: prefix, groupCommit, eventTtlMs, etcdCompactionIntervalMs } = this.#options
     const log = this.#log.child({ logger: 'storage' })
-    const check = new PrefixCheck({ client, prefix })
+    const check = new PrefixCheck({ client, prefix, log })
     const written = new EtcdStorage({
       client,
       prefix,

@@ -49,8 +49,8 @@ export class Tidings implements AsyncDisposable {
   readonly folder: string
 
   /**
-   * Resolves when it listens. `env` overrides the environment of the test; `program` may be another
-   * build.
+   * Resolves when it listens. `env` overrides the environment of the test; `program` may be
+   * `main.js` of another build, or the launcher of a release archive.
    */
   static async start(
     flags: readonly string[],
@@ -63,7 +63,7 @@ export class Tidings implements AsyncDisposable {
       'env',
       [
         ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
-        process.execPath,
+        ...(program.endsWith('.js') ? [process.execPath] : []),
         program,
         ...(flags.some((flag) => flag.startsWith('--bind-address=')) ? [] : LOOPBACK_ONLY),
         ...(flags.some((flag) => flag.startsWith('--secure-port=')) ? [] : ['--secure-port=0']),

@@ -20,17 +20,16 @@ const SUMS = 'SHA256SUMS'
 export function setModes(folder: string, executables: ReadonlySet<string>): void {
   for (const name of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
     const path = join(folder, name)
-    const isOpen = lstatSync(path).isDirectory() || executables.has(name)
-    chmodSync(path, isOpen ? 0o755 : 0o644)
+    const found = lstatSync(path)
+    const isOpen = found.isDirectory() || executables.has(name)
+    if (!found.isSymbolicLink()) chmodSync(path, isOpen ? 0o755 : 0o644)
   }
   chmodSync(folder, 0o755)
 }
 
-/** Packs a folder as a whole: sorted names, the commit's time, no owner, no time of compression. */
+/** Packs a folder under its own name and compresses it; gzip gets neither name nor time. */
 export function packFolder(folder: string, file: string): void {
-  const options = ['--format=ustar', '--sort=name', `--mtime=@${commitSeconds()}`]
-  const owner = ['--owner=0', '--group=0', '--numeric-owner']
-  const tar = [...options, ...owner, '-C', dirname(folder), basename(folder)]
+  const tar = [...sameBytes(), '-C', dirname(folder), basename(folder)]
   const output = openSync(file, 'w')
   try {
     // gzip (6 takes a third of the time of 9 and 0.6 % more space) and not Node's zlib, whose output may depend on the processor.
@@ -40,6 +39,18 @@ export function packFolder(folder: string, file: string): void {
   } finally {
     closeSync(output)
   }
+}
+
+/** Packs the files of a folder without compression. */
+export function packFiles(folder: string, file: string): void {
+  const files = readdirSync(folder).sort()
+  execFileSync('tar', ['-c', ...sameBytes(), '-f', file, '-C', folder, ...files])
+}
+
+/** Options of tar: sorted names, the time of the commit, no owner. */
+function sameBytes(): readonly string[] {
+  const time = `--mtime=@${commitSeconds()}`
+  return ['--format=ustar', '--sort=name', time, '--owner=0', '--group=0', '--numeric-owner']
 }
 
 /** Writes the sums of all other files of the folder, for `sha256sum --check`. */

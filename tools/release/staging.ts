@@ -16,7 +16,7 @@ import { sbom } from './sbom.ts'
 const COPIES: Readonly<Record<string, string>> = {
   'tools/release/files/tidings': 'bin/tidings',
   'tools/release/files/trial': 'share/trial',
-  'tools/debian-testing': 'share/trial/debian-testing',
+  'tools/debian-packages': 'share/trial/debian-packages',
   'deploy/roles': 'share/roles',
   'deploy/systemd': 'share/systemd',
   'deploy/origin-mirror.yaml': 'share/origin-mirror.yaml',
@@ -32,7 +32,7 @@ const COPIES: Readonly<Record<string, string>> = {
 const EXECUTABLES: ReadonlySet<string> = new Set([
   'bin/tidings',
   'lib/node/bin/node',
-  'share/trial/debian-testing',
+  'share/trial/debian-packages',
   'share/trial/kubectl',
   'share/trial/start',
 ])

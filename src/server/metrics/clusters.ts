@@ -74,7 +74,7 @@ export function showClusterEvents(
 ): void {
   new Gauge({
     name: 'tidings_cluster_events',
-    help: 'Live events by cluster. Those of clusters that the server does not know are counted as "other".',
+    help: 'Live events by cluster. Those of clusters that the server does not know are counted as "_other".',
     labelNames: ['cluster'],
     registers: [registry],
     collect() {

@@ -171,7 +171,7 @@ interface TalliedHistogram {
 
 /**
  * The histogram of the library takes more than a microsecond per value, so request-tallies.ts does
- * the counting. A registry needs only the name and `get` of a metric.
+ * the counting. A registry needs only the name and `get` of a metric, and the page of metrics the rest.
  */
 function register(registry: Registry, histogram: TalliedHistogram): void {
   const { name, help } = histogram
@@ -182,7 +182,8 @@ function register(registry: Registry, histogram: TalliedHistogram): void {
     aggregator: 'sum',
     values: [...histogram.each()].flatMap((series) => valuesOf(histogram, series)),
   })
-  registry.registerMetric({ name, help, type: 'histogram', get } as unknown as Metric)
+  const described = { name, help, type: 'histogram', labelNames: LABELS }
+  registry.registerMetric({ ...described, get } as unknown as Metric)
 }
 
 interface Value {

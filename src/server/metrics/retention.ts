@@ -75,7 +75,7 @@ export function watchRetention(retention: Retention, registry: Registry): void {
   }
   new Gauge({
     name: 'tidings_retention_policy_info',
-    help: '1, with the fingerprint of the retention policy in use: equal policies have the same one.',
+    help: '1, with the fingerprint of the retention policy in use: equal policies have the same one, so all replicas should.',
     labelNames: ['fingerprint'],
     registers: [registry],
     collect() {

@@ -63,7 +63,7 @@ export class StorageMetrics {
     })
     new Gauge({
       name: 'tidings_waiting_writes',
-      help: 'Writes queued for a transaction.',
+      help: 'Writes queued for a transaction. If this does not return to 0, etcd is the bottleneck.',
       registers,
       collect() {
         this.set(gauges.waitingWrites().operations)

@@ -5,6 +5,7 @@ import {
   controlKey,
   controlRanges,
   EventKeys,
+  mayBeControlKey,
   mirrorKey,
   mirrorLeaderKey,
   mirrorRange,
@@ -97,6 +98,17 @@ describe('keys', () => {
     }
     const mirrors = [mirrorKey('/tidings', 'a'), mirrorLeaderKey('/tidings', 'a')]
     for (const key of mirrors) assert.ok(![...control, ...ranges].some(isIn(key)), key)
+  })
+
+  test('control keys of later versions are a name, or a folder and a name', () => {
+    const isOurs = (name: string) =>
+      mayBeControlKey('/tidings', Buffer.from(`/tidings/control/${name}`))
+    for (const name of ['sweeper', 'audit-state', 'mirrors/prod-eu', 'shards/eu.example.org']) {
+      assert.ok(isOurs(name), name)
+    }
+    for (const name of ['', 'Pods', 'pods/', '/a', 'pods/default/web-0', 'a b', 'x/\u0000']) {
+      assert.ok(!isOurs(name), name)
+    }
   })
 
   test('the records of mirrors are in one range, and their keys name the cluster', () => {

@@ -24,6 +24,16 @@ export function controlKey(prefix: string, name: ControlKey): string {
   return `${prefix}/${controlFolder}/${name}`
 }
 
+/**
+ * Whether a version of this server may have written a control key that this one does not know: a
+ * name, or a folder and a name. Later versions keep what they store beside events under such keys,
+ * as text, so that earlier ones start beside it (docs/explanation/versions.md).
+ */
+export function mayBeControlKey(prefix: string, etcdKey: Buffer): boolean {
+  const name = etcdKey.toString('utf8', Buffer.byteLength(`${prefix}/${controlFolder}/`))
+  return /^[a-z][a-z0-9-]*(\/[a-z0-9][a-z0-9.-]*)?$/.test(name)
+}
+
 /** Folders among the control keys, with a key for each mirrored cluster. */
 const mirrorsFolder = `${controlFolder}/mirrors`
 const mirrorLeadersFolder = `${controlFolder}/mirror-leaders`

@@ -6,7 +6,11 @@
  * keys under the prefix have been checked. The events are read anyway to fill the memory; outside
  * of them only a few keys are read, whatever the size of the store. The check waits for an etcd
  * that is down, and writes are refused until it has passed.
+ *
+ * Control keys of a later version are not foreign: this one neither reads nor changes them, so that
+ * it can run beside that version during an upgrade, and after a rollback.
  */
+import { isUtf8 } from 'node:buffer'
 import type { EtcdClient, KeyValue } from '../../etcd/client.ts'
 import { EtcdError } from '../../etcd/errors.ts'
 import { pause } from '../../lib/abort.ts'
@@ -21,14 +25,15 @@ import {
   EventKeys,
   isMarkValue,
   type KeyRange,
+  mayBeControlKey,
   outsideRanges,
 } from './keys.ts'
 
 const retryFirstMs = 100
 const retryMostMs = 2_000
 const retryAfterMs = 1_000
-/** The first bytes of values that Kubernetes writes. */
-const kubernetesMagic = Buffer.from('k8s\0')
+/** How many control keys are read in each of their ranges; there are a handful. */
+const controlKeysMax = 100
 
 /**
  * Another program uses the prefix, or an earlier tidings did. Nothing was written: an operator has
@@ -58,6 +63,7 @@ function oldLayout(etcdKey: Buffer, prefix: string): ForeignValueError {
 export interface PrefixCheckOptions {
   readonly client: Pick<EtcdClient, 'range'>
   readonly prefix: string
+  readonly log: Log
 }
 
 export class PrefixCheck {
@@ -139,25 +145,37 @@ export class PrefixCheck {
 
   async #foreignOutsideEvents(signal: AbortSignal): Promise<KeyValue | undefined> {
     const { client, prefix } = this.#options
-    const known = new Set(controlKeys.map((name) => controlKey(prefix, name)))
     const read = (ranges: readonly KeyRange[], limit: number) =>
       Promise.all(ranges.map((range) => client.range({ ...range, limit }, { signal })))
     const [control, mark, outside] = await Promise.all([
-      // One more than the known keys: if there are others, one of them is found.
-      read(controlRanges(prefix), known.size + 1),
+      read(controlRanges(prefix), controlKeysMax),
       client.range({ key: new EventKeys(prefix).mark }, { signal }),
       read(outsideRanges(prefix), 1),
     ])
-    const foreign = control
-      .flatMap(({ kvs }) => kvs)
-      .find(
-        ({ key, value }) =>
-          !known.has(key.toString()) ||
-          value.subarray(0, kubernetesMagic.length).equals(kubernetesMagic),
-      )
     const notMark = mark.kvs.find(({ value }) => !isMarkValue(value))
-    return foreign ?? notMark ?? outside.flatMap(({ kvs }) => kvs)[0]
+    const inControl = this.#foreignControlKey(control.flatMap(({ kvs }) => kvs))
+    return inControl ?? notMark ?? outside.flatMap(({ kvs }) => kvs)[0]
   }
+
+  #foreignControlKey(kvs: readonly KeyValue[]): KeyValue | undefined {
+    const { prefix, log } = this.#options
+    const foreign = kvs.find(({ key, value }) => !mayBeControlKey(prefix, key) || !isText(value))
+    if (foreign !== undefined) return foreign
+    const known = new Set(controlKeys.map((name) => controlKey(prefix, name)))
+    const unknown = kvs.map(({ key }) => key.toString()).filter((key) => !known.has(key))
+    if (unknown.length === 0) return undefined
+    const [etcdKey] = unknown
+    log.info('A later version has written control keys, which this one leaves unchanged', {
+      etcdKey,
+      count: unknown.length,
+    })
+    return undefined
+  }
+}
+
+/** Whether a control key may have this value. A value of Kubernetes begins with `k8s` and a zero. */
+function isText(value: Buffer): boolean {
+  return isUtf8(value) && !value.includes(0)
 }
 
 /** For values under keys of events that are not events. */

@@ -10,7 +10,7 @@ import { startEtcd } from '../../support/etcd.ts'
 import { Tidings } from '../../support/tidings.ts'
 
 const root = join(import.meta.dirname, '../../..')
-const promtool = join(root, '.cache/promtool/usr/bin/promtool')
+const promtool = join(root, '.cache/prometheus/usr/bin/promtool')
 const rules = join(root, 'monitoring/alerts.yaml')
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/shop/events'
 const EVENT = {
@@ -29,7 +29,8 @@ test('monitoring/alerts.yaml is accepted by promtool', async () => {
 })
 
 test('every alert of monitoring/alerts.yaml fires when it should and only then', async () => {
-  await run(['test', 'rules', join(root, 'test/ci/e2e/alerts.cases.yaml')])
+  const cases = ['alerts.cases.yaml', 'alerts-of-hours.cases.yaml']
+  await run(['test', 'rules', ...cases.map((name) => join(import.meta.dirname, name))])
 })
 
 test('/metrics and /metrics/slis are accepted by promtool and have every metric of the alerts', async () => {
@@ -91,7 +92,7 @@ limits: [{ type: User, qps: 1, burst: 1 }]
 
 /** Fails with the output of promtool unless it is empty. */
 async function run(args: readonly string[], input = ''): Promise<void> {
-  assert.ok(existsSync(promtool), `there is no ${promtool}: npm run promtool`)
+  assert.ok(existsSync(promtool), `there is no ${promtool}: npm run prometheus`)
   const child = spawn(promtool, args, { stdio: ['pipe', 'pipe', 'pipe'] })
   let said = ''
   for (const stream of [child.stdout, child.stderr]) {

@@ -80,10 +80,10 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
     assert.equal(await stranger.proposals(), proposals)
   })
 
-  test('unknown control keys fail the start, and so do those of the first layout', async () => {
+  test('control keys that no version writes fail the start, and so do those of the first layout', async () => {
     await using etcd = await startEtcd()
     using stranger = new Stranger(etcd)
-    const keys = ['/p1/control/sweepers', '/p2/events/', '/p3/tidings/compaction']
+    const keys = ['/p1/control/pods/default/web-0', '/p2/events/', '/p3/tidings/compaction']
     const others = ['/p1/control/ages', '/p1/control/compaction', '/p1/control/sweeper']
     const value = Buffer.from('{"replica":"a","compactedRevision":1}')
     await stranger.put(...[...keys, ...others].map((key) => [key, value] as const))
@@ -98,6 +98,26 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
     await stranger.deleteAll('/p3/tidings/')
     await using server = await start(etcd, '--etcd-prefix=/p3')
     await server.until('/readyz', ({ status }) => status === 200, 10_000)
+  })
+
+  test('control keys of a later version are ignored and kept', async () => {
+    await using etcd = await startEtcd()
+    using stranger = new Stranger(etcd)
+    const entries = [
+      '/tidings/control/audit-state',
+      '/tidings/control/shards/eu-1.example.org',
+    ].map((key) => [key, Buffer.from(`{"version":2,"key":"${key}"}`)] as const)
+    await stranger.put(...entries)
+    await using server = await start(etcd, `--event-ttl=${TTL_MS}ms`)
+    await server.until('/readyz', ({ status }) => status === 200, 10_000)
+    const line = await server.logged(
+      'A later version has written control keys, which this one leaves unchanged',
+    )
+    assert.deepEqual([line['etcdKey'], line['count']], [entries[0]?.[0], 2])
+    assert.equal((await create(server, 'a')).status, 201)
+    assert.equal((await ask(server, 'DELETE', EVENTS)).status, 200)
+    await new Promise((resolve) => setTimeout(resolve, TTL_MS + WRITE_MS))
+    for (const [key, value] of entries) assert.deepEqual(await stranger.read(key), value)
   })
 
   test('a Kubernetes value after thousands of our own fails the start before a create is accepted', async () => {

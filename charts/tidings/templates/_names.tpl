@@ -1,0 +1,157 @@
+{{- define "tidings.name" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+
+{{/* At most 40 characters, so that every suffix fits into a DNS label. */}}
+{{- define "tidings.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
+{{- else if contains (include "tidings.name" .) .Release.Name -}}
+{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
+{{- else -}}
+{{- printf "%s-%s" .Release.Name (include "tidings.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "tidings.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "tidings.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: server
+{{- end -}}
+
+{{- define "tidings.commonLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+{{- with .Values.commonLabels }}
+{{ toYaml . }}
+{{- end }}
+{{- end -}}
+
+{{- define "tidings.labels" -}}
+{{ include "tidings.selectorLabels" . }}
+{{ include "tidings.commonLabels" . }}
+{{- end -}}
+
+{{- define "tidings.etcd.selectorLabels" -}}
+app.kubernetes.io/name: {{ include "tidings.name" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/component: trial-etcd
+{{- end -}}
+
+{{- define "tidings.etcd.labels" -}}
+{{ include "tidings.etcd.selectorLabels" . }}
+{{ include "tidings.commonLabels" . }}
+{{- end -}}
+
+{{- define "tidings.etcd.name" -}}
+{{ include "tidings.fullname" . }}-etcd
+{{- end -}}
+
+{{- define "tidings.image" -}}
+{{- with .Values.image -}}
+{{- if .digest -}}
+{{ .repository }}@{{ .digest }}
+{{- else -}}
+{{ .repository }}:{{ default $.Chart.AppVersion .tag }}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "tidings.serviceAccountName" -}}
+{{- if .Values.serviceAccount.create -}}
+{{ default (include "tidings.fullname" .) .Values.serviceAccount.name }}
+{{- else -}}
+{{ default "default" .Values.serviceAccount.name }}
+{{- end -}}
+{{- end -}}
+
+{{- define "tidings.tlsSecret" -}}
+{{- if eq .Values.tls.type "existingSecret" -}}
+{{ .Values.tls.existingSecret }}
+{{- else -}}
+{{ include "tidings.fullname" . }}-tls
+{{- end -}}
+{{- end -}}
+
+{{/* The name by which clients inside the cluster reach the Service. */}}
+{{- define "tidings.host" -}}
+{{ include "tidings.fullname" . }}.{{ .Release.Namespace }}.svc
+{{- end -}}
+
+{{/* A YAML list: the names of the serving certificate. */}}
+{{- define "tidings.dnsNames" -}}
+{{- $host := include "tidings.host" . -}}
+{{- $short := include "tidings.fullname" . -}}
+{{- $names := list $host (printf "%s.%s" $host .Values.tls.clusterDomain) $short (printf "%s.%s" $short .Release.Namespace) "localhost" -}}
+{{- concat $names .Values.tls.extraDNSNames | uniq | toYaml -}}
+{{- end -}}
+
+{{/* A YAML list: the addresses of the serving certificate. */}}
+{{- define "tidings.ipAddresses" -}}
+{{- concat (list "127.0.0.1") .Values.tls.extraIPAddresses | uniq | toYaml -}}
+{{- end -}}
+
+{{- define "tidings.etcdServers" -}}
+{{- if .Values.etcd.trial.enabled -}}
+http://{{ include "tidings.etcd.name" . }}.{{ .Release.Namespace }}.svc:2379
+{{- else -}}
+{{ join "," .Values.etcd.endpoints }}
+{{- end -}}
+{{- end -}}
+
+{{/* "true" when pods need a token of their service account: for the own cluster only. */}}
+{{- define "tidings.usesServiceAccount" -}}
+{{- if or .Values.ownCluster.mirror.enabled (eq .Values.ownCluster.authorization "origin") -}}true{{- end -}}
+{{- end -}}
+
+{{/* "true" when there is a clusters file. */}}
+{{- define "tidings.hasClusters" -}}
+{{- if or .Values.clusters (include "tidings.usesServiceAccount" .) -}}true{{- end -}}
+{{- end -}}
+
+{{/* A YAML list: the clusters with roles of their own, each with the ConfigMap of its files. */}}
+{{- define "tidings.clusterRoles" -}}
+{{- $all := list -}}
+{{- range $name, $roles := .Values.roles.clusters -}}
+{{- $own := printf "%s-roles-%s" (include "tidings.fullname" $) ($name | replace "_all" "every-cluster") -}}
+{{- $all = append $all (dict "cluster" $name "configMap" (default $own $roles.existingConfigMap) "files" (default dict $roles.files)) -}}
+{{- end -}}
+{{- toYaml $all -}}
+{{- end -}}
+
+{{- define "tidings.hasRoles" -}}
+{{- if or .Values.roles.existingConfigMap .Values.roles.files -}}true{{- end -}}
+{{- end -}}
+
+{{- define "tidings.hasRetentionPolicy" -}}
+{{- if or .Values.retention.policy .Values.retention.existingConfigMap -}}true{{- end -}}
+{{- end -}}
+
+{{- define "tidings.hasAudit" -}}
+{{- if or .Values.audit.policy .Values.audit.existingConfigMap -}}true{{- end -}}
+{{- end -}}
+
+{{/* "true" when the chart writes a file of its own into the folder config. */}}
+{{- define "tidings.hasOwnConfig" -}}
+{{- if or .Values.retention.policy .Values.audit.policy .Values.eventRateLimits.limits (include "tidings.hasClusters" .) -}}true{{- end -}}
+{{- end -}}
+
+{{- define "tidings.hasConfig" -}}
+{{- if or (include "tidings.hasOwnConfig" .) .Values.retention.existingConfigMap .Values.audit.existingConfigMap -}}true{{- end -}}
+{{- end -}}
+
+{{/* "true" when some client can authenticate. */}}
+{{- define "tidings.hasAuthentication" -}}
+{{- $flags := join " " .Values.extraArgs -}}
+{{- if or .Values.tokens.existingSecret .Values.clientCA.existingConfigMap (eq .Values.ownCluster.authorization "origin") (regexMatch "--(oidc-issuer-url|service-account-key-file|authentication-token-webhook|requestheader-client-ca|anonymous-auth|token-auth|client-ca)" $flags) -}}true{{- end -}}
+{{- end -}}
+
+{{/* A number with Mi or Gi, as bytes. */}}
+{{- define "tidings.bytes" -}}
+{{- if hasSuffix "Gi" . -}}
+{{- mul (trimSuffix "Gi" . | int64) 1073741824 -}}
+{{- else -}}
+{{- mul (trimSuffix "Mi" . | int64) 1048576 -}}
+{{- end -}}
+{{- end -}}

@@ -1,0 +1,171 @@
+/** Values that cannot work are refused when the chart is rendered, with what to do instead. */
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { parse } from 'yaml'
+import { chart, helm, NAMESPACE } from '../../support/chart.ts'
+
+/** What a rendering needs, unless a test has its own. */
+const ENDPOINTS = ['http://etcd:2379']
+/** Renderings at a time. */
+const CONCURRENCY = 3
+
+describe('values that the schema refuses', { concurrency: CONCURRENCY }, () => {
+  const cases: readonly (readonly [values: string, error: RegExp])[] = [
+    ['replicaCount: 3', /additional properties 'replicaCount' not allowed/],
+    ['tls: {typ: selfSigned}', /'\/tls': additional properties 'typ' not allowed/],
+    ['tls: {type: self-signed}', /'\/tls\/type': value must be one of/],
+    ['replicas: 0', /'\/replicas': minimum/],
+    ['replicas: "3"', /'\/replicas': got string, want integer/],
+    ['etcd: {endpoints: ["etcd:2379"]}', /'\/etcd\/endpoints\/0': .* does not match pattern/],
+    ['etcd: {endpoints: "http://etcd:2379"}', /'\/etcd\/endpoints': got string, want array/],
+    ['etcd: {prefix: /tidings/}', /'\/etcd\/prefix'/],
+    ['extraArgs: [--max-watches, "5"]', /'\/extraArgs\/1'/],
+    ['shutdownDelaySeconds: 15s', /'\/shutdownDelaySeconds': got string, want integer/],
+    ['clusters: [{kubeconfigSecret: {name: x}}]', /'\/clusters\/0': missing property 'name'/],
+    ['clusters: [{name: Prod}]', /'\/clusters\/0\/name'/],
+    ['clusters: [{name: a, mirror: {namespace: x}}]', /'namespace' not allowed/],
+    ['roles: {files: {people.txt: ""}}', /invalid propertyName 'people.txt'/],
+    ['roles: {clusters: {prod_eu: {existingConfigMap: x}}}', /invalid propertyName 'prod_eu'/],
+    ['image: {digest: abc}', /'\/image\/digest'/],
+    ['retention: {eventTTL: 7d}', /'\/retention\/eventTTL'/],
+    ['retention: {policy: {rule: []}}', /additional properties 'rule' not allowed/],
+    ['audit: {policy: {kind: Policy, rules: []}}', /'\/audit\/policy'/],
+    ['podDisruptionBudget: {minAvailable: most}', /'\/podDisruptionBudget\/minAvailable'/],
+    ['monitoring: {runbookBaseUrl: wiki}', /'\/monitoring\/runbookBaseUrl'/],
+    ['containerPort: 443', /'\/containerPort': minimum/],
+  ]
+  for (const [values, error] of cases) {
+    test(values, async () => assert.match(await refusal(values), error))
+  }
+})
+
+describe('combinations that cannot work', { concurrency: CONCURRENCY }, () => {
+  const trial = 'etcd: {endpoints: [], trial: {enabled: true, image: "etcd:3.5.30"}}'
+  const cases: readonly (readonly [values: string, error: RegExp])[] = [
+    ['etcd: {endpoints: []}', /etcd\.endpoints is empty: set it .*etcd\.trial\.enabled=true/],
+    [
+      'etcd: {trial: {enabled: true, image: x}}',
+      /etcd\.endpoints and etcd\.trial\.enabled are both/,
+    ],
+    ['etcd: {endpoints: [], trial: {enabled: true}}', /etcd\.trial\.image is missing/],
+    ['etcd: {endpoints: ["https://etcd:2379"]}', /etcd\.tls\.existingSecret is missing/],
+    ['etcd: {endpoints: ["https://a:1", "http://b:1"]}', /has http and https/],
+    ['etcd: {tls: {existingSecret: x}}', /but etcd\.endpoints are http: use https/],
+    ['etcd: {tls: {keyFile: ""}}', /etcd\.tls\.keyFile is empty/],
+    ['tls: {type: existingSecret}', /tls\.existingSecret is missing/],
+    ['tls: {existingSecret: x}', /tls\.type is selfSigned: set tls\.type=existingSecret/],
+    ['tls: {type: certManager}', /issuerRef\.name is missing/],
+    [
+      'monitoring: {serviceMonitor: {enabled: true}}',
+      /serviceMonitor\.tokenSecret\.name is missing/,
+    ],
+    [
+      'podDisruptionBudget: {minAvailable: 3, maxUnavailable: ""}',
+      /minAvailable=3 with replicas=3/,
+    ],
+    ['podDisruptionBudget: {minAvailable: 100%, maxUnavailable: ""}', /minAvailable=100% with/],
+    ['podDisruptionBudget: {minAvailable: 4, maxUnavailable: ""}', /must be less than replicas/],
+    ['podDisruptionBudget: {minAvailable: 1}', /has minAvailable and maxUnavailable/],
+    ['podDisruptionBudget: {maxUnavailable: ""}', /neither minAvailable nor maxUnavailable/],
+    ['podDisruptionBudget: {maxUnavailable: 0}', /maxUnavailable=0: no node/],
+    ['service: {nodePort: 30001}', /service\.nodePort is set, but service\.type is ClusterIP/],
+    ['service: {loadBalancerSourceRanges: [10.0.0.0/8]}', /service\.type is not LoadBalancer/],
+    ['openPaths: [/livez]', /openPaths must have \/readyz: the kubelet has no credentials/],
+    ['extraArgs: [--no-such-flag=1]', /tidings \S+ has no flag --no-such-flag/],
+    ['extraArgs: [--request-timeout=5m]', /the chart sets --request-timeout itself/],
+    ['extraArgs: [--event_ttl=5m]', /the chart sets --event-ttl itself/],
+    ['clusters: [{name: a}, {name: a}]', /clusters: a is there twice/],
+    ['clusters: [{name: a, mirror: {}}]', /a needs kubeconfigSecret/],
+    ['clusters: [{name: a, authorization: origin}]', /a needs kubeconfigSecret/],
+    [
+      'clusters: [{name: a, kubeconfigSecret: {name: a}, mirror: {deletes: explicit}}]',
+      /a needs mirror\.originEventTTL/,
+    ],
+    [
+      '{ownCluster: {mirror: {enabled: true}}, clusters: [{name: local}]}',
+      /local is there twice: it is the clusterName/,
+    ],
+    ['ownCluster: {mirror: {deletes: explicit}}', /ownCluster\.mirror\.originEventTTL is missing/],
+    [
+      '{ownCluster: {mirror: {enabled: true}}, rbac: {create: false}}',
+      /ownCluster needs serviceAccount\.name/,
+    ],
+    [
+      'roles: {existingConfigMap: x, files: {a.yaml: "a: 1"}}',
+      /roles\.existingConfigMap and roles\.files are both set/,
+    ],
+    ['roles: {clusters: {a: {}}}', /roles\.clusters\.a needs one of existingConfigMap and files/],
+    [
+      'retention: {existingConfigMap: x, policy: {rules: [{lifetime: 1h}]}}',
+      /retention\.policy and retention\.existingConfigMap are both set/,
+    ],
+    [
+      'audit: {existingConfigMap: x, policy: {rules: [{level: None}]}}',
+      /audit\.policy and audit\.existingConfigMap are both set/,
+    ],
+  ]
+  for (const [values, error] of cases) {
+    test(values, async () => {
+      const text = await refusal(values)
+      assert.match(text, /These values cannot work:/)
+      assert.match(text, error)
+    })
+  }
+
+  test('all mistakes are reported at once', async () => {
+    const text = await refusal('{etcd: {endpoints: []}, tls: {type: certManager}, openPaths: []}')
+    assert.equal(text.match(/^- /gm)?.length, 4, text)
+  })
+
+  test('flags of another version of the program are not checked', async () => {
+    const other = '{extraArgs: [--flag-of-tomorrow], image: {tag: 9.9.9}}'
+    assert.equal((await template(other)).code, 0)
+    assert.equal((await template(trial)).code, 0)
+  })
+})
+
+describe('helm lint and the notes', () => {
+  test('helm lint --strict finds nothing', async () => {
+    const { code, stdout } = await helm(['lint', '--strict', chart])
+    assert.equal(code, 0, stdout)
+    assert.doesNotMatch(stdout, /WARNING|ERROR/)
+  })
+
+  test('the notes of a trial warn of all that is unsafe, and have three steps', async () => {
+    const notes = await notesOf('etcd: {endpoints: [], trial: {enabled: true, image: x}}')
+    assert.match(notes, /^1\. Wait[\s\S]*^2\. Make[\s\S]*^3\. Read/m)
+    assert.match(notes, /THE ETCD FOR TRIALS IS ON\. ALL EVENTS ARE LOST when its pod is replaced/)
+    assert.match(notes, /localhost\/tidings:\S+ is in no registry/)
+    assert.match(notes, /self-signed/)
+    assert.match(notes, /No client can authenticate/)
+  })
+
+  test('the notes of a complete installation have nothing missing or unsafe', async () => {
+    const values = ['-f', `${chart}/ci/production.yaml`]
+    const { stdout } = await helm(['install', 'tidings', chart, '--dry-run=client', ...values])
+    const notes = stdout.slice(stdout.indexOf('\nNOTES:'))
+    assert.match(notes, /rollout status deployment\/tidings/)
+    assert.doesNotMatch(notes, /Missing or unsafe/)
+  })
+})
+
+async function notesOf(values: string): Promise<string> {
+  const args = ['install', 'tidings', chart, '--dry-run=client', '--namespace', NAMESPACE]
+  const { stdout, stderr } = await helm([...args, '-f', '-'], values)
+  assert.ok(stdout.includes('\nNOTES:'), stderr)
+  return stdout.slice(stdout.indexOf('\nNOTES:'))
+}
+
+/** Standard error of a rendering that must fail. */
+async function refusal(values: string): Promise<string> {
+  const { code, stderr } = await template(values)
+  assert.notEqual(code, 0, 'it was rendered')
+  return stderr
+}
+
+function template(text: string) {
+  const values = parse(text)
+  const etcd = { endpoints: ENDPOINTS, ...values.etcd }
+  const args = ['template', 'tidings', chart, '-f', '-']
+  return helm(args, JSON.stringify({ ...values, etcd }))
+}

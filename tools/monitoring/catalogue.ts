@@ -1,0 +1,217 @@
+/**
+ * Every metric of a replica, with the name, type, labels and help that its definition in
+ * src/server/metrics has: nothing of that is written twice. The metrics are registered as a replica
+ * does, but never collected, so their sources need not exist. That no metric is missing is tested
+ * with a real replica, by test/ci/e2e/monitoring.test.ts.
+ */
+import { Registry } from '@prometheus-io/client'
+import { REFUSALS } from '../../src/gate/refusal.ts'
+import { METRICS_PATH, SLIS_PATH } from '../../src/gate/server-paths.ts'
+import { PROXY_REFUSALS } from '../../src/http/connections/proxied-connections.ts'
+import { HELD_KINDS } from '../../src/lib/client-memory/held-kinds.ts'
+import { HELD_LIMITS } from '../../src/lib/client-memory/holding.ts'
+import { SOURCE_DIMENSIONS } from '../../src/registry/top-sources.ts'
+import { showChanges, showTopSources } from '../../src/server/metrics/accounts.ts'
+import { watchAudit } from '../../src/server/metrics/audit.ts'
+import {
+  consistentReadObserver,
+  watchCache,
+  watchRunCache,
+} from '../../src/server/metrics/cache.ts'
+import { showCertificates } from '../../src/server/metrics/certificates.ts'
+import {
+  showMemory,
+  showWaitingConnections,
+  stalledCounter,
+} from '../../src/server/metrics/client-memory.ts'
+import {
+  ClusterLabels,
+  countByCluster,
+  showClusterEvents,
+} from '../../src/server/metrics/clusters.ts'
+import { showFiles } from '../../src/server/metrics/files.ts'
+import { healthRegistry } from '../../src/server/metrics/health.ts'
+import { watchMirrors } from '../../src/server/metrics/mirrors.ts'
+import { showBuild, showProcess } from '../../src/server/metrics/process.ts'
+import {
+  endedWatchCounter,
+  handshakeErrorCounter,
+  proxyRefusalCounter,
+  refusalCounter,
+} from '../../src/server/metrics/refusals.ts'
+import {
+  eventRateCounter,
+  limitsObserver,
+  showLimits,
+  showRefused,
+  showRequests,
+} from '../../src/server/metrics/requests.ts'
+import { watchRetention } from '../../src/server/metrics/retention.ts'
+import { StorageMetrics } from '../../src/server/metrics/storage.ts'
+
+/** A metric as its definition describes it. */
+export interface DescribedMetric {
+  readonly name: string
+  readonly type: 'counter' | 'gauge' | 'histogram' | 'summary'
+  readonly labels: readonly string[]
+  readonly help: string
+}
+
+/** Metrics about one subject, as a section of docs/reference/metrics.md. */
+export interface MetricTopic {
+  readonly title: string
+  /** The path that shows them. */
+  readonly path: string
+  /** What the help texts do not say, in Markdown. */
+  readonly note: string
+  readonly metrics: readonly DescribedMetric[]
+}
+
+interface TopicSource {
+  readonly title: string
+  readonly note?: string
+  readonly path?: string
+  register(): Registry
+}
+
+const GROUP = 'events.k8s.io'
+
+const TOPICS: readonly TopicSource[] = [
+  {
+    title: 'Requests',
+    note: 'A watch counts when it ends; until then it is in `apiserver_longrunning_requests`.',
+    register: into((registry) => {
+      showRequests(unread(), registry)
+      countByCluster(unread(), new ClusterLabels('local'), registry)
+    }),
+  },
+  {
+    title: 'What became of events',
+    note: `Add up all replicas: [what the numbers must add up to](../how-to/monitor.md#account-for-every-event). Dimensions of \`tidings_top_source_rate\`: ${list(SOURCE_DIMENSIONS)}.`,
+    register: into((registry) => {
+      showChanges(unread(), registry)
+      showTopSources(unread(), registry)
+      showClusterEvents(unread(), new ClusterLabels('local'), registry)
+    }),
+  },
+  {
+    title: 'Limits and refusals',
+    note: `Reasons of \`tidings_authentication_failures_total\`: ${list(REFUSALS)}; the last two are a 503, since a webhook or the API server of the cluster could not decide. Requests that are not permitted are \`apiserver_request_total{code="403"}\`. Reasons of \`tidings_proxy_header_errors_total\`: ${list(PROXY_REFUSALS)}.`,
+    register: into((registry) => {
+      limitsObserver(registry, unread())
+      showRefused(unread(), registry)
+      showLimits(unread(), registry)
+      eventRateCounter(registry)
+      refusalCounter(registry)
+      handshakeErrorCounter(registry)
+      endedWatchCounter(registry)
+      proxyRefusalCounter(registry, unread(), unread())
+    }),
+  },
+  {
+    title: 'Memory held for clients',
+    note: `Kinds: ${list(HELD_KINDS)}. Limits: ${list(HELD_LIMITS)}.`,
+    register: into((registry) => {
+      showMemory(unread(), registry)
+      showWaitingConnections(unread(), registry)
+      stalledCounter(registry)
+    }),
+  },
+  {
+    title: 'Cache and watches',
+    register: into((registry) => {
+      watchCache(unread(), registry, GROUP)
+      watchRunCache(unread(), registry)
+      consistentReadObserver(registry, GROUP)
+    }),
+  },
+  {
+    title: 'etcd',
+    register: into((registry) => new StorageMetrics(registry, GROUP).watch(unread(), registry)),
+  },
+  {
+    title: 'Retention',
+    register: into((registry) => watchRetention(unread(), registry)),
+  },
+  {
+    title: 'Mirrors',
+    note: 'Only with `--clusters-file`.',
+    register: into((registry) => watchMirrors(unread(), registry)),
+  },
+  {
+    title: 'Files and certificates',
+    register: into((registry) => {
+      showFiles(registry)
+      showCertificates(registry, unread())
+    }),
+  },
+  {
+    title: 'Audit log',
+    note: 'Only with `--audit-policy-file`.',
+    register: into((registry) => watchAudit(unread(), unread(), registry)),
+  },
+  {
+    title: 'Process',
+    register: into((registry) => {
+      showBuild(registry)
+      showProcess(registry)
+    }),
+  },
+  {
+    title: 'Health checks',
+    path: SLIS_PATH,
+    register: () => healthRegistry(unread()),
+  },
+]
+
+/** All metrics, by topic. */
+export function metricTopics(): readonly MetricTopic[] {
+  return TOPICS.map(({ title, path = METRICS_PATH, note = '', register }) => ({
+    title,
+    path,
+    note,
+    metrics: register().getMetricsAsArray().map(describe),
+  }))
+}
+
+/** All metrics, by name. */
+export function metricsByName(): ReadonlyMap<string, DescribedMetric> {
+  const all = metricTopics().flatMap(({ metrics }) => metrics)
+  return new Map(all.map((metric) => [metric.name, metric]))
+}
+
+/**
+ * Whether the name and the labels stay as they are until the next major version: those that
+ * Kubernetes and Prometheus have defined, since dashboards of others rely on them.
+ */
+export function isStable({ name }: DescribedMetric): boolean {
+  return /^(apiserver|etcd|kubernetes|process)_/.test(name)
+}
+
+function describe(metric: object): DescribedMetric {
+  const { name, type, labelNames, help } = metric as DescribedMetric & {
+    readonly labelNames?: readonly string[]
+  }
+  if (labelNames === undefined) throw new Error(`${name} does not say which labels it has`)
+  return { name, type, labels: labelNames, help }
+}
+
+function into(register: (registry: Registry) => void): () => Registry {
+  return () => {
+    const registry = new Registry()
+    register(registry)
+    return registry
+  }
+}
+
+/** A source of values that a scrape would read. */
+function unread<T>(): T {
+  const refuse = (): never => {
+    throw new Error('metrics of the catalogue are described, not collected')
+  }
+  return new Proxy(() => {}, { get: refuse, apply: refuse }) as T
+}
+
+function list(values: readonly string[]): string {
+  return values.map((value) => `\`${value}\``).join(', ')
+}

@@ -1,0 +1,154 @@
+/**
+ * The root filesystem of the container image, as the two folders that the Containerfile copies. The
+ * first changes with Node and Debian only, so that an upgrade of tidings fetches a small layer.
+ */
+import { execFileSync } from 'node:child_process'
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { dirname, join } from 'node:path'
+import { setModes } from './archive.ts'
+import type { Architecture } from './node-package.ts'
+import { root } from './project.ts'
+import { type Component, sbom } from './sbom.ts'
+
+const SUITE = { name: 'trixie', version: '13' }
+const PACKAGES = ['libc6', 'libgcc-s1', 'libstdc++6', 'gcc-14-base', 'ca-certificates']
+/** What Node is linked with, and the loader. (DNS and /etc/hosts are in the C library itself.) */
+const LIBRARIES =
+  /^(ld-linux-.*\.so\.\d|lib(c|m|dl|pthread|rt|resolv)\.so\.\d|libgcc_s\.so\.1|libstdc\+\+\.so\.6.*|libatomic\.so\.1.*)$/
+
+/** By Node's name of the processor. */
+const DEBIAN: Readonly<Record<Architecture, { name: string; triplet: string; loader: string }>> = {
+  x64: { name: 'amd64', triplet: 'x86_64-linux-gnu', loader: 'usr/lib64/ld-linux-x86-64.so.2' },
+  arm64: { name: 'arm64', triplet: 'aarch64-linux-gnu', loader: 'usr/lib/ld-linux-aarch64.so.1' },
+}
+
+/** Of the archive: what an image does not need. Its launcher needs a shell. */
+const LEFT_OUT = ['bin', 'docs', 'share/systemd', 'share/trial', 'sbom.cdx.json']
+const HOME = 'opt/tidings'
+const NODE = `${HOME}/lib/node/bin/node`
+
+export interface ImageRoot {
+  readonly architecture: Architecture
+  /** The unpacked archive; it is moved. */
+  readonly archive: string
+  /** Gets `base` and `program`. */
+  readonly folder: string
+  /** Use the Debian packages of the last build, if there are any. */
+  readonly isCached: boolean
+}
+
+export function makeImageRoot({ architecture, archive, folder, isCached }: ImageRoot): void {
+  for (const name of LEFT_OUT) rmSync(join(archive, name), { recursive: true })
+  for (const name of readdirSync(archive)) if (name.endsWith('.md')) rmSync(join(archive, name))
+  const base = join(folder, 'base')
+  const program = join(folder, 'program')
+  mkdirSync(join(base, dirname(HOME), 'tidings/lib'), { recursive: true })
+  renameSync(join(archive, 'lib/node'), join(base, HOME, 'lib/node'))
+  const debian = debianPackages(architecture, isCached)
+  copyDebian(debian, base, architecture)
+  writeSettings(base)
+  setModes(base, new Set([NODE, `usr/lib/${DEBIAN[architecture].triplet}/libc.so.6`]))
+
+  mkdirSync(join(program, dirname(HOME)), { recursive: true })
+  renameSync(archive, join(program, HOME))
+  writeFileSync(join(program, HOME, 'sbom.cdx.json'), sbom(debianComponents(debian)))
+  mkdirSync(join(program, 'usr/bin'), { recursive: true })
+  const start = `#!/${NODE}\nimport('/${HOME}/lib/tidings/dist/main.js')\n`
+  writeFileSync(join(program, 'usr/bin/tidings'), start)
+  setModes(program, new Set(['usr/bin/tidings']))
+}
+
+/** A folder with the unpacked packages; apt has verified their signatures. */
+function debianPackages(architecture: Architecture, isCached: boolean): string {
+  const { name } = DEBIAN[architecture]
+  const folder = join(root, `.cache/debian-${SUITE.version}-${name}`)
+  if (isCached && existsSync(folder)) return folder
+  rmSync(folder, { recursive: true, force: true })
+  const script = join(root, 'tools/debian-packages')
+  const incoming = `${folder}.incoming`
+  rmSync(incoming, { recursive: true, force: true })
+  execFileSync(script, [`${SUITE.name}:${name}`, incoming, ...PACKAGES], { stdio: 'inherit' })
+  renameSync(incoming, folder)
+  return folder
+}
+
+function copyDebian(debian: string, base: string, architecture: Architecture): void {
+  const { triplet, loader } = DEBIAN[architecture]
+  const libraries = `usr/lib/${triplet}`
+  const copy = (path: string): void =>
+    cpSync(join(debian, path), join(base, path), { recursive: true, verbatimSymlinks: true })
+  for (const name of readdirSync(join(debian, libraries))) {
+    if (LIBRARIES.test(name)) copy(join(libraries, name))
+  }
+  copy(loader)
+  for (const name of ['lib', 'lib64']) {
+    if (existsSync(join(base, 'usr', name))) symlinkSync(`usr/${name}`, join(base, name))
+  }
+  for (const name of PACKAGES) {
+    const text = `usr/share/doc/${name}/copyright`
+    // Some packages refer to the texts of another one.
+    writeText(base, text, readFileSync(join(debian, text), 'utf8'))
+  }
+  copy('var/lib/dpkg/status.d')
+  writeText(base, 'etc/ssl/certs/ca-certificates.crt', rootCertificates(debian))
+}
+
+/** All of Mozilla's, as Debian's update-ca-certificates joins them. */
+function rootCertificates(debian: string): string {
+  const folder = join(debian, 'usr/share/ca-certificates/mozilla')
+  const files = readdirSync(folder).sort()
+  return files.map((name) => readFileSync(join(folder, name), 'utf8')).join('')
+}
+
+function writeSettings(base: string): void {
+  const nobody = '/nonexistent:/usr/sbin/nologin'
+  writeText(
+    base,
+    'etc/passwd',
+    `root:x:0:0:root:${nobody}\ntidings:x:65532:65532:tidings:${nobody}\n`,
+  )
+  writeText(base, 'etc/group', 'root:x:0:\ntidings:x:65532:\n')
+  // Without it, the C library asks DNS before /etc/hosts.
+  writeText(base, 'etc/nsswitch.conf', 'passwd: files\ngroup: files\nhosts: files dns\n')
+  // Scanners read the suite from it, and the packages from /var/lib/dpkg/status.d.
+  const release = [
+    `PRETTY_NAME="tidings, with libraries of Debian ${SUITE.version}"`,
+    'ID=debian',
+    `VERSION_ID="${SUITE.version}"`,
+    `VERSION_CODENAME=${SUITE.name}`,
+  ]
+  writeText(base, 'etc/os-release', `${release.join('\n')}\n`)
+  // Places for mounts: what the program or a user may want to write.
+  for (const place of ['tmp', 'var/run/tidings', 'var/log/tidings', 'etc/tidings']) {
+    mkdirSync(join(base, place), { recursive: true })
+  }
+}
+
+function writeText(base: string, path: string, text: string): void {
+  mkdirSync(dirname(join(base, path)), { recursive: true })
+  writeFileSync(join(base, path), text)
+}
+
+function debianComponents(debian: string): readonly Component[] {
+  const folder = join(debian, 'var/lib/dpkg/status.d')
+  return readdirSync(folder)
+    .sort()
+    .map((file) => {
+      const text = readFileSync(join(folder, file), 'utf8')
+      const field = (name: string): string =>
+        new RegExp(`^${name}: (.*)$`, 'm').exec(text)?.[1] ?? ''
+      const [name, version] = [field('Package'), field('Version')]
+      const purl = `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${field('Architecture')}&distro=debian-${SUITE.version}`
+      return { 'bom-ref': purl, type: 'library', name, version, purl }
+    })
+}
