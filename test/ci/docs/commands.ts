@@ -12,6 +12,8 @@ export const RUN_BY: Readonly<Record<string, string>> = {
   'docs/how-to/clients.md': 'test/ci/e2e/snippets.test.ts',
   'docs/how-to/questions.md': 'test/ci/e2e/questions.test.ts',
   'docs/how-to/back-up-and-restore.md#rehearse-it': 'test/ci/docs/follow.test.ts',
+  'docs/how-to/rotate.md#rehearse-it': 'test/ci/docs/follow.test.ts',
+  'docs/how-to/write-roles.md#write-a-role-of-your-own-and-try-it': 'test/ci/docs/follow.test.ts',
   'docs/how-to/feed-log-pipelines.md': 'test/ci/docs/typed.test.ts',
   'docs/how-to/retention.md#what-is-kept': 'test/ci/docs/typed.test.ts',
   'docs/reference/summaries.md': 'test/ci/docs/typed.test.ts',
@@ -20,6 +22,8 @@ export const RUN_BY: Readonly<Record<string, string>> = {
 
 /** By page or section: why no test runs its commands. */
 export const NOT_RUN: Readonly<Record<string, string>> = {
+  'charts/tidings/README.md':
+    'test/ci/chart renders, checks and starts the chart with the value sets in ci/',
   'docs/how-to/install.md#under-a-supervisor': 'it adds a user and files to the machine',
   'docs/how-to/mirror.md#set-it-up':
     'needs a cluster with a controller that makes tokens; test/nightly/mirror has its own accounts',

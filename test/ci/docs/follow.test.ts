@@ -22,7 +22,11 @@ const TUTORIALS = 'docs/tutorials'
 const WITH_ARCHIVE = ['README.md', `${TUTORIALS}/first-event.md`]
 const WITH_PROGRAM = [`${TUTORIALS}/on-call-night.md`]
 /** Those that use the usual ports, which may be taken here. */
-const WITH_OWN_NETWORK = ['docs/how-to/back-up-and-restore.md']
+const WITH_OWN_NETWORK = [
+  'docs/how-to/back-up-and-restore.md',
+  'docs/how-to/rotate.md',
+  'docs/how-to/write-roles.md',
+]
 const WITH_CLUSTER = [`${TUTORIALS}/a-week-of-events.md`]
 
 describe('followed literally', { skip: cannotFollow }, () => {

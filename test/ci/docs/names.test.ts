@@ -34,6 +34,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
     'field-selector',
     'for',
     'force-conflicts',
+    'server',
     'sort-by',
     'validate',
     'watch',
@@ -41,6 +42,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
   'kube-apiserver': ['enable-aggregator-routing', 'etcd-servers-overrides'],
   node: ['max-semi-space-size'],
   npm: ['include'],
+  helm: ['atomic'],
   alloy: ['storage'],
 }
 

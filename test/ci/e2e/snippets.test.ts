@@ -14,15 +14,16 @@ const SNIPPET_MS_MAX = 30_000
 const INSTALL_MS_MAX = 90_000
 const run = promisify(execFile)
 
-const page = readFileSync(join(root, 'docs/how-to/clients.md'), 'utf8')
-const snippets = readSnippets(join(root, 'docs/how-to/clients.md'))
+const page = readFileSync(join(root, 'docs/how-to/clients-in-programs.md'), 'utf8')
+const commands = readSnippets(join(root, 'docs/how-to/clients.md'))
+const programs = readSnippets(join(root, 'docs/how-to/clients-in-programs.md'))
 
-test('the snippets of docs/how-to/clients.md are in languages that are run', () => {
-  const languages = new Set(snippets.map(({ language }) => language))
+test('the snippets of docs/how-to/clients*.md are in languages that are run', () => {
+  const languages = new Set([...commands, ...programs].map(({ language }) => language))
   assert.deepEqual([...languages].sort(), ['go', 'sh', 'ts'])
 })
 
-for (const snippet of snippets.filter(({ language }) => language === 'sh')) {
+for (const snippet of commands.filter(({ language }) => language === 'sh')) {
   const isForKubectl = snippet.code.includes('kubectl ')
   test(`the commands at line ${snippet.line} of docs/how-to/clients.md print what the page says`, {
     skip: isForKubectl && !existsSync(kubectl) ? 'there is no kubectl 1.36 here' : false,
@@ -37,15 +38,15 @@ for (const snippet of snippets.filter(({ language }) => language === 'sh')) {
   })
 }
 
-describe('programs of docs/how-to/clients.md, in a folder made as the page says', () => {
-  const commands = [
-    ...page.matchAll(/`((?:npm|node) [^`]+\.mts|npm (?:init|install) [^`]+)`/g),
-  ].map(([, command = '']) => command)
-  const [program = ''] = commands.filter((command) => command.startsWith('node '))
+describe('programs of docs/how-to/clients-in-programs.md, in a folder made as the page says', () => {
+  const setUp = [...page.matchAll(/`((?:npm|node) [^`]+\.mts|npm (?:init|install) [^`]+)`/g)].map(
+    ([, command = '']) => command,
+  )
+  const [program = ''] = setUp.filter((command) => command.startsWith('node '))
   let folder: string
   before(async () => {
     folder = await mkdtemp(join(tmpdir(), 'tidings-snippet-'))
-    for (const command of commands.filter((each) => each.startsWith('npm '))) {
+    for (const command of setUp.filter((each) => each.startsWith('npm '))) {
       await run('bash', ['--norc', '-euo', 'pipefail', '-c', command], {
         cwd: folder,
         // Packages that `npm ci` has fetched need not be fetched again.
@@ -58,14 +59,14 @@ describe('programs of docs/how-to/clients.md, in a folder made as the page says'
   after(() => rm(folder, { recursive: true, force: true }))
 
   test('the page says how to create the folder and run a program', () => {
-    assert.deepEqual(commands, [
+    assert.deepEqual(setUp, [
       'npm init -y',
       'npm install @kubernetes/client-node@2',
       'node snippet.mts',
     ])
   })
 
-  for (const { line, code, output } of snippets.filter(({ language }) => language === 'ts')) {
+  for (const { line, code, output } of programs.filter(({ language }) => language === 'ts')) {
     test(`the program at line ${line} prints what the page says`, async () => {
       await using server = await SnippetServer.start()
       await writeFile(join(folder, 'snippet.mts'), code)

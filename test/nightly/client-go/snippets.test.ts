@@ -9,10 +9,10 @@ import { readSnippets, SnippetServer } from '../../support/snippets.ts'
 import { buildGo, whyNot } from './program.ts'
 
 const SNIPPET_MS_MAX = 30_000
-const page = join(import.meta.dirname, '../../../docs/how-to/clients.md')
+const page = join(import.meta.dirname, '../../../docs/how-to/clients-in-programs.md')
 const snippets = readSnippets(page).filter(({ language }) => language === 'go')
 
-test('the Go programs of docs/how-to/clients.md, run one after the other, print what the page says', {
+test('the Go programs of docs/how-to/clients-in-programs.md, run one after the other, print what the page says', {
   skip: whyNot,
 }, async (t) => {
   const folder = await mkdtemp(join(tmpdir(), 'tidings-go-'))
