@@ -8,6 +8,7 @@ import { isMap, isPair, isScalar, type Pair, parseDocument } from 'yaml'
 import { serverCommand } from '../src/options/commands.ts'
 import { flagsByTopic } from '../src/options/help.ts'
 import { markdownTable } from './markdown-table.ts'
+import { dashboard } from './monitoring/dashboard.ts'
 
 const root = join(import.meta.dirname, '..')
 const CHART = 'charts/tidings'
@@ -27,6 +28,7 @@ export interface ChartValue {
 export const chartDocs: readonly { readonly path: string; render(): string }[] = [
   { path: `${CHART}/files/flags.txt`, render: flagNames },
   { path: `${CHART}/files/alerts.yaml`, render: () => read('monitoring/alerts.yaml') },
+  { path: `${CHART}/files/dashboard.json`, render: dashboard },
   { path: `${CHART}/README.md`, render: readme },
 ]
 

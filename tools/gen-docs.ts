@@ -10,6 +10,7 @@ import { flagsByTopic, type ShownFlag } from '../src/options/help.ts'
 import { chartDocs } from './chart-docs.ts'
 import { decisionsPage } from './decisions-page.ts'
 import { markdownTable } from './markdown-table.ts'
+import { dashboard } from './monitoring/dashboard.ts'
 import { metricsPage } from './monitoring/metrics-page.ts'
 
 /** A document generated from source, by its path in the repository. */
@@ -22,6 +23,7 @@ export const generatedDocs: readonly GeneratedDoc[] = [
   { path: 'docs/reference/flags.md', render: flagsPage },
   { path: 'docs/reference/metrics.md', render: metricsPage },
   { path: 'docs/explanation/decisions.md', render: decisionsPage },
+  { path: 'monitoring/dashboard.json', render: dashboard },
   ...chartDocs,
 ]
 

@@ -1,0 +1,160 @@
+/** Rows of the dashboard about what runs beside requests: mirrors, files, the process. */
+import { one, type Row, rateBy } from './panel.ts'
+
+export const MIRRORS: Row = {
+  title: 'Mirrors',
+  panels: [
+    {
+      title: 'State',
+      description:
+        'Of the mirror of each cluster: Waiting, Syncing, Following or Stalled. Runbook: TidingsMirrorStalled.',
+      unit: 'short',
+      queries: one('max by (cluster, state) (tidings_mirror_state{S})', '{{cluster}} {{state}}'),
+    },
+    {
+      title: 'Behind the cluster',
+      description: 'How long ago everything that the cluster had then was stored.',
+      unit: 's',
+      limits: [10, 60],
+      queries: one('max by (cluster) (tidings_mirror_lag_seconds{S})', '{{cluster}}'),
+    },
+    {
+      title: 'Events by what became of them',
+      description:
+        'too-large, invalid and unreadable were dropped. Runbook: TidingsMirrorDropsEvents.',
+      unit: 'ops',
+      queries: rateBy('cluster, result', 'tidings_mirror_events_total'),
+    },
+    {
+      title: 'Failed requests to the cluster',
+      description:
+        'expired: it lists again; unavailable: it retries; refused: somebody has to act.',
+      unit: 'ops',
+      queries: rateBy('cluster, kind', 'tidings_mirror_origin_failures_total'),
+    },
+    {
+      title: 'Lists, watches and repeated writes',
+      description:
+        'A list at each start only; writes that were fenced off belong to a replica that lost an election.',
+      unit: 'ops',
+      queries: [
+        ...one(
+          'sum by (cluster) (rate(tidings_mirror_lists_total{S}[$__rate_interval]))',
+          '{{cluster}} lists',
+        ),
+        ...one(
+          'sum by (cluster) (rate(tidings_mirror_watches_total{S}[$__rate_interval]))',
+          '{{cluster}} watches',
+        ),
+        ...one(
+          'sum by (cluster) (rate(tidings_mirror_retries_total{S}[$__rate_interval]))',
+          '{{cluster}} retries',
+        ),
+        ...one(
+          'sum by (cluster) (rate(tidings_mirror_fenced_writes_total{S}[$__rate_interval]))',
+          '{{cluster}} fenced',
+        ),
+      ],
+    },
+    {
+      title: 'Which replica mirrors which cluster',
+      description: '1 on the replica that was elected for the cluster.',
+      unit: 'short',
+      isStacked: true,
+      queries: one('tidings_mirror_role{S} == 1', '{{cluster}} {{instance}}'),
+    },
+  ],
+}
+
+export const PROCESS: Row = {
+  title: 'Process, files and audit log',
+  panels: [
+    {
+      title: 'Event loop busy',
+      description:
+        'Above 90 % every request of the replica waits for others. Runbook: TidingsEventLoopBusy.',
+      unit: 'percentunit',
+      limits: [0.7, 0.9],
+      queries: one('rate(nodejs_eventloop_active_seconds_total{S}[$__rate_interval])'),
+    },
+    {
+      title: 'CPU',
+      description: 'Cores in use, garbage collection and TLS of other threads included.',
+      unit: 'short',
+      queries: one('rate(process_cpu_seconds_total{S}[$__rate_interval])'),
+    },
+    {
+      title: 'Event loop delay, 99th percentile',
+      description: 'How long the loop was blocked at a time, since the last scrape.',
+      unit: 's',
+      limits: [0.05, 0.25],
+      queries: one('nodejs_eventloop_lag_p99_seconds{S}'),
+    },
+    {
+      title: 'Garbage collection',
+      description: 'Seconds per second, by kind.',
+      unit: 'percentunit',
+      queries: rateBy('kind', 'nodejs_gc_duration_seconds_sum'),
+    },
+    {
+      title: 'File descriptors in use',
+      description: 'Nearly all are connections. Runbook: TidingsOpenFiles.',
+      unit: 'percentunit',
+      limits: [0.6, 0.8],
+      queries: one('process_open_fds{S} / process_max_fds{S}'),
+    },
+    {
+      title: 'Running for',
+      description: 'Time since the start of each process. Runbook: TidingsRestarts.',
+      unit: 's',
+      queries: one('time() - process_start_time_seconds{S}'),
+    },
+    {
+      title: 'Builds',
+      description: 'Which replica runs which version. Runbook: TidingsVersionsDiffer.',
+      unit: 'none',
+      isTable: true,
+      queries: one('count by (instance, version, commit, node) (tidings_build_info{S})', ''),
+    },
+    {
+      title: 'Certificates expire in',
+      isSigned: true,
+      description: 'By flag, the first certificate to expire. Runbook: TidingsCertificateExpires.',
+      unit: 's',
+      queries: one(
+        'min by (flag) (tidings_certificate_expiration_timestamp_seconds{S}) - time()',
+        '{{flag}}',
+      ),
+    },
+    {
+      title: 'Files in use',
+      description:
+        'By flag: 0 while the content of a file cannot be used, and the time since it last could. Runbook: TidingsFileNotInUse.',
+      unit: 'short',
+      queries: [
+        ...one('min by (flag) (tidings_file_last_reload_successful{S})', '{{flag}} in use'),
+        ...one(
+          'time() - min by (flag) (tidings_file_last_reload_success_timestamp_seconds{S})',
+          '{{flag}} seconds',
+        ),
+      ],
+    },
+    {
+      title: 'Audit log',
+      description: 'Lines, and what was lost, failed or only counted. Runbook: TidingsAuditFails.',
+      unit: 'ops',
+      queries: [
+        ...one('sum(rate(apiserver_audit_event_total{S}[$__rate_interval]))', 'lines'),
+        ...one('sum(rate(apiserver_audit_error_total{S}[$__rate_interval]))', 'failed'),
+        ...one('sum(rate(tidings_audit_lost_total{S}[$__rate_interval]))', 'lost'),
+        ...one('sum(rate(tidings_audit_omitted_total{S}[$__rate_interval]))', 'only counted'),
+      ],
+    },
+    {
+      title: 'Audit lines that wait',
+      description: 'More than a few KiB for longer than a scrape: a slow disk.',
+      unit: 'bytes',
+      queries: one('tidings_audit_waiting_bytes{S}'),
+    },
+  ],
+}
