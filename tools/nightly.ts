@@ -29,6 +29,8 @@ const SCRIPTS = [
   'test:client-go',
   'test:client-go:full',
   'test:chart',
+  // With KUBE_APISERVER, also the tutorial that mirrors a cluster.
+  'follow-docs',
   'test:differential',
   'fuzz',
   'fuzz:protobuf',

@@ -2,7 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { basename, delimiter, dirname, join } from 'node:path'
+import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { etcdBinary } from '../../support/etcd.ts'
 import { anywhere, isShown } from './shown.ts'
@@ -16,6 +16,8 @@ const COMMANDS_MS_MAX = 60_000
 const PATIENCE_MS = 20_000
 const LOOK_MS = 200
 const REPEAT_MS = 1_000
+/** Nobody presses Ctrl-C sooner than this: the command has begun by then. */
+const HAND_MS = 500
 /** Questions that a reader may ask again, when the answer is not there yet. */
 const QUESTION = /^kubectl (?:[^|;&<>]* )?(?:get|events) [^|;&<>]*$/
 
@@ -66,7 +68,7 @@ export class Follower implements AsyncDisposable {
 
   /** Follows a page from its first to its last block; throws an error with the line that is wrong. */
   async follow(path: string): Promise<void> {
-    for (const step of stepsOf(readFileSync(join(root, path), 'utf8'))) {
+    for (const step of stepsOf(readFileSync(resolve(root, path), 'utf8'))) {
       try {
         await this.#take(step)
       } catch (error) {
@@ -95,6 +97,7 @@ export class Follower implements AsyncDisposable {
     } else if (step.what === 'expect') {
       await this.#expect(step, terminal)
     } else {
+      await sleep(HAND_MS)
       terminal.interrupt()
       await terminal.ended(COMMANDS_MS_MAX)
     }

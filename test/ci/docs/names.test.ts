@@ -10,6 +10,9 @@ import { pages, pageText, root } from '../../../tools/pages.ts'
 /** Pages about what was, not about what is. */
 const manual = pages.filter((page) => page !== 'CHANGELOG.md')
 
+/** Shorter parts of a message are in too many places to prove anything. */
+const FRAGMENT_LENGTH_MIN = 12
+
 /** Flags of other programs that pages name outside of commands. */
 const FOREIGN: Readonly<Record<string, readonly string[]>> = {
   etcd: [
@@ -95,6 +98,22 @@ test('docs/reference/errors.md has every reason, and docs/reference/process.md e
   const codes = [...main.matchAll(/^const EXIT_\w+ = (\d+)/gm)].map(([, code]) => code)
   const shown = [...pageText('docs/reference/process.md').matchAll(/^\| (\d+) +\|/gm)]
   assert.deepEqual(shown.map(([, code]) => code).sort(), codes.sort())
+})
+
+test('the messages in docs/reference/errors.md are those of the program', () => {
+  const [, table = ''] = pageText('docs/reference/errors.md').split('\n## Messages\n')
+  const sources = execFileSync('git', ['grep', '-h', '', '--', 'src/*.ts'], {
+    cwd: root,
+    encoding: 'utf8',
+    maxBuffer: 64 * 1024 * 1024,
+  })
+  const fragments = [...(table.split('\nMessages without')[0] ?? '').matchAll(/^\| `([^`]+)`/gm)]
+    .flatMap(([, message = '']) => message.split(/…|; /))
+    .map((text) => text.replaceAll(/^[^\w(]+|[^\w)]+$/g, ''))
+    .filter((text) => text.length >= FRAGMENT_LENGTH_MIN)
+  assert.ok(fragments.length > 15)
+  const unknown = fragments.filter((text) => !sources.includes(text))
+  assert.deepEqual(unknown, [])
 })
 
 test('docs/reference/files.md has every flag that takes a file', () => {

@@ -17,6 +17,8 @@ while IFS= read -r -d '' -u 3 block; do
 done
 `
 const MARK = /\n== block ended: (\d+) ==\n/
+/** `LINENO` counts on from here in a block. */
+const EVAL_LINE = SHELL.split('\n').findIndex((line) => line.includes('eval ')) + 1
 const STOP_MS_MAX = 5_000
 
 export interface TerminalOptions {
@@ -45,6 +47,8 @@ export class Terminal implements AsyncDisposable {
       detached: true,
     })
     this.#ended = once(this.#shell, 'close')
+    // A shell that has ended is noticed by what it does not print.
+    this.#shell.stdio[3]?.on('error', () => {})
     for (const stream of [this.#shell.stdout, this.#shell.stderr]) {
       stream?.setEncoding('utf8').on('data', (text: string) => {
         this.#output += text
@@ -67,7 +71,8 @@ export class Terminal implements AsyncDisposable {
   /** Resolves when the last block has ended: the line of the command that failed, or 0. */
   async ended(timeoutMs: number): Promise<number> {
     await eventually('the commands end', () => MARK.test(this.#output), timeoutMs)
-    return Number(MARK.exec(this.#output)?.[1])
+    const line = Number(MARK.exec(this.#output)?.[1])
+    return line === 0 ? 0 : line - EVAL_LINE + 1
   }
 
   interrupt(): void {
