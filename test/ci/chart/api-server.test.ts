@@ -8,7 +8,7 @@ import { cp, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { chart, helm, NAMESPACE, render, valueSets } from '../../support/chart.ts'
-import { ChartReplica, made } from '../../support/chart-replica.ts'
+import { accountToken, defineCustomResources, startInCluster } from '../../support/chart-cluster.ts'
 import { eventually } from '../../support/eventually.ts'
 import {
   KUBE_ADMIN_TOKEN,
@@ -18,13 +18,6 @@ import {
 
 const root = join(import.meta.dirname, '../../..')
 const kubectlBinary = join(root, '.cache/kubectl-1.36/usr/bin/kubectl')
-/** Custom resources whose definitions are not part of Kubernetes: only their names are checked. */
-const DEFINITIONS = [
-  ['cert-manager.io', 'certificates', 'Certificate'],
-  ['monitoring.coreos.com', 'servicemonitors', 'ServiceMonitor'],
-  ['monitoring.coreos.com', 'prometheusrules', 'PrometheusRule'],
-] as const
-const ESTABLISHED_MS_MAX = 20_000
 const MIRRORED_MS_MAX = 30_000
 
 describe('the chart at a real API server', { skip: withoutKubeApiserver }, () => {
@@ -44,16 +37,7 @@ describe('the chart at a real API server', { skip: withoutKubeApiserver }, () =>
       const body = { metadata: { name } }
       await kube.ask('POST', '/api/v1/namespaces', { body })
     }
-    for (const [group, plural, kind] of DEFINITIONS) await define(kube, group, plural, kind)
-    await eventually(
-      'custom resources are served',
-      async () => {
-        const path = ([group, plural]: readonly string[]) => `/apis/${group}/v1/${plural}`
-        const found = await Promise.all(DEFINITIONS.map((one) => kube.ask('GET', path(one))))
-        return found.every(({ status }) => status === 200)
-      },
-      ESTABLISHED_MS_MAX,
-    )
+    await defineCustomResources(kube)
   })
   after(() => kube[Symbol.asyncDispose]())
 
@@ -117,18 +101,9 @@ describe('the chart at a real API server', { skip: withoutKubeApiserver }, () =>
     const values = ['-f', `${chart}/ci/own-cluster.yaml`, ...etcd, '--namespace', NAMESPACE]
     await succeed(['install', 'tidings', anyVersion, ...values, '--kubeconfig', kubeconfig])
     const manifests = await render('own-cluster', etcd)
-    const token = await tokenOf(kube, `/api/v1/namespaces/${NAMESPACE}/serviceaccounts/tidings`)
-    const config = made(manifests)['tidings-config'] ?? assert.fail('there is no configuration')
-    const own = 'own-cluster.kubeconfig'
-    // The only address that this machine does not have.
-    const address = String(config[own]).replace('kubernetes.default.svc', `127.0.0.1:${kube.port}`)
-    await using replica = await ChartReplica.start(manifests, {
+    await using replica = await startInCluster(kube, manifests, {
+      namespace: NAMESPACE,
       etcdServers: kube.etcd.endpoints.join(),
-      given: {
-        'tidings-config': { ...config, [own]: address },
-        'service-account': { token },
-        'kube-root-ca.crt': { 'ca.crt': kube.ca },
-      },
     })
     await kube.create('/api/v1/namespaces/shop/events', {
       metadata: { name: 'web-0.1' },
@@ -145,10 +120,10 @@ describe('the chart at a real API server', { skip: withoutKubeApiserver }, () =>
       MIRRORED_MS_MAX,
     )
     // The account of the mirror may list and watch, so it may do so here; nobody else may.
-    assert.equal((await read(token)).status, 200)
-    const accounts = '/api/v1/namespaces/default/serviceaccounts'
-    await kube.create(accounts, { metadata: { name: 'other' } })
-    assert.equal((await read(await tokenOf(kube, `${accounts}/other`))).status, 403)
+    assert.equal((await read(await accountToken(kube, NAMESPACE, 'tidings'))).status, 200)
+    const other = { metadata: { name: 'other' } }
+    await kube.create('/api/v1/namespaces/default/serviceaccounts', other)
+    assert.equal((await read(await accountToken(kube, 'default', 'other'))).status, 403)
     assert.equal((await read('unknown')).status, 401)
   })
 })
@@ -156,25 +131,4 @@ describe('the chart at a real API server', { skip: withoutKubeApiserver }, () =>
 async function succeed(args: readonly string[]): Promise<void> {
   const { code, stderr } = await helm(args)
   assert.equal(code, 0, stderr)
-}
-
-/** A token of a service account. */
-async function tokenOf(kube: KubeApiserver, account: string): Promise<string> {
-  const issued = await kube.create(`${account}/token`, { spec: { expirationSeconds: 3600 } })
-  return (issued['status'] as { readonly token: string }).token
-}
-
-async function define(kube: KubeApiserver, group: string, plural: string, kind: string) {
-  const schema = {
-    openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true },
-  }
-  await kube.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', {
-    metadata: { name: `${plural}.${group}` },
-    spec: {
-      group,
-      scope: 'Namespaced',
-      names: { plural, kind, singular: kind.toLowerCase(), listKind: `${kind}List` },
-      versions: [{ name: 'v1', served: true, storage: true, schema }],
-    },
-  })
 }

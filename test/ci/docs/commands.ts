@@ -9,6 +9,7 @@ export const RUN_BY: Readonly<Record<string, string>> = {
   'docs/tutorials/first-event.md': 'test/ci/docs/follow.test.ts',
   'docs/tutorials/a-week-of-events.md': 'test/ci/docs/follow.test.ts',
   'docs/tutorials/on-call-night.md': 'test/ci/docs/follow.test.ts',
+  'docs/how-to/deploy-on-kubernetes.md': 'test/ci/chart/page.test.ts',
   'docs/how-to/clients.md': 'test/ci/e2e/snippets.test.ts',
   'docs/how-to/questions.md': 'test/ci/e2e/questions.test.ts',
   'docs/how-to/back-up-and-restore.md#rehearse-it': 'test/ci/docs/follow.test.ts',
