@@ -50,12 +50,12 @@ export class Tidings implements AsyncDisposable {
 
   /**
    * Resolves when it listens. `env` overrides the environment of the test; `program` may be
-   * `main.js` of another build, or the launcher of a release archive.
+   * `main.js` of another build, the launcher of a release archive, or a command.
    */
   static async start(
     flags: readonly string[],
     env: Readonly<Record<string, string>> = {},
-    program: string = built,
+    program: string | readonly string[] = built,
   ): Promise<Tidings> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-test-'))
     // `env` execs the program, so signals reach it.
@@ -63,8 +63,7 @@ export class Tidings implements AsyncDisposable {
       'env',
       [
         ...Object.entries(env).map(([name, value]) => `${name}=${value}`),
-        ...(program.endsWith('.js') ? [process.execPath] : []),
-        program,
+        ...commandOf(program),
         ...(flags.some((flag) => flag.startsWith('--bind-address=')) ? [] : LOOPBACK_ONLY),
         ...(flags.some((flag) => flag.startsWith('--secure-port=')) ? [] : ['--secure-port=0']),
         `--cert-dir=${folder}`,
@@ -191,6 +190,11 @@ async function text(stream: AsyncIterable<Buffer>): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of stream) chunks.push(chunk)
   return Buffer.concat(chunks).toString('utf8')
+}
+
+function commandOf(program: string | readonly string[]): readonly string[] {
+  if (typeof program !== 'string') return program
+  return program.endsWith('.js') ? [process.execPath, program] : [program]
 }
 
 function parseLine(text: string): LogLine {

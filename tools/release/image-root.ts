@@ -14,7 +14,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { basename, dirname, join } from 'node:path'
 import { setModes } from './archive.ts'
 import type { Architecture } from './node-package.ts'
 import { root } from './project.ts'
@@ -57,7 +57,9 @@ export function makeImageRoot({ architecture, archive, folder, isCached }: Image
   const debian = debianPackages(architecture, isCached)
   copyDebian(debian, base, architecture)
   writeSettings(base)
-  setModes(base, new Set([NODE, `usr/lib/${DEBIAN[architecture].triplet}/libc.so.6`]))
+  const { triplet, loader } = DEBIAN[architecture]
+  // The kernel starts Node through the loader, so that must be executable too.
+  setModes(base, new Set([NODE, join('usr/lib', triplet, basename(loader))]))
 
   mkdirSync(join(program, dirname(HOME)), { recursive: true })
   renameSync(archive, join(program, HOME))

@@ -49,7 +49,7 @@ function makeImage(wanted: Architecture): void {
   })
   build(wanted)
   const layout = join(work, 'layout')
-  buildah('push', '--quiet', 'tidings', `oci:${layout}:${packageJson().version}`)
+  buildah('push', '--quiet', 'tidings', `oci:${layout}:localhost/tidings:${packageJson().version}`)
   const file = join(values.out, `${name}.oci.tar`)
   packFiles(layout, file)
   writeSums(values.out)

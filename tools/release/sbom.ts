@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto'
 import { pinnedNode } from './node-package.ts'
 import { npm } from './npm.ts'
 import { commitSeconds, packageJson, root } from './project.ts'
+import { runtimePackages } from './runtime-packages.ts'
 
 export interface Component {
   readonly 'bom-ref': string
@@ -16,6 +17,7 @@ export interface Component {
   readonly purl: string
   readonly cpe?: string
   readonly licenses?: readonly object[]
+  readonly properties?: readonly { readonly name: string }[]
 }
 
 export interface Sbom {
@@ -28,9 +30,10 @@ export interface Sbom {
 /** The components of an archive, and `more` for what is added to them in an image. */
 export function sbom(more: readonly Component[] = []): string {
   const list: Sbom = JSON.parse(
-    npm(['sbom', '--package-lock-only', '--sbom-format=cyclonedx', '--omit=dev'], root),
+    npm(['sbom', '--package-lock-only', '--sbom-format=cyclonedx'], root),
   )
   const { name, version } = packageJson()
+  keepReleased(list, `${name}@${version}`)
   // npm names the component after the folder of the checkout.
   Object.assign(list.metadata.component, { type: 'application', name })
   // npm's own version would be the only trace of the machine.
@@ -43,6 +46,20 @@ export function sbom(more: readonly Component[] = []): string {
   list.serialNumber = ''
   list.serialNumber = `urn:uuid:${uuidOf(JSON.stringify(list))}`
   return `${JSON.stringify(list, undefined, 2)}\n`
+}
+
+/**
+ * Drops what is for development only. (`npm sbom --omit=dev` also drops packages that both the
+ * project needs for development and a package needs at run time.)
+ */
+function keepReleased(list: Sbom, own: string): void {
+  const released = new Set(runtimePackages().map(({ name, version }) => `${name}@${version}`))
+  list.components = list.components
+    .filter((component) => released.has(component['bom-ref']))
+    .map((component) => ({ ...component, properties: [] }))
+  list.dependencies = list.dependencies
+    .filter(({ ref }) => ref === own || released.has(ref))
+    .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((on) => released.has(on)) }))
 }
 
 function node(): Component {

@@ -1,0 +1,164 @@
+/** The release archive in `release/`, unpacked: `npm run test:release` makes it first. */
+import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { createHash } from 'node:crypto'
+import {
+  existsSync,
+  lstatSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+import { packageJson, releaseFolder } from '../../../tools/release/project.ts'
+import { runtimePackages } from '../../../tools/release/runtime-packages.ts'
+import { archiveName, stage } from '../../../tools/release/staging.ts'
+import { startEtcd } from '../../support/etcd.ts'
+import { Tidings } from '../../support/tidings.ts'
+
+const READY_MS_MAX = 60_000
+const name = archiveName('x64')
+const work = mkdtempSync(join(tmpdir(), 'tidings archive-'))
+const unpacked = join(work, name)
+execFileSync('tar', ['-xzf', join(releaseFolder, `${name}.tar.gz`), '-C', work])
+after(() => rmSync(work, { recursive: true }))
+
+test('archive: another staging of the same commit has the same files, modes and bytes', () => {
+  const again = join(work, 'again')
+  const umask = process.umask(0o077)
+  try {
+    stage('x64', again)
+  } finally {
+    process.umask(umask)
+  }
+  assert.deepEqual(contentOf(again), contentOf(unpacked))
+})
+
+test('archive: files belong to nobody in particular and have the time of the commit', () => {
+  const list = execFileSync('tar', ['-tvzf', join(releaseFolder, `${name}.tar.gz`)], {
+    encoding: 'utf8',
+  })
+  const lines = list.trim().split('\n')
+  const times = new Set(lines.map((line) => line.split(/ +/).slice(3, 5).join(' ')))
+  assert.equal(times.size, 1)
+  assert.deepEqual(
+    lines.filter((line) => !/^[-d]rw[-x]r-[-x]r-[-x] (root\/root|0\/0) /.test(line)),
+    [],
+  )
+})
+
+test('archive: has the packages that the program needs, and no others', () => {
+  const installed = readdirSync(join(unpacked, 'lib/tidings'), {
+    recursive: true,
+    encoding: 'utf8',
+  })
+    .filter((path) => /(^|\/)node_modules\/(@[^/]+\/)?[^/@]+\/package\.json$/.test(path))
+    .map((path) => path.slice(0, -'/package.json'.length))
+  const expected = runtimePackages().map(({ path }) => path)
+  assert.deepEqual(installed.sort(), [...expected].sort())
+})
+
+test('archive: has the text of every licence, and a table of all packages', () => {
+  const table = readFileSync(join(unpacked, 'licenses/README.md'), 'utf8')
+  for (const { name: of, version, licence, reason } of runtimePackages()) {
+    assert.ok(table.includes(`| ${of} | ${version} | ${licence} | ${reason} |`), of)
+    const texts = readdirSync(join(unpacked, 'licenses', `${of}-${version}`))
+    assert.ok(texts.length > 0, of)
+  }
+  assert.match(
+    readFileSync(join(unpacked, 'licenses/node/LICENSE'), 'utf8'),
+    /Node\.js is licensed/,
+  )
+  assert.match(readFileSync(join(unpacked, 'LICENSE'), 'utf8'), /Apache License/)
+})
+
+test('archive: its list of components is complete and has nothing of the machine or the moment', () => {
+  const text = readFileSync(join(unpacked, 'sbom.cdx.json'), 'utf8')
+  const { components, metadata } = JSON.parse(text)
+  const listed = components.map((component: { purl: string }) => component.purl)
+  const { version } = packageJson()
+  assert.equal(metadata.component.name, 'tidings')
+  assert.equal(metadata.component.version, version)
+  for (const { name: of, version: its } of runtimePackages()) {
+    assert.ok(listed.includes(`pkg:npm/${of.replace('@', '%40')}@${its}`), of)
+  }
+  assert.ok(listed.includes(`pkg:generic/node@${process.versions.node}`))
+  assert.equal(text, readFileSync(join(releaseFolder, `tidings-${version}.cdx.json`), 'utf8'))
+})
+
+test('archive: the sums are those of the files', () => {
+  const sums = readFileSync(join(releaseFolder, 'SHA256SUMS'), 'utf8')
+  assert.ok(sums.includes(`  ${name}.tar.gz\n`))
+  execFileSync('sha256sum', ['--check', '--quiet', 'SHA256SUMS'], { cwd: releaseFolder })
+})
+
+test('archive: starts through a link, without node or npm in PATH, serves, and stops', async () => {
+  await using etcd = await startEtcd()
+  const links = join(work, 'links')
+  mkdirSync(links)
+  symlinkSync(`../${name}/bin/tidings`, join(links, 'first'))
+  symlinkSync('first', join(links, 'second'))
+  const path = onlyPath()
+  const command = ['env', '-i', '-C', '/', `PATH=${path}`, join(links, 'second')]
+  await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints}`], {}, command)
+  await server.until('/readyz', ({ status }) => status === 200, READY_MS_MAX)
+  const version = JSON.parse((await server.ask('/version')).body)
+  assert.ok(version.gitVersion.endsWith(`tidings-${packageJson().version}`))
+  server.process.kill('SIGTERM')
+  assert.deepEqual(await server.ended, { code: 0, signal: null })
+})
+
+test("archive: the user's NODE_OPTIONS reach the program", () => {
+  const hook = join(work, 'hook.cjs')
+  writeFileSync(hook, "process.stderr.write('hook is here')")
+  const { stdout } = runVersion({ NODE_OPTIONS: `--require="${hook}"` })
+  assert.match(stdout, /hook is here/)
+  assert.match(stdout, /tidings v/)
+})
+
+test('archive: the systemd unit names what the archive has', () => {
+  const unit = readFileSync(join(unpacked, 'share/systemd/tidings.service'), 'utf8')
+  const [, program = ''] = /^ExecStart=\/opt\/tidings\/(\S+)/m.exec(unit) ?? []
+  assert.ok(existsSync(join(unpacked, program)))
+  const flags = /^ExecStart=\S+ (.*)$/m.exec(unit)?.[1]?.split(' ') ?? []
+  const help = execFileSync(join(unpacked, program), ['--help'], { encoding: 'utf8' })
+  for (const flag of flags) assert.ok(help.includes(flag.replace(/=.*/, '')), flag)
+})
+
+/** A folder for PATH with nothing in it but what a launcher may use of any Linux. */
+function onlyPath(): string {
+  const folder = join(work, 'path')
+  mkdirSync(folder)
+  symlinkSync('/usr/bin/readlink', join(folder, 'readlink'))
+  return folder
+}
+
+function runVersion(env: Readonly<Record<string, string>>): { readonly stdout: string } {
+  const program = join(unpacked, 'bin/tidings')
+  const stdout = execFileSync('sh', ['-c', '"$0" --version 2>&1', program], {
+    encoding: 'utf8',
+    env: { PATH: '/usr/bin:/bin', ...env },
+  })
+  return { stdout }
+}
+
+/** Path, mode and hash of everything. */
+function contentOf(folder: string): readonly string[] {
+  return readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .sort()
+    .map((path) => {
+      const found = lstatSync(join(folder, path))
+      const hash = found.isFile()
+        ? createHash('sha256')
+            .update(readFileSync(join(folder, path)))
+            .digest('hex')
+        : ''
+      return `${path} ${found.mode.toString(8)} ${hash}`
+    })
+}
