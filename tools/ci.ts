@@ -45,6 +45,7 @@ const STAGES: readonly Stage[] = [
   { script: 'test:releases', isTimed: true },
   // Follows the README and the tutorials with the release archive.
   { script: 'test:docs', isTimed: true },
+  { script: 'test:release', isTimed: true },
   { script: 'test:chaos:short', isTimed: true },
   // Not retried: with another timing the same seed may hide an event that was lost.
   { script: 'test:mirror:short', isTimed: false },

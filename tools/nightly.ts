@@ -32,6 +32,7 @@ const SCRIPTS = [
   // With KUBE_APISERVER, also the tutorial that mirrors a cluster.
   'follow-docs',
   'test:differential',
+  'test:release:full',
   'fuzz',
   'fuzz:protobuf',
   'bench',
