@@ -181,8 +181,8 @@ export function metricsByName(): ReadonlyMap<string, DescribedMetric> {
 }
 
 /**
- * Whether the name and the labels stay as they are until the next major version: those that
- * Kubernetes and Prometheus have defined, since dashboards of others rely on them.
+ * Whether the name and the labels are those that Kubernetes and Prometheus have defined, on which
+ * dashboards of others rely.
  */
 export function isStable({ name }: DescribedMetric): boolean {
   return /^(apiserver|etcd|kubernetes|process)_/.test(name)

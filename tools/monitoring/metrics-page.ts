@@ -12,10 +12,10 @@ export function metricsPage(): string {
     'path: [how to scrape them](../how-to/monitor.md). Every number is of one replica, and every counter',
     'counts since its start.',
     '',
-    'The names and labels of **stable** metrics stay until the next major version: they are those of Kubernetes',
-    'and Prometheus, with their meaning. **Alpha** metrics may change in a minor release, which the changelog',
-    'then says; our [alerts](../runbook/alerts.md) and the dashboard change with them. A histogram has the series',
-    '`_bucket` (with the label `le`), `_sum` and `_count`.',
+    '**Stable** metrics have the names and labels of Kubernetes and Prometheus, and change only with them. **Alpha**',
+    'metrics are our own and those of the Node library: the changelog names one as deprecated before it is renamed or',
+    'removed ([what is promised](../explanation/versions.md#what-is-stable)). A histogram has the series `_bucket`',
+    '(with the label `le`), `_sum` and `_count`.',
   ]
   for (const { title, path, note, metrics } of metricTopics()) {
     lines.push('', `## ${title}`, '')

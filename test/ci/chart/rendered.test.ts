@@ -4,7 +4,7 @@ import { X509Certificate } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { parse } from 'yaml'
+import { parse, stringify } from 'yaml'
 import { serverCommand } from '../../../src/options/commands.ts'
 import { flagsByTopic } from '../../../src/options/help.ts'
 import {
@@ -17,6 +17,7 @@ import {
   valueSets,
 } from '../../support/chart.ts'
 import { isKnownKind, structureProblems } from '../../support/kubernetes-structure.ts'
+import { promtool } from '../../support/prometheus.ts'
 
 const FLAGS = new Set([...flagsByTopic(serverCommand).values()].flat().map(({ name }) => name))
 // biome-ignore lint/suspicious/noExplicitAny: parts of manifests, as a test reads them.
@@ -189,17 +190,31 @@ describe('particular objects', () => {
   test('alerts get the job of the values and links to read', async () => {
     const rules = (manifest: Manifest) =>
       manifest['spec'].groups.flatMap((group: Fields) => group.rules)
-    const found = rules(find(await render('production'), 'PrometheusRule'))
-    assert.ok(found.length > 10)
-    const link = /^https:\/\/wiki\.example\.com\/tidings\/docs\/runbook\//
-    for (const { alert, annotations } of found) {
-      if (alert !== undefined) assert.match(annotations.runbook_url, link, alert)
+    const shipped = find(await render('production'), 'PrometheusRule')
+    await promtool(['check', 'rules'], stringify({ groups: shipped['spec'].groups }))
+    const alerts = rules(shipped).filter(({ alert }: Fields) => alert !== undefined)
+    assert.ok(alerts.length > 10)
+    for (const { alert, annotations } of alerts) {
+      const link = `https://wiki.example.com/tidings/docs/runbook/alerts.md#${alert.toLowerCase()}`
+      assert.equal(annotations.runbook_url, link)
     }
     const flags = ['--set', 'monitoring.prometheusRule.enabled=true']
     const other = rules(find(await render('scheduling', flags), 'PrometheusRule'))
     const text = JSON.stringify(other.map((rule: Fields) => rule.expr))
     assert.match(text, /job=\\"audit-events\\"/)
     assert.doesNotMatch(text, /job=\\"tidings\\"/)
+  })
+
+  test('the two paths that are scraped have jobs of their own, the first that of the rules', async () => {
+    const { endpoints } = find(await render('production'), 'ServiceMonitor')['spec']
+    const jobs = endpoints.map(({ path, relabelings }: Fields) => [
+      path,
+      relabelings[0].replacement,
+    ])
+    assert.deepEqual(jobs, [
+      ['/metrics', 'tidings'],
+      ['/metrics/slis', 'tidings-slis'],
+    ])
   })
 
   test('the certificate of a trial has the names of the Service and is signed by its ca.crt', async () => {
