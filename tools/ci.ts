@@ -1,5 +1,5 @@
 /**
- * Runs every stage in order, stops at the first that fails, and prints a summary of the tests.
+ * Runs every stage, stops after the first step with a failure, and prints a summary of the tests.
  *
  * Failed test files of stages with real processes and real time run once more, since these machines
  * are shared. They use the same seed, so a failure of fuzz or chaos must pass with the very seed
@@ -12,8 +12,13 @@ import process from 'node:process'
 
 interface Stage {
   readonly script: string
+  /** It depends on time, and may be tried again. */
   readonly isTimed: boolean
 }
+
+/** Stages that run one after the other. */
+type Lane = readonly Stage[]
+type Write = (text: string) => void
 
 interface Result {
   readonly hasPassed: boolean
@@ -28,35 +33,38 @@ interface Counts {
   skipped: number
 }
 
-const STAGES: readonly Stage[] = [
-  { script: 'types', isTimed: false },
-  { script: 'lint', isTimed: false },
-  { script: 'unit', isTimed: false },
-  { script: 'test:contract', isTimed: false },
-  { script: 'test:conformance', isTimed: false },
-  { script: 'test:chart', isTimed: true },
-  // Not retried: with another timing the same seed may hide a wrong answer.
-  { script: 'test:model:short', isTimed: false },
-  { script: 'test:fuzz:short', isTimed: true },
-  // Alone: it measures CPU time, memory and shares. The next two run two files at a time.
-  { script: 'test:measured', isTimed: true },
-  { script: 'test:integration', isTimed: true },
-  { script: 'test:e2e', isTimed: true },
-  { script: 'test:releases', isTimed: true },
-  // Follows the README and the tutorials with the release archive.
-  { script: 'test:docs', isTimed: true },
-  { script: 'test:release', isTimed: true },
-  { script: 'test:chaos:short', isTimed: true },
-  // Not retried: with another timing the same seed may hide an event that was lost.
-  { script: 'test:mirror:short', isTimed: false },
-]
+const untimed = (script: string): Stage => ({ script, isTimed: false })
+const timed = (script: string): Stage => ({ script, isTimed: true })
+
 /**
- * Runs beside the first stages: it is deterministic, keeps one core busy, and needs nothing that
- * other stages build. Its output is printed at its end.
+ * Steps run one after the other, the lanes of a step at the same time: there are two cores. What
+ * measures time, memory or shares has a step of its own.
  */
-const BESIDE = 'test:simulation'
-/** The stage before which that must have passed. */
-const JOINED_BEFORE = 'test:fuzz:short'
+const STEPS: readonly (readonly Lane[])[] = [
+  [
+    [
+      untimed('types'),
+      untimed('lint'),
+      untimed('unit'),
+      untimed('test:contract'),
+      untimed('test:conformance'),
+      // Not retried: with another timing the same seed may hide a wrong answer.
+      untimed('test:model:short'),
+    ],
+    // Deterministic, and keeps one core busy.
+    [untimed('test:simulation')],
+  ],
+  [[timed('test:fuzz:short')]],
+  [[timed('test:measured')]],
+  [[timed('test:integration')]],
+  [[timed('test:e2e')]],
+  [
+    // test:docs follows the README and the tutorials with the archive that test:release makes.
+    [timed('test:chaos:short'), timed('test:release'), timed('test:docs')],
+    // test:mirror:short is not retried: another timing may hide an event that was lost.
+    [untimed('test:mirror:short'), timed('test:chart'), timed('test:releases')],
+  ],
+]
 /** Nothing takes this long unless it hangs. */
 const STAGE_MS_MAX = 20 * 60 * 1000
 /** The timeout of the slowest npm script. */
@@ -74,20 +82,10 @@ const repeated: string[] = []
 let hasPassed = true
 
 print(`seed ${SEED}; TIDINGS_TEST_SEED=${SEED} repeats it`)
-const beside = runBeside()
-for (const stage of STAGES) {
-  if (stage.script === JOINED_BEFORE && !add(await beside)) break
-  let result = await run(stage.script, 'npm', ['run', '--silent', stage.script])
-  if (!result.hasPassed && stage.isTimed && result.failed.length > 0) {
-    repeated.push(`${stage.script}: ${result.failed.join(', ')}`)
-    result = together(
-      result,
-      await run(`${stage.script}, again`, 'node', [...ONCE_MORE, ...result.failed]),
-    )
-  }
-  if (!add(result)) break
+for (const lanes of STEPS) {
+  await Promise.all(lanes.map(runLane))
+  if (!hasPassed) break
 }
-await beside
 print(`\n${times.join(', ')}`)
 if (repeated.length === 0) print('no retries')
 for (const what of repeated) print(`retried with seed ${SEED}, see above: ${what}`)
@@ -95,21 +93,27 @@ print(hasPassed ? 'all stages passed' : 'a stage failed')
 print(`${totals.pass} passed, ${totals.fail} failed, ${totals.skipped} skipped`)
 process.exitCode = hasPassed ? 0 : 1
 
-/** Adds to the totals; false when the stage failed. */
-function add({ counts, hasPassed: isPassed }: Result): boolean {
-  totals.pass += counts.pass
-  totals.fail += counts.fail
-  totals.skipped += counts.skipped
-  hasPassed = isPassed
-  return isPassed
+/** The output of the first lane is printed as it comes, that of others at the end of each stage. */
+async function runLane(lane: Lane, index: number): Promise<void> {
+  for (const stage of lane) {
+    const output: string[] = []
+    const write: Write = index === 0 ? toOutput : (text) => output.push(text)
+    const result = await runStage(stage, write)
+    toOutput(output.join(''))
+    totals.pass += result.counts.pass
+    totals.fail += result.counts.fail
+    totals.skipped += result.counts.skipped
+    if (!result.hasPassed) hasPassed = false
+    if (!hasPassed) return
+  }
 }
 
-async function runBeside(): Promise<Result> {
-  const output: string[] = []
-  const args = ['run', '--silent', BESIDE]
-  const result = await run(BESIDE, 'npm', args, (text) => output.push(text))
-  process.stdout.write(output.join(''))
-  return result
+async function runStage({ script, isTimed }: Stage, write: Write): Promise<Result> {
+  const first = await run(script, 'npm', ['run', '--silent', script], write)
+  if (first.hasPassed || !isTimed || first.failed.length === 0) return first
+  repeated.push(`${script}: ${first.failed.join(', ')}`)
+  const args = [...ONCE_MORE, ...first.failed]
+  return together(first, await run(`${script}, again`, 'node', args, write))
 }
 
 /** A file that failed first and passed the retry has passed. */
@@ -122,7 +126,7 @@ async function run(
   name: string,
   program: string,
   args: readonly string[],
-  write: (text: string) => void = (text) => process.stdout.write(text),
+  write: Write,
 ): Promise<Result> {
   write(`\n== ${name}\n`)
   const startedAt = performance.now()
@@ -155,6 +159,10 @@ async function run(
 function count(line: string, counts: Counts): void {
   const [, what, number] = /^(?:ℹ|#) (pass|fail|skipped) (\d+)$/.exec(line) ?? []
   if (what === 'pass' || what === 'fail' || what === 'skipped') counts[what] += Number(number)
+}
+
+function toOutput(text: string): void {
+  process.stdout.write(text)
 }
 
 function print(line: string): void {
