@@ -1,6 +1,7 @@
 /**
  * What is generated for charts/tidings: copies of the alerts and the dashboard, which a chart cannot
- * read from outside its folder, the names of all flags, and the table of values in its README.
+ * read from outside its folder, the names of all flags, the table of values in its README, and the
+ * version of package.json wherever the chart, its docs and the kustomize base name it.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,6 +14,17 @@ import { dashboard } from './monitoring/dashboard.ts'
 const root = join(import.meta.dirname, '..')
 const CHART = 'charts/tidings'
 const TABLE = /(<!-- values:begin -->\n)[\s\S]*(<!-- values:end -->)/
+
+/** Files with the version of the release, which else are written by hand or by another program. */
+const VERSIONED = [
+  `${CHART}/Chart.yaml`,
+  'deploy/base/tidings.yaml',
+  'deploy/overlays/example/kustomization.yaml',
+  'docs/how-to/deploy-on-kubernetes.md',
+]
+/** As in `appVersion: 1.2.3`, `newTag: 1.2.3`, `tidings:1.2.3` and `tidings-1.2.3-linux-x64`. */
+const VERSION =
+  /((?:\b(?:v|appV)ersion: "?|newTag: |tidings[:-]))\d+\.\d+\.\d+(?:-(?:alpha|beta|rc)[\w.]*)?/g
 
 /** A value of the chart that an operator can set. */
 export interface ChartValue {
@@ -30,6 +42,7 @@ export const chartDocs: readonly { readonly path: string; render(): string }[] =
   { path: `${CHART}/files/alerts.yaml`, render: () => read('monitoring/alerts.yaml') },
   { path: `${CHART}/files/dashboard.json`, render: dashboard },
   { path: `${CHART}/README.md`, render: readme },
+  ...VERSIONED.map((path) => ({ path, render: () => withVersion(read(path)) })),
 ]
 
 /** All values of values.yaml, in its order. */
@@ -90,6 +103,15 @@ function readme(): string {
     TABLE,
     `$1\n${table.join('\n').replaceAll('$', '$$$$')}\n\n$2`,
   )
+}
+
+/** The text with the version of package.json in each place that names one. */
+export function withVersion(text: string, version: string = packageVersion()): string {
+  return text.replaceAll(VERSION, (_, before: string) => before + version)
+}
+
+function packageVersion(): string {
+  return JSON.parse(read('package.json')).version
 }
 
 function read(path: string): string {

@@ -1,7 +1,13 @@
 /** Values that cannot work are refused when the chart is rendered, with what to do instead. */
 import assert from 'node:assert/strict'
+import { execFileSync } from 'node:child_process'
+import { hash } from 'node:crypto'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { parse } from 'yaml'
+import { packChart } from '../../../tools/chart-package.ts'
 import { chart, helm, NAMESPACE } from '../../support/chart.ts'
 
 /** What a rendering needs, unless a test has its own. */
@@ -147,6 +153,27 @@ describe('helm lint and the notes', () => {
     assert.match(notes, /rollout status deployment\/tidings/)
     assert.doesNotMatch(notes, /Missing or unsafe/)
   })
+})
+
+test('the packed chart has the same bytes each time, renders, and leaves out what is for tests', async () => {
+  const folder = await mkdtemp(join(tmpdir(), 'tidings-packed-'))
+  try {
+    const { version } = JSON.parse(await readFile(join(chart, '../../package.json'), 'utf8'))
+    const hashes: string[] = []
+    for (const name of ['first', 'second']) {
+      packChart(join(folder, name))
+      const packed = join(folder, name, `tidings-${version}.tgz`)
+      hashes.push(hash('sha256', await readFile(packed)))
+      const values = ['-f', `${chart}/ci/production.yaml`]
+      assert.equal((await helm(['template', 'tidings', packed, ...values])).code, 0)
+    }
+    assert.equal(hashes[0], hashes[1])
+    const list = execFileSync('tar', ['-tzf', join(folder, 'first', `tidings-${version}.tgz`)])
+    assert.match(String(list), /^tidings\/files\/dashboard\.json$/m)
+    assert.doesNotMatch(String(list), /\/ci\//)
+  } finally {
+    await rm(folder, { recursive: true })
+  }
 })
 
 async function notesOf(values: string): Promise<string> {
