@@ -12,7 +12,8 @@ export function decisionsPage(): string {
       const [, number, title] =
         /^# (\d+)\. (.+)$/m.exec(readFileSync(join(folder, name), 'utf8')) ?? []
       if (title === undefined) throw new Error(`${name} does not begin with "# <number>. <title>"`)
-      return `${number}. [${title}](../decisions/${name})`
+      // Not a numbered list: numbers that others have reserved may be missing.
+      return `- ${number}: [${title}](../decisions/${name})`
     })
   return [
     '# Decisions',

@@ -1,7 +1,7 @@
 import { pause } from '../lib/abort.ts'
-import type { Clock } from '../lib/clock.ts'
-import { monotonicClock } from '../lib/clock.ts'
+import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
+import type { Traced } from '../lib/tracing/span.ts'
 import { missing, OtherHistoryError } from '../storage/errors.ts'
 import type { UpdateOptions } from '../storage/fence.ts'
 import type { RegardedKind } from '../storage/regarded-kind.ts'
@@ -253,16 +253,16 @@ export class CachedStorage implements WatchedStorage {
     return readRuns(this.#memory, scope, options)
   }
 
-  create(key: EventKey, body: Buffer): Promise<StoredEvent> {
-    return this.#inner.create(key, body)
+  create(key: EventKey, body: Buffer, options?: Traced): Promise<StoredEvent> {
+    return this.#inner.create(key, body, options)
   }
 
   update(key: EventKey, change: Change, options?: UpdateOptions): Promise<StoredEvent> {
     return this.#inner.update(key, change, options)
   }
 
-  delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {
-    return this.#inner.delete(key, guard)
+  delete(key: EventKey, guard?: Guard, options?: Traced): Promise<StoredEvent> {
+    return this.#inner.delete(key, guard, options)
   }
 
   watch(

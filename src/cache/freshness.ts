@@ -6,6 +6,7 @@
  * leads to the history that memory belongs to.
  */
 import type { Clock } from '../lib/clock.ts'
+import { recorded } from '../lib/tracing/span.ts'
 import { StorageError } from '../storage/errors.ts'
 import { beginning, formatVersion, isAfter, type Version } from '../storage/resource-version.ts'
 import type { ConnectionNumber, Newest, ReadOptions } from '../storage/storage.ts'
@@ -103,9 +104,11 @@ export class Freshness {
   }
 
   async #becomesFresh(options: ReadOptions): Promise<boolean> {
-    const { notOlderThan, signal } = options
+    const { notOlderThan, signal, span } = options
     if (notOlderThan !== undefined && this.#has(notOlderThan)) return true
-    const { version: newest, connection } = await this.#revisionRead.read(signal)
+    const { version: newest, connection } = await recorded(span, 'newest version', () =>
+      this.#revisionRead.read(signal),
+    )
     if (notOlderThan !== undefined && isAfter(notOlderThan, newest)) {
       throw new StorageError({
         kind: 'future',
@@ -113,7 +116,9 @@ export class Freshness {
         version: newest,
       })
     }
-    return this.#reaches({ version: notOlderThan ?? newest, connection }, signal)
+    return recorded(span, 'wait for the cache', () =>
+      this.#reaches({ version: notOlderThan ?? newest, connection }, signal),
+    )
   }
 
   /**

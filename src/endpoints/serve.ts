@@ -14,14 +14,16 @@ import type { Gate, Trail } from '../gate/gate.ts'
 import type { Limits } from '../gate/limits/limits.ts'
 import type { RefusalLog } from '../gate/refusal.ts'
 import { attributesOf, readTarget, type Target } from '../gate/target.ts'
-import { ANONYMOUS, accountOf } from '../gate/user.ts'
+import { ANONYMOUS, accountOf, type User } from '../gate/user.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log/log.ts'
 import { withoutTokens } from '../lib/log/token-scrub.ts'
+import type { Tracer } from '../tracing/tracer.ts'
 import { AuditRecord } from './observe/audit-record.ts'
 import { RequestLine } from './observe/request-line.ts'
 import type { RequestObserver } from './observe/request-tallies.ts'
+import { RequestTrace } from './observe/request-trace.ts'
 import { HandlerStillRuns, lateError } from './request/timeout.ts'
 import { RequestSlot } from './request-slot.ts'
 import { pageNotFound, statusResponse, textResponse } from './response/respond.ts'
@@ -41,6 +43,8 @@ export interface ServeOptions {
   readonly observer: RequestObserver
   /** Undefined: requests are not audited. */
   readonly audit?: Auditor | undefined
+  /** Undefined: requests are not traced. */
+  readonly tracer?: Tracer | undefined
   readonly refusals?: Pick<RefusalLog, 'refused'> | undefined
   readonly log: Log
   /** The cluster of paths that do not name one. */
@@ -67,6 +71,7 @@ export function serve(options: ServeOptions): Handler {
     const line = RequestLine.start(log, record?.trail)
     const trail = line ?? record?.trail
     const slot = new RequestSlot(options.limits)
+    const trace = RequestTrace.begin(options.tracer, request)
     let response: Response
     try {
       const found = options.services.find(target)
@@ -80,11 +85,13 @@ export function serve(options: ServeOptions): Handler {
           record,
           trail,
           slot,
+          trace,
         })
         if (record !== undefined) response = await record.complete(response)
       }
     } catch (error) {
       slot.onError(error)
+      trace?.failed(error)
       const status = statusErrorFor(request, error)
       options.refusals?.refused(status, request)
       observer.failed?.(attributes, status.reason)
@@ -102,6 +109,12 @@ export function serve(options: ServeOptions): Handler {
     })
     const { onEnd } = response
     response = slot.beforeSend(response, request.peer)
+    trace?.responding(response, {
+      request,
+      auditId,
+      attributes,
+      labels: observer.labelsOf?.(attributes),
+    })
     const isLong = response.longRunning === true
     if (isLong) observer.begun(attributes)
     return {
@@ -110,6 +123,7 @@ export function serve(options: ServeOptions): Handler {
       onEnd: (sent) => {
         onEnd?.(sent)
         slot.release()
+        trace?.ended(sent)
         observer.ended(attributes, sent, { ms: performance.now() - startedAt, isLong })
       },
     }
@@ -120,7 +134,7 @@ async function respond(
   request: Request,
   target: Target,
   { services, gate }: ServeOptions,
-  { attributes, found, record, trail, slot }: RequestState,
+  { attributes, found, record, trail, slot, trace }: RequestState,
 ): Promise<Response> {
   const access = found?.service ?? { isOpenToHost: true }
   const caller = await gate.admit(request, attributes, access, {
@@ -128,9 +142,7 @@ async function respond(
     arrived: (sender, { isOpen, recheckBytes }) => {
       if (sender !== ANONYMOUS) {
         slot.setUser(sender)
-        const limit = request.memory?.own(accountOf(sender))
-        if (limit !== undefined)
-          throw limit === 'user-connections' ? TOO_MANY_CONNECTIONS : TOO_MUCH_MEMORY
+        chargeUser(request, sender)
       }
       const auditBytes = record?.trail.heldBytes ?? 0
       if (auditBytes > 0 && request.memory?.hold('audit', auditBytes) !== undefined)
@@ -138,11 +150,20 @@ async function respond(
       if (target.verb === 'watch') chargeWatch(request, recheckBytes)
       request.narrow?.()
       const isAboutServer = found?.service.isAboutServer === true
-      return slot.acquire({ user: sender, target, request, isOpen, isAboutServer })
+      const acquired = slot.acquire({ user: sender, target, request, isOpen, isAboutServer })
+      return trace === undefined ? acquired : trace.arrived(sender, acquired)
     },
   })
+  if (trace !== undefined) request.span = trace.admitted()
   if (found === undefined) return noService(services)
   return found.handler(record?.request() ?? request, caller)
+}
+
+/** From here on, what the request and its connection hold is charged to the user. */
+function chargeUser({ memory }: Request, user: User): void {
+  const limit = memory?.own(accountOf(user))
+  if (limit !== undefined)
+    throw limit === 'user-connections' ? TOO_MANY_CONNECTIONS : TOO_MUCH_MEMORY
 }
 
 /**
@@ -168,6 +189,7 @@ interface RequestState {
   readonly record: AuditRecord | undefined
   readonly trail: Trail | undefined
   readonly slot: RequestSlot
+  readonly trace: RequestTrace | undefined
 }
 
 const TOO_MUCH_MEMORY = tooManyRequests(

@@ -1,4 +1,5 @@
 import { type Clock, monotonicClock } from '../lib/clock.ts'
+import { recorded } from '../lib/tracing/span.ts'
 import { Calls } from './calls.ts'
 import type { TlsMaterial } from './credentials.ts'
 import type { EndpointSet } from './endpoints.ts'
@@ -103,9 +104,11 @@ export class EtcdClient {
 
   async range(request: RangeRequest, options?: CallOptions): Promise<RangeResult> {
     const message = encoded(() => encodeRange(request))
-    const { response, connection } = await this.#calls.read(
-      { method: methods.range, message },
-      options,
+    const { response, connection } = await recorded(
+      options?.span,
+      'etcd range',
+      () => this.#calls.read({ method: methods.range, message }, options),
+      'client',
     )
     return { ...response, connection }
   }
@@ -113,10 +116,11 @@ export class EtcdClient {
   /** A transaction without puts and deletes is treated as a read. */
   async txn(txn: Txn, options?: CallOptions): Promise<TxnResult> {
     const message = encoded(() => encodeTxn(txn))
-    const { response } = isReadOnly(txn)
-      ? await this.#calls.read({ method: methods.readOnlyTxn, message }, options)
-      : await this.#calls.write({ method: methods.txn, message }, options)
-    return response
+    const call = () =>
+      isReadOnly(txn)
+        ? this.#calls.read({ method: methods.readOnlyTxn, message }, options)
+        : this.#calls.write({ method: methods.txn, message }, options)
+    return (await recorded(options?.span, 'etcd txn', call, 'client')).response
   }
 
   /** Starts when it is iterated. */

@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Holding } from '../lib/client-memory/holding.ts'
 import type { Pull } from '../lib/pull.ts'
+import type { Span } from '../lib/tracing/span.ts'
 
 /**
  * The interface between HTTP and the rest of the server. A handler takes a Request and returns a
@@ -61,6 +62,8 @@ export interface Request {
    * long-running request must end for shutdown.
    */
   readonly signal: AbortSignal
+  /** Set once the user is known, if the request is recorded; what handlers do is a part of it. */
+  span?: Span | undefined
   /** The whole body. Rejects with an ExchangeError if it is too large or never complete. */
   body(): Promise<Buffer>
 }

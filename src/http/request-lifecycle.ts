@@ -5,6 +5,7 @@
 import type { ConnectionAccount } from '../lib/client-memory/connection-account.ts'
 import type { Holding, Revocable } from '../lib/client-memory/holding.ts'
 import { Latch } from '../lib/latch.ts'
+import type { Span } from '../lib/tracing/span.ts'
 import { affordable } from './affordable.ts'
 import { type ReadBody, readBody } from './body.ts'
 import { BodyWriter } from './body-writer.ts'
@@ -46,6 +47,7 @@ export class RequestLifecycle implements Request, Revocable {
   readonly peer: Peer
   readonly memory: Holding
   readonly unreadBytesMax: number
+  span: Span | undefined
   readonly #wire: Wire
   readonly #context: RequestContext
   readonly #deadline: NodeJS.Timeout

@@ -1,7 +1,7 @@
 import type { FlagTable, Rule } from './flag.ts'
 import { boolean, choice, integer, optionalPath } from './kinds.ts'
 
-/** Which requests are written to the audit log, and where. */
+/** What is recorded of requests, and where: in the audit log, and in traces. */
 export interface AuditOptions {
   readonly auditPolicyFile: string | undefined
   /** `-` is standard output. */
@@ -17,6 +17,7 @@ export interface AuditOptions {
   readonly auditLogCompress: boolean
   /** 0 means no limit. */
   readonly auditLogUnauthenticatedQps: number
+  readonly tracingConfigFile: string | undefined
 }
 
 export type AuditLogMode = 'blocking' | 'batch'
@@ -92,6 +93,13 @@ export const auditFlags: FlagTable<AuditOptions> = {
     kind: integer({ min: 0, max: QPS_MAX }),
     default: 2,
     help: 'Requests per second without valid credentials that are audited in full, with bursts of fifty times as many. The rest is counted and summarised every ten seconds. 0 means no limit.',
+  },
+  tracingConfigFile: {
+    name: 'tracing-config-file',
+    topic: 'Traces',
+    kind: optionalPath,
+    default: undefined,
+    help: 'YAML file with a TracingConfiguration of apiserver.config.k8s.io/v1: where spans are sent, and of how many requests. Read once, at start. Without it requests are not traced.',
   },
 }
 

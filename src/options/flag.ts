@@ -6,6 +6,7 @@ export const topics = [
   'Access',
   'Limits',
   'Audit',
+  'Traces',
   'Storage',
   'API',
   'Clusters',

@@ -20,6 +20,7 @@ test('the help starts with both usages, followed by one section per topic', () =
       'Access flags:',
       'Limits flags:',
       'Audit flags:',
+      'Traces flags:',
       'Storage flags:',
       'API flags:',
       'Clusters flags:',

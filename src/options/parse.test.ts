@@ -75,6 +75,7 @@ const defaults: Options = {
   auditLogMaxBackups: 100,
   auditLogCompress: false,
   auditLogUnauthenticatedQps: 2,
+  tracingConfigFile: undefined,
   etcdServers: ['http://127.0.0.1:2379'],
   etcdCaFile: undefined,
   etcdCertFile: undefined,

@@ -3,6 +3,7 @@ import type { Event } from '../api/event.ts'
 import { entityTooLarge, isStatus } from '../api/status.ts'
 import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import { encodeEvent } from '../codec/event/event-json.ts'
+import { recorded } from '../lib/tracing/span.ts'
 import type { EventWrites } from '../storage/counted-writes.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
@@ -90,13 +91,14 @@ export class EventChanges {
       return changed(decision, unwritten(key, body, stored?.version))
     }
     let last: Decided | undefined
-    const stored = await inApiTerms(
-      this.#writes.update(key, (current) => {
-        last = this.#decided(key, current, options, decide)
-        return last.decision.kind === 'remove' ? 'remove' : last.body
-      }),
-      this.#names,
+    const change = (current: StoredEvent | undefined): Buffer | 'remove' => {
+      last = this.#decided(key, current, options, decide)
+      return last.decision.kind === 'remove' ? 'remove' : last.body
+    }
+    const updating = recorded(options.span, 'storage update', (span) =>
+      this.#writes.update(key, change, { span }),
     )
+    const stored = await inApiTerms(updating, this.#names)
     if (last === undefined) throw new Error('the storage updated an event without a decision')
     const { decision, body } = last
     if (decision.kind !== 'remove') return changed(decision, stored)

@@ -6,6 +6,7 @@ import { badRequest, invalid, isStatus, StatusError } from '../api/status.ts'
 import type { FieldError } from '../api/validation/field-error.ts'
 import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import { encodeEvent } from '../codec/event/event-json.ts'
+import { recorded } from '../lib/tracing/span.ts'
 import type { EventWrites } from '../storage/counted-writes.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
 import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
@@ -87,7 +88,10 @@ export class EventRegistry {
     { versionText, ...options }: ReadOptions & { readonly versionText?: string },
   ): Promise<ShownEvent> {
     const attempt = { wanted: options.notOlderThan, versionText, isRead: true }
-    return inApiTerms(this.#storage.get(key, options), this.names, attempt)
+    const found = recorded(options.span, 'storage get', (span) =>
+      this.#storage.get(key, span === undefined ? options : { ...options, span }),
+    )
+    return inApiTerms(found, this.names, attempt)
   }
 
   async create(scope: NamespaceScope, sent: Event, options: WriteOptions): Promise<ShownEvent> {
@@ -242,7 +246,9 @@ export class EventRegistry {
     try {
       return await (options.isDryRun
         ? this.#dryRunCreate(key, body)
-        : this.#writes.create(key, body))
+        : recorded(options.span, 'storage create', (span) =>
+            this.#writes.create(key, body, { span }),
+          ))
     } catch (error) {
       if (!(error instanceof StorageError)) throw error
       if (error.kind !== 'exists' && !isUnreadable(error)) {

@@ -1,10 +1,11 @@
 /** The options and results of writes. */
 import type { Event } from '../api/event.ts'
 import type { ShownEvent } from '../codec/event/event-bytes.ts'
+import type { Traced } from '../lib/tracing/span.ts'
 import type { StoredEvent } from '../storage/storage.ts'
 import type { Preconditions } from './preconditions.ts'
 
-export interface WriteOptions {
+export interface WriteOptions extends Traced {
   /** Everything is done except the write itself. */
   readonly isDryRun: boolean
   /**

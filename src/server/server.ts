@@ -15,7 +15,6 @@ import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
-import { type Audit, openAudit } from './audit.ts'
 import { clusterSources, MirrorsOfFile } from './clusters.ts'
 import { Engine } from './engine.ts'
 import { type OpenedFiles, openEngineFiles } from './files/engine-files.ts'
@@ -35,6 +34,8 @@ import {
   refusalCounter,
 } from './metrics/refusals.ts'
 import { healthProbes } from './probes.ts'
+import { type Audit, openAudit } from './records/audit.ts'
+import { openTracing, type Tracing } from './records/tracing.ts'
 import { ServiceInstaller } from './services.ts'
 import { Startup } from './startup.ts'
 
@@ -71,6 +72,7 @@ export class Server {
   #files: OpenedFiles | undefined
   #gate: Gate | undefined
   #audit: Audit | undefined
+  #tracing: Tracing | undefined
   #limits: OpenedLimits['limits'] | undefined
   #eventLimits: OpenedLimits['eventLimits'] | undefined
   readonly #clientMemory: ClientMemory
@@ -166,6 +168,8 @@ export class Server {
       this.#metrics,
       looks,
     )
+    const tracingLog = this.#log.child({ logger: 'tracing' })
+    this.#tracing = await openTracing(this.#options, tracingLog, this.#metrics)
     const handler = this.#handler(gate, opened)
     const secureListener = this.#listener(handler, bindAddress, securePort, tls)
     clientAuthorities?.onChange((pem) => secureListener.renewClientCa(pem))
@@ -202,6 +206,7 @@ export class Server {
     for (const follower of this.#followers) follower.stop()
     await this.#audit?.close()
     await this.#engine.close()
+    await this.#tracing?.close()
   }
 
   /** Plain HTTP on the loopback interface; undefined when it is off. */
@@ -245,6 +250,7 @@ export class Server {
       limits,
       observer,
       audit: this.#audit?.auditor,
+      tracer: this.#tracing?.tracer,
       refusals: new RefusalLog({
         log: this.#log.child({ logger: 'gate' }),
         clock: this.#clock,

@@ -2,6 +2,7 @@
  * Counts what the writes of one kind of writer did to the store. Each of them has its own counts, so
  * that created minus deleted, over all writers and replicas, is what is stored.
  */
+import type { Traced } from '../lib/tracing/span.ts'
 import { StorageError } from './errors.ts'
 import type { UpdateOptions } from './fence.ts'
 import type { Change, EventKey, EventStorage, Guard, StoredEvent } from './storage.ts'
@@ -26,8 +27,8 @@ export class CountedWrites implements EventWrites {
     this.#inner = inner
   }
 
-  create(key: EventKey, body: Buffer): Promise<StoredEvent> {
-    return this.#counted(this.#inner.create(key, body), () => 'created')
+  create(key: EventKey, body: Buffer, options?: Traced): Promise<StoredEvent> {
+    return this.#counted(this.#inner.create(key, body, options), () => 'created')
   }
 
   update(key: EventKey, change: Change, options?: UpdateOptions): Promise<StoredEvent> {
@@ -41,8 +42,8 @@ export class CountedWrites implements EventWrites {
     return this.#counted(this.#inner.update(key, noted, options), () => kind)
   }
 
-  delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {
-    return this.#counted(this.#inner.delete(key, guard), () => 'deleted')
+  delete(key: EventKey, guard?: Guard, options?: Traced): Promise<StoredEvent> {
+    return this.#counted(this.#inner.delete(key, guard, options), () => 'deleted')
   }
 
   async #counted(

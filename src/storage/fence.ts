@@ -1,3 +1,5 @@
+import type { Traced } from '../lib/tracing/span.ts'
+
 /**
  * A write with a fence is applied only while this key of the store still has this revision. Work
  * that one elected replica does is fenced by the key of its election: after a pause, it cannot
@@ -8,7 +10,7 @@ export interface Fence {
   readonly revision: number
 }
 
-export interface UpdateOptions {
+export interface UpdateOptions extends Traced {
   readonly fence?: Fence | undefined
   /** There is probably no event yet: a read of the key is not worth its cost. Default false. */
   readonly isProbablyNew?: boolean | undefined

@@ -1,4 +1,5 @@
 import type { Pull } from '../lib/pull.ts'
+import type { Traced } from '../lib/tracing/span.ts'
 import type { EventFields } from './event-fields.ts'
 import type { UpdateOptions } from './fence.ts'
 import type { Requires } from './requires.ts'
@@ -72,7 +73,7 @@ export interface EventSelector {
   readonly requires?: Requires
 }
 
-export interface ReadOptions {
+export interface ReadOptions extends Traced {
   /**
    * The state must include this version: `future` when there is no such state yet. With `beginning`
    * any state will do. Undefined: a consistent read, which includes every write that was
@@ -248,7 +249,7 @@ export interface EventStorage {
   list(scope: EventScope, options: ListOptions): Promise<EventPage>
 
   /** Fails with `exists` when the key exists; the error contains the existing event. */
-  create(key: EventKey, body: Buffer): Promise<StoredEvent>
+  create(key: EventKey, body: Buffer, options?: Traced): Promise<StoredEvent>
 
   /**
    * Optimistic update: reads, changes, and writes if there was no other write in between; else it
@@ -262,7 +263,7 @@ export interface EventStorage {
    * Fails with `missing`. Returns the last state with the version of the delete. A damaged event is
    * deleted too: the guard gets, and the result is, an event that has only its name.
    */
-  delete(key: EventKey, guard?: Guard): Promise<StoredEvent>
+  delete(key: EventKey, guard?: Guard, options?: Traced): Promise<StoredEvent>
 
   /**
    * Every change after `from`, in order, once, until the signal aborts; then it ends without an

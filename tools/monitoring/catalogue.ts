@@ -48,6 +48,7 @@ import {
 } from '../../src/server/metrics/requests.ts'
 import { watchRetention } from '../../src/server/metrics/retention.ts'
 import { StorageMetrics } from '../../src/server/metrics/storage.ts'
+import { showTracing } from '../../src/server/records/tracing.ts'
 
 /** A metric as its definition describes it. */
 export interface DescribedMetric {
@@ -149,6 +150,11 @@ const TOPICS: readonly TopicSource[] = [
     title: 'Audit log',
     note: 'Only with `--audit-policy-file`.',
     register: into((registry) => watchAudit(unread(), unread(), registry)),
+  },
+  {
+    title: 'Traces',
+    note: 'Only with `--tracing-config-file`.',
+    register: into((registry) => showTracing(unread(), unread(), registry)),
   },
   {
     title: 'Process',

@@ -1,5 +1,6 @@
 import { badRequest } from '../../api/status.ts'
 import { parseYaml } from '../../codec/yaml/yaml.ts'
+import { recorded, recordedNow } from '../../lib/tracing/span.ts'
 import { YamlSyntaxError } from '../../lib/yaml-documents.ts'
 import { type AppliedConfig, readConfig } from '../../registry/apply/applied-config.ts'
 import { applied } from '../../registry/apply/apply.ts'
@@ -23,7 +24,7 @@ export function applyEvent(api: EventApi): Endpoint<OneEvent> {
     const body = await receiveBytes(request)
     const options = readPatchOptions(request.query, { isApply: true })
     const { fieldManager: manager, fieldValidation, isForced, isDryRun } = options
-    const config = readBody(body, group)
+    const config = recordedNow(request.span, 'decode', () => readBody(body, group))
     if (fieldValidation === 'Strict' && config.problems.length > 0) {
       throw badRequest(`error strict decoding YAML: ${config.problems.join(', ')}`)
     }
@@ -46,7 +47,14 @@ export function applyEvent(api: EventApi): Endpoint<OneEvent> {
       () => warnings,
       () =>
         orCreate(target, caller, (mayCreate) =>
-          registry.apply({ cluster, namespace, name }, apply, { isDryRun, mayCreate, admit }),
+          recorded(request.span, 'registry apply', (span) =>
+            registry.apply({ cluster, namespace, name }, apply, {
+              isDryRun,
+              mayCreate,
+              admit,
+              span,
+            }),
+          ),
         ),
     )
     return eventResponse(isCreated ? 201 : 200, encoder, event, warnings)

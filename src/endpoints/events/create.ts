@@ -1,3 +1,4 @@
+import { recorded, recordedNow } from '../../lib/tracing/span.ts'
 import { placedIn, readSentEvent, receiveBody, yieldIfLong } from '../request/event-body.ts'
 import { negotiateObject } from '../request/negotiate.ts'
 import { readCreateOptions } from '../request/write-options.ts'
@@ -17,15 +18,20 @@ export function createEvent(api: EventApi): Endpoint<EventCollection> {
     const encoder = encoders.response(negotiateObject(request))
     const body = await receiveBody(request)
     const { fieldValidation, isDryRun } = readCreateOptions(request.query)
-    const { event, warnings } = readSentEvent(body, { group, fieldValidation })
+    const { event, warnings } = recordedNow(request.span, 'decode', () =>
+      readSentEvent(body, { group, fieldValidation }),
+    )
     await yieldIfLong(body.bytes)
     const created = await withWarnings(
       () => warnings,
       () =>
-        registry.create({ cluster, namespace }, placedIn(namespace, event), {
-          isDryRun,
-          admit: admitOnce(api, caller, cluster),
-        }),
+        recorded(request.span, 'registry create', (span) =>
+          registry.create({ cluster, namespace }, placedIn(namespace, event), {
+            isDryRun,
+            admit: admitOnce(api, caller, cluster),
+            span,
+          }),
+        ),
     )
     return eventResponse(201, encoder, created, warnings)
   }

@@ -1,4 +1,5 @@
 import type { Response } from '../../http/exchange.ts'
+import { recorded } from '../../lib/tracing/span.ts'
 import { detailsOf } from '../../registry/storage-errors.ts'
 import { listPlan } from '../request/list-plan.ts'
 import { negotiateList } from '../request/negotiate.ts'
@@ -21,9 +22,15 @@ export function deleteEvents(api: EventApi): Endpoint<EventCollection> {
     const query = listPlan(target, { nowMs: api.now() })
     const deletion = await receiveDeleteOptions(request)
     const signal = AbortSignal.timeout(requestTimeoutMs)
-    const listing = await lister.list({ ...query, signal })
+    const listing = await lister.list({ ...query, signal, span: request.span })
     const { selector } = query
-    await collectionDelete.remove(listing.pieces, { selector, deletion, signal })
+    await recorded(request.span, 'registry delete', (span) =>
+      collectionDelete.remove(listing.pieces, {
+        selector,
+        deletion: { ...deletion, span },
+        signal,
+      }),
+    )
     const { continueToken, remainingItemCount } = listing
     return successResponse(representation, {
       metadata: {

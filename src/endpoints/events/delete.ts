@@ -1,5 +1,6 @@
 import { decodeDeleteOptions } from '../../codec/delete-options.ts'
 import type { Request } from '../../http/exchange.ts'
+import { recorded } from '../../lib/tracing/span.ts'
 import { detailsOf } from '../../registry/storage-errors.ts'
 import { type DeleteOptions, readDeleteOptions } from '../request/delete-options.ts'
 import { receiveBytes } from '../request/event-body.ts'
@@ -17,7 +18,9 @@ export function deleteEvent({ registry, encoders }: EventApi): Endpoint<OneEvent
   return async (request, { cluster, place: { namespace, name } }) => {
     const representation = negotiateObject(request)
     const options = await receiveDeleteOptions(request)
-    const deleted = await registry.delete({ cluster, namespace, name }, options)
+    const deleted = await recorded(request.span, 'registry delete', (span) =>
+      registry.delete({ cluster, namespace, name }, { ...options, span }),
+    )
     if (deleted.isGone) {
       const details = { ...detailsOf(registry.names, name), uid: deleted.uid }
       return successResponse(representation, { details })

@@ -1,3 +1,4 @@
+import { recorded } from '../../lib/tracing/span.ts'
 import { readVersion } from '../../registry/read/list-position.ts'
 import { readGetOptions } from '../request/get-options.ts'
 import { negotiateObject } from '../request/negotiate.ts'
@@ -13,9 +14,8 @@ export function getEvent({ registry, encoders }: ReadApi): Endpoint<OneEvent | O
     const versionText = readGetOptions(request.query).resourceVersion
     const notOlderThan = readVersion(versionText)
     const { signal } = request
-    const event = await registry.get(
-      { cluster, namespace, name },
-      { notOlderThan, versionText, signal },
+    const event = await recorded(request.span, 'registry get', (span) =>
+      registry.get({ cluster, namespace, name }, { notOlderThan, versionText, signal, span }),
     )
     return eventResponse(200, encoder, event)
   }

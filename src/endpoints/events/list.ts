@@ -7,6 +7,7 @@ import { ScratchBuffer } from '../../codec/encoders/scratch-buffer.ts'
 import type { Place } from '../../gate/target.ts'
 import { ANONYMOUS } from '../../gate/user.ts'
 import type { Chunk, Request, Response } from '../../http/exchange.ts'
+import { recorded, recordedNow } from '../../lib/tracing/span.ts'
 import type { EventListing } from '../../registry/read/listing.ts'
 import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { formatVersion } from '../../storage/resource-version.ts'
@@ -31,19 +32,24 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
     const encoder = encodersFor(api, target.cluster).response(representation)
     const order = representation.as === 'table' ? api.tableOrder : 'key'
     const plan = listPlan(target, { order, nowMs: api.now() })
-    const listing = await lister.list({
-      ...plan,
-      pieceItems: encoder.entriesPerChunk,
-      recall: encoder.cacheable && ((run) => runCache.find(encoder, run)),
-      onStoreRead: user === ANONYMOUS ? undefined : storeCharge(request),
-      signal: request.signal,
-    })
+    const listing = await recorded(request.span, 'registry list', (span) =>
+      lister.list({
+        ...plan,
+        pieceItems: encoder.entriesPerChunk,
+        recall: encoder.cacheable && ((run) => runCache.find(encoder, run)),
+        onStoreRead: user === ANONYMOUS ? undefined : storeCharge(request),
+        signal: request.signal,
+        span,
+      }),
+    )
     const warning = warningHeader([
       ...(mirrored?.warnings(target.cluster) ?? []),
       ...selectorWarnings(plan.selector?.requires),
     ])
     const headers = await windowHeader(api, target)
-    return listResponse(encoder, listing, { runCache, warning, headers })
+    return recordedNow(request.span, 'encode', () =>
+      listResponse(encoder, listing, { runCache, warning, headers }),
+    )
   }
 }
 

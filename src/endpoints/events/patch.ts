@@ -14,6 +14,7 @@ import { duplicateFields } from '../../codec/struct/duplicate-fields.ts'
 import { PROBLEMS_MAX } from '../../codec/struct/struct-decoding.ts'
 import { goQuote } from '../../lib/go/go-quote.ts'
 import { isObject, type Json, type JsonObject, memberOf, setMember } from '../../lib/json.ts'
+import { recorded } from '../../lib/tracing/span.ts'
 import { applyJsonPatch, readJsonPatch } from '../../registry/patch/json-patch.ts'
 import { applyMergePatch } from '../../registry/patch/merge-patch.ts'
 import { PatchError, patchStatus } from '../../registry/patch/patch-error.ts'
@@ -52,7 +53,7 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
     const { fieldValidation, isDryRun, fieldManager } = readPatchOptions(request.query, {
       isApply: false,
     })
-    const patch = await deferredPatch(body, format)
+    const patch = await recorded(request.span, 'decode', () => deferredPatch(body, format))
     let warnings: readonly string[] = []
     const change = (current: CurrentEvent): Event => {
       const read = patch()
@@ -67,7 +68,10 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
     const manager = (): string => managerOf(fieldManager, request.headers['user-agent'])
     const event = await withWarnings(
       () => warnings,
-      () => registry.patch({ cluster, namespace, name }, change, { isDryRun, admit, manager }),
+      () =>
+        recorded(request.span, 'registry patch', (span) =>
+          registry.patch({ cluster, namespace, name }, change, { isDryRun, admit, manager, span }),
+        ),
     )
     return eventResponse(200, encoder, event, warnings)
   }

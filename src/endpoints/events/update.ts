@@ -1,3 +1,4 @@
+import { recorded, recordedNow } from '../../lib/tracing/span.ts'
 import {
   checkName,
   placedIn,
@@ -21,7 +22,9 @@ export function updateEvent(api: EventApi): Endpoint<OneEvent> {
     const encoder = encoders.response(negotiateObject(request))
     const body = await receiveBody(request)
     const { fieldValidation, isDryRun, fieldManager } = readUpdateOptions(request.query)
-    const sent = readSentEvent(body, { group, fieldValidation })
+    const sent = recordedNow(request.span, 'decode', () =>
+      readSentEvent(body, { group, fieldValidation }),
+    )
     await yieldIfLong(body.bytes)
     const admit = admitOnce(api, caller, cluster)
     const manager = (): string => managerOf(fieldManager, request.headers['user-agent'])
@@ -31,12 +34,15 @@ export function updateEvent(api: EventApi): Endpoint<OneEvent> {
         const event = placedIn(namespace, sent.event)
         checkName(event, name)
         return orCreate(target, caller, (mayCreate) =>
-          registry.update({ cluster, namespace, name }, event, {
-            isDryRun,
-            mayCreate,
-            admit,
-            manager,
-          }),
+          recorded(request.span, 'registry update', (span) =>
+            registry.update({ cluster, namespace, name }, event, {
+              isDryRun,
+              mayCreate,
+              admit,
+              manager,
+              span,
+            }),
+          ),
         )
       },
     )

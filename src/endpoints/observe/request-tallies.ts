@@ -49,6 +49,8 @@ export interface RequestObserver {
     sent: Sent,
     run: { readonly ms: number; readonly isLong: boolean },
   ): void
+  /** What can be said of a request without repeating a text of its client. */
+  labelsOf?(attributes: Attributes): RequestLabels | undefined
 }
 
 /** A histogram. */
@@ -147,7 +149,7 @@ export class RequestTallies implements RequestObserver {
   }
 
   #seriesOf(attributes: Attributes): Series {
-    const labels = this.#labelsOf(attributes)
+    const labels = this.labelsOf(attributes)
     const key = `${labels.verb} ${labels.scope} ${labels.subresource} ${labels.group} ${labels.version} ${labels.resource}`
     let series = this.#series.get(key)
     if (series === undefined) {
@@ -164,7 +166,7 @@ export class RequestTallies implements RequestObserver {
     return series
   }
 
-  #labelsOf(attributes: Attributes): RequestLabels {
+  labelsOf(attributes: Attributes): RequestLabels {
     const verb = VERBS.get(attributes.verb) ?? 'other'
     if (!attributes.isResource) {
       return { ...NO_RESOURCE, verb, subresource: this.#rootOf(attributes.path) }

@@ -15,6 +15,7 @@ import { decodeEventYaml } from '../../codec/event/event-yaml.ts'
 import type { Request } from '../../http/exchange.ts'
 import { goQuote } from '../../lib/go/go-quote.ts'
 import { truncate } from '../../lib/text/truncate.ts'
+import { recorded } from '../../lib/tracing/span.ts'
 import { type BodyMediaType, bodyMediaType } from './negotiate.ts'
 import type { FieldValidation } from './write-options.ts'
 
@@ -51,7 +52,7 @@ export async function receiveBody(request: Request): Promise<SentBody> {
 /** The body of a write: an event, a patch or delete options. Throws a 413 if it is too large. */
 export async function receiveBytes(request: Request): Promise<Buffer> {
   checkEncoding(request)
-  const bytes = await request.body()
+  const bytes = await recorded(request.span, 'receive', () => request.body())
   if (bytes.length <= BODY_BYTES_MAX) return bytes
   throw entityTooLarge(`limit is ${BODY_BYTES_MAX}`, undefined)
 }

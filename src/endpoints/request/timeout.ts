@@ -57,7 +57,7 @@ export function inTime<Rest extends readonly unknown[]>(handle: Handling<Rest>):
 }
 
 function endingWith(request: Request, signal: AbortSignal): Request {
-  const { method, path, query, headers, rawHeaders, peer, memory } = request
+  const { method, path, query, headers, rawHeaders, peer, memory, span } = request
   return {
     method,
     path,
@@ -66,6 +66,7 @@ function endingWith(request: Request, signal: AbortSignal): Request {
     ...(rawHeaders === undefined ? {} : { rawHeaders }),
     ...(memory === undefined ? {} : { memory }),
     peer,
+    span,
     signal: AbortSignal.any([request.signal, signal]),
     body: () => request.body(),
   }

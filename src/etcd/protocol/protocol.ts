@@ -1,3 +1,4 @@
+import type { Traced } from '../../lib/tracing/span.ts'
 import type { EtcdError } from '../errors.ts'
 
 // The types of etcd's API for the rest of the program. Revisions are numbers (checked to be safe
@@ -24,7 +25,7 @@ export interface KeyValue {
  */
 export type ConnectionNumber = number
 
-export interface CallOptions {
+export interface CallOptions extends Traced {
   /** Cancels a read at once. Ends the wait for a write, which may still be applied. */
   readonly signal?: AbortSignal | undefined
   /** The total time for this call, including attempts at other endpoints. */

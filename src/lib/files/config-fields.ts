@@ -8,21 +8,25 @@ import { yamlDocuments } from '../yaml-documents.ts'
 /** How much of a wrong value an error quotes. */
 const SHOWN_MAX = 80
 
-/** The only document of a file, which must have this version and kind. */
+/** The only document of a file, which must have this version, or one of these, and this kind. */
 export function configurationIn(
   text: string,
-  { apiVersion, kind }: { readonly apiVersion: string; readonly kind: string },
+  {
+    apiVersion,
+    kind,
+  }: { readonly apiVersion: string | readonly [string, ...string[]]; readonly kind: string },
 ): JsonObject {
+  const versions: readonly Json[] = typeof apiVersion === 'string' ? [apiVersion] : apiVersion
   const [document, second] = [...yamlDocuments(text)]
   if (document === undefined) throw new Error('the file is empty')
   if (second !== undefined) throw new Error('the file has more than one document')
   const { value } = document
   if (
     !isObject(value) ||
-    memberOf(value, 'apiVersion') !== apiVersion ||
+    !versions.includes(memberOf(value, 'apiVersion') ?? null) ||
     memberOf(value, 'kind') !== kind
   ) {
-    throw new Error(`set apiVersion: ${apiVersion} and kind: ${kind}`)
+    throw new Error(`set apiVersion: ${versions[0]} and kind: ${kind}`)
   }
   return value
 }

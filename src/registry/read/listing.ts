@@ -1,5 +1,6 @@
 /** Lists: reads page after page of one snapshot, and makes the continue token. */
 import type { StatusError } from '../../api/status.ts'
+import { recorded, type Traced } from '../../lib/tracing/span.ts'
 import { StorageError } from '../../storage/errors.ts'
 import { pathOf } from '../../storage/event-scope.ts'
 import type { ReadStorage } from '../../storage/read-storage.ts'
@@ -36,7 +37,7 @@ const bytesEnough = 1024 * 1024
 /** A limit up to this is read at once: the last key is needed before anything is sent. */
 const wholePageItems = 10_000
 
-export interface ListQuery extends ListPosition, Piecewise {
+export interface ListQuery extends ListPosition, Piecewise, Traced {
   readonly scope: EventScope
   /** The scope of the path: continue tokens are relative to it. */
   readonly tokenScope: EventScope
@@ -240,11 +241,12 @@ export class EventLister {
   }
 
   async #page(
-    { scope, selector, order, signal, onStoreRead }: ListQuery,
+    { scope, selector, order, signal, onStoreRead, span: within }: ListQuery,
     options: Pick<ListOptions, 'at' | 'notOlderThan' | 'after' | 'afterMs' | 'limit'>,
   ): Promise<EventPage> {
-    const reading = { ...options, order, bytesEnough, selector, signal }
-    const page = await this.#storage.list(scope, reading)
+    const page = await recorded(within, 'storage list', (span) =>
+      this.#storage.list(scope, { ...options, order, bytesEnough, selector, signal, span }),
+    )
     if (page.connection !== undefined && onStoreRead !== undefined) {
       onStoreRead(page.items.reduce((sum, { body }) => sum + body.length, 0))
     }

@@ -54,6 +54,7 @@ export function countByCluster(
   }
   return {
     begun: (attributes) => observer.begun(attributes),
+    labelsOf: (attributes) => observer.labelsOf?.(attributes),
     failed: (attributes, reason) => observer.failed?.(attributes, reason),
     ended: (attributes, sent, run) => {
       observer.ended(attributes, sent, run)

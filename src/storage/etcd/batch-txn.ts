@@ -11,12 +11,13 @@ import type {
   TxnOpResult,
   TxnResult,
 } from '../../etcd/client.ts'
+import type { Traced } from '../../lib/tracing/span.ts'
 import type { Fence } from '../fence.ts'
 import { ChangeNumbering, type Version } from '../resource-version.ts'
 import { type PreparedValue, sealValue } from '../stored-form.ts'
 
 /** A conditional write: applied only if the key still has the expected revision. */
-export interface Operation {
+export interface Operation extends Traced {
   /** The key in etcd. */
   readonly key: string
   /** The revision that last wrote the key; 0 when the key must not exist. */

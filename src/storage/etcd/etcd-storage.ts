@@ -5,6 +5,7 @@ import type {
   RangeResult,
   WatchRequest,
 } from '../../etcd/client.ts'
+import type { Traced } from '../../lib/tracing/span.ts'
 import {
   missing,
   StorageError,
@@ -114,7 +115,7 @@ export class EtcdStorage implements EventStorage {
     this.#updater = new OptimisticUpdater({
       keys: this.#keys,
       writes: this.#writes,
-      read: (key) => this.#read(key),
+      read: (key, traced) => this.#read(key, traced),
       recall: options.recall ?? (() => undefined),
       recalledFor: options.recalledFor ?? (() => client.newestConnection),
       newestConnection: () => client.newestConnection,
@@ -144,9 +145,10 @@ export class EtcdStorage implements EventStorage {
     return this.#lists.read(scope, options)
   }
 
-  async create(key: EventKey, body: Buffer): Promise<StoredEvent> {
+  async create(key: EventKey, body: Buffer, traced?: Traced): Promise<StoredEvent> {
     const value = prepareValue(body)
-    const outcome = await this.#writes.submit({ key: this.#keys.format(key), expected: 0, value })
+    const operation = { key: this.#keys.format(key), expected: 0, value, span: traced?.span }
+    const outcome = await this.#writes.submit(operation)
     if (outcome.applied) {
       const { version, writtenAtMs } = outcome
       const { versionOffset } = value
@@ -169,13 +171,13 @@ export class EtcdStorage implements EventStorage {
     return this.#updater.update(key, decide, options)
   }
 
-  delete(key: EventKey, guard?: Guard): Promise<StoredEvent> {
+  delete(key: EventKey, guard?: Guard, traced?: Traced): Promise<StoredEvent> {
     const decide: Decide = (current) => {
       if (current === undefined) return 'keep'
       guard?.(current)
       return 'delete'
     }
-    return this.#updater.update(key, decide, { find: foundToDelete })
+    return this.#updater.update(key, decide, { find: foundToDelete, span: traced?.span })
   }
 
   watch(
@@ -260,12 +262,12 @@ export class EtcdStorage implements EventStorage {
     return { ...range, startRevision: firstRevisionAfter(from), prevKv, signal }
   }
 
-  async #read(key: EventKey, options?: ReadOptions): Promise<KeyValue | undefined> {
+  async #read(key: EventKey, options?: Partial<ReadOptions>): Promise<KeyValue | undefined> {
     const { kvs } = await this.#range({ key: Buffer.from(this.#keys.format(key)) }, options)
     return kvs[0]
   }
 
-  async #range(request: RangeRequest, options?: ReadOptions): Promise<RangeResult> {
+  async #range(request: RangeRequest, options?: Partial<ReadOptions>): Promise<RangeResult> {
     const result = await this.#rangeWhileAvailable(request, options)
     const wanted = options?.notOlderThan
     const version = versionOfState(result.revision)
@@ -279,13 +281,13 @@ export class EtcdStorage implements EventStorage {
 
   async #rangeWhileAvailable(
     request: RangeRequest,
-    options: ReadOptions | undefined,
+    options: Partial<ReadOptions> = {},
   ): Promise<RangeResult> {
-    const signal = options?.signal
-    const availability = options?.isPatient === true ? undefined : this.#options.availability
+    const { signal, span } = options
+    const availability = options.isPatient === true ? undefined : this.#options.availability
     const cancelIfSafe = availability?.outageSignal
     try {
-      return await this.#options.client.range(request, { signal, cancelIfSafe })
+      return await this.#options.client.range(request, { signal, cancelIfSafe, span })
     } catch (error) {
       const failure = storageErrorOfRead(error)
       const isNoResponse = failure instanceof StorageError && noResponseKinds.has(failure.kind)

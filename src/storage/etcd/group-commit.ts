@@ -17,6 +17,7 @@
 import type { CallOptions, Txn, TxnResult } from '../../etcd/client.ts'
 import { EtcdError } from '../../etcd/errors.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
+import { BatchTrace, type TracedWrite, waitsInQueue } from '../../lib/tracing/batch-trace.ts'
 import { StorageError } from '../errors.ts'
 import {
   composeTxn,
@@ -71,7 +72,7 @@ export interface GroupCommitOptions {
 }
 
 /** An operation from its arrival to its end; a linked list, so that queues cost nothing. */
-interface Queued extends Operation {
+interface Queued extends Operation, TracedWrite {
   readonly bytes: number
   readonly sendBefore: number
   readonly resolve: (outcome: Outcome) => void
@@ -126,6 +127,8 @@ export class GroupCommit {
         value: operation.value,
         fence: operation.fence,
         connectionMax: operation.connectionMax,
+        span: operation.span,
+        step: undefined,
         bytes,
         sendBefore: this.#clock.now() + sendWithinMs,
         resolve,
@@ -134,6 +137,7 @@ export class GroupCommit {
         next: undefined,
         nextOnKey: undefined,
       }
+      waitsInQueue(queued)
       this.#queuedOperations++
       this.#queuedBytes += bytes
       const before = this.#lastOnKey.get(operation.key)
@@ -188,6 +192,7 @@ export class GroupCommit {
   /** Puts the batch back to the front of the queue, in order. */
   #requeue(batch: readonly Queued[]): void {
     for (const operation of batch.toReversed()) {
+      waitsInQueue(operation)
       operation.next = this.#first
       this.#first = operation
       this.#last ??= operation
@@ -252,6 +257,7 @@ export class GroupCommit {
 
   #rejectFirst(first: Queued, error: StorageError): void {
     this.#removeFirst(first)
+    first.step?.end(error)
     first.reject(error)
     this.#finish(first)
   }
@@ -265,19 +271,22 @@ export class GroupCommit {
   async #send(batch: readonly Queued[]): Promise<void> {
     this.#inFlight++
     const writtenAtMs = this.#now()
+    const trace = BatchTrace.begin(batch)
     let outcomes: readonly Outcome[] | undefined
     let failure: unknown
     try {
       const txn = composeTxn(batch, writtenAtMs)
       const cancelIfSafe = this.#options.availability?.outageSignal
       const connectionMax = connectionMaxOf(batch)
-      const options = { timeoutMs: txnTimeoutMs, cancelIfSafe, connectionMax }
+      const span = trace?.span
+      const options = { timeoutMs: txnTimeoutMs, cancelIfSafe, connectionMax, span }
       const result = await this.#options.txn(txn, options)
       outcomes = readOutcomes(batch, result, writtenAtMs)
     } catch (error) {
       failure = error
     }
     this.#inFlight--
+    trace?.end(failure)
     if (outcomes === undefined) this.#onFailure(batch, failure)
     else this.#onOutcomes(batch, outcomes)
     this.#schedule()

@@ -51,7 +51,8 @@ export class ListReader {
     scope: EventScope,
     options: ListOptions,
   ): Promise<EventPage & { readonly connection: ConnectionNumber }> {
-    const { selector, limit, signal, isPatient, bytesEnough = Number.POSITIVE_INFINITY } = options
+    const { selector, limit, bytesEnough = Number.POSITIVE_INFINITY } = options
+    const { signal, isPatient, notOlderThan, span } = options
     check(options)
     const items: StoredEvent[] = []
     const unreadable: Unreadable[] = []
@@ -69,7 +70,7 @@ export class ListReader {
           revision,
           limit: Math.min(wanted, this.#keysFor(options)),
         },
-        { signal, isPatient, notOlderThan: options.notOlderThan },
+        { signal, isPatient, notOlderThan, span },
       )
       this.#adaptRange(result.kvs)
       const before = items.length

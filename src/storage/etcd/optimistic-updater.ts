@@ -1,6 +1,7 @@
 import type { KeyValue } from '../../etcd/client.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import { PerKeyQueue } from '../../lib/per-key-queue.ts'
+import type { Span, Traced } from '../../lib/tracing/span.ts'
 import { missing, StorageError } from '../errors.ts'
 import type { UpdateOptions } from '../fence.ts'
 import { revisionOf } from '../resource-version.ts'
@@ -31,7 +32,7 @@ export interface OptimisticUpdaterOptions {
   readonly keys: EventKeys
   readonly writes: Pick<GroupCommit, 'submit'>
   /** The current value, by a linearizable read. */
-  readonly read: (key: EventKey) => Promise<KeyValue | undefined>
+  readonly read: (key: EventKey, traced: Traced) => Promise<KeyValue | undefined>
   /** The event in the cache, possibly stale; undefined when it is not cached. */
   readonly recall: (key: EventKey) => StoredEvent | undefined
   /** The connection up to which the cache has the same history as etcd. */
@@ -76,7 +77,7 @@ export class OptimisticUpdater {
   async update(
     key: EventKey,
     decide: Decide,
-    { find = found, fence, isProbablyNew }: UpdateOptions & { readonly find?: Find } = {},
+    { find = found, fence, isProbablyNew, span }: UpdateOptions & { readonly find?: Find } = {},
   ): Promise<StoredEvent> {
     if (this.#queue.waiting >= waitingMax) throw overloaded()
     const clock = this.#options.clock ?? monotonicClock
@@ -90,16 +91,16 @@ export class OptimisticUpdater {
       let observed =
         guess ??
         this.#recall(key) ??
-        (isProbablyNew === true ? this.#assumeAbsent() : await this.#read(key, find))
+        (isProbablyNew === true ? this.#assumeAbsent() : await this.#read(key, find, span))
       while (clock.now() <= giveUpAt) {
         const intent = decideOn(observed, decide)
         if (intent === undefined) {
-          observed = await this.#read(key, find)
+          observed = await this.#read(key, find, span)
           continue
         }
-        const ended = await this.#attempt(key, observed, { intent, fence })
+        const ended = await this.#attempt(key, observed, { intent, fence, span })
         if (ended === 'outdated') {
-          observed = await this.#read(key, find)
+          observed = await this.#read(key, find, span)
           continue
         }
         if ('result' in ended) {
@@ -123,7 +124,7 @@ export class OptimisticUpdater {
   async #attempt(
     key: EventKey,
     observed: Observed,
-    { intent, fence }: { readonly intent: Intent } & UpdateOptions,
+    { intent, fence, span }: { readonly intent: Intent } & UpdateOptions,
   ): Promise<Attempt> {
     const { keys, writes } = this.#options
     const { stored } = observed
@@ -134,7 +135,7 @@ export class OptimisticUpdater {
     const expected = stored === undefined ? 0 : revisionOf(stored.version)
     const value = intent === 'delete' ? undefined : prepareValue(intent)
     const { connectionMax } = observed
-    const operation = { key: keys.format(key), expected, value, fence, connectionMax }
+    const operation = { key: keys.format(key), expected, value, fence, connectionMax, span }
     const outcome = await writes.submit(operation)
     if (!outcome.applied) {
       if (outcome.isOutdated === true) return 'outdated'
@@ -165,10 +166,11 @@ export class OptimisticUpdater {
   }
 
   /** When this fails nothing has been written: earlier attempts, if any, were refused. */
-  async #read(key: EventKey, find: Find): Promise<Observed> {
+  async #read(key: EventKey, find: Find, span: Span | undefined): Promise<Observed> {
     const connectionMax = this.#options.newestConnection()
     try {
-      return { stored: find(await this.#options.read(key), key), isConfirmed: true, connectionMax }
+      const read = await this.#options.read(key, { span })
+      return { stored: find(read, key), isConfirmed: true, connectionMax }
     } catch (error) {
       if (!(error instanceof StorageError) || error.kind !== 'timeout') throw error
       const { message } = error

@@ -1,0 +1,75 @@
+/**
+ * Spans: what is recorded of a request that is traced. A request that is not recorded has no span:
+ * whatever takes a span takes `undefined` for it, and does nothing more than compare.
+ *
+ * Names and values are our own words and numbers. Bodies, credentials and other text that a client
+ * sent never get into a span.
+ */
+
+export type SpanValue = string | number | boolean
+
+/** Whether the work is done here, or by another program that is called. */
+export type SpanKind = 'internal' | 'client'
+
+/** The identity of a span, for links. */
+export interface SpanContext {
+  /** 32 hexadecimal digits. */
+  readonly traceId: string
+  /** 16 hexadecimal digits. */
+  readonly spanId: string
+}
+
+export interface Span {
+  readonly context: SpanContext
+  /** Starts a span for a part of this one. */
+  child(name: string, kind?: SpanKind): Span
+  /** Starts a span in a trace of its own, for work that several requests share. */
+  shared(name: string): Span
+  set(name: string, value: SpanValue): void
+  /** Points at a span of another trace. */
+  link(other: SpanContext): void
+  /** Called once, with the error that ended the work, if one did: its kind is recorded. */
+  end(error?: unknown): void
+}
+
+/** Options of work that can be recorded. */
+export interface Traced {
+  /** The span that the work is a part of. */
+  readonly span?: Span | undefined
+}
+
+/** Runs asynchronous work in a child span. */
+export function recorded<T>(
+  span: Span | undefined,
+  name: string,
+  work: (child: Span | undefined) => Promise<T>,
+  kind?: SpanKind,
+): Promise<T> {
+  if (span === undefined) return work(undefined)
+  return ended(span.child(name, kind), work)
+}
+
+/** Runs synchronous work in a child span. */
+export function recordedNow<T>(span: Span | undefined, name: string, work: () => T): T {
+  if (span === undefined) return work()
+  const child = span.child(name)
+  try {
+    const result = work()
+    child.end()
+    return result
+  } catch (error) {
+    child.end(error)
+    throw error
+  }
+}
+
+async function ended<T>(child: Span, work: (child: Span) => Promise<T>): Promise<T> {
+  try {
+    const result = await work(child)
+    child.end()
+    return result
+  } catch (error) {
+    child.end(error)
+    throw error
+  }
+}

@@ -1,0 +1,80 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { SpanQueue } from './span-queue.ts'
+import type { RecordedSpan } from './trace.ts'
+import { Tracer } from './tracer.ts'
+
+function spanOf(): RecordedSpan {
+  const spans: RecordedSpan[] = []
+  const tracer = new Tracer({ samplingRatePerMillion: 1e6, onSpan: (span) => spans.push(span) })
+  const trace = tracer.begin(undefined)
+  trace?.decide({ isTrusted: false })
+  trace?.root.end()
+  return spans[0] ?? assert.fail('no span')
+}
+
+function queueWith(send: (spans: readonly RecordedSpan[]) => Promise<void>, spansMax?: number) {
+  const said: string[] = []
+  const queue = new SpanQueue({
+    send,
+    spansMax,
+    onFailing: (error) => said.push(`failing: ${error}`),
+    onMended: (lost) => said.push(`mended, ${lost} lost`),
+    exportEveryMs: 5,
+    retryMs: 20,
+  })
+  return { queue, said }
+}
+
+describe('SpanQueue', () => {
+  test('spans are sent together, and all at the end', async () => {
+    const sent: number[] = []
+    const { queue } = queueWith(async (spans) => void sent.push(spans.length))
+    for (let n = 0; n < 3; n++) queue.add(spanOf())
+    await sleep(50)
+    for (let n = 0; n < 600; n++) queue.add(spanOf())
+    await queue.close(1000)
+    assert.equal(sent[0], 3)
+    assert.ok(Math.max(...sent) <= 256)
+    assert.deepEqual(queue.counts, { sent: 603, refused: 0, lost: 0 })
+  })
+
+  test('while the collector hangs, the queue does not grow and nobody waits', async () => {
+    const { queue } = queueWith(() => new Promise(() => {}), 100)
+    for (let n = 0; n < 50; n++) queue.add(spanOf())
+    await sleep(20)
+    for (let n = 0; n < 10_000; n++) queue.add(spanOf())
+    assert.equal(queue.waiting, 100)
+    assert.equal(queue.counts.refused, 9_900)
+    const startedAt = performance.now()
+    await queue.close(50)
+    assert.ok(performance.now() - startedAt < 1000)
+    assert.equal(queue.counts.lost, 100)
+  })
+
+  test('the size of the waiting spans is limited as well', () => {
+    const { queue } = queueWith(() => new Promise(() => {}), 1e6)
+    const span = spanOf()
+    for (let n = 0; n < 100; n++) span.link(span.context)
+    for (let n = 0; n < 10_000; n++) queue.add(span)
+    assert.ok(queue.waiting * span.bytes <= 8 * 1024 * 1024)
+    assert.ok(queue.counts.refused > 9_000)
+  })
+
+  test('a collector that is down is reported once, and again when it is back', async () => {
+    let isDown = true
+    const { queue, said } = queueWith(async () => {
+      if (isDown) throw new Error('refused')
+    })
+    queue.add(spanOf())
+    await sleep(60)
+    queue.add(spanOf())
+    await sleep(60)
+    isDown = false
+    queue.add(spanOf())
+    await sleep(100)
+    assert.deepEqual(said, ['failing: Error: refused', 'mended, 2 lost'])
+    assert.deepEqual(queue.counts, { sent: 1, refused: 0, lost: 2 })
+  })
+})

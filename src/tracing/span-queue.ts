@@ -1,0 +1,129 @@
+import { within } from '../lib/abort.ts'
+import type { RecordedSpan } from './trace.ts'
+
+/** Seconds of a busy server that records each request. */
+const QUEUE_SPANS_MAX = 4096
+const QUEUE_BYTES_MAX = 8 * 1024 * 1024
+/** What is sent at once: encoding it takes a millisecond or two. */
+const EXPORT_SPANS_MAX = 256
+/** How long a span waits for others. */
+const EXPORT_EVERY_MS = 1_000
+/** After a failure. */
+const RETRY_MS = 5_000
+
+export interface SpanQueueOptions {
+  /** Sends the spans; rejects when they did not arrive within its own time limit. */
+  readonly send: (spans: readonly RecordedSpan[]) => Promise<void>
+  /** Called when the first export fails, and when one succeeds again. */
+  readonly onFailing: (error: unknown) => void
+  readonly onMended: (lost: number) => void
+  readonly spansMax?: number | undefined
+  readonly exportEveryMs?: number | undefined
+  readonly retryMs?: number | undefined
+}
+
+/**
+ * The spans that wait for their export. Requests never wait for it: what has no room is dropped and
+ * counted, and so is what could not be sent. One export runs at a time.
+ */
+export class SpanQueue {
+  /** Spans that were sent, that had no room, and that could not be sent. */
+  readonly counts: { sent: number; refused: number; lost: number } = {
+    sent: 0,
+    refused: 0,
+    lost: 0,
+  }
+  readonly #options: SpanQueueOptions
+  readonly #spansMax: number
+  #waiting: RecordedSpan[] = []
+  #bytes = 0
+  #timer: NodeJS.Timeout | undefined
+  #exporting: Promise<void> | undefined
+  /** The number of lost spans when exports began to fail. */
+  #failingSince: number | undefined
+  #isClosing = false
+
+  constructor(options: SpanQueueOptions) {
+    this.#options = options
+    this.#spansMax = options.spansMax ?? QUEUE_SPANS_MAX
+  }
+
+  get waiting(): number {
+    return this.#waiting.length
+  }
+
+  add(span: RecordedSpan): void {
+    const { bytes } = span
+    if (this.#waiting.length >= this.#spansMax || this.#bytes + bytes > QUEUE_BYTES_MAX) {
+      this.counts.refused += 1
+      return
+    }
+    this.#waiting.push(span)
+    this.#bytes += bytes
+    if (this.#exporting !== undefined) return
+    if (this.#waiting.length === EXPORT_SPANS_MAX && this.#failingSince === undefined) {
+      this.#exportSoon(0)
+    } else if (this.#timer === undefined) {
+      this.#exportSoon(this.#options.exportEveryMs ?? EXPORT_EVERY_MS)
+    }
+  }
+
+  /** Sends what waits, for at most this time; what is left then is lost. */
+  async close(msMax: number): Promise<void> {
+    this.#isClosing = true
+    clearTimeout(this.#timer)
+    await within(msMax, this.#drain())
+    this.counts.lost += this.#waiting.length
+    this.#waiting = []
+    this.#bytes = 0
+  }
+
+  async #drain(): Promise<void> {
+    await this.#exporting
+    while (this.#waiting.length > 0) if (!(await this.#exportSome())) return
+  }
+
+  #exportSoon(ms: number): void {
+    clearTimeout(this.#timer)
+    this.#timer = setTimeout(() => {
+      this.#timer = undefined
+      this.#exporting = this.#exportAll().then((hasSent) => {
+        this.#exporting = undefined
+        // Also without further spans, so that those that wait do not wait for them.
+        if (!hasSent && !this.#isClosing) this.#exportSoon(this.#options.retryMs ?? RETRY_MS)
+      })
+    }, ms).unref()
+  }
+
+  /** Resolves to false when the collector did not take them. */
+  async #exportAll(): Promise<boolean> {
+    while (this.#waiting.length > 0 && !this.#isClosing) {
+      if (!(await this.#exportSome())) return false
+    }
+    return true
+  }
+
+  async #exportSome(): Promise<boolean> {
+    const spans = this.#waiting.splice(0, EXPORT_SPANS_MAX)
+    for (const { bytes } of spans) this.#bytes -= bytes
+    try {
+      await this.#options.send(spans)
+    } catch (error) {
+      this.#failingSince ??= this.#beginFailing(error)
+      this.counts.lost += spans.length
+      return false
+    }
+    this.counts.sent += spans.length
+    if (this.#failingSince !== undefined) {
+      const { lost, refused } = this.counts
+      this.#options.onMended(lost + refused - this.#failingSince)
+      this.#failingSince = undefined
+    }
+    return true
+  }
+
+  #beginFailing(error: unknown): number {
+    this.#options.onFailing(error)
+    return this.counts.lost + this.counts.refused
+  }
+}
