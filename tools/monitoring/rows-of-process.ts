@@ -67,7 +67,7 @@ export const MIRRORS: Row = {
 }
 
 export const PROCESS: Row = {
-  title: 'Process, files and audit log',
+  title: 'Process, files, audit log and traces',
   panels: [
     {
       title: 'Event loop busy',
@@ -155,6 +155,25 @@ export const PROCESS: Row = {
       description: 'More than a few KiB for longer than a scrape: a slow disk.',
       unit: 'bytes',
       queries: one('tidings_audit_waiting_bytes{S}'),
+    },
+    {
+      title: 'Spans',
+      description:
+        'Of traces: exported, and dropped by reason, since the collector is slow or down.',
+      unit: 'ops',
+      queries: [
+        ...one('sum(rate(tidings_tracing_spans_exported_total{S}[$__rate_interval]))', 'exported'),
+        ...one(
+          'sum by (reason) (rate(tidings_tracing_spans_dropped_total{S}[$__rate_interval]))',
+          'dropped: {{reason}}',
+        ),
+      ],
+    },
+    {
+      title: 'Spans that wait',
+      description: 'For their export. The queue has room for 4096.',
+      unit: 'short',
+      queries: one('tidings_tracing_waiting_spans{S}'),
     },
   ],
 }
