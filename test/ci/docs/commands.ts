@@ -15,6 +15,8 @@ export const RUN_BY: Readonly<Record<string, string>> = {
   'docs/how-to/back-up-and-restore.md#rehearse-it': 'test/ci/docs/follow.test.ts',
   'docs/how-to/rotate.md#rehearse-it': 'test/ci/docs/follow.test.ts',
   'docs/how-to/write-roles.md#write-a-role-of-your-own-and-try-it': 'test/ci/docs/follow.test.ts',
+  'docs/how-to/install.md#try-it-in-three-commands': 'test/nightly/release/bare-debian.test.ts',
+  'docs/how-to/install.md#with-the-image': 'test/nightly/release/bare-debian.test.ts',
   'docs/how-to/feed-log-pipelines.md': 'test/ci/docs/typed.test.ts',
   'docs/how-to/retention.md#what-is-kept': 'test/ci/docs/typed.test.ts',
   'docs/reference/summaries.md': 'test/ci/docs/typed.test.ts',
@@ -25,7 +27,9 @@ export const RUN_BY: Readonly<Record<string, string>> = {
 export const NOT_RUN: Readonly<Record<string, string>> = {
   'charts/tidings/README.md':
     'test/ci/chart renders, checks and starts the chart with the value sets in ci/',
-  'docs/how-to/install.md#under-a-supervisor': 'it adds a user and files to the machine',
+  'docs/how-to/install.md#the-archive-under-systemd': 'it adds a user and files to the machine',
+  'docs/how-to/install.md#the-image':
+    'it needs an etcd of three members and certificates; test/ci/release starts the image',
   'docs/how-to/mirror.md#set-it-up':
     'needs a cluster with a controller that makes tokens; test/nightly/mirror has its own accounts',
   'docs/how-to/retention.md#what-happens-when': 'it opens an editor',
