@@ -4,7 +4,7 @@
  * test/ci/e2e/alerts.test.ts.
  */
 import assert from 'node:assert/strict'
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import { parse } from 'yaml'
@@ -34,6 +34,10 @@ interface Case {
 const root = join(import.meta.dirname, '..')
 const RUNBOOK = 'docs/runbook/alerts.md'
 const CASES = ['test/ci/e2e/alerts.cases.yaml', 'test/ci/e2e/alerts-of-hours.cases.yaml']
+/** A metric of ours, not one of etcd itself. */
+const METRIC = /^(apiserver|etcd_request|kubernetes|nodejs|process|tidings)_\w+$/
+const EXPRESSION =
+  /^(?=.*[a-z]_[a-z])(?:sum|max|min|count|topk|rate|histogram_quantile)(?: by \(.*\))? ?\(.*\)$|^(?:tidings|apiserver)_\w+\{.*\}$/
 const PARTS = ['Meaning', 'Users notice', 'Check', 'Mend']
 const runbook = read(RUNBOOK)
 const rules: readonly Rule[] = parse(read('monitoring/alerts.yaml')).groups.flatMap(
@@ -43,8 +47,9 @@ const alerts = rules.filter(({ alert }) => alert !== undefined)
 const checks = CASES.flatMap((path) => parse(read(path)).tests as readonly Case[]).flatMap(
   (each) => each.promql_expr_test,
 )
+const metrics = metricsByName()
 const series = new Map([
-  ...seriesOf(metricsByName().values()),
+  ...seriesOf(metrics.values()),
   ...rules.flatMap(({ record }) => (record === undefined ? [] : [[record, ['job']] as const])),
 ])
 
@@ -91,24 +96,34 @@ test(`${RUNBOOK} has one section with the same four parts for each alert, in the
   }
 })
 
-test('expressions in the runbook use only metrics and labels that exist', () => {
-  const code = [...runbook.replaceAll(/\n\s+/g, ' ').matchAll(/`([^`]+)`/g)].map(
-    ([, text = '']) => text,
-  )
-  const expressions = code.filter((text) => /^[a-z_]+( by)? ?[({].*[})]$/.test(text))
-  assert.ok(expressions.length > 5)
-  for (const text of expressions) assert.deepEqual(mistakesIn(text, series), [], text)
-  const named = code.filter((text) => /^(apiserver|etcd|nodejs|process|tidings)_\w+$/.test(text))
-  const known = metricsByName()
-  assert.deepEqual(
-    named.filter((name) => !known.has(name)),
-    [],
-  )
+test('metrics, alerts and expressions that pages name exist', () => {
+  const pages = readdirSync(join(root, 'docs'), { recursive: true, encoding: 'utf8' })
+  const wrong = pages
+    .filter((path) => path.endsWith('.md'))
+    .flatMap((page) =>
+      codeIn(read(join('docs', page)))
+        .flatMap(mistakesInCode)
+        .map((what) => `${page}: ${what}`),
+    )
+  assert.deepEqual(wrong, [])
+  assert.ok(codeIn(runbook).filter((code) => EXPRESSION.test(code)).length > 5)
 })
 
 test('alerts are in monitoring/alerts.yaml alone', () => {
   assert.doesNotMatch(read('docs/how-to/monitor.md'), /^\s*- alert:/m)
 })
+
+function codeIn(page: string): readonly string[] {
+  return [...page.replaceAll(/\n\s+/g, ' ').matchAll(/`([^`]+)`/g)].map(([, code = '']) => code)
+}
+
+function mistakesInCode(code: string): readonly string[] {
+  if (EXPRESSION.test(code)) return mistakesIn(code, series)
+  const isMissing =
+    (METRIC.test(code) && !metrics.has(code)) ||
+    (/^Tidings[A-Z]\w+$/.test(code) && !alerts.some(({ alert }) => alert === code))
+  return isMissing ? [`there is no ${code}`] : []
+}
 
 /** The labels in the texts that the alert cannot have: others than those by which it aggregates. */
 function unknownLabels(expr: string, annotations: Rule['annotations']): readonly string[] {

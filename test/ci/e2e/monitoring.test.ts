@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parse } from 'yaml'
+import { blocksOf } from '../../../tools/markdown.ts'
 import { metricsByName } from '../../../tools/monitoring/catalogue.ts'
 import { expressionOf, ROWS } from '../../../tools/monitoring/dashboard.ts'
 import { readExpression, seriesOf } from '../../../tools/monitoring/promql.ts'
@@ -16,6 +17,7 @@ import { MonitoredServer } from '../../support/monitored-server.ts'
 import { Prometheus, promtool } from '../../support/prometheus.ts'
 
 const alertsFile = join(import.meta.dirname, '../../../monitoring/alerts.yaml')
+const howTo = join(import.meta.dirname, '../../../docs/how-to/monitor.md')
 const catalogue = metricsByName()
 /** Panels whose series exist only after something has gone wrong, or had to wait. */
 const EMPTY_WHEN_WELL = [
@@ -162,23 +164,28 @@ describe('a real Prometheus', () => {
   })
 })
 
-/** The configuration of docs/how-to/monitor.md, in seconds instead of minutes. */
+/** The configuration of docs/how-to/monitor.md, with our files, and seconds instead of minutes. */
 async function configOf({ server }: MonitoredServer): Promise<string> {
   const rules = (await readFile(alertsFile, 'utf8')).replaceAll(/^( +)for: \S+$/gm, '$1for: 1s')
   const path = (name: string): string => join(server.folder, name)
   await writeFile(path('alerts.yaml'), rules)
-  await writeFile(path('token'), 'prometheus')
-  const job = (name: string, metricsPath: string): string => `
-  - job_name: ${name}
-    metrics_path: ${metricsPath}
-    scheme: https
-    tls_config: { ca_file: ${path('tidings.crt')} }
-    authorization: { credentials_file: ${path('token')} }
-    static_configs: [{ targets: ["127.0.0.1:${server.port}"] }]`
-  return `global: { scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s }
-rule_files: [${path('alerts.yaml')}]
-scrape_configs:${job('tidings', '/metrics')}${job('tidings-slis', '/metrics/slis')}
-`
+  await writeFile(path('tidings-token'), 'prometheus')
+  const [block] = blocksOf(await readFile(howTo, 'utf8')).filter(
+    ({ language }) => language === 'yaml',
+  )
+  const config = parse(
+    (block?.text ?? '')
+      .replaceAll('/etc/prometheus/tidings-ca.crt', path('tidings.crt'))
+      .replaceAll('/etc/prometheus/tidings-token', path('tidings-token'))
+      .replace('[alerts.yaml]', `[${path('alerts.yaml')}]`)
+      .replace(/targets: \[.*\]/, `targets: ["127.0.0.1:${server.port}"]`),
+  )
+  const [job] = config.scrape_configs
+  return JSON.stringify({
+    ...config,
+    global: { scrape_interval: '1s', scrape_timeout: '1s', evaluation_interval: '1s' },
+    scrape_configs: [job, { ...job, job_name: 'tidings-slis', metrics_path: '/metrics/slis' }],
+  })
 }
 
 interface Exposed {
