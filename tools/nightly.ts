@@ -38,6 +38,7 @@ const SCRIPTS = [
   'bench',
   'bench:api',
   'bench:storage',
+  'bench:tracing',
   'bench:decode',
   'bench:yaml',
   'bench:map',

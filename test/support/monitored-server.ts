@@ -15,6 +15,9 @@ const TOKENS = `master,admin,1,"system:masters"
 prometheus,prometheus,2
 `
 const AUDIT = 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{ level: Metadata }]\n'
+/** Nobody listens there. */
+const TRACING =
+  'apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\nendpoint: 127.0.0.1:1\n'
 const LIMITS = `apiVersion: eventratelimit.admission.k8s.io/v1alpha1
 kind: Configuration
 limits: [{ type: User, qps: 1, burst: ${BURST} }]
@@ -58,6 +61,7 @@ export class MonitoredServer {
         `--retention-policy-file=${await write('retention.yaml', RETENTION)}`,
         `--audit-policy-file=${await write('audit.yaml', AUDIT)}`,
         `--audit-log-path=${join(folder, 'audit.log')}`,
+        `--tracing-config-file=${await write('tracing.yaml', TRACING)}`,
         '--proxy-protocol-from=192.0.2.1',
         `--event-rate-limit-config-file=${await write('limits.yaml', LIMITS)}`,
       ]),
