@@ -24,6 +24,7 @@ const SCRIPTS = [
   'test:load',
   'test:overload',
   'test:rolling',
+  'test:upgrade',
   'test:events:full',
   'test:kubectl',
   'test:client-go',

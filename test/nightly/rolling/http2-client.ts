@@ -1,4 +1,5 @@
 import { type ClientHttp2Session, type ClientHttp2Stream, connect, constants } from 'node:http2'
+import { setTimeout as sleep } from 'node:timers/promises'
 
 export interface RollingClientOptions {
   readonly port: number
@@ -8,6 +9,41 @@ export interface RollingClientOptions {
 
 /** How a request ended: with a status, or how it was lost. */
 export type Outcome = number | 'refused-stream' | 'not-sent' | 'lost'
+
+export interface RollingCall {
+  readonly method: 'GET' | 'POST' | 'PATCH'
+  readonly path: string
+  readonly body?: string | undefined
+  /** Default JSON. */
+  readonly contentType?: string
+}
+
+export interface RollingAnswer {
+  readonly outcome: Outcome
+  /** Of a response that was cut: where, and with which code. */
+  readonly body: string
+}
+
+const ATTEMPTS_MAX = 5
+const RECONNECT_MS = 100
+
+/**
+ * Retries a request that was not processed, as clients should; `onOutcome` gets the outcome of
+ * every attempt.
+ */
+export async function retried(
+  send: () => Promise<RollingAnswer>,
+  onOutcome: (outcome: Outcome) => void,
+): Promise<RollingAnswer> {
+  for (let attempt = 1; ; attempt++) {
+    const answer = await send()
+    const { outcome } = answer
+    onOutcome(outcome)
+    const mayRepeat = outcome === 'refused-stream' || outcome === 'not-sent'
+    if (!mayRepeat || attempt === ATTEMPTS_MAX) return answer
+    if (outcome === 'not-sent') await sleep(RECONNECT_MS)
+  }
+}
 
 /**
  * A well-behaved client: one HTTP/2 connection for all requests, and a new one as soon as the
@@ -22,21 +58,31 @@ export class RollingClient implements Disposable {
     this.#options = options
   }
 
-  async request(method: 'GET' | 'POST', path: string, body?: string): Promise<Outcome> {
-    let stream: ClientHttp2Stream
+  async send({ method, path, body, contentType }: RollingCall): Promise<RollingAnswer> {
+    const type = contentType ?? 'application/json'
+    const stream = this.#open({
+      ':method': method,
+      ':path': path,
+      ...(body === undefined ? {} : { 'content-type': type }),
+    })
+    if (stream === undefined) return { outcome: 'not-sent', body: '' }
+    return answerOf(stream, body)
+  }
+
+  /** A long request, for the caller to read; undefined when it was not sent. */
+  stream(path: string): ClientHttp2Stream | undefined {
+    return this.#open({ ':method': 'GET', ':path': path })
+  }
+
+  #open(headers: Readonly<Record<string, string>>): ClientHttp2Stream | undefined {
     try {
-      stream = this.#current().request({
-        ':method': method,
-        ':path': path,
-        authorization: `Bearer ${this.#options.token}`,
-        ...(body === undefined ? {} : { 'content-type': 'application/json' }),
-      })
+      const authorization = `Bearer ${this.#options.token}`
+      return this.#current().request({ ...headers, authorization })
     } catch {
       // The connection is known to be closing: nothing was sent.
       this.#session = undefined
-      return 'not-sent'
+      return undefined
     }
-    return outcomeOf(stream, body)
   }
 
   #current(): ClientHttp2Session {
@@ -61,24 +107,38 @@ export class RollingClient implements Disposable {
   }
 }
 
-function outcomeOf(stream: ClientHttp2Stream, body: string | undefined): Promise<Outcome> {
+function answerOf(stream: ClientHttp2Stream, body: string | undefined): Promise<RollingAnswer> {
   return new Promise((resolve) => {
     let status: number | undefined
     let isWhole = false
+    let text = ''
+    stream.setEncoding('utf8')
     stream.on('response', (headers) => {
       status = headers[':status']
+    })
+    stream.on('data', (chunk: string) => {
+      text += chunk
     })
     stream.on('error', () => {})
     stream.on('end', () => {
       isWhole = true
     })
     stream.on('close', () => {
-      if (status !== undefined && isWhole) resolve(status)
-      else if (stream.rstCode === constants.NGHTTP2_REFUSED_STREAM) resolve('refused-stream')
-      else resolve(stream.id === undefined ? 'not-sent' : 'lost')
+      // Node ends the readable side of a stream also when it was reset.
+      const isReset = stream.rstCode !== constants.NGHTTP2_NO_ERROR
+      if (status !== undefined && isWhole && !isReset) resolve({ outcome: status, body: text })
+      else {
+        const body = `cut after ${text.length} characters, code ${stream.rstCode}`
+        resolve({ outcome: cutOutcome(stream), body })
+      }
     })
     stream.setTimeout(60_000, () => stream.close(constants.NGHTTP2_CANCEL))
-    stream.resume()
     stream.end(body)
   })
+}
+
+/** How a request without a complete response ended. */
+export function cutOutcome({ rstCode, id }: ClientHttp2Stream): Outcome {
+  if (rstCode === constants.NGHTTP2_REFUSED_STREAM) return 'refused-stream'
+  return id === undefined ? 'not-sent' : 'lost'
 }

@@ -1,0 +1,54 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Fleet, type Pace } from '../rolling/fleet.ts'
+import { type LoadOptions, type LoadReport, UpgradeLoad } from './load.ts'
+import type { Program } from './programs.ts'
+
+export interface UpgradeOptions {
+  readonly from: Program
+  readonly to: Program
+  readonly load: LoadOptions
+  /** Default: that of docs/how-to/proxies.md. */
+  readonly pace?: Pace
+  /** How often everything is upgraded and rolled back. */
+  readonly rounds?: number
+  /** How long all replicas run one version before the next step. */
+  readonly restMs?: number
+  readonly log: (line: string) => void
+}
+
+/** Upgrades three replicas one by one under load, and rolls them back one by one. */
+export async function upgradeAndRollBack(options: UpgradeOptions): Promise<LoadReport> {
+  const { from, to, load: size, pace, rounds = 1, restMs = 2_000, log } = options
+  await using fleet = await Fleet.start({
+    program: from.file,
+    ...(pace === undefined ? {} : { pace }),
+  })
+  using load = new UpgradeLoad(fleet)
+  await load.start(size)
+  await sleep(restMs)
+  for (let round = 0; round < rounds; round++) {
+    for (const program of [to, from]) {
+      for (let index = 0; index < fleet.size; index++) {
+        await fleet.replace(index, program.file)
+        log(`replica ${index} runs ${program.name}: ${await versionOf(fleet, index)}`)
+      }
+      await sleep(restMs)
+    }
+  }
+  return await load.end()
+}
+
+async function versionOf(fleet: Fleet, index: number): Promise<string> {
+  const { gitVersion, gitCommit } = JSON.parse(await fleet.ask(index, '/version'))
+  return `${gitVersion} ${String(gitCommit).slice(0, 12)}`
+}
+
+/** For people, without the faults. */
+export function describeLoad(report: LoadReport): string {
+  const { requests, events, changes, lists, retried, watches } = report
+  return (
+    `${requests} requests: ${events} events with ${changes} changes, ${lists} complete lists; ` +
+    `${retried} retried because a replica stopped; ` +
+    `${watches.resumed} watches resumed, ${watches.received} changes received`
+  )
+}
