@@ -45,6 +45,9 @@
 {{- if $v.eventRateLimits.limits }}
 - --event-rate-limit-config-file=/etc/tidings/config/event-rate-limits.yaml
 {{- end }}
+{{- if $v.tracing.endpoint }}
+- --tracing-config-file=/etc/tidings/config/tracing.yaml
+{{- end }}
 - --shutdown-delay-duration={{ $v.shutdownDelaySeconds }}s
 - --request-timeout={{ $v.requestTimeoutSeconds }}s
 - --logging-format={{ $v.loggingFormat }}

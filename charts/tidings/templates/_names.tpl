@@ -134,7 +134,7 @@ http://{{ include "tidings.etcd.name" . }}.{{ .Release.Namespace }}.svc:2379
 
 {{/* "true" when the chart writes a file of its own into the folder config. */}}
 {{- define "tidings.hasOwnConfig" -}}
-{{- if or .Values.retention.policy .Values.audit.policy .Values.eventRateLimits.limits (include "tidings.hasClusters" .) -}}true{{- end -}}
+{{- if or .Values.retention.policy .Values.audit.policy .Values.eventRateLimits.limits .Values.tracing.endpoint (include "tidings.hasClusters" .) -}}true{{- end -}}
 {{- end -}}
 
 {{- define "tidings.hasConfig" -}}

@@ -38,6 +38,7 @@ describe('values that the schema refuses', { concurrency: CONCURRENCY }, () => {
     ['audit: {policy: {kind: Policy, rules: []}}', /'\/audit\/policy'/],
     ['podDisruptionBudget: {minAvailable: most}', /'\/podDisruptionBudget\/minAvailable'/],
     ['monitoring: {runbookBaseUrl: wiki}', /'\/monitoring\/runbookBaseUrl'/],
+    ['tracing: {endpoint: collector}', /'\/tracing\/endpoint'/],
     ['containerPort: 443', /'\/containerPort': minimum/],
   ]
   for (const [values, error] of cases) {
