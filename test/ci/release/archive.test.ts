@@ -114,12 +114,12 @@ test('archive: starts through a link, without node or npm in PATH, serves, and s
   assert.deepEqual(await server.ended, { code: 0, signal: null })
 })
 
-test("archive: the user's NODE_OPTIONS reach the program", () => {
+test("archive: the user's NODE_OPTIONS reach the program, and win over those of the launcher", () => {
   const hook = join(work, 'hook.cjs')
-  writeFileSync(hook, "process.stderr.write('hook is here')")
-  const { stdout } = runVersion({ NODE_OPTIONS: `--require="${hook}"` })
-  assert.match(stdout, /hook is here/)
-  assert.match(stdout, /tidings v/)
+  writeFileSync(hook, 'process.stderr.write(JSON.stringify(process.execArgv))')
+  const own = '["--max-semi-space-size=16"]tidings v'
+  assert.ok(runVersion(`--require="${hook}"`).startsWith(own))
+  assert.match(runVersion(`--require="${hook}" --max-semi-space-size=64`), /^\[\]tidings v/)
 })
 
 test('archive: the systemd unit names what the archive has', () => {
@@ -139,13 +139,12 @@ function onlyPath(): string {
   return folder
 }
 
-function runVersion(env: Readonly<Record<string, string>>): { readonly stdout: string } {
+function runVersion(options: string): string {
   const program = join(unpacked, 'bin/tidings')
-  const stdout = execFileSync('sh', ['-c', '"$0" --version 2>&1', program], {
+  return execFileSync('sh', ['-c', '"$0" --version 2>&1', program], {
     encoding: 'utf8',
-    env: { PATH: '/usr/bin:/bin', ...env },
+    env: { PATH: '/usr/bin:/bin', NODE_OPTIONS: options },
   })
-  return { stdout }
 }
 
 /** Path, mode and hash of everything. */

@@ -28,7 +28,10 @@ for (const suite of ['bookworm', 'trixie']) {
       join(releaseFolder, `${archiveName('x64')}.tar.gz`),
       join(debian, 'root', `${archiveName('x64')}.tar.gz`),
     )
-    cpSync('/etc/resolv.conf', join(debian, 'etc/resolv.conf'))
+    // An installer writes both files.
+    for (const file of ['/etc/resolv.conf', '/etc/hosts']) cpSync(file, join(debian, file))
+    // How this machine reaches its mirror, which may be a copy with an old date.
+    cpSync('/etc/apt/apt.conf.d', join(debian, 'etc/apt/apt.conf.d'), { recursive: true })
     const start = `
       mount --bind /dev "$0/dev"
       exec unshare --mount-proc="$0/proc" chroot "$0" env -i HOME=/root PATH=/usr/sbin:/usr/bin:/sbin:/bin sh -ec "cd /root; $1"`
