@@ -18,7 +18,7 @@ run('npm', 'run', '--silent', 'dist', '--', '--arch=arm64')
 // Makes the archive for x64 first.
 run('npm', 'run', '--silent', 'image')
 if (!existsSync(HELM)) run('npm', 'run', '--silent', 'helm')
-run(HELM, 'package', join(root, 'charts/tidings'), '--destination', releaseFolder)
+run('npm', 'run', '--silent', 'chart')
 const notes = join(releaseFolder, `tidings-${version}-notes.md`)
 writeFileSync(notes, notesOf(readFileSync(join(root, 'CHANGELOG.md'), 'utf8')))
 writeSums(releaseFolder)
