@@ -102,7 +102,7 @@ test('Node: .node-version is the version of package.json', () => {
   assert.equal(read('.node-version').trim(), devDependencies.node)
 })
 
-test('owners: every path exists, and all owners are teams', () => {
+test('owners: every path exists, every room of the sources has one, and all are teams', () => {
   const rows = read('.github/CODEOWNERS')
     .split('\n')
     .filter((line) => line !== '' && !line.startsWith('#'))
@@ -111,6 +111,13 @@ test('owners: every path exists, and all owners are teams', () => {
     if (path !== '*') assert.ok(existsSync(join(root, path)), path)
     for (const owner of owners) assert.match(owner, /^@tidings\/[a-z-]+$/)
   }
+  const rooms = readdirSync(join(root, 'src'), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => `/src/${name}/`)
+  assert.deepEqual(
+    rooms.filter((room) => !rows.some(([path]) => path === room)),
+    [],
+  )
 })
 
 test('updates: exact versions that are a week old, and Node with its types', () => {
