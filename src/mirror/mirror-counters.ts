@@ -5,8 +5,13 @@ const dropped: ReadonlySet<WriteResult> = new Set(dropReasons)
 
 /** What a replica has done for one cluster since its start, for metrics. */
 export class MirrorCounters {
-  /** Events of the origin by what became of them; drop reasons are among them. */
-  readonly results: Partial<Record<WriteResult, number>> = {}
+  /**
+   * Events of the origin by what became of them. Drop reasons are among them from the start: the
+   * first drop must be an increase of its series.
+   */
+  readonly results: Partial<Record<WriteResult, number>> = Object.fromEntries(
+    dropReasons.map((reason) => [reason, 0]),
+  )
   /** Failed writes that were repeated. */
   retries = 0
   /** Requests to the origin that failed, by kind. */
@@ -34,7 +39,9 @@ export class MirrorCounters {
   /** Events that were not stored and never will be, by reason. */
   get dropped(): Partial<Record<DropReason, number>> {
     return Object.fromEntries(
-      Object.entries(this.results).filter(([result]) => dropped.has(result as WriteResult)),
+      Object.entries(this.results).filter(
+        ([result, count]) => count > 0 && dropped.has(result as WriteResult),
+      ),
     )
   }
 }

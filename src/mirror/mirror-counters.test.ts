@@ -1,0 +1,18 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { MirrorCounters } from './mirror-counters.ts'
+
+test('a mirror counts each drop reason from zero, so that the first drop is an increase', () => {
+  const counters = new MirrorCounters()
+  assert.deepEqual(counters.results, { 'too-large': 0, invalid: 0, unreadable: 0 })
+  counters.count('invalid')
+  assert.equal(counters.results.invalid, 1)
+})
+
+test('the record of a mirror has only reasons for which events were dropped', () => {
+  const counters = new MirrorCounters()
+  counters.count('stored')
+  assert.deepEqual(counters.dropped, {})
+  counters.count('too-large')
+  assert.deepEqual(counters.dropped, { 'too-large': 1 })
+})
