@@ -30,7 +30,8 @@ const GROUPING = new Set(['by', 'without', 'on', 'ignoring', 'group_left', 'grou
 /** The functions and aggregations that our expressions use. */
 const FUNCTIONS = new Set([
   ...['abs', 'absent', 'changes', 'clamp_max', 'count', 'histogram_quantile', 'increase'],
-  ...['label_replace', 'max', 'max_over_time', 'min', 'rate', 'sum', 'time', 'topk', 'vector'],
+  ...['label_replace', 'max', 'max_over_time', 'min', 'rate', 'sum', 'time', 'timestamp'],
+  ...['topk', 'vector'],
 ])
 const WORD =
   /"(?:[^"\\]|\\.)*"|\[[^\]]*\]|\{(?:"(?:[^"\\]|\\.)*"|[^}"])*\}|[a-zA-Z_:][\w:]*|\d[\w.]*|\(|\)/g
