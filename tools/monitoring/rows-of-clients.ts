@@ -125,10 +125,17 @@ export const TRAFFIC: Row = {
       description:
         'Writes of events per second of the first controllers, namespaces, reasons and users. Empty while nobody writes once a second. Runbook: TidingsFlood.',
       unit: 'wps',
-      queries: one(
-        'topk(10, max by (dimension, value) (tidings_top_source_rate{S}))',
-        '{{dimension}} {{value}}',
-      ),
+      // Every replica sees the writes of all; users are those of the replica.
+      queries: [
+        ...one(
+          'topk(10, max by (dimension, value) (tidings_top_source_rate{S,dimension!="user"}))',
+          '{{dimension}} {{value}}',
+        ),
+        ...one(
+          'topk(10, sum by (value) (tidings_top_source_rate{S,dimension="user"}))',
+          'user {{value}}',
+        ),
+      ],
     },
     {
       title: 'Response bytes',

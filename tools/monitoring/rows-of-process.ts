@@ -134,7 +134,7 @@ export const PROCESS: Row = {
       queries: [
         ...one('min by (flag) (tidings_file_last_reload_successful{S})', '{{flag}} in use'),
         ...one(
-          'time() - min by (flag) (tidings_file_last_reload_success_timestamp_seconds{S})',
+          'max by (flag) (timestamp(tidings_file_last_reload_success_timestamp_seconds{S}) - tidings_file_last_reload_success_timestamp_seconds{S})',
           '{{flag}} seconds',
         ),
       ],
