@@ -165,7 +165,7 @@ export class PrefixCheck {
     const unknown = kvs.map(({ key }) => key.toString()).filter((key) => !known.has(key))
     if (unknown.length === 0) return undefined
     const [etcdKey] = unknown
-    log.info('A later version has written control keys, which this one leaves unchanged', {
+    log.info('Unknown control keys are left unchanged; a later version may have written them', {
       etcdKey,
       count: unknown.length,
     })
