@@ -54,6 +54,15 @@ export function blocksOf(page: string): readonly Block[] {
   return blocks
 }
 
+/** The first lines of blocks that are indented, which `blocksOf` does not find. */
+export function indentedBlocksOf(page: string): readonly number[] {
+  const lines = withoutBlocks(page)
+  return lines.flatMap((line, index) => {
+    const isFirst = /^( {4}|\t)/.test(line) && (lines[index - 1] ?? '').trim() === ''
+    return isFirst || /^\s+(```|~~~)/.test(line) ? [index + 1] : []
+  })
+}
+
 function textOf(lines: readonly string[]): string {
   return lines.map((line) => `${line}\n`).join('')
 }

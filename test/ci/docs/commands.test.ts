@@ -3,7 +3,7 @@ import assert from 'node:assert/strict'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
-import { anchorsOf, blocksOf } from '../../../tools/markdown.ts'
+import { anchorsOf, blocksOf, indentedBlocksOf } from '../../../tools/markdown.ts'
 import { pages, pageText, root } from '../../../tools/pages.ts'
 import { NOT_RUN, RUN_BY } from './commands.ts'
 
@@ -50,6 +50,16 @@ test('documented commands: blocks of commands are called sh', () => {
       .map(({ line }) => `${page}:${line}`),
   )
   assert.deepEqual(others, [])
+})
+
+test('documented commands: every block is fenced at the start of a line', () => {
+  const page =
+    'Type:\n\n    one\n    two\n\n- In a list:\n\n  ```sh\n  three\n  ```\n\n```sh\n\n    four\n```\n'
+  assert.deepEqual(indentedBlocksOf(page), [3, 8, 10])
+  const indented = pages.flatMap((page) =>
+    indentedBlocksOf(pageText(page)).map((line) => `${page}:${line}`),
+  )
+  assert.deepEqual(indented, [], 'other tests do not see the commands in it')
 })
 
 /** As `page#anchor`, by the heading above each block. */

@@ -27,12 +27,18 @@ export const RUN_BY: Readonly<Record<string, string>> = {
 export const NOT_RUN: Readonly<Record<string, string>> = {
   'charts/tidings/README.md':
     'test/ci/chart renders, checks and starts the chart with the value sets in ci/',
+  'docs/how-to/back-up-and-restore.md#restoring-etcd':
+    'folders and members are examples; test/nightly/restore restores with the same flags',
   'docs/how-to/install.md#the-archive-under-systemd': 'it adds a user and files to the machine',
   'docs/how-to/install.md#the-image':
     'it needs an etcd of three members and certificates; test/ci/release starts the image',
   'docs/how-to/mirror.md#set-it-up':
     'needs a cluster with a controller that makes tokens; test/nightly/mirror has its own accounts',
   'docs/how-to/retention.md#what-happens-when': 'it opens an editor',
+  'docs/how-to/upgrade.md#with-systemd-and-haproxy':
+    'it needs systemd and a later version; npm run test:upgrade replaces processes behind haproxy',
+  'docs/how-to/upgrade.md#with-the-chart':
+    'it needs the chart of a later version; test/ci/chart/page.test.ts upgrades with the one that there is',
   'docs/reference/audit.md#audit':
     'part of a command line; test/ci/e2e/audit.test.ts starts the program with the policy of the page',
   'test/ci/conformance/README.md':

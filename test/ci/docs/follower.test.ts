@@ -80,6 +80,7 @@ test('steps come in the order of the page, and other languages are left out', ()
     block('sh server', 'run'),
     '<!-- follow: ctrl-c server -->',
     block('sh', 'ask'),
+    block('sh example', 'ask <name>'),
     block('text', 'answer'),
     block('text server', 'log'),
   ].join('\n')

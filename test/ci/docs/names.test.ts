@@ -45,7 +45,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
   'kube-apiserver': ['enable-aggregator-routing', 'etcd-servers-overrides'],
   node: ['max-semi-space-size'],
   npm: ['include'],
-  helm: ['atomic'],
+  helm: ['atomic', 'reuse-values', 'rollback-on-failure'],
   alloy: ['storage'],
 }
 

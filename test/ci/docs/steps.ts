@@ -2,7 +2,8 @@
  * What a reader does with a page, step by step:
  *
  * - A block `sh` is typed into the main terminal, and must succeed. `sh NAME` is typed into a terminal of
- *   that name, where its last command goes on: a server, or a watch.
+ *   that name, where its last command goes on: a server, or a watch. `sh example` has names that the reader
+ *   replaces, and is not typed.
  * - A block `text` is what the last command prints; `text NAME` is what that terminal shows by now. A line
  *   with three dots stands for any number of lines.
  * - The comment `follow: ctrl-c NAME` interrupts what runs in that terminal, where the page tells the reader
@@ -13,6 +14,7 @@
 import { blocksOf } from '../../../tools/markdown.ts'
 
 export const MAIN = 'main'
+const EXAMPLE = 'example'
 
 export interface Step {
   readonly line: number
@@ -29,7 +31,7 @@ export function stepsOf(page: string): readonly Step[] {
   for (const { line, language, text } of blocksOf(page)) {
     const [kind = '', name] = language.split(' ')
     const what = LANGUAGES[kind]
-    if (what === undefined) continue
+    if (what === undefined || name === EXAMPLE) continue
     const last = steps.findLast((step) => step.what === 'type')?.terminal
     const terminal = name ?? (what === 'type' ? MAIN : (last ?? MAIN))
     steps.push({ line, what, terminal, text })
