@@ -62,8 +62,9 @@ export async function render(
   return manifestsIn(stdout)
 }
 
+/** Reads YAML as Helm and kubectl do, for which an unquoted `on` is a boolean. */
 export function manifestsIn(text: string): readonly Manifest[] {
-  return parseAllDocuments(text)
+  return parseAllDocuments(text, { version: '1.1' })
     .map((document) => {
       const [error] = document.errors
       if (error !== undefined) throw error

@@ -1,28 +1,28 @@
 {{/* A YAML list: the command line without extraArgs. Files are where volumes.tpl mounts them. */}}
 {{- define "tidings.ownArgs" -}}
 {{- $v := .Values -}}
-- --etcd-servers={{ include "tidings.etcdServers" . }}
-- --etcd-prefix={{ $v.etcd.prefix }}
+- "--etcd-servers={{ include "tidings.etcdServers" . }}"
+- "--etcd-prefix={{ $v.etcd.prefix }}"
 {{- if and $v.etcd.tls.existingSecret (not $v.etcd.trial.enabled) }}
 {{- with $v.etcd.tls.caFile }}
-- --etcd-cafile=/etc/tidings/etcd/{{ . }}
+- "--etcd-cafile=/etc/tidings/etcd/{{ . }}"
 {{- end }}
 {{- with $v.etcd.tls.certFile }}
-- --etcd-certfile=/etc/tidings/etcd/{{ . }}
-- --etcd-keyfile=/etc/tidings/etcd/{{ $v.etcd.tls.keyFile }}
+- "--etcd-certfile=/etc/tidings/etcd/{{ . }}"
+- "--etcd-keyfile=/etc/tidings/etcd/{{ $v.etcd.tls.keyFile }}"
 {{- end }}
 {{- end }}
-- --secure-port={{ $v.containerPort }}
+- "--secure-port={{ $v.containerPort }}"
 - --tls-cert-file=/etc/tidings/tls/tls.crt
 - --tls-private-key-file=/etc/tidings/tls/tls.key
 {{- with $v.openPaths }}
-- --authorization-always-allow-paths={{ join "," . }}
+- "--authorization-always-allow-paths={{ join "," . }}"
 {{- end }}
 {{- if $v.tokens.existingSecret }}
-- --token-auth-file=/etc/tidings/tokens/{{ $v.tokens.key }}
+- "--token-auth-file=/etc/tidings/tokens/{{ $v.tokens.key }}"
 {{- end }}
 {{- if $v.clientCA.existingConfigMap }}
-- --client-ca-file=/etc/tidings/client-ca/{{ $v.clientCA.key }}
+- "--client-ca-file=/etc/tidings/client-ca/{{ $v.clientCA.key }}"
 {{- end }}
 {{- if include "tidings.hasRoles" . }}
 - --rbac-policy-path=/etc/tidings/roles
@@ -30,11 +30,11 @@
 {{- if $v.roles.clusters }}
 - --rbac-policy-path=/etc/tidings/cluster-roles
 {{- end }}
-- --cluster-name={{ $v.clusterName }}
+- "--cluster-name={{ $v.clusterName }}"
 {{- if include "tidings.hasClusters" . }}
 - --clusters-file=/etc/tidings/config/clusters.yaml
 {{- end }}
-- --event-ttl={{ $v.retention.eventTTL }}
+- "--event-ttl={{ $v.retention.eventTTL }}"
 {{- if include "tidings.hasRetentionPolicy" . }}
 - --retention-policy-file=/etc/tidings/config/retention.yaml
 {{- end }}
@@ -48,10 +48,10 @@
 {{- if $v.tracing.endpoint }}
 - --tracing-config-file=/etc/tidings/config/tracing.yaml
 {{- end }}
-- --shutdown-delay-duration={{ $v.shutdownDelaySeconds }}s
-- --request-timeout={{ $v.requestTimeoutSeconds }}s
-- --logging-format={{ $v.loggingFormat }}
-- --v={{ $v.logVerbosity }}
+- "--shutdown-delay-duration={{ $v.shutdownDelaySeconds }}s"
+- "--request-timeout={{ $v.requestTimeoutSeconds }}s"
+- "--logging-format={{ $v.loggingFormat }}"
+- "--v={{ $v.logVerbosity }}"
 {{- end -}}
 
 {{/*

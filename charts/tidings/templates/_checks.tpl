@@ -9,7 +9,11 @@ values.schema.json.
       (include "tidings.checks.tls" . | fromYamlArray)
       (include "tidings.checks.clusters" . | fromYamlArray)
       (include "tidings.checks.files" . | fromYamlArray)
-      (include "tidings.checks.pods" . | fromYamlArray)
+      (include "tidings.checks.names" . | fromYamlArray)
+      (include "tidings.checks.monitoring" . | fromYamlArray)
+      (include "tidings.checks.service" . | fromYamlArray)
+      (include "tidings.checks.replicas" . | fromYamlArray)
+      (include "tidings.checks.pod" . | fromYamlArray)
       (include "tidings.checks.args" . | fromYamlArray) -}}
 {{- if $mistakes -}}
 {{- fail (printf "\n\nThese values cannot work:\n\n- %s\n" (join "\n- " $mistakes)) -}}
@@ -27,6 +31,10 @@ values.schema.json.
 {{- end -}}
 {{- if not $etcd.trial.image -}}
 {{- $found = append $found "etcd.trial.image is missing: set it to an image of etcd 3.5.28 or newer. A cluster made by kubeadm, kind or minikube has one: kubectl -n kube-system get pods -l component=etcd -o jsonpath='{.items[0].spec.containers[0].image}'" -}}
+{{- end -}}
+{{- $space := include "tidings.etcd.space" $etcd.trial.quota | int64 -}}
+{{- if and $etcd.trial.persistence.enabled (lt (include "tidings.bytes" $etcd.trial.persistence.size | int64) $space) -}}
+{{- $found = append $found (printf "etcd.trial.persistence.size=%s is too small: it must be at least three times etcd.trial.quota=%s, since etcd writes a second file when it is defragmented" $etcd.trial.persistence.size $etcd.trial.quota) -}}
 {{- end -}}
 {{- else if not $etcd.endpoints -}}
 {{- $found = append $found "etcd.endpoints is empty: set it to the URLs of your etcd (--set 'etcd.endpoints={https://etcd-0:2379,https://etcd-1:2379}' --set etcd.tls.existingSecret=NAME), or, for a trial whose events may be lost, --set etcd.trial.enabled=true --set etcd.trial.image=IMAGE" -}}
@@ -59,9 +67,51 @@ values.schema.json.
 {{- if and (eq $tls.type "certManager") (not $tls.certManager.issuerRef.name) -}}
 {{- $found = append $found "tls.certManager.issuerRef.name is missing: name the Issuer or ClusterIssuer that signs the certificate" -}}
 {{- end -}}
+{{- $times := $tls.certManager -}}
+{{- if and $times.duration $times.renewBefore (ge (include "tidings.nanoseconds" $times.renewBefore | int64) (include "tidings.nanoseconds" $times.duration | int64)) -}}
+{{- $found = append $found (printf "tls.certManager.renewBefore=%s must be less than tls.certManager.duration=%s" $times.renewBefore $times.duration) -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end -}}
+
+{{- define "tidings.checks.monitoring" -}}
+{{- $found := list -}}
 {{- $metrics := .Values.monitoring.serviceMonitor -}}
-{{- if and $metrics.enabled (not $metrics.tokenSecret.name) (not (has "/metrics" .Values.openPaths)) -}}
-{{- $found = append $found "monitoring.serviceMonitor.tokenSecret.name is missing: Prometheus needs a token of a user with the role system:monitoring, or /metrics in openPaths, which lets everyone read it" -}}
+{{- $isOpen := true -}}
+{{- range $path := list "/metrics" "/metrics/slis" -}}
+{{- if not (include "tidings.isOpen" (dict "path" $path "openPaths" $.Values.openPaths)) -}}{{- $isOpen = false -}}{{- end -}}
+{{- end -}}
+{{- if and $metrics.enabled (not $metrics.tokenSecret.name) (not $isOpen) -}}
+{{- $found = append $found "monitoring.serviceMonitor.tokenSecret.name is missing: Prometheus needs a token of a user with the role system:monitoring, or /metrics* in openPaths, which lets everyone read /metrics and /metrics/slis" -}}
+{{- end -}}
+{{- if gt (include "tidings.nanoseconds" $metrics.scrapeTimeout | int64) (include "tidings.nanoseconds" $metrics.interval | int64) -}}
+{{- $found = append $found (printf "monitoring.serviceMonitor.scrapeTimeout=%s is longer than monitoring.serviceMonitor.interval=%s: Prometheus refuses that" $metrics.scrapeTimeout $metrics.interval) -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end -}}
+
+{{/* A label that is written twice is refused, and another value in the selector would find no pod. */}}
+{{- define "tidings.checks.names" -}}
+{{- $found := list -}}
+{{- $v := .Values -}}
+{{- $name := include "tidings.fullname" . -}}
+{{- if not (regexMatch "^[a-z]" $name) -}}
+{{- $found = append $found (printf "%s is the name of the Service, which must begin with a letter: set fullnameOverride" $name) -}}
+{{- end -}}
+{{- $own := keys (include "tidings.selectorLabels" . | fromYaml) (include "tidings.chartLabels" . | fromYaml) -}}
+{{- $places := dict "commonLabels" $v.commonLabels "podLabels" $v.podLabels -}}
+{{- range $kind := list "serviceMonitor" "prometheusRule" "dashboard" -}}
+{{- $_ := set $places (printf "monitoring.%s.labels" $kind) (dig "labels" dict (index $v.monitoring $kind)) -}}
+{{- end -}}
+{{- range $place, $labels := $places -}}
+{{- range $label, $_ := $labels -}}
+{{- if has $label $own -}}
+{{- $found = append $found (printf "%s: the chart sets the label %s itself" $place $label) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- if hasKey $v.podAnnotations "tidings.dev/tracing" -}}
+{{- $found = append $found "podAnnotations: the chart sets tidings.dev/tracing itself" -}}
 {{- end -}}
 {{- toYaml $found -}}
 {{- end -}}
@@ -72,7 +122,9 @@ values.schema.json.
 {{- $own := .Values.ownCluster -}}
 {{- if include "tidings.usesServiceAccount" . -}}
 {{- $names = append $names .Values.clusterName -}}
-{{- if and (not .Values.rbac.create) (not .Values.serviceAccount.name) -}}
+{{- if not (or .Values.serviceAccount.create .Values.serviceAccount.name) -}}
+{{- $found = append $found "serviceAccount.create is false, so ownCluster needs serviceAccount.name: otherwise every pod with the account default would have the rights" -}}
+{{- else if and (not .Values.rbac.create) (not .Values.serviceAccount.name) -}}
 {{- $found = append $found "rbac.create is false, so ownCluster needs serviceAccount.name: the account to which you have given the roles" -}}
 {{- end -}}
 {{- end -}}
@@ -114,25 +166,44 @@ values.schema.json.
 {{- toYaml $found -}}
 {{- end -}}
 
-{{- define "tidings.checks.pods" -}}
+{{- define "tidings.checks.replicas" -}}
 {{- $found := list -}}
 {{- $v := .Values -}}
+{{- $replicas := int $v.replicas -}}
 {{- $budget := $v.podDisruptionBudget -}}
-{{- $min := toString $budget.minAvailable -}}
-{{- $max := toString $budget.maxUnavailable -}}
+{{- $min := include "tidings.text" $budget.minAvailable -}}
+{{- $max := include "tidings.text" $budget.maxUnavailable -}}
 {{- if $budget.enabled -}}
 {{- if and $min $max -}}
 {{- $found = append $found "podDisruptionBudget has minAvailable and maxUnavailable: set one of them to an empty text" -}}
 {{- else if not (or $min $max) -}}
 {{- $found = append $found "podDisruptionBudget has neither minAvailable nor maxUnavailable: set one of them" -}}
 {{- end -}}
-{{- if or (eq $min "100%") (and (regexMatch "^[0-9]+$" $min) (ge (atoi $min) (int $v.replicas))) -}}
-{{- $found = append $found (printf "podDisruptionBudget.minAvailable=%s with replicas=%d: no node with a replica could ever be drained. It must be less than replicas" $min (int $v.replicas)) -}}
+{{- /* Kubernetes rounds a percentage up. */ -}}
+{{- $staying := trimSuffix "%" $min | int -}}
+{{- if hasSuffix "%" $min -}}{{- $staying = div (add (mul $staying $replicas) 99) 100 | int -}}{{- end -}}
+{{- if ge $staying $replicas -}}
+{{- $found = append $found (printf "podDisruptionBudget.minAvailable=%s with replicas=%d: no node with a replica could ever be drained. It must be less than replicas, also when a percentage is rounded up" $min $replicas) -}}
 {{- end -}}
-{{- if has $max (list "0" "0%") -}}
-{{- $found = append $found "podDisruptionBudget.maxUnavailable=0: no node with a replica could ever be drained" -}}
+{{- if include "tidings.isZero" $budget.maxUnavailable -}}
+{{- $found = append $found (printf "podDisruptionBudget.maxUnavailable=%s: no node with a replica could ever be drained" $max) -}}
 {{- end -}}
 {{- end -}}
+{{- $limits := default dict $v.updateStrategy.rollingUpdate -}}
+{{- if and (eq $v.updateStrategy.type "RollingUpdate") (include "tidings.isZero" $limits.maxSurge) (include "tidings.isZero" $limits.maxUnavailable) -}}
+{{- $found = append $found "updateStrategy.rollingUpdate: maxSurge and maxUnavailable are both 0: no pod could ever be replaced" -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end -}}
+
+{{/* "true" for 0 and 0%, not for null. */}}
+{{- define "tidings.isZero" -}}
+{{- if regexMatch "^0+%?$" (include "tidings.text" .) -}}true{{- end -}}
+{{- end -}}
+
+{{- define "tidings.checks.service" -}}
+{{- $found := list -}}
+{{- $v := .Values -}}
 {{- if and $v.service.nodePort (eq $v.service.type "ClusterIP") -}}
 {{- $found = append $found "service.nodePort is set, but service.type is ClusterIP: use NodePort or LoadBalancer" -}}
 {{- end -}}
@@ -140,9 +211,49 @@ values.schema.json.
 {{- $found = append $found "service.loadBalancerSourceRanges is set, but service.type is not LoadBalancer" -}}
 {{- end -}}
 {{- range list "/livez" "/readyz" -}}
-{{- if not (or (has . $v.openPaths) (has (printf "%s*" .) $v.openPaths)) -}}
+{{- if not (include "tidings.isOpen" (dict "path" . "openPaths" $v.openPaths)) -}}
 {{- $found = append $found (printf "openPaths must have %s: the kubelet has no credentials, and would restart every pod" .) -}}
 {{- end -}}
+{{- end -}}
+{{- toYaml $found -}}
+{{- end -}}
+
+{{/* Lists of the pod in which Kubernetes wants no entry twice: those of the chart and those of the values. */}}
+{{- define "tidings.checks.pod" -}}
+{{- $found := list -}}
+{{- $v := .Values -}}
+{{- $env := empty $v.nodeOptions | ternary list (list "NODE_OPTIONS") -}}
+{{- range $v.extraEnv -}}
+{{- if has .name $env -}}
+{{- $found = append $found (printf "extraEnv: %s is there twice%s" .name (eq .name "NODE_OPTIONS" | ternary ": use nodeOptions" "")) -}}
+{{- end -}}
+{{- $env = append $env .name -}}
+{{- end -}}
+{{- $volumes := list -}}
+{{- range include "tidings.volumes" . | fromYamlArray -}}
+{{- if has .name $volumes -}}
+{{- $found = append $found (printf "extraVolumes: %s is there twice: the chart has such a volume itself, or it is repeated" .name) -}}
+{{- end -}}
+{{- $volumes = append $volumes .name -}}
+{{- end -}}
+{{- $folders := list -}}
+{{- range include "tidings.volumeMounts" . | fromYamlArray -}}
+{{- $folder := trimSuffix "/" .mountPath -}}
+{{- if has $folder $folders -}}
+{{- $found = append $found (printf "extraVolumeMounts: %s is there twice" $folder) -}}
+{{- end -}}
+{{- $folders = append $folders $folder -}}
+{{- if not (has .name $volumes) -}}
+{{- $found = append $found (printf "extraVolumeMounts: there is no volume %s: add it to extraVolumes" .name) -}}
+{{- end -}}
+{{- end -}}
+{{- $spreads := list -}}
+{{- range $v.topologySpreadConstraints -}}
+{{- $spread := printf "%s with %s" .topologyKey .whenUnsatisfiable -}}
+{{- if has $spread $spreads -}}
+{{- $found = append $found (printf "topologySpreadConstraints: %s is there twice" $spread) -}}
+{{- end -}}
+{{- $spreads = append $spreads $spread -}}
 {{- end -}}
 {{- toYaml $found -}}
 {{- end -}}

@@ -1,28 +1,35 @@
 {{- define "tidings.name" -}}
-{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimSuffix "-" -}}
+{{- default .Chart.Name .Values.nameOverride | trunc 40 | trimAll "-" -}}
 {{- end -}}
 
-{{/* At most 40 characters, so that every suffix fits into a DNS label. */}}
+{{/*
+At most 40 characters, so that every suffix fits into a DNS label. Releases may have dots in their names, Services not.
+*/}}
 {{- define "tidings.fullname" -}}
+{{- $release := .Release.Name | replace "." "-" -}}
+{{- $name := printf "%s-%s" $release (include "tidings.name" .) -}}
 {{- if .Values.fullnameOverride -}}
-{{- .Values.fullnameOverride | trunc 40 | trimSuffix "-" -}}
-{{- else if contains (include "tidings.name" .) .Release.Name -}}
-{{- .Release.Name | trunc 40 | trimSuffix "-" -}}
-{{- else -}}
-{{- printf "%s-%s" .Release.Name (include "tidings.name" .) | trunc 40 | trimSuffix "-" -}}
+{{- $name = .Values.fullnameOverride -}}
+{{- else if contains (include "tidings.name" .) $release -}}
+{{- $name = $release -}}
 {{- end -}}
+{{- $name | trunc 40 | trimAll "-" -}}
 {{- end -}}
 
 {{- define "tidings.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "tidings.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "tidings.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: server
 {{- end -}}
 
-{{- define "tidings.commonLabels" -}}
-helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" }}
+{{- define "tidings.chartLabels" -}}
+helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version | replace "+" "_" | trunc 63 | trimSuffix "-" | quote }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
-app.kubernetes.io/managed-by: {{ .Release.Service }}
+app.kubernetes.io/managed-by: {{ .Release.Service | quote }}
+{{- end -}}
+
+{{- define "tidings.commonLabels" -}}
+{{ include "tidings.chartLabels" . }}
 {{- with .Values.commonLabels }}
 {{ toYaml . }}
 {{- end }}
@@ -34,8 +41,8 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end -}}
 
 {{- define "tidings.etcd.selectorLabels" -}}
-app.kubernetes.io/name: {{ include "tidings.name" . }}
-app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/name: {{ include "tidings.name" . | quote }}
+app.kubernetes.io/instance: {{ .Release.Name | quote }}
 app.kubernetes.io/component: trial-etcd
 {{- end -}}
 
@@ -110,11 +117,27 @@ http://{{ include "tidings.etcd.name" . }}.{{ .Release.Namespace }}.svc:2379
 {{- if or .Values.clusters (include "tidings.usesServiceAccount" .) -}}true{{- end -}}
 {{- end -}}
 
-{{/* A YAML list: the clusters with roles of their own, each with the ConfigMap of its files. */}}
+{{/* A YAML map: the labels of an object, with those that only it has (root, labels), which win over those of all. */}}
+{{- define "tidings.labelsWith" -}}
+{{- merge (deepCopy (default dict .labels)) (include "tidings.labels" .root | fromYaml) | toYaml -}}
+{{- end -}}
+
+{{/* "true" when clients need no credentials for a path: (path, openPaths), of which * at the end stands for any rest. */}}
+{{- define "tidings.isOpen" -}}
+{{- $path := .path -}}
+{{- range .openPaths -}}
+{{- if or (eq . $path) (and (hasSuffix "*" .) (hasPrefix (trimSuffix "*" .) $path)) -}}true{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/*
+A YAML list: the clusters with roles of their own, each with the ConfigMap of its files. No cluster has a dot in its
+name, so the ConfigMap for all clusters is never that of one.
+*/}}
 {{- define "tidings.clusterRoles" -}}
 {{- $all := list -}}
 {{- range $name, $roles := .Values.roles.clusters -}}
-{{- $own := printf "%s-roles-%s" (include "tidings.fullname" $) ($name | replace "_all" "every-cluster") -}}
+{{- $own := printf "%s-roles%s" (include "tidings.fullname" $) (eq $name "_all" | ternary ".all-clusters" (printf "-%s" $name)) -}}
 {{- $all = append $all (dict "cluster" $name "configMap" (default $own $roles.existingConfigMap) "files" (default dict $roles.files)) -}}
 {{- end -}}
 {{- toYaml $all -}}
@@ -147,11 +170,28 @@ http://{{ include "tidings.etcd.name" . }}.{{ .Release.Namespace }}.svc:2379
 {{- if or .Values.tokens.existingSecret .Values.clientCA.existingConfigMap (eq .Values.ownCluster.authorization "origin") (regexMatch "--(oidc-issuer-url|service-account-key-file|authentication-token-webhook|requestheader-client-ca|anonymous-auth|token-auth|client-ca)" $flags) -}}true{{- end -}}
 {{- end -}}
 
-{{/* A number with Mi or Gi, as bytes. */}}
+{{/* A number with Mi, Gi or Ti, as bytes. */}}
 {{- define "tidings.bytes" -}}
-{{- if hasSuffix "Gi" . -}}
-{{- mul (trimSuffix "Gi" . | int64) 1073741824 -}}
-{{- else -}}
-{{- mul (trimSuffix "Mi" . | int64) 1048576 -}}
+{{- $units := dict "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
+{{- mul (regexFind "^[0-9]+" . | int64) (get $units (regexFind "[A-Z]i$" .) | int64) -}}
 {{- end -}}
+
+{{/* The least space for a quota of etcd: the file, a second one while it is defragmented, and the log. */}}
+{{- define "tidings.etcd.space" -}}
+{{- mul (include "tidings.bytes" . | int64) 3 -}}
+{{- end -}}
+
+{{/* A Go duration as nanoseconds. */}}
+{{- define "tidings.nanoseconds" -}}
+{{- $units := dict "ns" 1 "us" 1000 "ms" 1000000 "s" 1000000000 "m" 60000000000 "h" 3600000000000 -}}
+{{- $sum := 0 -}}
+{{- range regexFindAll "[0-9.]+[a-z]+" . -1 -}}
+{{- $sum = addf $sum (mulf (regexFind "^[0-9.]+" .) (get $units (regexFind "[a-z]+$" .))) -}}
+{{- end -}}
+{{- int64 $sum -}}
+{{- end -}}
+
+{{/* A number or text as text; empty for a value that is null. */}}
+{{- define "tidings.text" -}}
+{{- if not (kindIs "invalid" .) -}}{{- toString . -}}{{- end -}}
 {{- end -}}

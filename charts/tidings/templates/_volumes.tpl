@@ -7,34 +7,34 @@ Modes are 0440, in decimal: root owns the files, and the group of fsGroup reads 
 {{- $v := .Values -}}
 - name: tls
   secret:
-    secretName: {{ include "tidings.tlsSecret" . }}
+    secretName: {{ include "tidings.tlsSecret" . | quote }}
     defaultMode: 288
 {{- if and $v.etcd.tls.existingSecret (not $v.etcd.trial.enabled) }}
 - name: etcd
   secret:
-    secretName: {{ $v.etcd.tls.existingSecret }}
+    secretName: {{ $v.etcd.tls.existingSecret | quote }}
     defaultMode: 288
 {{- end }}
 {{- with $v.tokens.existingSecret }}
 - name: tokens
   secret:
-    secretName: {{ . }}
+    secretName: {{ . | quote }}
     defaultMode: 288
 {{- end }}
 {{- with $v.clientCA.existingConfigMap }}
 - name: client-ca
   configMap:
-    name: {{ . }}
+    name: {{ . | quote }}
 {{- end }}
 {{- if include "tidings.hasRoles" . }}
 - name: roles
   configMap:
-    name: {{ default (printf "%s-roles" (include "tidings.fullname" .)) $v.roles.existingConfigMap }}
+    name: {{ default (printf "%s-roles" (include "tidings.fullname" .)) $v.roles.existingConfigMap | quote }}
 {{- end }}
 {{- range $at, $one := include "tidings.clusterRoles" . | fromYamlArray }}
 - name: cluster-roles-{{ $at }}
   configMap:
-    name: {{ $one.configMap }}
+    name: {{ $one.configMap | quote }}
 {{- end }}
 {{- if include "tidings.hasConfig" . }}
 - name: config
@@ -44,18 +44,18 @@ Modes are 0440, in decimal: root owns the files, and the group of fsGroup reads 
     sources:
       {{- if include "tidings.hasOwnConfig" . }}
       - configMap:
-          name: {{ include "tidings.fullname" . }}-config
+          name: "{{ include "tidings.fullname" . }}-config"
       {{- end }}
       {{- with $v.retention.existingConfigMap }}
       - configMap:
-          name: {{ . }}
+          name: {{ . | quote }}
           items:
             - key: retention.yaml
               path: retention.yaml
       {{- end }}
       {{- with $v.audit.existingConfigMap }}
       - configMap:
-          name: {{ . }}
+          name: {{ . | quote }}
           items:
             - key: audit.yaml
               path: audit.yaml
@@ -63,10 +63,10 @@ Modes are 0440, in decimal: root owns the files, and the group of fsGroup reads 
       {{- range $v.clusters }}
       {{- if .kubeconfigSecret }}
       - secret:
-          name: {{ .kubeconfigSecret.name }}
+          name: {{ .kubeconfigSecret.name | quote }}
           items:
-            - key: {{ default "kubeconfig" .kubeconfigSecret.key }}
-              path: kubeconfigs/{{ .name }}
+            - key: {{ default "kubeconfig" .kubeconfigSecret.key | quote }}
+              path: "kubeconfigs/{{ .name }}"
       {{- end }}
       {{- end }}
 {{- end }}
@@ -117,7 +117,7 @@ Modes are 0440, in decimal: root owns the files, and the group of fsGroup reads 
 {{- end }}
 {{- range $at, $one := include "tidings.clusterRoles" . | fromYamlArray }}
 - name: cluster-roles-{{ $at }}
-  mountPath: /etc/tidings/cluster-roles/clusters/{{ $one.cluster }}
+  mountPath: "/etc/tidings/cluster-roles/clusters/{{ $one.cluster }}"
   readOnly: true
 {{- end }}
 {{- if include "tidings.hasConfig" . }}

@@ -40,6 +40,18 @@ describe('values that the schema refuses', { concurrency: CONCURRENCY }, () => {
     ['monitoring: {runbookBaseUrl: wiki}', /'\/monitoring\/runbookBaseUrl'/],
     ['tracing: {endpoint: collector}', /'\/tracing\/endpoint'/],
     ['containerPort: 443', /'\/containerPort': minimum/],
+    ['fullnameOverride: my.events', /'\/fullnameOverride'/],
+    ['nameOverride: my.events', /'\/nameOverride'/],
+    [
+      'updateStrategy: {rollingUpdate: {maxSurge: "1"}}',
+      /'\/updateStrategy\/rollingUpdate\/maxSurge'/,
+    ],
+    ['podDisruptionBudget: {maxUnavailable: 101%}', /'\/podDisruptionBudget\/maxUnavailable'/],
+    ['commonLabels: {team: "a b"}', /'\/commonLabels\/team'/],
+    ['podLabels: {"a b": x}', /invalid propertyName 'a b'/],
+    ['podAnnotations: {"a b": x}', /invalid propertyName 'a b'/],
+    ['monitoring: {serviceMonitor: {interval: 0s}}', /'\/monitoring\/serviceMonitor\/interval'/],
+    ['service: {type: LoadBalancer, loadBalancerSourceRanges: [all]}', /Ranges\/0'/],
   ]
   for (const [values, error] of cases) {
     test(values, async () => assert.match(await refusal(values), error))
@@ -65,6 +77,63 @@ describe('combinations that cannot work', { concurrency: CONCURRENCY }, () => {
     [
       'monitoring: {serviceMonitor: {enabled: true}}',
       /serviceMonitor\.tokenSecret\.name is missing/,
+    ],
+    [
+      '{openPaths: [/livez, /readyz, /metrics], monitoring: {serviceMonitor: {enabled: true}}}',
+      /or \/metrics\* in openPaths/,
+    ],
+    ['monitoring: {serviceMonitor: {scrapeTimeout: 31s}}', /scrapeTimeout=31s .*interval=30s/],
+    [
+      'monitoring: {serviceMonitor: {interval: 1m, scrapeTimeout: 60001ms}}',
+      /scrapeTimeout=60001ms .*interval=1m/,
+    ],
+    [
+      'tls: {certManager: {duration: 24h, renewBefore: 1440m}}',
+      /renewBefore=1440m must be less than tls\.certManager\.duration=24h/,
+    ],
+    [
+      'updateStrategy: {rollingUpdate: {maxSurge: 0}}',
+      /maxSurge and maxUnavailable are both 0: no pod could ever be replaced/,
+    ],
+    ['updateStrategy: {rollingUpdate: {maxSurge: 0%, maxUnavailable: 0%}}', /are both 0/],
+    [
+      'etcd: {endpoints: [], trial: {enabled: true, image: x, persistence: {enabled: true, size: 5Gi}}}',
+      /persistence\.size=5Gi .* three times etcd\.trial\.quota=2Gi/,
+    ],
+    [
+      'podDisruptionBudget: {minAvailable: 80%, maxUnavailable: ""}',
+      /minAvailable=80% with replicas=3/,
+    ],
+    ['podDisruptionBudget: {maxUnavailable: null}', /neither minAvailable nor maxUnavailable/],
+    ['podDisruptionBudget: {maxUnavailable: 0%}', /maxUnavailable=0%: no node/],
+    [
+      'podLabels: {app.kubernetes.io/instance: other}',
+      /podLabels: the chart sets the label app\.kubernetes\.io\/instance itself/,
+    ],
+    ['commonLabels: {helm.sh/chart: other}', /commonLabels: the chart sets the label helm\.sh/],
+    [
+      'monitoring: {dashboard: {labels: {app.kubernetes.io/name: other}}}',
+      /monitoring\.dashboard\.labels: the chart sets the label app\.kubernetes\.io\/name itself/,
+    ],
+    [
+      '{podAnnotations: {tidings.dev/tracing: x}, tracing: {endpoint: "a:1"}}',
+      /podAnnotations: the chart sets tidings\.dev\/tracing itself/,
+    ],
+    ['fullnameOverride: 1events', /1events .*must begin with a letter: set fullnameOverride/],
+    ['extraEnv: [{name: NODE_OPTIONS, value: x}]', /extraEnv: NODE_OPTIONS is there twice/],
+    ['extraVolumes: [{name: tls, emptyDir: {}}]', /extraVolumes: tls is there twice/],
+    [
+      'extraVolumeMounts: [{name: x, mountPath: /etc/tidings/tls/}]',
+      /extraVolumeMounts: \/etc\/tidings\/tls is there twice/,
+    ],
+    ['extraVolumeMounts: [{name: x, mountPath: /etc/x}]', /no volume x: add it to extraVolumes/],
+    [
+      'topologySpreadConstraints: [{topologyKey: a, maxSkew: 1, whenUnsatisfiable: DoNotSchedule}, {topologyKey: a, maxSkew: 2, whenUnsatisfiable: DoNotSchedule}]',
+      /topologySpreadConstraints: a with DoNotSchedule is there twice/,
+    ],
+    [
+      '{ownCluster: {mirror: {enabled: true}}, serviceAccount: {create: false}}',
+      /serviceAccount\.create is false, so ownCluster needs serviceAccount\.name/,
     ],
     [
       'podDisruptionBudget: {minAvailable: 3, maxUnavailable: ""}',
@@ -129,6 +198,23 @@ describe('combinations that cannot work', { concurrency: CONCURRENCY }, () => {
     assert.equal((await template(other)).code, 0)
     assert.equal((await template(trial)).code, 0)
   })
+
+  for (const values of [
+    '{openPaths: ["/livez*", "/readyz", "/metrics*"], monitoring: {serviceMonitor: {enabled: true}}}',
+    '{openPaths: ["/*"], monitoring: {serviceMonitor: {enabled: true}}}',
+    'podDisruptionBudget: {minAvailable: 66%, maxUnavailable: null}',
+    'podDisruptionBudget: {minAvailable: 0, maxUnavailable: null}',
+    'podDisruptionBudget: {maxUnavailable: 1%}',
+    'updateStrategy: {rollingUpdate: {maxSurge: 0, maxUnavailable: null}}',
+    '{updateStrategy: {rollingUpdate: null}, monitoring: {serviceMonitor: {scrapeTimeout: 30s}}}',
+    'etcd: {endpoints: [], trial: {enabled: true, image: x, persistence: {enabled: true, size: 1Ti}}}',
+    '{extraVolumes: [{name: x, emptyDir: {}}], extraVolumeMounts: [{name: x, mountPath: /x}, {name: x, mountPath: /y}]}',
+  ]) {
+    test(`${values} can work`, async () => {
+      const { code, stderr } = await template(values)
+      assert.equal(code, 0, stderr)
+    })
+  }
 })
 
 describe('helm lint and the notes', () => {

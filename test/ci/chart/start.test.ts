@@ -140,7 +140,7 @@ describe('a replica of the chart', () => {
       'kubeconfigs/prod-eu': KUBECONFIG,
       'kubeconfigs/staging': KUBECONFIG,
     }
-    const clusters = String(config['clusters.yaml']).replace('name: written', 'name: renamed')
+    const clusters = String(config['clusters.yaml']).replace('name: "written"', 'name: renamed')
     const retention = String(config['retention.yaml']).replace('7d', '9d')
     await replica.update('config', {
       ...files,
