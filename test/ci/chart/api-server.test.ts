@@ -33,7 +33,7 @@ describe('the chart at a real API server', { skip: withoutKubeApiserver }, () =>
     await cp(chart, anyVersion, { recursive: true })
     const about = await readFile(join(chart, 'Chart.yaml'), 'utf8')
     await writeFile(join(anyVersion, 'Chart.yaml'), about.replace(/^kubeVersion: .*/m, ''))
-    for (const name of [NAMESPACE, 'tidings', 'shop', 'billing', 'default']) {
+    for (const name of [NAMESPACE, 'tidings', 'shop', 'billing', 'default', '123', 'on']) {
       const body = { metadata: { name } }
       await kube.ask('POST', '/api/v1/namespaces', { body })
     }
@@ -90,7 +90,11 @@ describe('the chart at a real API server', { skip: withoutKubeApiserver }, () =>
       'replicas=2',
     )
     assert.deepEqual(await secret(), second)
-    await succeed(['uninstall', 'kept', '--namespace', NAMESPACE, '--kubeconfig', kubeconfig])
+    // It renders nothing, as docs/how-to/deploy-on-kubernetes.md says.
+    const where = ['--namespace', NAMESPACE, '--kubeconfig', kubeconfig]
+    await succeed(['rollback', 'kept', '1', ...where])
+    assert.deepEqual(await secret(), first)
+    await succeed(['uninstall', 'kept', ...where])
   })
 
   test('a replica mirrors the cluster, and the cluster decides who reads its events', async () => {
