@@ -128,6 +128,7 @@ const TOPICS: readonly TopicSource[] = [
   },
   {
     title: 'etcd',
+    note: 'Kubernetes has deprecated `apiserver_storage_objects` in 1.34; it is here for as long as Kubernetes has it.',
     register: into((registry) => new StorageMetrics(registry, GROUP).watch(unread(), registry)),
   },
   {
@@ -184,14 +185,6 @@ export function metricTopics(): readonly MetricTopic[] {
 export function metricsByName(): ReadonlyMap<string, DescribedMetric> {
   const all = metricTopics().flatMap(({ metrics }) => metrics)
   return new Map(all.map((metric) => [metric.name, metric]))
-}
-
-/**
- * Whether the name and the labels are those that Kubernetes and Prometheus have defined, on which
- * dashboards of others rely.
- */
-export function isStable({ name }: DescribedMetric): boolean {
-  return /^(apiserver|etcd|kubernetes|process)_/.test(name)
 }
 
 function describe(metric: object): DescribedMetric {

@@ -1,5 +1,6 @@
 import { markdownTable } from '../markdown-table.ts'
-import { type DescribedMetric, isStable, metricTopics } from './catalogue.ts'
+import { type DescribedMetric, metricTopics } from './catalogue.ts'
+import { stabilityOf } from './stability.ts'
 
 /** docs/reference/metrics.md */
 export function metricsPage(): string {
@@ -12,10 +13,10 @@ export function metricsPage(): string {
     'path: [how to scrape them](../how-to/monitor.md). Every number is of one replica, and every counter',
     'counts since its start.',
     '',
-    '**Stable** metrics have the names and labels of Kubernetes and Prometheus, and change only with them. **Alpha**',
-    'metrics are our own and those of the Node library: the changelog names one as deprecated before it is renamed or',
-    'removed ([what is promised](../explanation/versions.md#what-is-stable)). A histogram has the series `_bucket`',
-    '(with the label `le`), `_sum` and `_count`.',
+    'Names and labels that are **stable**, **beta** or **alpha** are those of Kubernetes 1.36, at the level that',
+    'Kubernetes gives them, or stable ones of Prometheus (`process_*`). The others are our **own** and those of the',
+    'Node library. [What is promised](../explanation/versions.md#what-is-stable) for each. A histogram has the series',
+    '`_bucket` (with the label `le`), `_sum` and `_count`.',
   ]
   for (const { title, path, note, metrics } of metricTopics()) {
     lines.push('', `## ${title}`, '')
@@ -33,7 +34,7 @@ function cells(metric: DescribedMetric): readonly string[] {
     `\`${metric.name}\``,
     metric.type,
     metric.labels.map((label) => `\`${label}\``).join(', '),
-    isStable(metric) ? 'stable' : 'alpha',
+    stabilityOf(metric.name),
     metric.help,
   ]
 }
