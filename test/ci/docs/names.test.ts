@@ -43,7 +43,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
     'watch',
   ],
   'kube-apiserver': ['enable-aggregator-routing', 'etcd-servers-overrides'],
-  node: ['max-semi-space-size'],
+  node: ['cpu-prof', 'inspect', 'max-semi-space-size'],
   npm: ['include'],
   helm: ['atomic', 'reuse-values', 'rollback-on-failure'],
   alloy: ['storage'],
