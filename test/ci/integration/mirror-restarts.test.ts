@@ -62,7 +62,7 @@ describe('mirrors', () => {
     await untilMirrored(second, origin)
     assert.deepEqual(origin.requests, ['list 1', 'watch'])
     const { results } = second.mirrors.stats().get('c')?.counters ?? assert.fail()
-    assert.deepEqual(results, { stored: 1 })
+    assert.deepEqual(results, { 'too-large': 0, invalid: 0, unreadable: 0, stored: 1 })
   })
 
   test('an origin that was restored gets a new epoch, and its older events replace newer ones', async () => {
