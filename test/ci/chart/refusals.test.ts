@@ -40,6 +40,8 @@ describe('values that the schema refuses', { concurrency: CONCURRENCY }, () => {
     ['monitoring: {runbookBaseUrl: wiki}', /'\/monitoring\/runbookBaseUrl'/],
     ['tracing: {endpoint: collector}', /'\/tracing\/endpoint'/],
     ['containerPort: 443', /'\/containerPort': minimum/],
+    ['tracing: null', /'': missing property 'tracing'/],
+    ['tls: {extraDNSNames: null}', /'\/tls': missing property 'extraDNSNames'/],
     ['fullnameOverride: my.events', /'\/fullnameOverride'/],
     ['nameOverride: my.events', /'\/nameOverride'/],
     [
