@@ -62,6 +62,8 @@ describe('mirrors', () => {
     await untilMirrored(second, origin)
     assert.deepEqual(origin.requests, ['list 1', 'watch'])
     const { results } = second.mirrors.stats().get('c')?.counters ?? assert.fail()
+    // The event is seen as soon as etcd has it, and counted when etcd has responded.
+    await eventually('the write is counted', () => results.stored === 1, 5_000)
     assert.deepEqual(results, { 'too-large': 0, invalid: 0, unreadable: 0, stored: 1 })
   })
 
