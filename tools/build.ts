@@ -1,52 +1,93 @@
 /**
- * Builds `dist/`: compiles the sources and records their commit. A build of the same inputs is left
- * as it is, since stages of tests that need one may run at the same time.
+ * Builds `dist/`: compiles the sources and records their commit. A build of the same inputs and
+ * commit is left as it is, and another one is replaced as a whole when the new one is complete,
+ * since stages of tests whose servers run from it may run at the same time.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
-import { chmodSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import process from 'node:process'
 
-const root = new URL('..', import.meta.url)
-const dist = new URL('dist/', root)
+const root = join(import.meta.dirname, '..')
+const dist = join(root, 'dist')
 // An archive that was unpacked inside another project's checkout does not have that project's
 // commit.
 const isCheckout = git('rev-parse', '--show-prefix') === '' && git('rev-parse', 'HEAD') !== ''
 
-const facts = {
+interface Facts {
+  readonly gitCommit: string
+  readonly gitTreeState: string
+  readonly buildDate: string
+  readonly inputs: string
+}
+
+const facts: Facts = {
   gitCommit: isCheckout ? git('rev-parse', 'HEAD') : '',
   gitTreeState: treeState(),
   // The commit's own date, so that two builds of one commit are the same.
   buildDate: new Date((isCheckout && git('log', '-1', '--format=%cI')) || 0).toISOString(),
   inputs: digestOfInputs(),
 }
-const record = `${JSON.stringify(facts, undefined, 2)}\n`
+if (!isUpToDate(factsOfLastBuild())) build(join(root, `dist.${process.pid}`))
 
-if (record === recordOfLastBuild()) process.exit()
-rmSync(dist, { recursive: true, force: true })
-execFileSync('tsc', ['-p', 'tsconfig.build.json'], { cwd: root, stdio: 'inherit' })
-chmodSync(new URL('main.js', dist), 0o755)
-// Last: without it, the build is not complete.
-writeFileSync(new URL('build.json', dist), record)
+/** Whoever edits a page while tests run does not replace their build, but no release is dirty. */
+function isUpToDate(last: Partial<Facts>): boolean {
+  const isSame = last.inputs === facts.inputs && last.gitCommit === facts.gitCommit
+  return isSame && (last.gitTreeState === facts.gitTreeState || facts.gitTreeState === 'dirty')
+}
 
-function recordOfLastBuild(): string {
+function build(fresh: string): void {
   try {
-    return readFileSync(new URL('build.json', dist), 'utf8')
+    const args = ['-p', 'tsconfig.build.json', '--outDir', fresh]
+    execFileSync('tsc', args, { cwd: root, stdio: 'inherit' })
+    chmodSync(join(fresh, 'main.js'), 0o755)
+    writeFileSync(join(fresh, 'build.json'), `${JSON.stringify(facts, undefined, 2)}\n`)
+    replaceDist(fresh)
+  } finally {
+    rmSync(fresh, { recursive: true, force: true })
+  }
+}
+
+/** By two renames: nobody finds half a build. Another build may do the same in between. */
+function replaceDist(fresh: string): void {
+  const old = `${fresh}.old`
+  for (let isDone = false; !isDone; ) {
+    hasRenamed(dist, old, 'ENOENT')
+    isDone = hasRenamed(fresh, dist, 'ENOTEMPTY')
+    rmSync(old, { recursive: true, force: true })
+  }
+}
+
+/** False for one expected error. */
+function hasRenamed(from: string, to: string, expected: string): boolean {
+  try {
+    renameSync(from, to)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== expected) throw error
+    return false
+  }
+}
+
+function factsOfLastBuild(): Partial<Facts> {
+  try {
+    return JSON.parse(readFileSync(join(dist, 'build.json'), 'utf8'))
   } catch {
-    return ''
+    return {}
   }
 }
 
 /** Of everything that the compiler reads, but for its own packages, which package-lock.json names. */
 function digestOfInputs(): string {
   const digest = createHash('sha256')
-  const sources = readdirSync(new URL('src/', root), { recursive: true, encoding: 'utf8' })
+  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
   const files = sources.filter((name) => name.endsWith('.ts')).map((name) => `src/${name}`)
   const settings = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']
   for (const file of [...settings, ...files.sort()]) {
     digest
       .update(`${file}\0`)
-      .update(readFileSync(new URL(file, root)))
+      .update(readFileSync(join(root, file)))
       .update('\0')
   }
   return digest.digest('hex')

@@ -1,0 +1,96 @@
+/** The build script in a small project of its own, with real git and the real compiler. */
+import assert from 'node:assert/strict'
+import { execFileSync, spawnSync } from 'node:child_process'
+import {
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, test } from 'node:test'
+
+const root = join(import.meta.dirname, '..')
+const project = mkdtempSync(join(tmpdir(), 'tidings-build-test-'))
+after(() => rmSync(project, { recursive: true, force: true }))
+
+test('build: the same inputs keep it, others replace it, and a failure leaves it', () => {
+  makeProject()
+  assert.equal(build(), 0)
+  const first = inode()
+  assert.equal(record()['gitTreeState'], 'clean')
+
+  write('README.md', 'changed')
+  assert.equal(build(), 0)
+  assert.equal(inode(), first, 'a page is no input')
+
+  write('src/main.ts', 'export const broken: number = "text"\n')
+  assert.notEqual(build(), 0)
+  assert.equal(inode(), first, 'a failure leaves the last build')
+
+  write('src/main.ts', 'export const answer: number = 2\n')
+  assert.equal(build(), 0)
+  assert.notEqual(inode(), first)
+  assert.match(readFileSync(join(project, 'dist/main.js'), 'utf8'), /answer = 2/)
+  assert.equal(record()['gitTreeState'], 'dirty')
+  const left = readdirSync(project).filter((name) => name.startsWith('dist'))
+  assert.deepEqual(left, ['dist'], 'nothing is left beside it')
+})
+
+test('build: what is committed afterwards gets its commit, and no state of before', () => {
+  commit('Change the answer')
+  assert.equal(build(), 0)
+  assert.equal(record()['gitCommit'], git('rev-parse', 'HEAD'))
+  assert.equal(record()['gitTreeState'], 'clean')
+})
+
+function makeProject(): void {
+  mkdirSync(join(project, 'tools'))
+  cpSync(join(root, 'tools/build.ts'), join(project, 'tools/build.ts'))
+  cpSync(join(root, '.gitignore'), join(project, '.gitignore'))
+  symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'))
+  write('package.json', '{"type":"module"}')
+  write('package-lock.json', '{}')
+  const compilerOptions = { rootDir: 'src', outDir: 'dist', module: 'nodenext', target: 'esnext' }
+  write('tsconfig.json', JSON.stringify({ compilerOptions: { ...compilerOptions, types: [] } }))
+  write('tsconfig.build.json', '{"extends":"./tsconfig.json","include":["src"]}')
+  write('src/main.ts', 'export const answer: number = 1\n')
+  git('init', '--quiet')
+  git('config', 'user.name', 'Ada')
+  git('config', 'user.email', 'ada@example.org')
+  // Only what the repository itself ignores is ignored.
+  git('config', 'core.excludesFile', '/dev/null')
+  commit('Begin')
+}
+
+function commit(subject: string): void {
+  git('add', '--all')
+  git('commit', '--quiet', '--message', subject)
+}
+
+function build(): number | null {
+  return spawnSync(process.execPath, ['tools/build.ts'], { cwd: project }).status
+}
+
+function inode(): number {
+  return statSync(join(project, 'dist/main.js')).ino
+}
+
+function record(): Readonly<Record<string, string>> {
+  return JSON.parse(readFileSync(join(project, 'dist/build.json'), 'utf8'))
+}
+
+function write(file: string, text: string): void {
+  mkdirSync(join(project, file, '..'), { recursive: true })
+  writeFileSync(join(project, file), text)
+}
+
+function git(...args: readonly string[]): string {
+  return execFileSync('git', args, { cwd: project, encoding: 'utf8' }).trim()
+}
