@@ -30,6 +30,7 @@ export interface FleetOptions {
 const REPLICAS = 3
 const TOKEN = 'rolling'
 const READY_MS_MAX = 60_000
+const PROXY_RETRY_MS = 50
 
 /** Three replicas behind a real haproxy, in front of one etcd; stopped at the end of the scope. */
 export class Fleet implements AsyncDisposable {
@@ -84,7 +85,20 @@ export class Fleet implements AsyncDisposable {
         files: { 'tidings-ca.crt': cert },
       }),
     )
+    await this.#untilProxied()
     await sleep(checkMs + settleMs)
+  }
+
+  /** haproxy's first checks may be late on a busy machine. */
+  async #untilProxied(): Promise<void> {
+    using client = this.client()
+    const deadline = performance.now() + READY_MS_MAX
+    for (;;) {
+      const { outcome } = await client.send({ method: 'GET', path: '/readyz' })
+      if (outcome === 200) return
+      if (performance.now() > deadline) throw new Error(`/readyz through haproxy: ${outcome}`)
+      await sleep(PROXY_RETRY_MS)
+    }
   }
 
   /** A connection through haproxy. */

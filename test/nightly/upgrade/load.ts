@@ -28,10 +28,12 @@ export interface LoadReport {
   readonly events: number
   readonly changes: number
   readonly lists: number
-  /** Requests that crossed a GOAWAY, or found no connection, and were repeated. */
-  readonly retried: number
+  /** Requests that crossed a GOAWAY, and were repeated. */
+  readonly refused: number
+  /** Requests that found no connection, and were repeated. */
+  readonly notSent: number
   readonly watches: { readonly resumed: number; readonly received: number }
-  /** Empty when no request failed and nothing was lost or duplicated. */
+  /** Empty when no request failed, nothing was lost or duplicated, and there was enough to see. */
   readonly faults: readonly string[]
 }
 
@@ -41,6 +43,8 @@ const PAGE = 150
 const PAUSE_MS_MAX = 100
 const RESUME_MS = 50
 const CATCH_UP_MS_MAX = 30_000
+/** For each kind, at each replacement: a client loses one connection, and its requests are serial. */
+const REPEATS_PER_CLIENT_MAX = 2
 /** How many faults of one kind are described. */
 const NAMED_MAX = 5
 
@@ -78,8 +82,8 @@ export class UpgradeLoad implements Disposable {
     ])
   }
 
-  /** Ends the load, waits for the watchers, and compares everything. */
-  async end(): Promise<LoadReport> {
+  /** Ends the load after this many replacements, waits for the watchers, and compares everything. */
+  async end(replacements: number): Promise<LoadReport> {
     this.#isDone = true
     await this.#running
     await this.#untilCaughtUp()
@@ -89,7 +93,25 @@ export class UpgradeLoad implements Disposable {
       for (const fault of sequenceFaults(this.#owed, seen)) this.#fault(`watcher ${index}`, fault)
     }
     for (let index = 0; index < this.#fleet.size; index++) await this.#compare(index)
+    this.#judge(replacements)
     return this.#report()
+  }
+
+  /** A load that saw nothing proves nothing, and repeating again and again is a failure too. */
+  #judge(replacements: number): void {
+    const resumed = this.#resumed - this.#seen.length
+    for (const [what, count] of Object.entries({
+      'complete lists': this.#lists,
+      events: this.#versions.size,
+      'resumed watches': resumed,
+    })) {
+      if (count <= 0) this.#fault(`no ${what}`, 'nothing was tested')
+    }
+    const repeatsMax = REPEATS_PER_CLIENT_MAX * this.#clients.length * replacements
+    for (const outcome of ['refused-stream', 'not-sent'] as const) {
+      const count = this.#counts.get(outcome) ?? 0
+      if (count > repeatsMax) this.#fault(`too many ${outcome}`, `${count} > ${repeatsMax}`)
+    }
   }
 
   [Symbol.dispose](): void {
@@ -200,7 +222,7 @@ export class UpgradeLoad implements Disposable {
       for await (const frame of new EventWatch(stream)) {
         if (frame.type === 'ERROR') this.#fault('errors in watches', JSON.stringify(frame.object))
         version = frame.object.metadata.resourceVersion ?? version
-        if (frame.type === 'ADDED' || frame.type === 'MODIFIED') seen.push(changeOf(frame))
+        if (frame.type !== 'ERROR' && frame.type !== 'BOOKMARK') seen.push(changeOf(frame))
       }
     } catch (error) {
       const isFault = cutOutcome(stream) === 'lost' && !this.#isCaughtUp
@@ -257,13 +279,13 @@ export class UpgradeLoad implements Disposable {
 
   #report(): LoadReport {
     const total = [...this.#counts.values()].reduce((sum, each) => sum + each, 0)
-    const again = (this.#counts.get('refused-stream') ?? 0) + (this.#counts.get('not-sent') ?? 0)
     return {
       requests: total,
       events: this.#versions.size,
       changes: this.#owed.length,
       lists: this.#lists,
-      retried: again,
+      refused: this.#counts.get('refused-stream') ?? 0,
+      notSent: this.#counts.get('not-sent') ?? 0,
       watches: {
         resumed: this.#resumed - this.#seen.length,
         received: this.#seen.reduce((sum, seen) => sum + seen.length, 0),

@@ -6,7 +6,7 @@
  */
 import { execFile } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { cp, mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, readdir, rename, rm, symlink, writeFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 
@@ -15,6 +15,13 @@ export interface Program {
   readonly name: string
   /** `main.js` for this Node, or the launcher of an archive, which brings its own. */
   readonly file: string
+  readonly identity: Identity
+}
+
+/** What a server of this program says at `/version`. */
+export interface Identity {
+  readonly version: string
+  readonly commit: string
 }
 
 const root = join(import.meta.dirname, '../../..')
@@ -23,7 +30,9 @@ const previousFile = join(root, 'test/releases/previous.json')
 const run = promisify(execFile)
 
 /** The build in `dist/`; `npm run build` makes it. */
-export const thisTree: Program = { name: 'this tree', file: join(root, 'dist/main.js') }
+export function thisTree(): Program {
+  return { name: 'this tree', file: join(root, 'dist/main.js'), identity: identityIn(root) }
+}
 
 /** Of a file that ends in `.tar.gz`, a tag, or a commit. */
 export function programOf(source: string): Promise<Program> {
@@ -32,30 +41,30 @@ export function programOf(source: string): Promise<Program> {
 
 /**
  * The newest release before this tree: its tag, or the commit in `test/releases/previous.json`.
- * Undefined when the repository has neither, as a shallow clone.
+ * Undefined when the repository has neither, as a shallow clone. At a release, it is the one before.
  */
 export async function previousRef(): Promise<string | undefined> {
-  const newest = await git('describe', '--tags', '--abbrev=0', '--match', 'v*').catch(() => '')
+  const own = (await git('tag', '--points-at', 'HEAD')).split('\n').filter((tag) => tag !== '')
+  const exclude = own.map((tag) => `--exclude=${tag}`)
+  const args = ['describe', '--tags', '--abbrev=0', '--match', 'v*', ...exclude]
+  const newest = await git(...args).catch(() => '')
   if (newest !== '') return newest
-  const { commit }: { readonly commit: string } = JSON.parse(readFileSync(previousFile, 'utf8'))
+  const { commit } = readJson(previousFile)
   return git('rev-parse', '--verify', '--quiet', `${commit}^{commit}`).catch(() => undefined)
-}
-
-/** This tree with another version number. */
-export async function renumbered(version: string): Promise<Program> {
-  const folder = await emptyFolder(`this-tree-as-${version}`)
-  const manifest = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
-  await cp(join(root, 'dist'), join(folder, 'dist'), { recursive: true })
-  await symlink(join(root, 'node_modules'), join(folder, 'node_modules'))
-  await writeFile(join(folder, 'package.json'), JSON.stringify({ ...manifest, version }))
-  return { name: `this tree as ${version}`, file: join(folder, 'dist/main.js') }
 }
 
 async function build(ref: string): Promise<Program> {
   const commit = await git('rev-parse', '--verify', `${ref}^{commit}`)
   const kept = join(cache, commit)
-  const program = { name: ref.slice(0, 12), file: join(kept, 'dist/main.js') }
-  if (existsSync(program.file)) return program
+  if (!existsSync(join(kept, 'dist/main.js'))) await buildCommit(commit, kept)
+  const record = join(kept, 'dist/build.json')
+  // A build of an archive does not know its commit.
+  await writeFile(record, JSON.stringify({ ...readJson(record), gitCommit: commit }))
+  const file = join(kept, 'dist/main.js')
+  return { name: ref.slice(0, 12), file, identity: identityIn(kept) }
+}
+
+async function buildCommit(commit: string, kept: string): Promise<void> {
   const folder = await emptyFolder(`${commit}.new`)
   const archive = join(folder, 'source.tar')
   await git('archive', '--output', archive, commit)
@@ -69,7 +78,16 @@ async function build(ref: string): Promise<Program> {
   await run('node', ['tools/build.ts'], { cwd: folder })
   await rm(kept, { recursive: true, force: true })
   await rename(folder, kept)
-  return program
+}
+
+function identityIn(folder: string): Identity {
+  const { version = '' } = readJson(join(folder, 'package.json'))
+  const { gitCommit = '' } = readJson(join(folder, 'dist/build.json'))
+  return { version, commit: gitCommit }
+}
+
+function readJson(file: string): Readonly<Record<string, string>> {
+  return JSON.parse(readFileSync(file, 'utf8'))
 }
 
 /** Whether the packages of this tree are, in the same versions, what that tree needs. */
@@ -86,7 +104,8 @@ async function unpack(archive: string): Promise<Program> {
   const folder = await emptyFolder(basename(archive, '.tar.gz'))
   await run('tar', ['-xzf', archive, '-C', folder])
   const [name = ''] = await readdir(folder)
-  return { name, file: join(folder, name, 'bin/tidings') }
+  const file = join(folder, name, 'bin/tidings')
+  return { name, file, identity: identityIn(join(folder, name, 'lib/tidings')) }
 }
 
 async function emptyFolder(name: string): Promise<string> {

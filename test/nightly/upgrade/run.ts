@@ -9,7 +9,7 @@
 import { parseArgs } from 'node:util'
 import { checkData } from '../../releases/check-data.ts'
 import { recordRelease } from '../../releases/record.ts'
-import { previousRef, programOf, renumbered, thisTree } from './programs.ts'
+import { previousRef, programOf, thisTree } from './programs.ts'
 import { describeLoad, upgradeAndRollBack } from './upgrade.ts'
 
 const LOAD = { writers: 20, listers: 3, watchers: 6 }
@@ -22,8 +22,9 @@ const { values } = parseArgs({
   },
 })
 const ref = values.from ?? (await previousRef())
-const from = await (ref === undefined ? renumbered('0.0.1') : programOf(ref))
-const to = values.to === undefined ? thisTree : await programOf(values.to)
+if (ref === undefined) throw new Error('this repository has no other version: give --from')
+const from = await programOf(ref)
+const to = values.to === undefined ? thisTree() : await programOf(values.to)
 print(`from ${from.name} to ${to.name} and back`)
 
 const report = await upgradeAndRollBack({

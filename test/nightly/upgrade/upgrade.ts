@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { Fleet, type Pace } from '../rolling/fleet.ts'
 import { type LoadOptions, type LoadReport, UpgradeLoad } from './load.ts'
@@ -19,10 +20,13 @@ export interface UpgradeOptions {
 /** Upgrades three replicas one by one under load, and rolls them back one by one. */
 export async function upgradeAndRollBack(options: UpgradeOptions): Promise<LoadReport> {
   const { from, to, load: size, pace, rounds = 1, restMs = 2_000, log } = options
+  assert.ok(Number.isInteger(rounds) && rounds > 0, `${rounds} rounds`)
+  assert.notDeepEqual(from.identity, to.identity, 'both programs are of one version and commit')
   await using fleet = await Fleet.start({
     program: from.file,
     ...(pace === undefined ? {} : { pace }),
   })
+  for (let index = 0; index < fleet.size; index++) await verify(fleet, index, from)
   using load = new UpgradeLoad(fleet)
   await load.start(size)
   await sleep(restMs)
@@ -30,25 +34,28 @@ export async function upgradeAndRollBack(options: UpgradeOptions): Promise<LoadR
     for (const program of [to, from]) {
       for (let index = 0; index < fleet.size; index++) {
         await fleet.replace(index, program.file)
-        log(`replica ${index} runs ${program.name}: ${await versionOf(fleet, index)}`)
+        await verify(fleet, index, program)
+        log(`replica ${index} runs ${program.name}: ${Object.values(program.identity).join(' ')}`)
       }
       await sleep(restMs)
     }
   }
-  return await load.end()
+  return await load.end(rounds * 2 * fleet.size)
 }
 
-async function versionOf(fleet: Fleet, index: number): Promise<string> {
+/** A replica runs this very program, and not what was there before. */
+async function verify(fleet: Fleet, index: number, { identity }: Program): Promise<void> {
   const { gitVersion, gitCommit } = JSON.parse(await fleet.ask(index, '/version'))
-  return `${gitVersion} ${String(gitCommit).slice(0, 12)}`
+  const version = String(gitVersion).replace(/^.*\+tidings-/, '')
+  assert.deepEqual({ version, commit: gitCommit }, identity, `replica ${index}`)
 }
 
 /** For people, without the faults. */
 export function describeLoad(report: LoadReport): string {
-  const { requests, events, changes, lists, retried, watches } = report
+  const { requests, events, changes, lists, refused, notSent, watches } = report
   return (
     `${requests} requests: ${events} events with ${changes} changes, ${lists} complete lists; ` +
-    `${retried} retried because a replica stopped; ` +
+    `${refused} refused and ${notSent} not sent because a replica stopped, and repeated; ` +
     `${watches.resumed} watches resumed, ${watches.received} changes received`
   )
 }
