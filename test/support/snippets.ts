@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { etcdctl } from './full-etcd.ts'
 import { ADMIN_TOKEN, Replicas } from './replicas.ts'
 
 /** A snippet of a page that can be run, and its expected output. */
@@ -48,13 +49,10 @@ export class SnippetServer implements AsyncDisposable {
   readonly #folder: string
   readonly #replicas: Replicas
 
-  static async start(): Promise<SnippetServer> {
-    const replicas = await Replicas.start(1)
+  static async start(flags: readonly string[] = []): Promise<SnippetServer> {
+    const replicas = await Replicas.start(1, flags)
     const folder = await mkdtemp(join(tmpdir(), 'tidings-snippets-'))
-    const { port, ca } = replicas.server(0)
-    const server = `https://127.0.0.1:${port}`
-    await writeFile(join(folder, 'ca.crt'), ca)
-    await writeFile(join(folder, 'kubeconfig'), kubeconfig(server, join(folder, 'ca.crt')))
+    const server = await writeKubeconfig(folder, replicas)
     return new SnippetServer(replicas, folder, {
       HOME: folder,
       KUBECONFIG: join(folder, 'kubeconfig'),
@@ -70,10 +68,26 @@ export class SnippetServer implements AsyncDisposable {
     this.env = env
   }
 
+  /** Compacts etcd up to this version, and starts another server, which knows no older one. */
+  async forget(version: string): Promise<void> {
+    await etcdctl(this.#replicas.etcd, `compact ${Math.floor(Number(version) / 1000)}`)
+    await this.#replicas.startOne(0)
+    await writeKubeconfig(this.#folder, this.#replicas)
+  }
+
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#replicas[Symbol.asyncDispose]()
     await rm(this.#folder, { recursive: true, force: true })
   }
+}
+
+/** Resolves to the address of the server. */
+async function writeKubeconfig(folder: string, replicas: Replicas): Promise<string> {
+  const { port, ca } = replicas.server(0)
+  const server = `https://127.0.0.1:${port}`
+  await writeFile(join(folder, 'ca.crt'), ca)
+  await writeFile(join(folder, 'kubeconfig'), kubeconfig(server, join(folder, 'ca.crt')))
+  return server
 }
 
 /** JSON is YAML, too. */

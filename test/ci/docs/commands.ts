@@ -20,6 +20,7 @@ export const RUN_BY: Readonly<Record<string, string>> = {
   'docs/how-to/feed-log-pipelines.md': 'test/ci/docs/typed.test.ts',
   'docs/how-to/retention.md#what-is-kept': 'test/ci/docs/typed.test.ts',
   'docs/reference/summaries.md': 'test/ci/docs/typed.test.ts',
+  'docs/runbook/README.md#who-is-flooding-us': 'test/ci/docs/runbook.test.ts',
   'docs/runbook/README.md#while-etcd-is-full': 'test/ci/e2e/full.test.ts',
 }
 
