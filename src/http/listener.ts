@@ -30,6 +30,8 @@ const UNSETTLED_INTERVAL_MS = 100
 /** Long-running requests ended per batch at shutdown: clients must not reconnect all at once. */
 const END_BATCH = 100
 const END_BATCH_INTERVAL_MS = 50
+/** How long clients may take at shutdown to receive what was sent, and to close their side. */
+const LINGER_MS = 2_000
 
 export interface ListenerOptions {
   readonly host: string
@@ -212,10 +214,15 @@ export class Listener {
     await within(waitMsMax, Promise.all(all.map((request) => request.closed)))
   }
 
-  /** Destroys all connections that are left. */
+  /**
+   * Destroys all connections that are left. After `closeIdle` they end by themselves: a client that
+   * still sends something, such as a WINDOW_UPDATE, would get a reset from a destroyed socket, and
+   * lose what it has not received yet. So they get a moment.
+   */
   async close(): Promise<void> {
     for (const sweeper of this.#sweepers) clearInterval(sweeper)
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    if (this.#context.isDraining) await within(LINGER_MS, closed)
     for (const socket of this.#sockets) socket.destroy()
     await closed
   }
@@ -286,9 +293,4 @@ export class Listener {
     }
     return peer
   }
-}
-
-/** The address as written in a URL. */
-export function addressText({ address, family, port }: AddressInfo): string {
-  return family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`
 }

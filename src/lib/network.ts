@@ -1,4 +1,4 @@
-import { isIPv6 } from 'node:net'
+import { type AddressInfo, isIPv6 } from 'node:net'
 
 /**
  * The key by which clients are counted. For IPv6 it is the /64 prefix: a client that has one
@@ -9,4 +9,9 @@ export function networkOf(address: string): string {
   const [head = '', tail] = address.split('::')
   const groups = head.split(':')
   return (tail === undefined ? groups : [...groups, '0', '0', '0', '0']).slice(0, 4).join(':')
+}
+
+/** The address as written in a URL. */
+export function addressText({ address, family, port }: AddressInfo): string {
+  return family === 'IPv6' ? `[${address}]:${port}` : `${address}:${port}`
 }

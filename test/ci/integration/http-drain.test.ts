@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
 import { execFile } from 'node:child_process'
+import { once } from 'node:events'
 import { type ClientHttp2Session, constants } from 'node:http2'
+import { type AddressInfo, connect as connectTcp, createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -79,6 +81,60 @@ test('quiet waits for requests that arrive on a kept connection while it waits',
   gates.get('/b')?.resolve()
   assert.equal((await b).status, 200)
   await quiet
+})
+
+/** Forwards connections to the port; what the server sends arrives slowly. */
+async function slowNetwork(port: number): Promise<Server> {
+  const relay = createServer((client) => {
+    const server = connectTcp(port, '127.0.0.1')
+    client.pipe(server)
+    server.on('data', (bytes) => {
+      client.write(bytes)
+      server.pause()
+      setTimeout(() => server.resume(), 5)
+    })
+    server.on('end', () => client.end())
+    server.on('error', () => client.destroy())
+    client.on('error', () => server.destroy())
+    client.on('close', () => server.destroy())
+  })
+  relay.listen(0, '127.0.0.1')
+  await once(relay, 'listening')
+  return relay
+}
+
+test('a response that is still on its way when connections are closed arrives whole', async () => {
+  const body = 'x'.repeat(4_000_000)
+  const asked = Promise.withResolvers<void>()
+  const go = Promise.withResolvers<void>()
+  await using server = await startListener(async () => {
+    asked.resolve()
+    await go.promise
+    return text(200, body)
+  })
+  const relay = await slowNetwork(server.port)
+  const client = await RawHttp2.open((relay.address() as AddressInfo).port, { preface: false })
+  client.greet()
+  // The server may send all of it at once.
+  const window = Buffer.from([0, 4, 0, 0xff, 0xff, 0xff])
+  const more = Buffer.from([0, 0xff, 0xff, 0xff])
+  client.send(frame(FRAME.settings, 0, 0, window), frame(FRAME.windowUpdate, 0, 0, more))
+  await client.settled()
+  client.send(getFrame(1))
+  await asked.promise
+  server.listener.stopAccepting()
+  server.listener.closeIdle()
+  go.resolve()
+  await server.listener.quiet()
+  const closing = server.listener.close()
+  await sleep(20)
+  // A destroyed socket would answer any frame with a reset, and discard what is not delivered yet.
+  client.send(frame(FRAME.ping, 0, 0, Buffer.alloc(8)))
+  const answer = await client.answer(1)
+  client.close()
+  relay.close()
+  await closing
+  assert.equal(answer?.length, body.length)
 })
 
 for (const protocol of PROTOCOLS) {
