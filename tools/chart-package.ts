@@ -4,9 +4,10 @@
  * (`npm run helm`).
  */
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs'
+import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, utimesSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { writeSums } from './release/archive.ts'
 import { commitSeconds, releaseFolder, root } from './release/project.ts'
 
 /** Writes the archive into a folder. */
@@ -26,4 +27,8 @@ export function packChart(destination: string): void {
   }
 }
 
-if (import.meta.main) packChart(releaseFolder)
+if (import.meta.main) {
+  mkdirSync(releaseFolder, { recursive: true })
+  packChart(releaseFolder)
+  writeSums(releaseFolder)
+}

@@ -3,11 +3,12 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   chmodSync,
-  closeSync,
+  copyFileSync,
   lstatSync,
-  openSync,
   readdirSync,
   readFileSync,
+  renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
@@ -27,24 +28,33 @@ export function setModes(folder: string, executables: ReadonlySet<string>): void
   chmodSync(folder, 0o755)
 }
 
-/** Packs a folder under its own name and compresses it; gzip gets neither name nor time. */
+/**
+ * Packs a folder under its own name and compresses it, first beside the folder: the file is there
+ * when both programs have succeeded. gzip gets neither name nor time.
+ */
 export function packFolder(folder: string, file: string): void {
-  const tar = [...sameBytes(), '-C', dirname(folder), basename(folder)]
-  const output = openSync(file, 'w')
-  try {
-    // gzip (6 takes a third of the time of 9 and 0.6 % more space) and not Node's zlib, whose output may depend on the processor.
-    execFileSync('sh', ['-c', 'tar -c "$@" | gzip -6 -n', 'sh', ...tar], {
-      stdio: ['ignore', output, 'inherit'],
-    })
-  } finally {
-    closeSync(output)
-  }
+  const tar = `${folder}.tar`
+  execFileSync('tar', ['-c', ...sameBytes(), '-f', tar, '-C', dirname(folder), basename(folder)])
+  // gzip (6 takes a third of the time of 9 and 0.6 % more space) and not Node's zlib, whose output
+  // may depend on the processor.
+  execFileSync('gzip', ['-6', '-n', '--force', tar])
+  moveFile(`${tar}.gz`, file)
+}
+
+/** From another filesystem too; nobody finds half a file under the new name. */
+function moveFile(from: string, to: string): void {
+  const part = `${to}.part`
+  copyFileSync(from, part)
+  renameSync(part, to)
+  rmSync(from)
 }
 
 /** Packs the files of a folder without compression. */
 export function packFiles(folder: string, file: string): void {
   const files = readdirSync(folder).sort()
-  execFileSync('tar', ['-c', ...sameBytes(), '-f', file, '-C', folder, ...files])
+  const tar = `${folder}.tar`
+  execFileSync('tar', ['-c', ...sameBytes(), '-f', tar, '-C', folder, ...files])
+  moveFile(tar, file)
 }
 
 /** Options of tar: sorted names, the time of the commit, no owner. */
