@@ -21,6 +21,7 @@ const VERSIONED = [
   'deploy/base/tidings.yaml',
   'deploy/overlays/example/kustomization.yaml',
   'docs/how-to/deploy-on-kubernetes.md',
+  'docs/how-to/install.md',
 ]
 /** As in `appVersion: 1.2.3`, `newTag: 1.2.3`, `tidings:1.2.3` and `tidings-1.2.3-linux-x64`. */
 const VERSION =

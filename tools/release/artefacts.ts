@@ -7,12 +7,17 @@ import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node
 import { join } from 'node:path'
 import { writeSums } from './archive.ts'
 import { entriesOf } from './changelog.ts'
-import { commitHash, packageJson, releaseFolder, root } from './project.ts'
+import { changesOfTree, commitHash, packageJson, releaseFolder, root } from './project.ts'
 
 const HELM = join(root, '.cache/helm/helm')
 const { version } = packageJson()
 
-rmSync(releaseFolder, { recursive: true, force: true })
+const changes = changesOfTree()
+if (changes !== '') throw new Error(`the files of a release are those of a commit:\n${changes}`)
+// Whatever was done to the last build is not in this one.
+for (const folder of [join(root, 'dist'), releaseFolder]) {
+  rmSync(folder, { recursive: true, force: true })
+}
 mkdirSync(releaseFolder, { recursive: true })
 run('npm', 'run', '--silent', 'dist', '--', '--arch=arm64')
 // Makes the archive for x64 first.
@@ -28,11 +33,11 @@ function notesOf(changelog: string): string {
 
 Commit ${commitHash()}. Check the files with \`sha256sum --check SHA256SUMS\`.
 
-| file                                  | tested                                                    |
-| ------------------------------------- | --------------------------------------------------------- |
-| \`tidings-${version}-linux-x64.tar.gz\`   | on Debian 12 and 13                                       |
-| \`tidings-${version}-linux-x64.oci.tar\`  | started from its root filesystem, read-only, without root |
-| \`tidings-${version}.tgz\`                | rendered, and accepted by Kubernetes 1.36                 |
+| file                                  | tested in CI, from a build of its commit                   |
+| ------------------------------------- | ---------------------------------------------------------- |
+| \`tidings-${version}-linux-x64.tar.gz\`   | unpacked, started and stopped on Debian 13                 |
+| \`tidings-${version}-linux-x64.oci.tar\`  | started from its root filesystem, read-only, without root  |
+| \`tidings-${version}.tgz\`                | rendered with many values, and checked                     |
 | \`tidings-${version}-linux-arm64.tar.gz\` | **untested: linux-arm64** is built, and has never been run |
 
 To upgrade, read docs/how-to/upgrade.md in the archive's repository; what is stable is in docs/explanation/versions.md.

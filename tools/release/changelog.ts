@@ -1,4 +1,5 @@
 /** Reads and changes CHANGELOG.md: sections of versions, newest first, below "Unreleased". */
+import { parseVersion } from './semver.ts'
 
 const UNRELEASED = 'Unreleased'
 /** What an empty "Unreleased" says. */
@@ -19,14 +20,18 @@ export function unreleasedEntries(text: string): string {
   return body === NOTHING ? '' : body
 }
 
-/** The section of a version, for its release notes. */
+/** The section of a version, for its release notes; that of a pre-release is "Unreleased". */
 export function entriesOf(text: string, version: string): string {
-  return find(text, version).body
+  return find(text, isPreRelease(version) ? UNRELEASED : version).body
 }
 
-/** Turns "Unreleased" into the section of a version, below a new, empty "Unreleased". */
+/**
+ * Turns "Unreleased" into the section of a version, below a new, empty "Unreleased". A pre-release
+ * leaves everything to the release that follows it.
+ */
 export function withRelease(text: string, version: string, date: string): string {
   if (unreleasedEntries(text) === '') throw new Error('CHANGELOG.md has no entries to release')
+  if (isPreRelease(version)) return text
   if (sectionsOf(text).some(({ title }) => isOf(title, version))) {
     throw new Error(`CHANGELOG.md has a section of ${version} already`)
   }
@@ -34,6 +39,10 @@ export function withRelease(text: string, version: string, date: string): string
   const rest = text.slice(end)
   const sections = [`## ${UNRELEASED}`, NOTHING, `## ${version} (${date})`, body]
   return `${text.slice(0, start)}${sections.join('\n\n')}\n${rest === '' ? '' : '\n'}${rest}`
+}
+
+function isPreRelease(version: string): boolean {
+  return parseVersion(version)?.preRelease !== undefined
 }
 
 function find(text: string, wanted: string): Section {

@@ -30,6 +30,14 @@ export function commitHash(): string {
   return git('rev-parse', 'HEAD')
 }
 
+/** What differs from the commit, and what is not in it though it would be packed; empty if nothing. */
+export function changesOfTree(): string {
+  const ignored = ['--ignored', '--', 'charts', 'deploy', 'docs', 'monitoring', 'src', 'tools']
+  return [git('status', '--porcelain'), git('status', '--porcelain', ...ignored)]
+    .filter((lines) => lines !== '')
+    .join('\n')
+}
+
 function git(...args: readonly string[]): string {
   return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
 }

@@ -10,12 +10,23 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSy
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { generatedDocs } from '../gen-docs.ts'
 import { unreleasedEntries, withRelease } from './changelog.ts'
 import { parseVersion, releaseOf, versionsAfter } from './semver.ts'
 
 const CHANGELOG = 'CHANGELOG.md'
 const CHART = 'charts/tidings/Chart.yaml'
-const PREVIOUS = 'test/releases/previous.json'
+const RECORDED = 'test/releases'
+const PREVIOUS = `${RECORDED}/previous.json`
+/** All that a release changes. */
+const CHANGED = [
+  'package.json',
+  'package-lock.json',
+  CHANGELOG,
+  CHART,
+  RECORDED,
+  ...generatedDocs.map(({ path }) => path),
+]
 const USAGE = `npm run release -- <version> --ci <command> [--dry-run]
 
   --ci <command>   checks the commit before anything is changed: .ci/run. If CI has passed
@@ -48,7 +59,12 @@ function release(ci: string | undefined): void {
   if (problems.length > 0) throw new Error(`Nothing was changed.\n- ${problems.join('\n- ')}`)
   if (isCommitted) print(`there is a commit "${subject}": going on after it`)
   else {
+    const head = git('rev-parse', 'HEAD')
     run('CI', ci ?? '')
+    // CI takes long enough for somebody to edit, commit or switch.
+    const since = problemsOfTree()
+    if (git('rev-parse', 'HEAD') !== head) since.push('this is not the commit that CI has checked')
+    if (since.length > 0) throw new Error(`Nothing was changed.\n- ${since.join('\n- ')}`)
     commitVersion()
   }
   makeTag()
@@ -91,6 +107,7 @@ function allowedVersions(): readonly string[] {
 /** One commit with everything that names the version, and the data that this version stores. */
 function commitVersion(): void {
   print(`\n== version ${version}`)
+  const paths = CHANGED.filter((path) => existsSync(join(root, path)))
   try {
     editJson('package.json', (content) => ({ ...content, version }))
     editJson('package-lock.json', (content) => ({
@@ -106,12 +123,15 @@ function commitVersion(): void {
     edit(CHANGELOG, (text) => withRelease(text, version, today))
     run('generated pages', 'npm run --silent docs')
     run('data of this version', 'npm run --silent release:record')
-    git('add', '--all')
+    git('add', '--', ...paths)
+    const others = git('status', '--porcelain', '--', '.', ...paths.map((path) => `:!${path}`))
+    if (others !== '') throw new Error(`changes that are not of this release:\n${others}`)
     git('commit', '--quiet', '--message', subject)
   } catch (error) {
-    // The tree had no changes before, so everything that differs now is of this release.
-    git('reset', '--hard', '--quiet')
-    git('clean', '--force', '-d', '--quiet')
+    // These had no changes before; whatever else differs now is somebody else's.
+    git('reset', '--quiet', '--', ...paths)
+    git('checkout', '--quiet', '--', ...paths)
+    git('clean', '--force', '-d', '--quiet', '--', RECORDED)
     throw error
   }
   print(git('show', '--stat', '--format=%h %s', 'HEAD'))

@@ -47,6 +47,8 @@ describe('release', () => {
     git('checkout', '--quiet', '-B', 'main')
     git('config', 'user.name', 'Ada')
     git('config', 'user.email', 'ada@example.org')
+    // Only what the repository itself ignores is ignored.
+    git('config', 'core.excludesFile', '/dev/null')
     symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
     setScripts({
       docs: 'true',
@@ -132,6 +134,39 @@ describe('release', () => {
     assert.equal(status, 1)
     assert.match(stderr, /CI failed: exit 4/)
     assert.deepEqual(state(), before)
+  })
+
+  test('what appears during CI is neither committed nor deleted', () => {
+    const [head] = state()
+    const edited = release(VERSION, '--ci', 'echo mine > stray')
+    assert.equal(edited.status, 1)
+    assert.match(edited.stderr, /changes that are not committed/)
+    assert.equal(read('stray'), 'mine\n')
+    assert.equal(git('rev-parse', 'HEAD'), head)
+    rmSync(join(clone, 'stray'))
+    const committed = release(VERSION, '--ci', 'git commit --quiet --allow-empty -m Later')
+    assert.equal(committed.status, 1)
+    assert.match(committed.stderr, /not the commit that CI has checked/)
+  })
+
+  test('what appears during the release is neither committed nor deleted', () => {
+    setScripts({ 'release:record': 'echo mine > stray; mkdir test/releases/new' })
+    const [head] = state()
+    const { status, stderr } = release(VERSION, '--ci', 'true')
+    assert.equal(status, 1)
+    assert.match(stderr, /not of this release:\n\?\? stray/)
+    assert.equal(read('stray'), 'mine\n')
+    assert.deepEqual(state(), [head, '', '?? stray'])
+  })
+
+  test('a pre-release leaves the entries to its release', () => {
+    git('tag', '--annotate', '--message', 'x', 'v0.9.0')
+    const first = release('0.10.0-rc.1', '--ci', 'true')
+    assert.equal(first.status, 0, first.stderr)
+    assert.equal(entriesOf(read('CHANGELOG.md'), '0.10.0-rc.1'), '- Something new.')
+    const second = release('0.10.0', '--ci', 'true')
+    assert.equal(second.status, 0, second.stderr)
+    assert.equal(entriesOf(read('CHANGELOG.md'), '0.10.0'), '- Something new.')
   })
 
   test('a dry run does all of it in a clone, and changes nothing', () => {
