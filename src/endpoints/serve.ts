@@ -140,6 +140,7 @@ async function respond(
   const caller = await gate.admit(request, attributes, access, {
     trail,
     arrived: (sender, { isOpen, recheckBytes }) => {
+      trace?.authenticated(sender)
       if (sender !== ANONYMOUS) {
         slot.setUser(sender)
         chargeUser(request, sender)
@@ -151,7 +152,7 @@ async function respond(
       request.narrow?.()
       const isAboutServer = found?.service.isAboutServer === true
       const acquired = slot.acquire({ user: sender, target, request, isOpen, isAboutServer })
-      return trace === undefined ? acquired : trace.arrived(sender, acquired)
+      return trace === undefined ? acquired : trace.acquiring(acquired)
     },
   })
   if (trace !== undefined) request.span = trace.admitted()

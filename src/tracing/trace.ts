@@ -21,56 +21,36 @@ export interface Recording {
   readonly onOmitted: () => void
 }
 
-/**
- * The spans of one request, or of one batch of writes. It begins before it is known whether the
- * trace is kept, since that depends on the user: until `keep` or `drop`, its spans are held here.
- */
+export interface TraceOptions {
+  readonly name: string
+  readonly kind: RecordedSpan['kind']
+  /** The span of a client, in whose trace this one is a part. */
+  readonly parent?: SpanContext | undefined
+  /** When the first span began, by the clock of the recording: by default now. */
+  readonly beganAtMs?: number | undefined
+}
+
+/** The spans of one request, of one batch of writes, or of one read that requests share. */
 export class Trace {
   readonly recording: Recording
   readonly root: RecordedSpan
+  readonly traceId: string
   /** Wall clock minus monotonic clock when the trace began: corrections do not tear it apart. */
   readonly #offsetMs: number
-  #traceId: string
   readonly #spanIdStart: string
   #spanNumber: number
-  #spanCount = 0
-  /** Undefined once it is decided whether they are exported. */
-  #held: RecordedSpan[] | undefined = []
-  #isDropped = false
+  #spanCount = 1
 
-  constructor(recording: Recording, name: string, kind: RecordedSpan['kind']) {
+  constructor(recording: Recording, { name, kind, parent, beganAtMs }: TraceOptions) {
     this.recording = recording
-    this.#offsetMs = recording.now() - recording.clock.now()
+    const nowMs = recording.clock.now()
+    this.#offsetMs = recording.now() - nowMs
     const random = randomBytes(RANDOM_BYTES).toString('hex')
-    this.#traceId = random.slice(0, 32)
+    this.traceId = parent?.traceId ?? random.slice(0, 32)
     this.#spanIdStart = random.slice(32, 44)
     this.#spanNumber = Number.parseInt(random.slice(44), 16)
-    this.root = new RecordedSpan(this, { name, kind, parentSpanId: undefined })
-    this.#spanCount = 1
-  }
-
-  get traceId(): string {
-    return this.#traceId
-  }
-
-  /** The spans are exported, those so far and all further ones. */
-  keep(): void {
-    const held = this.#held ?? []
-    this.#held = undefined
-    for (const span of held) this.recording.onSpan(span)
-  }
-
-  /** The same, as a part of the trace of a client. */
-  keepWithin({ traceId, spanId }: SpanContext): void {
-    this.#traceId = traceId
-    this.root.parentSpanId = spanId
-    this.keep()
-  }
-
-  /** Nothing is exported. */
-  drop(): void {
-    this.#held = undefined
-    this.#isDropped = true
+    const startMs = this.#offsetMs + (beganAtMs ?? nowMs)
+    this.root = new RecordedSpan(this, { name, kind, parentSpanId: parent?.spanId, startMs })
   }
 
   /** Milliseconds since 1970. */
@@ -90,13 +70,8 @@ export class Trace {
       this.#spanCount += 1
       return true
     }
-    if (!this.#isDropped) this.recording.onOmitted()
+    this.recording.onOmitted()
     return false
-  }
-
-  ended(span: RecordedSpan): void {
-    if (this.#held !== undefined) this.#held.push(span)
-    else if (!this.#isDropped) this.recording.onSpan(span)
   }
 }
 
@@ -106,26 +81,27 @@ const RANDOM_BYTES = 24
 export class RecordedSpan implements Span {
   readonly spanId: string
   readonly kind: SpanKind | 'server'
+  readonly parentSpanId: string | undefined
   readonly startMs: number
   readonly values: Record<string, SpanValue> = {}
   readonly links: SpanContext[] = []
   name: string
-  parentSpanId: string | undefined
   endMs = 0
   /** What kind of error ended it. */
   failure: string | undefined
   readonly #trace: Trace
+  #isEnded = false
 
   constructor(
     trace: Trace,
-    options: Pick<RecordedSpan, 'name' | 'kind' | 'parentSpanId'> & { readonly startMs?: number },
+    options: Pick<RecordedSpan, 'name' | 'kind' | 'parentSpanId' | 'startMs'>,
   ) {
     this.#trace = trace
     this.spanId = trace.nextSpanId()
     this.name = options.name
     this.kind = options.kind
     this.parentSpanId = options.parentSpanId
-    this.startMs = options.startMs ?? trace.now()
+    this.startMs = options.startMs
   }
 
   get context(): SpanContext {
@@ -138,28 +114,38 @@ export class RecordedSpan implements Span {
   }
 
   child(name: string, kind: SpanKind = 'internal'): Span {
-    if (!this.#trace.hasRoom()) return new OmittedSpan(this)
-    return new RecordedSpan(this.#trace, { name, kind, parentSpanId: this.spanId })
+    return this.#part(name, kind, this.#trace.now())
+  }
+
+  /** A part that began together with this span. */
+  firstChild(name: string): Span {
+    return this.#part(name, 'internal', this.startMs)
   }
 
   shared(name: string): Span {
-    const trace = new Trace(this.#trace.recording, name, 'internal')
-    trace.keep()
-    return trace.root
+    return new Trace(this.#trace.recording, { name, kind: 'internal' }).root
   }
 
   set(name: string, value: SpanValue): void {
-    this.values[name] = value
+    if (!this.#isEnded) this.values[name] = value
   }
 
   link(other: SpanContext): void {
-    if (this.links.length < LINKS_PER_SPAN_MAX) this.links.push(other)
+    if (!this.#isEnded && this.links.length < LINKS_PER_SPAN_MAX) this.links.push(other)
   }
 
   end(error?: unknown): void {
+    if (this.#isEnded) return
+    this.#isEnded = true
     this.endMs = this.#trace.now()
     if (error !== undefined) this.failure = failureOf(error)
-    this.#trace.ended(this)
+    this.#trace.recording.onSpan(this)
+  }
+
+  #part(name: string, kind: SpanKind, startMs: number): Span {
+    const trace = this.#trace
+    if (!trace.hasRoom()) return new OmittedSpan(this)
+    return new RecordedSpan(trace, { name, kind, parentSpanId: this.spanId, startMs })
   }
 }
 

@@ -1,6 +1,5 @@
 import { type Clock, monotonicClock } from '../lib/clock.ts'
-import type { RecordedSpan } from './trace.ts'
-import { Trace } from './trace.ts'
+import { type RecordedSpan, type Recording, Trace } from './trace.ts'
 import { parseTraceparent, type RemoteParent } from './traceparent.ts'
 
 const MILLION = 1_000_000
@@ -26,7 +25,7 @@ export class Tracer {
   omitted = 0
   readonly #options: TracerOptions
   readonly #random: () => number
-  readonly #recording: ConstructorParameters<typeof Trace>[0]
+  readonly #recording: Recording
 
   constructor(options: TracerOptions) {
     this.#options = options
@@ -47,41 +46,52 @@ export class Tracer {
     if (traceparent === undefined && !isChosen) return undefined
     const remote = traceparent === undefined ? undefined : parseTraceparent(traceparent)
     if (!isChosen && remote?.isSampled !== true) return undefined
-    return new UndecidedTrace(new Trace(this.#recording, '', 'server'), { remote, isChosen })
+    return new UndecidedTrace(this.#recording, { remote, isChosen })
   }
 }
 
-/** The trace of a request whose user is not known yet. */
+/** Who sent a request. */
+export interface Sender {
+  /** Its credentials are valid. */
+  readonly isKnown: boolean
+  /** Its `traceparent` decides. */
+  readonly isTrusted: boolean
+}
+
+/**
+ * A request whose user is not known yet. Until then it costs no more than to remember its header:
+ * any client can send one.
+ */
 export class UndecidedTrace {
-  readonly root: RecordedSpan
-  readonly #trace: Trace
+  readonly #recording: Recording
   readonly #remote: RemoteParent | undefined
   readonly #isChosen: boolean
+  readonly #beganAtMs: number
 
   constructor(
-    trace: Trace,
+    recording: Recording,
     options: { readonly remote: RemoteParent | undefined; readonly isChosen: boolean },
   ) {
-    this.#trace = trace
-    this.root = trace.root
+    this.#recording = recording
     this.#remote = options.remote
     this.#isChosen = options.isChosen
+    this.#beganAtMs = recording.clock.now()
   }
 
-  /** Called once; whether the request is recorded. */
-  decide({ isTrusted }: { readonly isTrusted: boolean }): boolean {
+  /** Called once. Returns the span of the whole request, if it is recorded. */
+  decide({ isKnown, isTrusted }: Sender): RecordedSpan | undefined {
     const remote = this.#remote
-    if (remote !== undefined && isTrusted) {
-      if (remote.isSampled) this.#trace.keepWithin(remote)
-      else this.#trace.drop()
-      return remote.isSampled
+    const decides = isTrusted && remote !== undefined
+    if (!(decides ? remote.isSampled : this.#isChosen)) return undefined
+    const { root } = new Trace(this.#recording, {
+      name: '',
+      kind: 'server',
+      beganAtMs: this.#beganAtMs,
+      parent: decides ? remote : undefined,
+    })
+    if (remote !== undefined && isKnown && !decides) {
+      root.link({ traceId: remote.traceId, spanId: remote.spanId })
     }
-    if (!this.#isChosen) {
-      this.#trace.drop()
-      return false
-    }
-    if (remote !== undefined) this.root.link({ traceId: remote.traceId, spanId: remote.spanId })
-    this.#trace.keep()
-    return true
+    return root
   }
 }

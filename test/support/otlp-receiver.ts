@@ -72,7 +72,10 @@ export class OtlpReceiver implements AsyncDisposable {
     const root = this.spans.find(({ attributes }) => attributes['audit-id'] === auditId)
     return this.spans
       .filter(({ traceId }) => traceId === root?.traceId)
-      .toSorted((one, other) => Number(one.startNs - other.startNs))
+      .toSorted(
+        // A whole comes before the part that begins with it.
+        (one, other) => Number(one.startNs - other.startNs) || Number(other.endNs - one.endNs),
+      )
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -1,32 +1,38 @@
 import { isDnsLabel } from '../../api/validation/names.ts'
 import type { Attributes } from '../../gate/attributes.ts'
-import { MASTERS, type User } from '../../gate/user.ts'
+import { MASTERS, UNAUTHENTICATED, type User } from '../../gate/user.ts'
 import type { Request, Response, Sent } from '../../http/exchange.ts'
 import type { Span } from '../../lib/tracing/span.ts'
-import type { Tracer, UndecidedTrace } from '../../tracing/tracer.ts'
+import type { RecordedSpan } from '../../tracing/trace.ts'
+import type { Sender, Tracer, UndecidedTrace } from '../../tracing/tracer.ts'
 import type { RequestLabels } from './request-tallies.ts'
 
 /** Their `traceparent` decides whether a request is recorded, as in Kubernetes. */
 const TRUSTED_GROUPS: ReadonlySet<string> = new Set([MASTERS, 'system:monitoring'])
 
-/** What is known of a request without repeating a text of its client. */
+/** What is known of a request when it has been answered. */
 export interface RequestFacts {
-  readonly request: Pick<Request, 'method'>
+  readonly request: Pick<Request, 'method' | 'headers'>
   readonly auditId: string
   readonly attributes: Attributes
   readonly labels: RequestLabels | undefined
 }
+
+/** A client whose credentials are missing, wrong or not checked. */
+const UNKNOWN: Sender = { isKnown: false, isTrusted: false }
 
 /**
  * What is recorded of a request by its way through serve.ts: one span for the whole of it, and one
  * for each step. Whether it is recorded at all is decided when its user is known.
  */
 export class RequestTrace {
-  readonly #trace: UndecidedTrace
-  #isKept: boolean | undefined
+  /** Undefined once it is decided. */
+  #undecided: UndecidedTrace | undefined
+  #isKnown = false
+  /** Undefined when the request is not recorded. */
+  #root: RecordedSpan | undefined
   /** The step in progress. */
   #step: Span | undefined
-  #isEnded = false
 
   /** Undefined, as nearly always, when the request is certainly not recorded. */
   static begin(tracer: Tracer | undefined, { headers }: Request): RequestTrace | undefined {
@@ -34,14 +40,22 @@ export class RequestTrace {
     return trace && new RequestTrace(trace)
   }
 
-  private constructor(trace: UndecidedTrace) {
-    this.#trace = trace
-    this.#step = trace.root.child('authentication')
+  private constructor(undecided: UndecidedTrace) {
+    this.#undecided = undecided
   }
 
-  /** The user is authenticated, and may have to wait for a slot. */
-  arrived(sender: User, acquired: Promise<void> | undefined): Promise<void> | undefined {
-    this.#decide(sender.origin === undefined && sender.groups.some(isTrusted))
+  /** The user is known. */
+  authenticated({ origin, groups }: User): void {
+    this.#isKnown = !groups.includes(UNAUTHENTICATED)
+    this.#decide({
+      isKnown: this.#isKnown,
+      isTrusted: origin === undefined && groups.some(isTrusted),
+    })
+    this.#root?.firstChild('authentication').end()
+  }
+
+  /** The request may have to wait for a slot. */
+  acquiring(acquired: Promise<void> | undefined): Promise<void> | undefined {
     if (acquired === undefined) {
       this.#begin('authorization')
       return undefined
@@ -53,11 +67,15 @@ export class RequestTrace {
   /** The request is permitted. Returns the span of which the handler's work is a part. */
   admitted(): Span | undefined {
     this.#begin(undefined)
-    return this.#isKept === true ? this.#trace.root : undefined
+    return this.#root
   }
 
   /** The request failed in the step in progress. */
   failed(error: unknown): void {
+    if (this.#undecided !== undefined) {
+      this.#decide(UNKNOWN)
+      this.#step = this.#root?.firstChild('authentication')
+    }
     this.#step?.end(error)
     this.#step = undefined
   }
@@ -65,44 +83,37 @@ export class RequestTrace {
   /** The response is about to be sent. A watch ends here, once its initial events are sent. */
   responding(response: Response, facts: RequestFacts): void {
     this.#begin(undefined)
-    if (this.#isKept === undefined) this.#decide(false)
-    if (this.#isKept !== true) return
-    const { root } = this.#trace
-    describe(root, facts)
-    root.set('http.response.status_code', response.status)
-    if (response.longRunning !== true) {
-      this.#begin('send')
-      return
-    }
-    if (response.settled === undefined) this.#end(response.status)
+    this.#decide(UNKNOWN)
+    const root = this.#root
+    if (root === undefined) return
+    describe(root, facts, this.#isKnown)
+    if (response.longRunning !== true) this.#begin('send')
+    else if (response.settled === undefined) this.#end(response.status)
     else void response.settled.then(() => this.#end(response.status))
   }
 
   /** Nothing more will be sent. */
   ended({ status, bytes }: Sent): void {
-    if (this.#isKept !== true) return
-    this.#trace.root.set('http.response.body.size', bytes)
+    this.#root?.set('http.response.body.size', bytes)
     this.#end(status)
   }
 
-  #decide(isTrusted: boolean): void {
-    this.#begin(undefined)
-    this.#isKept = this.#trace.decide({ isTrusted })
+  #decide(sender: Sender): void {
+    this.#root ??= this.#undecided?.decide(sender)
+    this.#undecided = undefined
   }
 
   /** Ends the step in progress, and begins the next. */
   #begin(name: string | undefined): void {
     this.#step?.end()
-    this.#step =
-      name === undefined || this.#isKept === false ? undefined : this.#trace.root.child(name)
+    this.#step = name === undefined ? undefined : this.#root?.child(name)
   }
 
-  /** A status of 0: the client disconnected before the response. */
+  /** With the status that was sent, 0 if the client disconnected before. The first call counts. */
   #end(status: number): void {
-    if (this.#isEnded) return
-    this.#isEnded = true
     this.#begin(undefined)
-    this.#trace.root.end(status === 0 ? DISCONNECTED : status >= SERVER_ERROR ? FAILED : undefined)
+    if (status !== 0) this.#root?.set('http.response.status_code', status)
+    this.#root?.end(status === 0 ? DISCONNECTED : status >= SERVER_ERROR ? FAILED : undefined)
   }
 }
 
@@ -119,14 +130,16 @@ const METHODS: ReadonlySet<string> = new Set(['GET', 'HEAD', 'POST', 'PUT', 'PAT
 /** A list or watch of one name is still one of a collection. */
 const COLLECTIVE: ReadonlySet<string> = new Set(['list', 'watch'])
 
+/** Texts of an unknown client are left out: its audit id, unless it is ours, and the namespace. */
 function describe(
-  span: UndecidedTrace['root'],
-  { request: { method }, auditId, attributes, labels }: RequestFacts,
+  span: RecordedSpan,
+  { request: { method, headers }, auditId, attributes, labels }: RequestFacts,
+  isKnown: boolean,
 ): void {
   const shownMethod = METHODS.has(method) ? method : 'HTTP'
   const route = labels === undefined ? '' : routeOf(labels, attributes)
   span.name = route === '' ? shownMethod : `${shownMethod} ${route}`
-  span.set('audit-id', auditId)
+  if (isKnown || headers['audit-id'] !== auditId) span.set('audit-id', auditId)
   span.set('http.request.method', shownMethod)
   if (route !== '') span.set('http.route', route)
   if (labels === undefined || labels.verb === 'other') return
@@ -134,7 +147,7 @@ function describe(
   if (labels.resource === '' || !attributes.isResource) return
   span.set('group', labels.group)
   span.set('resource', labels.resource)
-  if (isDnsLabel(attributes.namespace)) span.set('namespace', attributes.namespace)
+  if (isKnown && isDnsLabel(attributes.namespace)) span.set('namespace', attributes.namespace)
 }
 
 /** The path of a Kubernetes API server's spans, without names; '' for a path that is not served. */

@@ -3,7 +3,8 @@
  * whatever takes a span takes `undefined` for it, and does nothing more than compare.
  *
  * Names and values are our own words and numbers. Bodies, credentials and other text that a client
- * sent never get into a span.
+ * sent never get into a span, with three exceptions, for clients with valid credentials: the audit
+ * id, the namespace if it is a DNS label, and the link to the client's span.
  */
 
 export type SpanValue = string | number | boolean

@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:net'
 import { tmpdir } from 'node:os'
@@ -213,12 +214,31 @@ describe('tracing: what is recorded', () => {
       /decode, registry patch, storage update, wait for a batch, commit, send$/,
     )
     assert.match(
+      await parts({ method: 'PUT', path, body: JSON.stringify(event('two')) }),
+      /decode, registry update, storage update, wait for a batch, commit, send$/,
+    )
+    assert.match(
+      await parts({
+        method: 'PATCH',
+        path: `${path}?fieldManager=test&force=true`,
+        body: JSON.stringify({
+          apiVersion: 'events.k8s.io/v1',
+          kind: 'Event',
+          metadata: { name: 'two', namespace: 'shop', labels: { a: 'c' } },
+        }),
+        headers: { 'content-type': 'application/apply-patch+yaml' },
+      }),
+      /decode, registry apply, storage update, wait for a batch, commit, send$/,
+    )
+    assert.match(
       await parts({ method: 'DELETE', path }),
       /registry delete, storage update, .*commit/,
     )
     await inParallel(100, 50, (n) => client.create(event(`removed-${n}`)).then(() => {}))
     const removal = await traceOf(receiver, await auditedRequest(client, { method: 'DELETE' }))
-    assert.ok(removal.length <= 64, 'a long request has a limited number of spans')
+    const names = removal.map(({ name }) => name)
+    assert.equal(removal.length, 64, 'a long request has a limited number of spans')
+    assert.ok(names.includes('registry delete') && names.includes('storage update'), `${names}`)
   })
 
   test('a watch is recorded until its initial events are sent', async () => {
@@ -305,12 +325,18 @@ describe('tracing: the collector', () => {
 
   test('hangs: the shutdown does not wait for it', async () => {
     const hanging = createServer(() => {})
+    const connected = once(hanging, 'connection')
     await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve))
     const address = hanging.address()
     assert.ok(address !== null && typeof address === 'object')
     await using server = await traced(`127.0.0.1:${address.port}`, ALL)
+    await connected
+    // One export has begun and more spans wait: it takes ten seconds until the exporter gives up.
+    using client = await connect(server)
+    await auditedRequest(client, {})
     const startedAt = performance.now()
     server.kill('SIGTERM')
+    client[Symbol.dispose]()
     assert.deepEqual(await server.ended, { code: 0, signal: null })
     assert.ok(performance.now() - startedAt < 6_000)
     hanging.close()
