@@ -11,6 +11,7 @@ import { RetentionPolicy } from '../retention/policy.ts'
 import type { PolicySource } from '../retention/policy-file.ts'
 import { Retention } from '../retention/retention.ts'
 import { CountedWrites, type EventWrites } from '../storage/counted-writes.ts'
+import { replicaName } from '../storage/etcd/control/control-values.ts'
 import { Datastore } from '../storage/etcd/datastore.ts'
 import { EtcdStorage } from '../storage/etcd/etcd-storage.ts'
 import { EventKeys } from '../storage/etcd/keys.ts'
@@ -137,7 +138,7 @@ export class Engine {
       onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
     })
     const writers = writersTo(cached)
-    const replica = `${hostname()}/${process.pid}`
+    const replica = replicaName(hostname(), process.pid)
     const retention = new Retention({
       client,
       storage: cached,

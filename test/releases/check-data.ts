@@ -3,7 +3,8 @@
  * as that version served it, and that lists, watches, changes and expiry work on it.
  */
 import assert from 'node:assert/strict'
-import { mayBeControlKey } from '../../src/storage/etcd/keys.ts'
+import { isControlValue } from '../../src/storage/etcd/control/control-values.ts'
+import { controlName } from '../../src/storage/etcd/keys.ts'
 import { type EtcdCluster, startEtcd } from '../support/etcd.ts'
 import type { EventClient } from '../support/event-client.ts'
 import { eventually } from '../support/eventually.ts'
@@ -167,11 +168,11 @@ async function checkControlKeys(etcd: EtcdCluster, release: RecordedRelease): Pr
 /** Keys beside which no version starts: rules 4 and 5 of docs/explanation/versions.md. */
 export function refusedKeys(keys: RecordedRelease['keys']): readonly string[] {
   const [events, control] = [`${PREFIX}events/`, `${PREFIX}control/`]
-  // The value was decoded: what is not UTF-8 has become U+FFFD.
-  const isAccepted = (key: string, value: string) =>
-    key.startsWith(control) &&
-    mayBeControlKey(PREFIX.slice(0, -1), Buffer.from(key)) &&
-    !/[\0\ufffd]/.test(value)
+  const isAccepted = (key: string, value: string) => {
+    const name = key.startsWith(control) && controlName(PREFIX.slice(0, -1), Buffer.from(key))
+    // The value was decoded: what is not UTF-8 has become U+FFFD.
+    return name && isControlValue(name, Buffer.from(value)) && !value.includes('\ufffd')
+  }
   return keys
     .filter(({ key, value }) => !key.startsWith(events) && !isAccepted(key, value))
     .map(({ key }) => key)

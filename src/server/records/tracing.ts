@@ -5,6 +5,7 @@ import { Counter, Gauge, type Registry } from '@prometheus-io/client'
 import type { Log } from '../../lib/log/log.ts'
 import type { AuditOptions } from '../../options/audit-flags.ts'
 import { withFlagName } from '../../options/flag-errors.ts'
+import { replicaName } from '../../storage/etcd/control/control-values.ts'
 import { openOtlpExporter } from '../../tracing/otlp-exporter.ts'
 import { SpanQueue } from '../../tracing/span-queue.ts'
 import { Tracer } from '../../tracing/tracer.ts'
@@ -38,7 +39,7 @@ export async function openTracing(
     resource: {
       'service.name': SERVICE,
       'service.version': releaseVersion(),
-      'service.instance.id': `${hostname()}/${process.pid}`,
+      'service.instance.id': replicaName(hostname(), process.pid),
     },
   })
   const queue = new SpanQueue({

@@ -3,11 +3,11 @@ import { describe, test } from 'node:test'
 import {
   clusterOfMirrorKey,
   controlKey,
-  controlRanges,
+  controlKind,
+  controlName,
+  controlRange,
   EventKeys,
-  mayBeControlKey,
   mirrorKey,
-  mirrorLeaderKey,
   mirrorRange,
   outsideRanges,
 } from './keys.ts'
@@ -92,22 +92,32 @@ describe('keys', () => {
     const ranges = outsideRanges('/tidings')
     for (const key of [...inside, ...beyond]) assert.ok(!ranges.some(isIn(key)), key)
     for (const key of outside) assert.ok(ranges.some(isIn(key)), key)
-    const control = controlRanges('/tidings')
-    for (const name of ['ages', 'mirror', 'mirror-leaders', 'mirrorsx', 'sweeper', 'zz']) {
-      assert.equal(control.filter(isIn(`/tidings/control/${name}`)).length, 1, name)
-    }
-    const mirrors = [mirrorKey('/tidings', 'a'), mirrorLeaderKey('/tidings', 'a')]
-    for (const key of mirrors) assert.ok(![...control, ...ranges].some(isIn(key)), key)
+    const control = controlRange('/tidings')
+    const names = ['ages', 'mirror-leaders/a', 'mirrors/a', 'sweeper', 'zz', '\u{10ffff}']
+    for (const name of names) assert.ok(isIn(`/tidings/control/${name}`)(control), name)
+    for (const key of ['/tidings/control', ...outside]) assert.ok(!isIn(key)(control), key)
   })
 
   test('control keys of later versions are a name, or a folder and a name', () => {
-    const isOurs = (name: string) =>
-      mayBeControlKey('/tidings', Buffer.from(`/tidings/control/${name}`))
+    const nameOf = (name: string) =>
+      controlName('/tidings', Buffer.from(`/tidings/control/${name}`))
     for (const name of ['sweeper', 'audit-state', 'mirrors/prod-eu', 'shards/eu.example.org']) {
-      assert.ok(isOurs(name), name)
+      assert.equal(nameOf(name), name)
     }
     for (const name of ['', 'Pods', 'pods/', '/a', 'pods/default/web-0', 'a b', 'x/\u0000']) {
-      assert.ok(!isOurs(name), name)
+      assert.equal(nameOf(name), undefined, name)
+    }
+  })
+
+  test('control keys are known by their name, those of mirrors by their folder', () => {
+    for (const name of ['sweeper', 'compaction', 'ages', 'account']) {
+      assert.equal(controlKind(name), name)
+      assert.equal(controlKind(`${name}/a`), undefined)
+    }
+    assert.equal(controlKind('mirrors/a'), 'mirrors')
+    assert.equal(controlKind('mirror-leaders/a'), 'mirror-leaders')
+    for (const name of ['mirrors', 'mirror-leaders', 'shards/a', 'constructor']) {
+      assert.equal(controlKind(name), undefined)
     }
   })
 

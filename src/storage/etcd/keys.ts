@@ -17,26 +17,37 @@ const eventsFolder = 'events'
 const controlFolder = 'control'
 
 /** The keys through which replicas coordinate, such as the key of the elected sweeper. */
-export const controlKeys = ['sweeper', 'compaction', 'ages', 'account'] as const
-export type ControlKey = (typeof controlKeys)[number]
+const controlKeys = ['sweeper', 'compaction', 'ages', 'account'] as const
+type ControlKey = (typeof controlKeys)[number]
 
 export function controlKey(prefix: string, name: ControlKey): string {
   return `${prefix}/${controlFolder}/${name}`
 }
 
-/**
- * Whether a version of this server may have written a control key that this one does not know: a
- * name, or a folder and a name. Later versions keep what they store beside events under such keys,
- * as text, so that earlier ones start beside it (docs/explanation/versions.md).
- */
-export function mayBeControlKey(prefix: string, etcdKey: Buffer): boolean {
-  const name = etcdKey.toString('utf8', Buffer.byteLength(`${prefix}/${controlFolder}/`))
-  return /^[a-z][a-z0-9-]*(\/[a-z0-9][a-z0-9.-]*)?$/.test(name)
-}
-
 /** Folders among the control keys, with a key for each mirrored cluster. */
 const mirrorsFolder = `${controlFolder}/mirrors`
 const mirrorLeadersFolder = `${controlFolder}/mirror-leaders`
+const mirrorKinds = ['mirrors', 'mirror-leaders'] as const
+
+/** What a control key is for: its name, or its folder. */
+export type ControlKind = ControlKey | (typeof mirrorKinds)[number]
+
+/**
+ * The name of a control key, without the folder of all of them. Undefined for a key that no version
+ * of this server writes: later ones keep what they store beside events under a name, or a folder
+ * and a name, so that earlier ones start beside it (docs/explanation/versions.md).
+ */
+export function controlName(prefix: string, etcdKey: Buffer): string | undefined {
+  const name = etcdKey.toString('utf8', Buffer.byteLength(`${prefix}/${controlFolder}/`))
+  return /^[a-z][a-z0-9-]*(\/[a-z0-9][a-z0-9.-]*)?$/.test(name) ? name : undefined
+}
+
+/** Undefined for a name that this version does not know. */
+export function controlKind(name: string): ControlKind | undefined {
+  const [folder, rest] = name.split('/')
+  const kinds: readonly ControlKind[] = rest === undefined ? controlKeys : mirrorKinds
+  return kinds.find((kind) => kind === folder)
+}
 
 /** The key of the record of a mirror: how far it has come, and how it is. */
 export function mirrorKey(prefix: string, cluster: string): string {
@@ -58,10 +69,9 @@ export function mirrorLeaderKey(prefix: string, cluster: string): string {
   return `${prefix}/${mirrorLeadersFolder}/${cluster}`
 }
 
-/** All control keys except those of mirrors. */
-export function controlRanges(prefix: string): readonly KeyRange[] {
-  const folders = [mirrorLeadersFolder, mirrorsFolder].map((name) => folderRange(prefix, name))
-  return rangesBetween(folderRange(prefix, controlFolder), folders)
+/** All control keys. */
+export function controlRange(prefix: string): KeyRange {
+  return folderRange(prefix, controlFolder)
 }
 
 /** All keys under the prefix that are in neither folder: this server never writes them. */

@@ -4,36 +4,25 @@
  * An etcd that belongs to another program, most likely a Kubernetes API server, must not be
  * damaged: a single value of ours among its own breaks its lists. So nothing is written before all
  * keys under the prefix have been checked. The events are read anyway to fill the memory; outside
- * of them only a few keys are read, whatever the size of the store. The check waits for an etcd
+ * of them only the few control keys are read, whatever the size of the store. The check waits for an etcd
  * that is down, and writes are refused until it has passed.
  *
- * Control keys of a later version are not foreign: this one neither reads nor changes them, so that
- * it can run beside that version during an upgrade, and after a rollback.
+ * Control keys of a later version are not foreign: this one does not change them, so that it can
+ * run beside that version during an upgrade, and after a rollback (control/control-scan.ts).
  */
-import { isUtf8 } from 'node:buffer'
-import type { EtcdClient, KeyValue } from '../../etcd/client.ts'
+import type { EtcdClient } from '../../etcd/client.ts'
 import { EtcdError } from '../../etcd/errors.ts'
 import { pause } from '../../lib/abort.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { StorageError } from '../errors.ts'
 import type { BadValue } from '../stored-form.ts'
-import {
-  controlKey,
-  controlKeys,
-  controlRanges,
-  EventKeys,
-  isMarkValue,
-  type KeyRange,
-  mayBeControlKey,
-  outsideRanges,
-} from './keys.ts'
+import { scanControlKeys } from './control/control-scan.ts'
+import { controlRange, EventKeys, isMarkValue, outsideRanges } from './keys.ts'
 
 const retryFirstMs = 100
 const retryMostMs = 2_000
 const retryAfterMs = 1_000
-/** How many control keys are read in each of their ranges; there are a handful. */
-const controlKeysMax = 100
 
 /**
  * Another program uses the prefix, or an earlier tidings did. Nothing was written: an operator has
@@ -48,6 +37,13 @@ function foreignValue(etcdKey: Buffer, prefix: string): ForeignValueError {
     `etcd holds ${JSON.stringify(etcdKey.toString())} under --etcd-prefix=${prefix}, which tidings did not write. ` +
       'Nothing was changed. Give tidings an etcd of its own or another --etcd-prefix; ' +
       'delete the key only if no other program uses this etcd',
+  )
+}
+
+function tooMuch(excess: string, prefix: string): ForeignValueError {
+  return new ForeignValueError(
+    `etcd holds ${excess} under ${controlRange(prefix).key}, which is more than tidings writes there. ` +
+      'Nothing was changed. Give tidings an etcd of its own or another --etcd-prefix',
   )
 }
 
@@ -132,8 +128,7 @@ export class PrefixCheck {
     const backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
     while (!signal.aborted) {
       try {
-        const foreign = await this.#foreignOutsideEvents(signal)
-        if (foreign !== undefined) this.onForeign(foreign.key)
+        await this.#checkOutsideEventsOnce(signal)
         return
       } catch (error) {
         if (!(error instanceof EtcdError)) throw error
@@ -143,39 +138,33 @@ export class PrefixCheck {
     }
   }
 
-  async #foreignOutsideEvents(signal: AbortSignal): Promise<KeyValue | undefined> {
+  async #checkOutsideEventsOnce(signal: AbortSignal): Promise<void> {
     const { client, prefix } = this.#options
-    const read = (ranges: readonly KeyRange[], limit: number) =>
-      Promise.all(ranges.map((range) => client.range({ ...range, limit }, { signal })))
-    const [control, mark, outside] = await Promise.all([
-      read(controlRanges(prefix), controlKeysMax),
-      client.range({ key: new EventKeys(prefix).mark }, { signal }),
-      read(outsideRanges(prefix), 1),
-    ])
-    const notMark = mark.kvs.find(({ value }) => !isMarkValue(value))
-    const inControl = this.#foreignControlKey(control.flatMap(({ kvs }) => kvs))
-    return inControl ?? notMark ?? outside.flatMap(({ kvs }) => kvs)[0]
+    const outside = outsideRanges(prefix).map((range) => ({ ...range, limit: 1, keysOnly: true }))
+    const [marks, ...found] = await Promise.all(
+      [{ key: new EventKeys(prefix).mark }, ...outside].map((range) =>
+        client.range(range, { signal }),
+      ),
+    )
+    const [mark] = marks?.kvs ?? []
+    const notMark = mark === undefined || isMarkValue(mark.value) ? undefined : mark
+    const foreign = notMark ?? found.flatMap(({ kvs }) => kvs)[0]
+    if (foreign === undefined) await this.#checkControlKeys(mark !== undefined, signal)
+    else this.onForeign(foreign.key)
   }
 
-  #foreignControlKey(kvs: readonly KeyValue[]): KeyValue | undefined {
-    const { prefix, log } = this.#options
-    const foreign = kvs.find(({ key, value }) => !mayBeControlKey(prefix, key) || !isText(value))
-    if (foreign !== undefined) return foreign
-    const known = new Set(controlKeys.map((name) => controlKey(prefix, name)))
-    const unknown = kvs.map(({ key }) => key.toString()).filter((key) => !known.has(key))
-    if (unknown.length === 0) return undefined
-    const [etcdKey] = unknown
-    log.info('Unknown control keys are left unchanged; a later version may have written them', {
-      etcdKey,
-      count: unknown.length,
-    })
-    return undefined
+  async #checkControlKeys(isMarked: boolean, signal: AbortSignal): Promise<void> {
+    const { client, prefix, log } = this.#options
+    const findings = await scanControlKeys({ client, prefix, isMarked, signal })
+    if ('foreign' in findings) this.onForeign(findings.foreign)
+    else if ('excess' in findings) this.#fail(tooMuch(findings.excess, prefix))
+    else if (findings.firstUnknown !== undefined) {
+      log.info('Unknown control keys are left unchanged', {
+        etcdKey: findings.firstUnknown.toString(),
+        count: findings.unknownCount,
+      })
+    }
   }
-}
-
-/** Whether a control key may have this value. A value of Kubernetes begins with `k8s` and a zero. */
-function isText(value: Buffer): boolean {
-  return isUtf8(value) && !value.includes(0)
 }
 
 /** For values under keys of events that are not events. */

@@ -84,8 +84,8 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
     await using etcd = await startEtcd()
     using stranger = new Stranger(etcd)
     const keys = ['/p1/control/pods/default/web-0', '/p2/events/', '/p3/tidings/compaction']
-    const others = ['/p1/control/ages', '/p1/control/compaction', '/p1/control/sweeper']
-    const value = Buffer.from('{"replica":"a","compactedRevision":1}')
+    const others = ['/p1/control/compaction']
+    const value = Buffer.from('{"replica":"a/1","compactedRevision":1}')
     await stranger.put(...[...keys, ...others].map((key) => [key, value] as const))
     for (const key of keys) {
       await using server = await start(etcd, `--etcd-prefix=${key.slice(0, 3)}`)
@@ -100,19 +100,38 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
     await server.until('/readyz', ({ status }) => status === 200, 10_000)
   })
 
+  test('control keys of another program are neither overwritten nor deleted', async () => {
+    await using etcd = await startEtcd()
+    using stranger = new Stranger(etcd)
+    const entries = [
+      ['/app/control/config', 'x'],
+      ['/app/control/account', 'alice:100EUR'],
+      ['/app/control/ages', 'alice42'],
+      ['/app/control/sweeper', 'robot7'],
+    ].map(([key = '', value = '']) => [key, Buffer.from(value)] as const)
+    await stranger.put(...entries)
+    const proposals = await stranger.proposals()
+    await using server = await start(etcd, '--etcd-prefix=/app')
+    assert.equal((await server.ended).code, EXIT_FOREIGN_ETCD)
+    const { err } = await server.logged('Server failed, exiting')
+    assert.match(String(err), /"\/app\/control\/account"/)
+    for (const [key, value] of entries) assert.deepEqual(await stranger.read(key), value)
+    assert.equal(await stranger.read('/app/events/'), undefined)
+    assert.equal(await stranger.proposals(), proposals)
+  })
+
   test('control keys of a later version are ignored and kept', async () => {
     await using etcd = await startEtcd()
     using stranger = new Stranger(etcd)
     const entries = [
       '/tidings/control/audit-state',
       '/tidings/control/shards/eu-1.example.org',
-    ].map((key) => [key, Buffer.from(`{"version":2,"key":"${key}"}`)] as const)
-    await stranger.put(...entries)
+    ].map((key) => [key, Buffer.from(`{"replica":"a-1/7","key":"${key}"}`)] as const)
+    const known = Buffer.from('{"replica":"a-1/7","compactedRevision":1}')
+    await stranger.put(...entries, ['/tidings/control/compaction', known])
     await using server = await start(etcd, `--event-ttl=${TTL_MS}ms`)
     await server.until('/readyz', ({ status }) => status === 200, 10_000)
-    const line = await server.logged(
-      'Unknown control keys are left unchanged; a later version may have written them',
-    )
+    const line = await server.logged('Unknown control keys are left unchanged')
     assert.deepEqual([line['etcdKey'], line['count']], [entries[0]?.[0], 2])
     assert.equal((await create(server, 'a')).status, 201)
     assert.equal((await ask(server, 'DELETE', EVENTS)).status, 200)

@@ -8,12 +8,12 @@ test('there is data of a release', () => {
   assert.ok(recordedVersions().length > 0)
 })
 
-test('a version may add control keys that are text, and no other keys', () => {
-  const value = '{"version":2}'
+test('a version may add control keys that name the replica, and no other keys', () => {
+  const value = '{"replica":"vm/7","version":2}'
   const added = [
     { key: '/tidings/control/audit-state', value, revision: 2 },
     { key: '/tidings/control/shards/eu-1.example.org', value, revision: 3 },
-    { key: '/tidings/control/state', value: 'k8s\0', revision: 4 },
+    { key: '/tidings/control/state', value: '{"version":2}', revision: 4 },
     { key: '/tidings/control/pods/default/web-0', value, revision: 5 },
     { key: '/tidings/summaries', value, revision: 6 },
   ]
