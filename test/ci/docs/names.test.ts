@@ -21,6 +21,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
     'experimental-compact-hash-check-enabled',
     'experimental-initial-corrupt-check',
     'experimental-snapshot-catchup-entries',
+    'feature-gates',
     'listen-client-urls',
     'listen-peer-urls',
     'max-request-bytes',
@@ -45,7 +46,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
   'kube-apiserver': ['enable-aggregator-routing', 'etcd-servers-overrides'],
   node: ['cpu-prof', 'inspect', 'max-semi-space-size'],
   npm: ['include'],
-  helm: ['atomic', 'reuse-values', 'rollback-on-failure'],
+  helm: ['atomic', 'reuse-values', 'rollback-on-failure', 'set'],
   alloy: ['storage'],
 }
 
