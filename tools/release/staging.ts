@@ -19,14 +19,18 @@ const COPIES: Readonly<Record<string, string>> = {
   'tools/debian-packages': 'share/trial/debian-packages',
   'deploy/roles': 'share/roles',
   'deploy/systemd': 'share/systemd',
-  'deploy/origin-mirror.yaml': 'share/origin-mirror.yaml',
-  monitoring: 'share/monitoring',
+  // Where the pages link to.
+  charts: 'charts',
+  deploy: 'deploy',
   docs: 'docs',
+  monitoring: 'monitoring',
   LICENSE: 'LICENSE',
   'README.md': 'README.md',
   'ARCHITECTURE.md': 'ARCHITECTURE.md',
   'CONTRIBUTING.md': 'CONTRIBUTING.md',
   'CHANGELOG.md': 'CHANGELOG.md',
+  'RELEASING.md': 'RELEASING.md',
+  'SECURITY.md': 'SECURITY.md',
 }
 
 const EXECUTABLES: ReadonlySet<string> = new Set([

@@ -16,6 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
+import { linksOf } from '../../../tools/markdown.ts'
 import { packageJson, releaseFolder } from '../../../tools/release/project.ts'
 import { runtimePackages } from '../../../tools/release/runtime-packages.ts'
 import { archiveName, stage } from '../../../tools/release/staging.ts'
@@ -90,6 +91,20 @@ test('archive: its list of components is complete and has nothing of the machine
   }
   assert.ok(listed.includes(`pkg:generic/node@${process.versions.node}`))
   assert.equal(text, readFileSync(join(releaseFolder, `tidings-${version}.cdx.json`), 'utf8'))
+})
+
+test('archive: the links of its pages lead to files that it has', () => {
+  const pages = readdirSync(unpacked, { recursive: true, encoding: 'utf8' }).filter(
+    (path) => path.endsWith('.md') && !/^(lib|licenses)\//.test(path),
+  )
+  assert.ok(pages.length > 20)
+  const broken = pages.flatMap((page) =>
+    linksOf(readFileSync(join(unpacked, page), 'utf8'))
+      .map(({ target }) => target.replace(/#.*$/, ''))
+      .filter((target) => !existsSync(join(unpacked, page, '..', target)))
+      .map((target) => `${page}: ${target}`),
+  )
+  assert.deepEqual(broken, [])
 })
 
 test('archive: the sums are those of the files', () => {
