@@ -1,6 +1,6 @@
 /**
- * The root filesystem of the container image, as the two folders that the Containerfile copies. The
- * first changes with Node and Debian only, so that an upgrade of tidings fetches a small layer.
+ * The root filesystem of the container image, as the folder that the Containerfile copies: Node and
+ * the program of the release archive, with libraries and certificates of Debian.
  */
 import { execFileSync } from 'node:child_process'
 import {
@@ -21,10 +21,17 @@ import { root } from './project.ts'
 import { type Component, sbom } from './sbom.ts'
 
 const SUITE = { name: 'trixie', version: '13' }
-const PACKAGES = ['libc6', 'libgcc-s1', 'libstdc++6', 'gcc-14-base', 'ca-certificates']
+const PACKAGES = [
+  'base-files',
+  'ca-certificates',
+  'gcc-14-base',
+  'libc6',
+  'libgcc-s1',
+  'libstdc++6',
+]
 /** What Node is linked with, and the loader. (DNS and /etc/hosts are in the C library itself.) */
 const LIBRARIES =
-  /^(ld-linux-.*\.so\.\d|lib(c|m|dl|pthread|rt|resolv)\.so\.\d|libgcc_s\.so\.1|libstdc\+\+\.so\.6.*|libatomic\.so\.1.*)$/
+  /^(ld-linux-.*\.so\.\d|lib(c|m|dl|pthread|rt|resolv)\.so\.\d|libgcc_s\.so\.1|libstdc\+\+\.so\.6.*)$/
 
 /** By Node's name of the processor. */
 const DEBIAN: Readonly<Record<Architecture, { name: string; triplet: string; loader: string }>> = {
@@ -33,15 +40,27 @@ const DEBIAN: Readonly<Record<Architecture, { name: string; triplet: string; loa
 }
 
 /** Of the archive: what an image does not need. Its launcher needs a shell. */
-const LEFT_OUT = ['bin', 'docs', 'share/systemd', 'share/trial', 'sbom.cdx.json']
+const LEFT_OUT = [
+  'bin',
+  'charts',
+  'deploy',
+  'docs',
+  'monitoring',
+  'share/systemd',
+  'share/trial',
+  'sbom.cdx.json',
+]
 const HOME = 'opt/tidings'
+/** Names and versions of Debian's packages, where scanners find them. */
+const STATUS = 'var/lib/dpkg/status.d'
+const COMMON_LICENCES = 'usr/share/common-licenses'
 const NODE = `${HOME}/lib/node/bin/node`
 
 export interface ImageRoot {
   readonly architecture: Architecture
   /** The unpacked archive; it is moved. */
   readonly archive: string
-  /** Gets `base` and `program`. */
+  /** Becomes the root. */
   readonly folder: string
   /** Use the Debian packages of the last build, if there are any. */
   readonly isCached: boolean
@@ -50,31 +69,25 @@ export interface ImageRoot {
 export function makeImageRoot({ architecture, archive, folder, isCached }: ImageRoot): void {
   for (const name of LEFT_OUT) rmSync(join(archive, name), { recursive: true })
   for (const name of readdirSync(archive)) if (name.endsWith('.md')) rmSync(join(archive, name))
-  const base = join(folder, 'base')
-  const program = join(folder, 'program')
-  mkdirSync(join(base, dirname(HOME), 'tidings/lib'), { recursive: true })
-  renameSync(join(archive, 'lib/node'), join(base, HOME, 'lib/node'))
+  mkdirSync(join(folder, dirname(HOME)), { recursive: true })
+  renameSync(archive, join(folder, HOME))
   const debian = debianPackages(architecture, isCached)
-  copyDebian(debian, base, architecture)
-  writeSettings(base)
+  copyDebian(debian, folder, architecture)
+  writeSettings(folder)
+  writeFileSync(join(folder, HOME, 'sbom.cdx.json'), sbom(debianComponents(debian)))
+  const start = `#!/${NODE}\nimport('/${HOME}/lib/tidings/dist/main.js')\n`
+  writeText(folder, 'usr/bin/tidings', start)
   const { triplet, loader } = DEBIAN[architecture]
   // The kernel starts Node through the loader, so that must be executable too.
-  setModes(base, new Set([NODE, join('usr/lib', triplet, basename(loader))]))
-
-  mkdirSync(join(program, dirname(HOME)), { recursive: true })
-  renameSync(archive, join(program, HOME))
-  writeFileSync(join(program, HOME, 'sbom.cdx.json'), sbom(debianComponents(debian)))
-  mkdirSync(join(program, 'usr/bin'), { recursive: true })
-  const start = `#!/${NODE}\nimport('/${HOME}/lib/tidings/dist/main.js')\n`
-  writeFileSync(join(program, 'usr/bin/tidings'), start)
-  setModes(program, new Set(['usr/bin/tidings']))
+  setModes(folder, new Set([NODE, join('usr/lib', triplet, basename(loader)), 'usr/bin/tidings']))
 }
 
 /** A folder with the unpacked packages; apt has verified their signatures. */
 function debianPackages(architecture: Architecture, isCached: boolean): string {
   const { name } = DEBIAN[architecture]
   const folder = join(root, `.cache/debian-${SUITE.version}-${name}`)
-  if (isCached && existsSync(folder)) return folder
+  const isComplete = PACKAGES.every((each) => existsSync(join(folder, STATUS, each)))
+  if (isCached && isComplete) return folder
   rmSync(folder, { recursive: true, force: true })
   const script = join(root, 'tools/debian-packages')
   const incoming = `${folder}.incoming`
@@ -101,7 +114,9 @@ function copyDebian(debian: string, base: string, architecture: Architecture): v
     // Some packages refer to the texts of another one.
     writeText(base, text, readFileSync(join(debian, text), 'utf8'))
   }
-  copy('var/lib/dpkg/status.d')
+  // Texts that those refer to.
+  copy(COMMON_LICENCES)
+  for (const name of PACKAGES) copy(join(STATUS, name))
   writeText(base, 'etc/ssl/certs/ca-certificates.crt', rootCertificates(debian))
 }
 
@@ -142,15 +157,11 @@ function writeText(base: string, path: string, text: string): void {
 }
 
 function debianComponents(debian: string): readonly Component[] {
-  const folder = join(debian, 'var/lib/dpkg/status.d')
-  return readdirSync(folder)
-    .sort()
-    .map((file) => {
-      const text = readFileSync(join(folder, file), 'utf8')
-      const field = (name: string): string =>
-        new RegExp(`^${name}: (.*)$`, 'm').exec(text)?.[1] ?? ''
-      const [name, version] = [field('Package'), field('Version')]
-      const purl = `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${field('Architecture')}&distro=debian-${SUITE.version}`
-      return { 'bom-ref': purl, type: 'library', name, version, purl }
-    })
+  return PACKAGES.map((name) => {
+    const text = readFileSync(join(debian, STATUS, name), 'utf8')
+    const field = (of: string): string => new RegExp(`^${of}: (.*)$`, 'm').exec(text)?.[1] ?? ''
+    const version = field('Version')
+    const purl = `pkg:deb/debian/${name}@${encodeURIComponent(version)}?arch=${field('Architecture')}&distro=debian-${SUITE.version}`
+    return { 'bom-ref': purl, type: 'library', name, version, purl }
+  })
 }

@@ -4,7 +4,7 @@
  * of Debian's packages, which the image lists; with `--cached` they are those of the last build.
  */
 import { execFileSync } from 'node:child_process'
-import { existsSync, mkdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
@@ -28,7 +28,7 @@ const architecture = ARCHITECTURES.find((known) => known === values.arch)
 if (architecture === undefined) {
   throw new Error(`--arch is ${ARCHITECTURES.join(' or ')}, not ${values.arch}`)
 }
-const work = join(tmpdir(), `tidings-image-${process.pid}`)
+const work = mkdtempSync(join(tmpdir(), 'tidings-image-'))
 try {
   makeImage(architecture)
 } finally {
@@ -39,12 +39,11 @@ function makeImage(wanted: Architecture): void {
   const name = archiveName(wanted)
   const archive = join(values.out, `${name}.tar.gz`)
   if (!existsSync(archive)) throw new Error(`no ${archive}: run npm run dist first`)
-  mkdirSync(work)
   execFileSync('tar', ['-xzf', archive, '-C', work, '--no-same-owner'])
   makeImageRoot({
     architecture: wanted,
     archive: join(work, name),
-    folder: work,
+    folder: join(work, 'root'),
     isCached: values.cached,
   })
   build(wanted)
