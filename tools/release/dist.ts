@@ -2,12 +2,12 @@
  * Makes the release archive of this commit: `npm run dist`, or `npm run dist -- --arch=arm64`, into
  * `release/`. Two builds of a commit are identical, whoever makes them.
  */
-import { mkdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import { packFolder, sha256, writeSums } from './archive.ts'
-import { ARCHITECTURES } from './node-package.ts'
+import { ARCHITECTURES, verifyOwnNode } from './node-package.ts'
 import { packageJson, releaseFolder } from './project.ts'
 import { sbom } from './sbom.ts'
 import { archiveName, stage } from './staging.ts'
@@ -19,9 +19,10 @@ const architecture = ARCHITECTURES.find((known) => known === values.arch)
 if (architecture === undefined) {
   throw new Error(`--arch is ${ARCHITECTURES.join(' or ')}, not ${values.arch}`)
 }
+verifyOwnNode()
 const out = values.out ?? releaseFolder
 mkdirSync(out, { recursive: true })
-const work = join(tmpdir(), `tidings-dist-${process.pid}`)
+const work = mkdtempSync(join(tmpdir(), 'tidings-dist-'))
 try {
   const folder = join(work, archiveName(architecture))
   stage(architecture, folder)

@@ -12,6 +12,7 @@ import { npm } from './npm.ts'
 import { root } from './project.ts'
 
 export const ARCHITECTURES = ['x64', 'arm64'] as const
+const NODE_BYTES_MAX = 512 * 1024 * 1024
 export type Architecture = (typeof ARCHITECTURES)[number]
 
 export interface PinnedNode extends Readonly<Record<Architecture, string>> {
@@ -28,6 +29,20 @@ export function unpackNode(architecture: Architecture, folder: string): void {
   const files = ['package/bin/node', 'package/LICENSE']
   const from = ['-xzf', verifiedPackage(architecture), '-C', folder]
   execFileSync('tar', [...from, '--strip-components=1', '--no-same-owner', ...files])
+}
+
+/**
+ * Throws unless the Node that runs this, and has built `dist/`, is that of the pinned package:
+ * npm's package `node` has installed it without a hash of ours.
+ */
+export function verifyOwnNode(): void {
+  const architecture = ARCHITECTURES.find((known) => known === process.arch)
+  if (architecture === undefined) throw new Error(`no Node is pinned for ${process.arch}`)
+  const args = ['-xzOf', verifiedPackage(architecture), 'package/bin/node']
+  const pinned = execFileSync('tar', args, { maxBuffer: NODE_BYTES_MAX })
+  if (!pinned.equals(readFileSync(process.execPath))) {
+    throw new Error(`${process.execPath} is not the pinned Node: run npm ci, then npm run dist`)
+  }
 }
 
 /** The path of the package, fetched unless it was before; its hash is checked in any case. */
