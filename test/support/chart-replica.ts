@@ -128,15 +128,15 @@ function filesOfSource(source: PodPart, objects: Readonly<Record<string, Files>>
 
 /**
  * Only what a machine without the cluster cannot have is replaced: where etcd is, the port, and the
- * root of the paths. Callers on this host are not trusted, as a kubelet is on another.
+ * root of the paths.
  */
 function argsOf(
   args: readonly string[],
   folder: string,
   { etcdServers }: ChartReplicaOptions,
 ): readonly string[] {
-  return [
-    ...args
+  return (
+    args
       // Set for every replica of a test, which reads the log.
       .filter((arg) => !arg.startsWith('--logging-format='))
       .map((arg) =>
@@ -144,7 +144,6 @@ function argsOf(
           .replace(/^--etcd-servers=.*/, `--etcd-servers=${etcdServers}`)
           .replace(/^--secure-port=.*/, '--secure-port=0')
           .replace(/=\/etc\//, `=${folder}/etc/`),
-      ),
-    '--trust-loopback=false',
-  ]
+      )
+  )
 }

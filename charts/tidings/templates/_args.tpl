@@ -1,7 +1,7 @@
 {{/* A YAML list: the command line without extraArgs. Files are where volumes.tpl mounts them. */}}
 {{- define "tidings.ownArgs" -}}
 {{- $v := .Values -}}
-- "--etcd-servers={{ include "tidings.etcdServers" . }}"
+- {{ printf "--etcd-servers=%s" (include "tidings.etcdServers" .) | quote }}
 - "--etcd-prefix={{ $v.etcd.prefix }}"
 {{- if and $v.etcd.tls.existingSecret (not $v.etcd.trial.enabled) }}
 {{- with $v.etcd.tls.caFile }}
@@ -15,6 +15,8 @@
 - "--secure-port={{ $v.containerPort }}"
 - --tls-cert-file=/etc/tidings/tls/tls.crt
 - --tls-private-key-file=/etc/tidings/tls/tls.key
+{{- /* kubectl port-forward and sidecars come from loopback: whoever may use them would read metrics without a token. */}}
+- --trust-loopback=false
 {{- with $v.openPaths }}
 - "--authorization-always-allow-paths={{ join "," . }}"
 {{- end }}
@@ -34,7 +36,7 @@
 {{- if include "tidings.hasClusters" . }}
 - --clusters-file=/etc/tidings/config/clusters.yaml
 {{- end }}
-- "--event-ttl={{ $v.retention.eventTTL }}"
+- {{ printf "--event-ttl=%s" $v.retention.eventTTL | quote }}
 {{- if include "tidings.hasRetentionPolicy" . }}
 - --retention-policy-file=/etc/tidings/config/retention.yaml
 {{- end }}

@@ -60,6 +60,10 @@ describe('a replica of the chart', () => {
       assert.equal(`${status} ${body}`, '200 ok', name)
     }
     assert.equal((await replica.ask(EVENTS)).status, 401)
+    // These requests come from loopback, as those of kubectl port-forward and of sidecars do.
+    for (const path of ['/metrics', '/metrics/slis', '/version']) {
+      assert.equal((await replica.ask(path)).status, 401, path)
+    }
   }
 
   test('with the defaults', async () => {
