@@ -2,7 +2,7 @@
 import { execFile } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { parseAllDocuments } from 'yaml'
+import { parse, parseAllDocuments } from 'yaml'
 
 const root = join(import.meta.dirname, '../..')
 
@@ -60,6 +60,29 @@ export async function render(
   const { code, stdout, stderr } = await helm(args)
   if (code !== 0) throw new Error(`helm template with ${set}: ${stderr}`)
   return manifestsIn(stdout)
+}
+
+/** `helm template` of values as YAML. They get an endpoint of etcd, unless they have their own. */
+export function template(text: string): Promise<HelmOutput> {
+  const values = parse(text)
+  const etcd = { endpoints: ['http://etcd:2379'], ...values.etcd }
+  return helm(['template', 'tidings', chart, '-f', '-'], JSON.stringify({ ...values, etcd }))
+}
+
+/** Standard error of a rendering that must fail. */
+export async function refusal(values: string): Promise<string> {
+  const { code, stderr } = await template(values)
+  if (code === 0) throw new Error('it was rendered')
+  return stderr
+}
+
+/** The notes that `helm install` prints with these values, as YAML. */
+export async function notesOf(values: string): Promise<string> {
+  const args = ['install', 'tidings', chart, '--dry-run=client', '--namespace', NAMESPACE]
+  const { stdout, stderr } = await helm([...args, '-f', '-'], values)
+  const at = stdout.indexOf('\nNOTES:')
+  if (at < 0) throw new Error(stderr)
+  return stdout.slice(at)
 }
 
 /** Reads YAML as Helm and kubectl do, for which an unquoted `on` is a boolean. */

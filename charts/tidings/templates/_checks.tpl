@@ -6,6 +6,8 @@ values.schema.json.
 {{- $v := .Values -}}
 {{- $mistakes := concat
       (include "tidings.checks.etcd" . | fromYamlArray)
+      (include "tidings.checks.durations" . | fromYamlArray)
+      (include "tidings.checks.resources" . | fromYamlArray)
       (include "tidings.checks.tls" . | fromYamlArray)
       (include "tidings.checks.clusters" . | fromYamlArray)
       (include "tidings.checks.files" . | fromYamlArray)
@@ -24,7 +26,15 @@ values.schema.json.
 {{- $found := list -}}
 {{- $etcd := .Values.etcd -}}
 {{- $secure := 0 -}}
-{{- range $etcd.endpoints -}}{{- if hasPrefix "https://" . -}}{{- $secure = add1 $secure -}}{{- end -}}{{- end -}}
+{{- $wrong := list -}}
+{{- range $etcd.endpoints -}}
+{{- if hasPrefix "https://" . -}}{{- $secure = add1 $secure -}}{{- end -}}
+{{- if not (regexMatch "^https?://" .) -}}
+{{- $wrong = append $wrong (printf "etcd.endpoints: %s is not a URL: write http://%s or https://%s" . . .) -}}
+{{- else if not (regexMatch "^https?://[^/,\\s\"\\\\]+$" .) -}}
+{{- $wrong = append $wrong (printf "etcd.endpoints: %s is not the URL of one member: write scheme, host and port, such as https://etcd-0:2379" .) -}}
+{{- end -}}
+{{- end -}}
 {{- if $etcd.trial.enabled -}}
 {{- if $etcd.endpoints -}}
 {{- $found = append $found "etcd.endpoints and etcd.trial.enabled are both set: remove one of them" -}}
@@ -38,6 +48,8 @@ values.schema.json.
 {{- end -}}
 {{- else if not $etcd.endpoints -}}
 {{- $found = append $found "etcd.endpoints is empty: set it to the URLs of your etcd (--set 'etcd.endpoints={https://etcd-0:2379,https://etcd-1:2379}' --set etcd.tls.existingSecret=NAME), or, for a trial whose events may be lost, --set etcd.trial.enabled=true --set etcd.trial.image=IMAGE" -}}
+{{- else if $wrong -}}
+{{- $found = concat $found $wrong -}}
 {{- else -}}
 {{- if and (gt (int $secure) 0) (lt (int $secure) (len $etcd.endpoints)) -}}
 {{- $found = append $found "etcd.endpoints has http and https: use one of them for all members" -}}
@@ -267,7 +279,7 @@ values.schema.json.
 {{- range .Values.extraArgs -}}
 {{- $name := include "tidings.flagName" . -}}
 {{- if has $name $own -}}
-{{- $found = append $found (printf "extraArgs: the chart sets --%s itself, from a value of its own: see the comments in values.yaml" $name) -}}
+{{- $found = append $found (printf "extraArgs: the chart sets --%s itself: see the comments in values.yaml" $name) -}}
 {{- else if and $isOwnVersion (not (has $name $known)) -}}
 {{- $found = append $found (printf "extraArgs: tidings %s has no flag --%s" $.Chart.AppVersion $name) -}}
 {{- end -}}

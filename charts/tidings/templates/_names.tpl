@@ -166,29 +166,14 @@ name, so the ConfigMap for all clusters is never that of one.
 
 {{/* "true" when some client can authenticate. */}}
 {{- define "tidings.hasAuthentication" -}}
-{{- $flags := join " " .Values.extraArgs -}}
-{{- if or .Values.tokens.existingSecret .Values.clientCA.existingConfigMap (eq .Values.ownCluster.authorization "origin") (regexMatch "--(oidc-issuer-url|service-account-key-file|authentication-token-webhook|requestheader-client-ca|anonymous-auth|token-auth|client-ca)" $flags) -}}true{{- end -}}
-{{- end -}}
-
-{{/* A number with Mi, Gi or Ti, as bytes. */}}
-{{- define "tidings.bytes" -}}
-{{- $units := dict "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 -}}
-{{- mul (regexFind "^[0-9]+" . | int64) (get $units (regexFind "[A-Z]i$" .) | int64) -}}
+{{- $flags := list -}}
+{{- range .Values.extraArgs -}}{{- $flags = append $flags (include "tidings.flagName" .) -}}{{- end -}}
+{{- if or .Values.tokens.existingSecret .Values.clientCA.existingConfigMap (eq .Values.ownCluster.authorization "origin") (regexMatch "(^| )(oidc-issuer-url|service-account-key-file|authentication-token-webhook|requestheader-client-ca|anonymous-auth|token-auth|client-ca)" (join " " $flags)) -}}true{{- end -}}
 {{- end -}}
 
 {{/* The least space for a quota of etcd: the file, a second one while it is defragmented, and the log. */}}
 {{- define "tidings.etcd.space" -}}
 {{- mul (include "tidings.bytes" . | int64) 3 -}}
-{{- end -}}
-
-{{/* A Go duration as nanoseconds. */}}
-{{- define "tidings.nanoseconds" -}}
-{{- $units := dict "ns" 1 "us" 1000 "ms" 1000000 "s" 1000000000 "m" 60000000000 "h" 3600000000000 -}}
-{{- $sum := 0 -}}
-{{- range regexFindAll "[0-9.]+[a-z]+" . -1 -}}
-{{- $sum = addf $sum (mulf (regexFind "^[0-9.]+" .) (get $units (regexFind "[a-z]+$" .))) -}}
-{{- end -}}
-{{- int64 $sum -}}
 {{- end -}}
 
 {{/* A number or text as text; empty for a value that is null. */}}

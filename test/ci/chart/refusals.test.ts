@@ -6,12 +6,9 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
-import { parse } from 'yaml'
 import { packChart } from '../../../tools/chart-package.ts'
-import { chart, helm, NAMESPACE } from '../../support/chart.ts'
+import { chart, helm, refusal, template } from '../../support/chart.ts'
 
-/** What a rendering needs, unless a test has its own. */
-const ENDPOINTS = ['http://etcd:2379']
 /** Renderings at a time. */
 const CONCURRENCY = 3
 
@@ -22,7 +19,6 @@ describe('values that the schema refuses', { concurrency: CONCURRENCY }, () => {
     ['tls: {type: self-signed}', /'\/tls\/type': value must be one of/],
     ['replicas: 0', /'\/replicas': minimum/],
     ['replicas: "3"', /'\/replicas': got string, want integer/],
-    ['etcd: {endpoints: ["etcd:2379"]}', /'\/etcd\/endpoints\/0': .* does not match pattern/],
     ['etcd: {endpoints: "http://etcd:2379"}', /'\/etcd\/endpoints': got string, want array/],
     ['etcd: {prefix: /tidings/}', /'\/etcd\/prefix'/],
     ['extraArgs: [--max-watches, "5"]', /'\/extraArgs\/1'/],
@@ -33,7 +29,8 @@ describe('values that the schema refuses', { concurrency: CONCURRENCY }, () => {
     ['roles: {files: {people.txt: ""}}', /invalid propertyName 'people.txt'/],
     ['roles: {clusters: {prod_eu: {existingConfigMap: x}}}', /invalid propertyName 'prod_eu'/],
     ['image: {digest: abc}', /'\/image\/digest'/],
-    ['retention: {eventTTL: 7d}', /'\/retention\/eventTTL'/],
+    ['etcd: {trial: {image: "x\\ny: z"}}', /'\/etcd\/trial\/image'/],
+    ['etcd: {trial: {image: "x: y"}}', /'\/etcd\/trial\/image'/],
     ['retention: {policy: {rule: []}}', /additional properties 'rule' not allowed/],
     ['audit: {policy: {kind: Policy, rules: []}}', /'\/audit\/policy'/],
     ['podDisruptionBudget: {minAvailable: most}', /'\/podDisruptionBudget\/minAvailable'/],
@@ -138,6 +135,11 @@ describe('combinations that cannot work', { concurrency: CONCURRENCY }, () => {
       /serviceAccount\.create is false, so ownCluster needs serviceAccount\.name/,
     ],
     [
+      '{ownCluster: {authorization: origin}, serviceAccount: {create: false}}',
+      /serviceAccount\.create is false, so ownCluster needs serviceAccount\.name/,
+    ],
+    ['extraArgs: [--trust_loopback=true]', /the chart sets --trust-loopback itself/],
+    [
       'podDisruptionBudget: {minAvailable: 3, maxUnavailable: ""}',
       /minAvailable=3 with replicas=3/,
     ],
@@ -219,29 +221,10 @@ describe('combinations that cannot work', { concurrency: CONCURRENCY }, () => {
   }
 })
 
-describe('helm lint and the notes', () => {
-  test('helm lint --strict finds nothing', async () => {
-    const { code, stdout } = await helm(['lint', '--strict', chart])
-    assert.equal(code, 0, stdout)
-    assert.doesNotMatch(stdout, /WARNING|ERROR/)
-  })
-
-  test('the notes of a trial warn of all that is unsafe, and have three steps', async () => {
-    const notes = await notesOf('etcd: {endpoints: [], trial: {enabled: true, image: x}}')
-    assert.match(notes, /^1\. Wait[\s\S]*^2\. Make[\s\S]*^3\. Read/m)
-    assert.match(notes, /THE ETCD FOR TRIALS IS ON\. ALL EVENTS ARE LOST when its pod is replaced/)
-    assert.match(notes, /localhost\/tidings:\S+ is in no registry/)
-    assert.match(notes, /self-signed/)
-    assert.match(notes, /No client can authenticate/)
-  })
-
-  test('the notes of a complete installation have nothing missing or unsafe', async () => {
-    const values = ['-f', `${chart}/ci/production.yaml`]
-    const { stdout } = await helm(['install', 'tidings', chart, '--dry-run=client', ...values])
-    const notes = stdout.slice(stdout.indexOf('\nNOTES:'))
-    assert.match(notes, /rollout status deployment\/tidings/)
-    assert.doesNotMatch(notes, /Missing or unsafe/)
-  })
+test('helm lint --strict finds nothing', async () => {
+  const { code, stdout } = await helm(['lint', '--strict', chart])
+  assert.equal(code, 0, stdout)
+  assert.doesNotMatch(stdout, /WARNING|ERROR/)
 })
 
 test('the packed chart has the same bytes each time, renders, and leaves out what is for tests', async () => {
@@ -264,24 +247,3 @@ test('the packed chart has the same bytes each time, renders, and leaves out wha
     await rm(folder, { recursive: true })
   }
 })
-
-async function notesOf(values: string): Promise<string> {
-  const args = ['install', 'tidings', chart, '--dry-run=client', '--namespace', NAMESPACE]
-  const { stdout, stderr } = await helm([...args, '-f', '-'], values)
-  assert.ok(stdout.includes('\nNOTES:'), stderr)
-  return stdout.slice(stdout.indexOf('\nNOTES:'))
-}
-
-/** Standard error of a rendering that must fail. */
-async function refusal(values: string): Promise<string> {
-  const { code, stderr } = await template(values)
-  assert.notEqual(code, 0, 'it was rendered')
-  return stderr
-}
-
-function template(text: string) {
-  const values = parse(text)
-  const etcd = { endpoints: ENDPOINTS, ...values.etcd }
-  const args = ['template', 'tidings', chart, '-f', '-']
-  return helm(args, JSON.stringify({ ...values, etcd }))
-}
