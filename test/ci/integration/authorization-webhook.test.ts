@@ -137,11 +137,11 @@ describe('an authorization webhook', () => {
     return client
   }
 
-  async function setUp(stack: AsyncDisposableStack) {
+  async function setUp(stack: AsyncDisposableStack, timeoutMs = 300) {
     const webhook = stack.use(await Webhook.start(ca))
     const client = await open(stack, webhook.port)
     const authorizer = new WebhookAuthorizer({
-      client: { post: (body, { sharer }) => client.post(body, { timeoutMs: 300, sharer }) },
+      client: { post: (body, { sharer }) => client.post(body, { timeoutMs, sharer }) },
       clusterName: 'local',
       authorizedTtlMs: 60_000,
       unauthorizedTtlMs: 60_000,
@@ -213,7 +213,8 @@ describe('an authorization webhook', () => {
 
   test('a user whose requests the webhook does not respond to does not delay other users', async () => {
     await using stack = new AsyncDisposableStack()
-    const { webhook, authorizer } = await setUp(stack)
+    // Longer than a busy machine needs for the requests of the others.
+    const { webhook, authorizer } = await setUp(stack, 2_000)
     webhook.answer = (_request, response, body) => {
       if (!body.includes('"eve"')) response.end(yes)
     }
