@@ -12,12 +12,14 @@ const { controlFramesPerTenSeconds, refusedStreamsMax } = DEFAULT_LIMITS
 class FakeSession extends EventEmitter {
   readonly calls: string[] = []
   readonly state = { lastProcStreamID: 5 }
+  destroyed = false
 
   setLocalWindowSize(size: number): void {
     this.calls.push(`window ${size}`)
   }
 
   goaway(code: number, lastStream?: number): void {
+    if (this.destroyed) throw new Error('The session has been destroyed')
     this.calls.push(`goaway ${code} ${lastStream}`)
   }
 
@@ -55,6 +57,15 @@ class Fixture {
 }
 
 describe('sessions', () => {
+  test('a session whose client is just disconnecting does not stop the shutdown', () => {
+    const fixture = new Fixture()
+    const { fake } = fixture.add()
+    const { fake: other } = fixture.add()
+    fake.destroyed = true
+    fixture.sessions.announceEnd()
+    assert.deepEqual([fake.calls, other.calls], [[], ['goaway 0 5']])
+  })
+
   test('a new session gets the connection window and is counted until it closes', () => {
     const fixture = new Fixture()
     const fake = new FakeSession()

@@ -155,6 +155,8 @@ export class Sessions {
   announceEnd(): void {
     this.#isEnding = true
     for (const [session, state] of this.#states) {
+      // Its client has disconnected, only the event of that is still to come.
+      if (session.destroyed) continue
       state.lastStream = session.state.lastProcStreamID ?? 0
       session.goaway(constants.NGHTTP2_NO_ERROR, state.lastStream)
     }
