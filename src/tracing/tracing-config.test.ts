@@ -54,9 +54,20 @@ describe('readTracingConfig', () => {
       [`${HEAD}endpoint: localhost`, /: endpoint: "localhost" is not an address: write host:port/],
       [`${HEAD}endpoint: localhost:99999`, /: endpoint: "localhost:99999" is not an address/],
       [`${HEAD}endpoint: 4317`, /: endpoint: 4317 is not a text/],
-      [`${HEAD}endpoint: user:secret@host:4317`, /is not an address/],
+      ...['1.2.3.4.5:4317', '999.1.1.1:4317', '"[1:2]:4317"', '"[::1%1]:4317"'].map(
+        (sent) => [`${HEAD}endpoint: ${sent}`, /: endpoint: .* is not an address: write/] as const,
+      ),
     ] as const) {
       assert.throws(() => readTracingConfig(text), error, text)
+    }
+  })
+
+  test('a password in an endpoint is not repeated', () => {
+    for (const sent of ['user:secret@host:4317', 'http://user:secret@host:4317']) {
+      assert.throws(
+        () => readTracingConfig(`${HEAD}endpoint: ${sent}`),
+        ({ message }: Error) => message.includes('has no @') && !message.includes('secret'),
+      )
     }
   })
 
@@ -75,6 +86,7 @@ describe('readTracingConfig', () => {
           return
         }
         assert.match(endpoint, /^(unix:\/\/\/\S+|\S+:\d+)$/)
+        assert.ok(endpoint.startsWith('unix:') || URL.canParse(`http://${endpoint}`))
       }),
       { numRuns: 500 },
     )

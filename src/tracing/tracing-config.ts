@@ -56,6 +56,8 @@ function endpointOf(tree: JsonObject): string {
   const text = textOf(tree, 'endpoint', '') ?? ENDPOINT_DEFAULT
   const [, scheme = 'dns', rest = ''] = /^(?:([^/]*?):?\/\/)?(.*)$/s.exec(text) ?? []
   if (scheme === 'unix' && /^\/[^\s?#]+$/.test(rest)) return text
+  // Not quoted: what is before the @ may be a password.
+  if (text.includes('@')) throw mistake('endpoint', `an address has no @: ${EXAMPLES}`)
   if (scheme !== 'unix' && scheme !== 'dns') {
     const hint = /^https?$/.test(scheme) ? ' (the protocol is gRPC without TLS)' : ''
     throw mistake('endpoint', `${shown(text)} has an unsupported scheme${hint}: ${EXAMPLES}`)
@@ -68,5 +70,6 @@ function endpointOf(tree: JsonObject): string {
 function isHostAndPort(text: string): boolean {
   if (!/^(\[[0-9A-Fa-f:.%]+\]|[A-Za-z0-9._-]+):\d{1,5}$/.test(text)) return false
   const port = Number(text.slice(text.lastIndexOf(':') + 1))
-  return port > 0 && port < 65_536
+  // The exporter makes the same URL: it refuses 999.1.1.1 and [1:2].
+  return port > 0 && port < 65_536 && URL.canParse(`http://${text}`)
 }
