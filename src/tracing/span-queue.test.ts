@@ -59,6 +59,41 @@ describe('SpanQueue', () => {
     assert.ok(queue.counts.refused > 9_000)
   })
 
+  test('the texts of a span are counted, and an export is limited by size', async () => {
+    const sent: number[] = []
+    const { queue } = queueWith(async (spans) => {
+      sent.push(spans.reduce((sum, { bytes }) => sum + bytes, 0))
+    })
+    for (let n = 0; n < 300; n++) {
+      const span = spanOf()
+      const before = span.bytes
+      span.set('namespace', 'x'.repeat(1000))
+      assert.ok(span.bytes >= before + 1000)
+      for (let link = 0; link < 50; link++) span.link(span.context)
+      queue.add(span)
+    }
+    await queue.close(1000)
+    assert.equal(queue.counts.sent, 300)
+    assert.ok(sent.length > 5 && Math.max(...sent) <= 256 * 1024, `${sent}`)
+  })
+
+  test('a span that comes just when an export ends is sent too', async () => {
+    for (let depth = 0; depth < 10; depth++) {
+      let sends = 0
+      const { queue } = queueWith(async () => {
+        sends += 1
+        if (sends === 1) void addAfter(depth)
+      })
+      const addAfter = async (microtasks: number): Promise<void> => {
+        for (let n = 0; n < microtasks; n++) await undefined
+        queue.add(spanOf())
+      }
+      queue.add(spanOf())
+      await sleep(50)
+      assert.equal(queue.counts.sent, 2, `after ${depth} microtasks`)
+    }
+  })
+
   test('a collector that is down is reported once, and again when it is back', async () => {
     let isDown = true
     const { queue, said } = queueWith(async () => {

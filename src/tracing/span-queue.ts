@@ -4,8 +4,9 @@ import type { RecordedSpan } from './trace.ts'
 /** Seconds of a busy server that records each request. */
 const QUEUE_SPANS_MAX = 4096
 const QUEUE_BYTES_MAX = 8 * 1024 * 1024
-/** What is sent at once: encoding it takes a millisecond or two. */
+/** What is sent at once: encoding it takes a few milliseconds. */
 const EXPORT_SPANS_MAX = 256
+const EXPORT_BYTES_MAX = 256 * 1024
 /** How long a span waits for others. */
 const EXPORT_EVERY_MS = 1_000
 /** After a failure. */
@@ -35,6 +36,7 @@ export class SpanQueue {
   }
   readonly #options: SpanQueueOptions
   readonly #spansMax: number
+  readonly #exportEveryMs: number
   #waiting: RecordedSpan[] = []
   #bytes = 0
   #timer: NodeJS.Timeout | undefined
@@ -46,6 +48,7 @@ export class SpanQueue {
   constructor(options: SpanQueueOptions) {
     this.#options = options
     this.#spansMax = options.spansMax ?? QUEUE_SPANS_MAX
+    this.#exportEveryMs = options.exportEveryMs ?? EXPORT_EVERY_MS
   }
 
   get waiting(): number {
@@ -64,7 +67,7 @@ export class SpanQueue {
     if (this.#waiting.length === EXPORT_SPANS_MAX && this.#failingSince === undefined) {
       this.#exportSoon(0)
     } else if (this.#timer === undefined) {
-      this.#exportSoon(this.#options.exportEveryMs ?? EXPORT_EVERY_MS)
+      this.#exportSoon(this.#exportEveryMs)
     }
   }
 
@@ -90,7 +93,9 @@ export class SpanQueue {
       this.#exporting = this.#exportAll().then((hasSent) => {
         this.#exporting = undefined
         // Also without further spans, so that those that wait do not wait for them.
-        if (!hasSent && !this.#isClosing) this.#exportSoon(this.#options.retryMs ?? RETRY_MS)
+        if (this.#isClosing) return
+        if (!hasSent) this.#exportSoon(this.#options.retryMs ?? RETRY_MS)
+        else if (this.#waiting.length > 0) this.#exportSoon(this.#exportEveryMs)
       })
     }, ms).unref()
   }
@@ -104,8 +109,7 @@ export class SpanQueue {
   }
 
   async #exportSome(): Promise<boolean> {
-    const spans = this.#waiting.splice(0, EXPORT_SPANS_MAX)
-    for (const { bytes } of spans) this.#bytes -= bytes
+    const spans = this.#takeSome()
     try {
       await this.#options.send(spans)
     } catch (error) {
@@ -120,6 +124,19 @@ export class SpanQueue {
       this.#failingSince = undefined
     }
     return true
+  }
+
+  /** Removes the spans that are sent next, at least one. */
+  #takeSome(): RecordedSpan[] {
+    let count = 0
+    let taken = 0
+    for (const { bytes } of this.#waiting) {
+      if (count === EXPORT_SPANS_MAX || (count > 0 && taken + bytes > EXPORT_BYTES_MAX)) break
+      count += 1
+      taken += bytes
+    }
+    this.#bytes -= taken
+    return this.#waiting.splice(0, count)
   }
 
   #beginFailing(error: unknown): number {

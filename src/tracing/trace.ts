@@ -6,8 +6,10 @@ import type { Span, SpanContext, SpanKind, SpanValue } from '../lib/tracing/span
 export const SPANS_PER_TRACE_MAX = 64
 /** A batch carries at most a hundred writes. */
 export const LINKS_PER_SPAN_MAX = 128
-/** The approximate size of a span in memory, without its links. */
+/** The approximate size of a span in memory, without its values and links. */
 const SPAN_BYTES = 600
+/** Of a value, besides its text. */
+const VALUE_BYTES = 64
 const LINK_BYTES = 150
 
 /** What the traces of one server share. */
@@ -90,6 +92,7 @@ export class RecordedSpan implements Span {
   /** What kind of error ended it. */
   failure: string | undefined
   readonly #trace: Trace
+  #valueBytes = 0
   #isEnded = false
 
   constructor(
@@ -110,7 +113,7 @@ export class RecordedSpan implements Span {
 
   /** Its approximate size in memory. */
   get bytes(): number {
-    return SPAN_BYTES + this.links.length * LINK_BYTES
+    return SPAN_BYTES + this.#valueBytes + this.links.length * LINK_BYTES
   }
 
   child(name: string, kind: SpanKind = 'internal'): Span {
@@ -127,11 +130,14 @@ export class RecordedSpan implements Span {
   }
 
   set(name: string, value: SpanValue): void {
-    if (!this.#isEnded) this.values[name] = value
+    if (this.#isEnded) return
+    this.values[name] = value
+    this.#valueBytes += VALUE_BYTES + (typeof value === 'string' ? value.length : 0)
   }
 
-  link(other: SpanContext): void {
-    if (!this.#isEnded && this.links.length < LINKS_PER_SPAN_MAX) this.links.push(other)
+  link(other: SpanContext | undefined): void {
+    if (other === undefined || this.#isEnded || this.links.length >= LINKS_PER_SPAN_MAX) return
+    this.links.push(other)
   }
 
   end(error?: unknown): void {
@@ -144,36 +150,19 @@ export class RecordedSpan implements Span {
 
   #part(name: string, kind: SpanKind, startMs: number): Span {
     const trace = this.#trace
-    if (!trace.hasRoom()) return new OmittedSpan(this)
+    if (!trace.hasRoom()) return OMITTED
     return new RecordedSpan(trace, { name, kind, parentSpanId: this.spanId, startMs })
   }
 }
 
-/** A span above the limit of its trace: nothing is recorded of it. */
-class OmittedSpan implements Span {
-  readonly #parent: RecordedSpan
-
-  constructor(parent: RecordedSpan) {
-    this.#parent = parent
-  }
-
-  get context(): SpanContext {
-    return this.#parent.context
-  }
-
-  child(): Span {
-    return this
-  }
-
-  shared(name: string): Span {
-    return this.#parent.shared(name)
-  }
-
-  set(): void {}
-
-  link(): void {}
-
-  end(): void {}
+/** A span above the limit of its trace: nothing is recorded of it, nor of what it shares. */
+const OMITTED: Span = {
+  context: undefined,
+  child: () => OMITTED,
+  shared: () => undefined,
+  set: () => {},
+  link: () => {},
+  end: () => {},
 }
 
 /** Our errors have a reason or a kind, which is a word of ours; messages may quote clients. */

@@ -24,7 +24,8 @@ export class BatchTrace {
   /** Undefined when no write of the batch is recorded. */
   static begin(batch: readonly TracedWrite[]): BatchTrace | undefined {
     for (const { span } of batch) {
-      if (span !== undefined) return new BatchTrace(span.shared('group commit'), batch)
+      const shared = span?.shared('group commit')
+      if (shared !== undefined) return new BatchTrace(shared, batch)
     }
     return undefined
   }

@@ -21,14 +21,18 @@ export interface SpanContext {
 }
 
 export interface Span {
-  readonly context: SpanContext
+  /** Undefined when nothing is recorded of the span, since its trace has too many. */
+  readonly context: SpanContext | undefined
   /** Starts a span for a part of this one. */
   child(name: string, kind?: SpanKind): Span
-  /** Starts a span in a trace of its own, for work that several requests share. */
-  shared(name: string): Span
+  /**
+   * Starts a span in a trace of its own, for work that several requests share. Undefined when
+   * nothing is recorded of this span.
+   */
+  shared(name: string): Span | undefined
   set(name: string, value: SpanValue): void
   /** Points at a span of another trace. */
-  link(other: SpanContext): void
+  link(other: SpanContext | undefined): void
   /** Called once, with the error that ended the work, if one did: its kind is recorded. */
   end(error?: unknown): void
 }

@@ -325,6 +325,7 @@ describe('tracing: the collector', () => {
 
   test('hangs: the shutdown does not wait for it', async () => {
     const hanging = createServer(() => {})
+    hanging.unref()
     const connected = once(hanging, 'connection')
     await new Promise<void>((resolve) => hanging.listen(0, '127.0.0.1', resolve))
     const address = hanging.address()
