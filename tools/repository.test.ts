@@ -30,7 +30,7 @@ interface Workflow {
 
 /** The only jobs that may do more than read, and what for. */
 const WIDER: Readonly<Record<string, Readonly<Record<string, string>>>> = {
-  'release.yml build': { contents: 'read', 'id-token': 'write', attestations: 'write' },
+  'release.yml attest': { contents: 'read', 'id-token': 'write', attestations: 'write' },
   'release.yml draft': { contents: 'write' },
 }
 
@@ -96,6 +96,17 @@ test('workflows: pull requests run .ci/run, nights npm run nightly, tags the art
   assert.match(workflow('ci.yml'), /pull_request:[\s\S]*run: \.ci\/run\n/)
   assert.match(workflow('nightly.yml'), /schedule:[\s\S]*npm run nightly/)
   assert.match(workflow('release.yml'), /tags: \["v\*"\][\s\S]*npm run release:artefacts/)
+})
+
+test('workflows: a job with more rights runs nothing of the repository', () => {
+  const { jobs }: Workflow = parse(read(`${workflowFolder}/release.yml`))
+  for (const [name, { permissions, steps }] of Object.entries(jobs)) {
+    if (permissions === undefined) continue
+    for (const { uses = '', run = '' } of steps) {
+      assert.ok(!uses.startsWith('actions/checkout@'), name)
+      assert.doesNotMatch(run, /\b(npm|node|apt-get|git) /, name)
+    }
+  }
 })
 
 test('Node: .node-version is the version of package.json', () => {
