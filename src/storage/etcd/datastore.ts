@@ -32,7 +32,10 @@ export interface DatastoreOptions {
 const READ_TIMEOUT_FRACTION = 0.9
 const CALL_TIMEOUT_MS = 10_000
 /** Earlier releases return stale reads after a pause and lose watch progress. */
-const OLDEST_GOOD_VERSION = [3, 5, 28] as const
+const OLDEST_GOOD_PATCHES: ReadonlyMap<string, number> = new Map([
+  ['3.5', 28],
+  ['3.6', 9],
+])
 /**
  * How often the quota is read: on each poll while it is unknown, then on every 20th, because it
  * changes only when a member is restarted with another quota.
@@ -141,7 +144,7 @@ export class Datastore {
         try {
           const { version, dbBytes } = await client.status(endpoint, { signal })
           if (!isGoodEtcdVersion(version)) {
-            log.warn('This etcd has known consistency bugs; 3.5.28 or newer is needed', {
+            log.warn('This etcd has known consistency bugs; 3.5.28, 3.6.9 or newer is needed', {
               endpoint,
               version,
             })
@@ -219,13 +222,12 @@ function reasons(members: readonly EndpointStatus[]): string {
   )
 }
 
-/** Whether a release such as `3.5.30` or `3.6.0-rc.1` has none of those bugs. */
+/** Whether a release such as `3.5.30` or `3.6.9-rc.1` has none of those bugs. */
 export function isGoodEtcdVersion(version: string): boolean {
-  const parts = version.split(/[.+-]/).map(Number)
-  for (const [index, wanted] of OLDEST_GOOD_VERSION.entries()) {
-    const part = parts[index]
-    if (part === undefined || Number.isNaN(part)) return false
-    if (part !== wanted) return part > wanted
-  }
-  return true
+  const [major = Number.NaN, minor = Number.NaN, patch = Number.NaN] = version
+    .split(/[.+-]/)
+    .map(Number)
+  const oldest = OLDEST_GOOD_PATCHES.get(`${major}.${minor}`)
+  if (oldest !== undefined) return patch >= oldest
+  return major > 3 || (major === 3 && minor > 6)
 }
