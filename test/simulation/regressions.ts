@@ -32,4 +32,10 @@ export const regressions: readonly Regression[] = [
     world: 'mirror',
     found: 'the simulation: a mirror that lists knows the age of what it has stored only',
   },
+  {
+    seed: 1_265_937_139,
+    minutes: 2,
+    world: 'mirror',
+    found: 'the simulated Raft: a follower that got a whole state never got the entries after it',
+  },
 ]

@@ -177,9 +177,9 @@ export const writeFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: groupCommit,
-        find: `    this.#removeFirst(first)
+        find: `    first.step?.end(error)
     first.reject(error)`,
-        replace: '    this.#removeFirst(first)',
+        replace: '    first.step?.end(error)',
       },
     ],
     faults: ['members-crash', 'link-cut', 'peer-cut', 'full'],

@@ -536,6 +536,8 @@ export class RaftNode {
   #takesLate(from: number, match: number): boolean {
     const own = this.#progress[from]
     if (own === undefined || this.#transferTo !== undefined) return false
+    // After a whole state, the acknowledgement makes the leader send what comes after it.
+    if (own.next <= this.log.last) return false
     let others = 1
     for (const peer of this.#others()) {
       const progress = this.#progress[peer.id] as Progress
