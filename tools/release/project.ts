@@ -21,13 +21,14 @@ export function packageJson(): PackageJson {
   return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'))
 }
 
-/** The date of the commit, in seconds: the time of every file in a release. */
+/** The date of the commit, in seconds: the time of every file in a release. 0 without a commit. */
 export function commitSeconds(): number {
-  return Number(git('log', '-1', '--format=%ct'))
+  return Number(ofCommit('log', '-1', '--format=%ct'))
 }
 
+/** Empty without a commit, such as in sources without a repository. */
 export function commitHash(): string {
-  return git('rev-parse', 'HEAD')
+  return ofCommit('rev-parse', '--verify', 'HEAD')
 }
 
 /** What differs from the commit, and what is not in it though it would be packed; empty if nothing. */
@@ -38,6 +39,14 @@ export function changesOfTree(): string {
     .join('\n')
 }
 
+function ofCommit(...args: readonly string[]): string {
+  try {
+    return git(...args)
+  } catch {
+    return ''
+  }
+}
+
 function git(...args: readonly string[]): string {
-  return execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim()
+  return execFileSync('git', args, { cwd: root, encoding: 'utf8', stdio: 'pipe' }).trim()
 }

@@ -44,7 +44,8 @@ export function programOf(source: string): Promise<Program> {
  * Undefined when the repository has neither, as a shallow clone. At a release, it is the one before.
  */
 export async function previousRef(): Promise<string | undefined> {
-  const own = (await git('tag', '--points-at', 'HEAD')).split('\n').filter((tag) => tag !== '')
+  const tags = await git('tag', '--points-at', 'HEAD').catch(() => '')
+  const own = tags.split('\n').filter((tag) => tag !== '')
   const exclude = own.map((tag) => `--exclude=${tag}`)
   const args = ['describe', '--tags', '--abbrev=0', '--match', 'v*', ...exclude]
   const newest = await git(...args).catch(() => '')
