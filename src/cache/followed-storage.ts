@@ -1,3 +1,4 @@
+import type { Traced } from '../lib/tracing/span.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type {
   ConnectionNumber,
@@ -35,7 +36,7 @@ export interface FollowedStorage extends EventStorage {
     readonly connectionMax: ConnectionNumber
   }): FollowWatch
   /** Like `currentVersion`, with the connection. */
-  newest(options: { readonly signal: AbortSignal }): Promise<Newest>
+  newest(options: { readonly signal: AbortSignal } & Traced): Promise<Newest>
   /** Writes a mark by which the history can be recognised while no client writes. */
   mark(): Promise<void>
 }

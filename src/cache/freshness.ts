@@ -38,11 +38,11 @@ export class Freshness {
   constructor(options: FreshnessOptions) {
     this.#options = options
     const { source, memory } = options
-    this.#revisionRead = new CoalescedRevisionRead(async () => {
+    this.#revisionRead = new CoalescedRevisionRead(async (span) => {
       const known = memory.version
       // Shared by many callers, so no caller's signal may end it; the store's own deadline does.
       const { signal } = new AbortController()
-      const newest = await source.newest({ signal })
+      const newest = await source.newest({ signal, span })
       if (isAfter(known, newest.version)) options.onWentBack(wentBack(known, newest.version))
       return newest
     })
@@ -106,8 +106,8 @@ export class Freshness {
   async #becomesFresh(options: ReadOptions): Promise<boolean> {
     const { notOlderThan, signal, span } = options
     if (notOlderThan !== undefined && this.#has(notOlderThan)) return true
-    const { version: newest, connection } = await recorded(span, 'newest version', () =>
-      this.#revisionRead.read(signal),
+    const { version: newest, connection } = await recorded(span, 'newest version', (child) =>
+      this.#revisionRead.read(signal, child),
     )
     if (notOlderThan !== undefined && isAfter(notOlderThan, newest)) {
       throw new StorageError({

@@ -1,6 +1,6 @@
 /**
  * Spans: what is recorded of a request that is traced. A request that is not recorded has no span:
- * whatever takes a span takes `undefined` for it, and does nothing more than compare.
+ * whatever takes a span takes `undefined` for it, compares once, and does the work as it is.
  *
  * Names and values are our own words and numbers. Bodies, credentials and other text that a client
  * sent never get into a span, with three exceptions, for clients with valid credentials: the audit

@@ -221,7 +221,7 @@ export class EtcdStorage implements EventStorage {
     return (await this.newest(options)).version
   }
 
-  async newest(options: { readonly signal: AbortSignal }): Promise<Newest> {
+  async newest(options: { readonly signal: AbortSignal } & Traced): Promise<Newest> {
     const result = await this.#range({ key: this.#keys.mark, keysOnly: true }, options)
     return { version: versionOfState(result.revision), connection: connectionOf(result) }
   }

@@ -241,6 +241,23 @@ describe('tracing: what is recorded', () => {
     assert.ok(names.includes('registry delete') && names.includes('storage update'), `${names}`)
   })
 
+  test('reads at the same time share one of etcd, which points at each of them', async () => {
+    using client = await connect(server)
+    const from = receiver.spans.length
+    const headers = { 'audit-id': 'shared-read' }
+    await inParallel(20, 20, () => auditedRequest(client, { headers }).then(() => {}))
+    const named = (wanted: string) =>
+      receiver.spans.slice(from).filter(({ name }) => name === wanted)
+    await eventually('all reads', () => named('newest version').length === 20)
+    for (const { traceId, spanId, links } of named('newest version')) {
+      const run = named('shared read').find((span) => span.spanId === links[0]?.spanId)
+      assert.ok(run, 'the read points at the one it shares')
+      assert.ok(run.links.some((link) => link.traceId === traceId && link.spanId === spanId))
+      assert.equal(child(receiver.spans, run, 'etcd range').kind, 3)
+    }
+    assert.ok(named('shared read').length < 20)
+  })
+
   test('a watch is recorded until its initial events are sent', async () => {
     using client = await connect(server)
     using _watch = await client.watch('shop')
