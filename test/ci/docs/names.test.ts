@@ -46,7 +46,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
   'kube-apiserver': ['enable-aggregator-routing', 'etcd-servers-overrides'],
   node: ['cpu-prof', 'inspect', 'max-semi-space-size'],
   npm: ['include'],
-  helm: ['atomic', 'reuse-values', 'rollback-on-failure', 'set'],
+  helm: ['atomic', 'reuse-values', 'hide-secret', 'rollback-on-failure', 'set'],
   alloy: ['storage'],
 }
 
