@@ -31,7 +31,7 @@ const UNSETTLED_INTERVAL_MS = 100
 const END_BATCH = 100
 const END_BATCH_INTERVAL_MS = 50
 /** How long clients may take at shutdown to receive what was sent, and to close their side. */
-const LINGER_MS = 2_000
+const LINGER_MS = 1_000
 
 export interface ListenerOptions {
   readonly host: string
