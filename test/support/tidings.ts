@@ -194,7 +194,7 @@ async function text(stream: AsyncIterable<Buffer>): Promise<string> {
 
 function commandOf(program: string | readonly string[]): readonly string[] {
   if (typeof program !== 'string') return program
-  return program.endsWith('.js') ? [process.execPath, program] : [program]
+  return /\.[jt]s$/.test(program) ? [process.execPath, program] : [program]
 }
 
 function parseLine(text: string): LogLine {
