@@ -69,7 +69,8 @@ export const lies: Readonly<Record<string, Lie>> = {
       const watch = storage.watch(scope, options)
       async function* skipping() {
         for await (const batch of watch) {
-          const items = batch.items.filter(({ stored }) => stored.version % 97 !== 0)
+          // Often enough for the two hundred changes of a short run.
+          const items = batch.items.filter(({ stored }) => stored.version % 7 !== 0)
           yield { ...batch, items }
         }
       }
