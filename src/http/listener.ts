@@ -64,6 +64,8 @@ export class Listener {
   readonly #server: Http2SecureServer | http.Server
   readonly #sessions: Sessions
   readonly #sockets = new Set<Socket>()
+  /** Those of them whose handshake is complete. */
+  readonly #secured = new WeakSet<Socket>()
   readonly #peers = new WeakMap<object, Peer>()
   readonly #ledger: MemoryLedger
   readonly #accounts = new WeakMap<object, ConnectionAccount>()
@@ -222,6 +224,7 @@ export class Listener {
   async close(): Promise<void> {
     for (const sweeper of this.#sweepers) clearInterval(sweeper)
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()))
+    for (const socket of this.#sockets) if (!this.#secured.has(socket)) socket.destroy()
     if (this.#context.isDraining) await within(LINGER_MS, closed)
     for (const socket of this.#sockets) socket.destroy()
     await closed
@@ -233,6 +236,7 @@ export class Listener {
     let arriving: TLSSocket | undefined
     server.prependListener('secureConnection', (socket) => {
       arriving = socket
+      this.#secured.add(belowTls(socket))
       this.#accountOf(socket)
     })
     server.on('session', (session) => {
