@@ -1,6 +1,10 @@
 import { SharedWork } from '../lib/shared-work.ts'
-import type { Span } from '../lib/tracing/span.ts'
+import { recordedAs, type Span, sharedBy } from '../lib/tracing/span.ts'
 import { unlessAborted } from './aborted-read.ts'
+
+interface RecordedCaller {
+  readonly span: Span
+}
 
 /**
  * Coalesces concurrent reads of the newest version: one request to etcd serves all waiting callers.
@@ -9,46 +13,31 @@ import { unlessAborted } from './aborted-read.ts'
  */
 export class CoalescedRevisionRead<Result> extends SharedWork<Result> {
   /** Of the callers that the next run serves, as far as they are recorded. */
-  readonly #callers: Span[]
+  readonly #callers: RecordedCaller[]
 
   /** The span is of the run, undefined when none of its callers is recorded. */
   constructor(work: (span: Span | undefined) => Promise<Result>) {
-    const callers: Span[] = []
+    const callers: RecordedCaller[] = []
     super(() => (callers.length === 0 ? work(undefined) : recordedRun(callers.splice(0), work)))
     this.#callers = callers
   }
 
   /** The result includes every write that was acknowledged before this call. */
   read(signal: AbortSignal, span?: Span): Promise<Result> {
-    if (span !== undefined) this.#callers.push(span)
+    if (span !== undefined) this.#callers.push({ span })
     return unlessAborted(this.join(), signal)
   }
 }
 
-async function recordedRun<Result>(
-  callers: readonly Span[],
+function recordedRun<Result>(
+  callers: readonly RecordedCaller[],
   work: (span: Span | undefined) => Promise<Result>,
 ): Promise<Result> {
-  const run = sharedBy(callers)
+  const run = sharedBy(callers, 'shared read')
   if (run === undefined) return work(undefined)
-  for (const caller of callers) {
-    run.link(caller.context)
-    caller.link(run.context)
+  for (const { span } of callers) {
+    run.link(span.context)
+    span.link(run.context)
   }
-  try {
-    const result = await work(run)
-    run.end()
-    return result
-  } catch (error) {
-    run.end(error)
-    throw error
-  }
-}
-
-function sharedBy(callers: readonly Span[]): Span | undefined {
-  for (const caller of callers) {
-    const run = caller.shared('shared read')
-    if (run !== undefined) return run
-  }
-  return undefined
+  return recordedAs(run, work)
 }

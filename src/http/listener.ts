@@ -219,7 +219,7 @@ export class Listener {
   /**
    * Destroys all connections that are left. After `closeIdle` they end by themselves: a client that
    * still sends something, such as a WINDOW_UPDATE, would get a reset from a destroyed socket, and
-   * lose what it has not received yet. So they get a moment.
+   * lose what it has not received yet. So they get a moment, unless the handshake is incomplete.
    */
   async close(): Promise<void> {
     for (const sweeper of this.#sweepers) clearInterval(sweeper)

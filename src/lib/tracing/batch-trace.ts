@@ -1,9 +1,7 @@
-import type { Span } from './span.ts'
+import { type Span, sharedBy, type Traced } from './span.ts'
 
 /** A write of a request that may be recorded. */
-export interface TracedWrite {
-  /** Undefined when the request is not recorded. */
-  readonly span?: Span | undefined
+export interface TracedWrite extends Traced {
   /** The span of what happens to the write now: it waits in the queue, or it is being committed. */
   step: Span | undefined
 }
@@ -23,11 +21,8 @@ export class BatchTrace {
 
   /** Undefined when no write of the batch is recorded. */
   static begin(batch: readonly TracedWrite[]): BatchTrace | undefined {
-    for (const { span } of batch) {
-      const shared = span?.shared('group commit')
-      if (shared !== undefined) return new BatchTrace(shared, batch)
-    }
-    return undefined
+    const span = sharedBy(batch, 'group commit')
+    return span && new BatchTrace(span, batch)
   }
 
   private constructor(span: Span, batch: readonly TracedWrite[]) {

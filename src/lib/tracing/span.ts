@@ -51,7 +51,7 @@ export function recorded<T>(
   kind?: SpanKind,
 ): Promise<T> {
   if (span === undefined) return work(undefined)
-  return ended(span.child(name, kind), work)
+  return recordedAs(span.child(name, kind), work)
 }
 
 /** Runs synchronous work in a child span. */
@@ -68,13 +68,26 @@ export function recordedNow<T>(span: Span | undefined, name: string, work: () =>
   }
 }
 
-async function ended<T>(child: Span, work: (child: Span) => Promise<T>): Promise<T> {
+/** Runs asynchronous work in this span, and ends the span with it. */
+export async function recordedAs<T>(span: Span, work: (span: Span) => Promise<T>): Promise<T> {
   try {
-    const result = await work(child)
-    child.end()
+    const result = await work(span)
+    span.end()
     return result
   } catch (error) {
-    child.end(error)
+    span.end(error)
     throw error
   }
+}
+
+/**
+ * The first span of a trace for work that many requests share. Undefined when none of them is
+ * recorded.
+ */
+export function sharedBy(requests: readonly Traced[], name: string): Span | undefined {
+  for (const { span } of requests) {
+    const shared = span?.shared(name)
+    if (shared !== undefined) return shared
+  }
+  return undefined
 }
