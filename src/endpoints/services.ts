@@ -14,6 +14,8 @@ export interface Service {
   readonly isOpenToHost: boolean
   /** Clients on this host need no permission either, whatever credentials they send. */
   readonly isOpenToHostUsers?: boolean
+  /** The same for everybody: open to all clients, whatever credentials they send. */
+  readonly isPublic?: boolean
   /** Shows data of all clusters, so its paths are not served under `/clusters/<name>`. */
   readonly isServerWide?: boolean
   /** Reports on the server itself, so its requests have slots that other requests cannot take. */

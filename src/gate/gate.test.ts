@@ -8,7 +8,7 @@ import { bearerTokens } from './authentication/bearer-token.ts'
 import { alwaysAllow } from './authorization/always-allow.ts'
 import { type Authenticator, type Authorizer, type Caller, Gate, type GateOptions } from './gate.ts'
 import { readTarget } from './target.ts'
-import type { User } from './user.ts'
+import { ANONYMOUS, type User } from './user.ts'
 
 const ada: User = { name: 'ada', uid: '7', groups: ['system:authenticated'] }
 const tokens = bearerTokens([{ userOf: (token) => (token === 'secret' ? ada : undefined) }])
@@ -61,6 +61,22 @@ describe('gate', () => {
     const openToUsers = { isOpenToHost: true, isOpenToHostUsers: true }
     await admit(request(true, bearer('secret')), openToUsers, gateOf({ authorizers: [] }))
     await assert.rejects(admit(request(true, bearer('secret')), openToUsers, strict), forbidden)
+  })
+
+  test('what is public is open to everybody, whatever credentials they send', async () => {
+    const shut = gateOf({ authorizers: [], distrustsHost: true })
+    const isPublic = { isOpenToHost: false, isPublic: true }
+    for (const isLoopback of [true, false]) {
+      for (const headers of [
+        {},
+        bearer('wrong'),
+        bearer('secret'),
+        { 'impersonate-user': 'root' },
+      ]) {
+        const { user } = await admit(request(isLoopback, headers), isPublic, shut)
+        assert.equal(user, ANONYMOUS)
+      }
+    }
   })
 
   test('a client elsewhere needs credentials', async () => {

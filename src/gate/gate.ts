@@ -109,6 +109,8 @@ export interface Access {
   readonly isOpenToHost: boolean
   /** Open to processes on this host with credentials too, of any user. */
   readonly isOpenToHostUsers?: boolean
+  /** Open to all clients. Credentials are not read: everybody is the anonymous user. */
+  readonly isPublic?: boolean
 }
 
 export interface GateOptions {
@@ -139,14 +141,17 @@ export class Gate {
     access: Access,
     { trail, arrived }: Admitting = {},
   ): Promise<Caller> {
-    const isOpen = !attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true
-    const sender =
-      (await this.#identify(request, attributes)) ??
-      this.#withoutCredentials(request, access, isOpen)
+    const isPublic = access.isPublic === true
+    const isOpen =
+      isPublic || (!attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true)
+    const sender = isPublic
+      ? ANONYMOUS
+      : ((await this.#identify(request, attributes)) ??
+        this.#withoutCredentials(request, access, isOpen))
     trail?.identified(sender)
     const credentials =
       attributes.verb === 'watch' ? this.#credentialsOf(request, attributes) : undefined
-    const impersonation = impersonationOf(request, attributes)
+    const impersonation = isPublic ? undefined : impersonationOf(request, attributes)
     const isTrustedHost =
       access.isOpenToHostUsers === true &&
       sender.origin === undefined &&

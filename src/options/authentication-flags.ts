@@ -5,6 +5,7 @@ import { noEffectWithout } from './rules.ts'
 
 /** How clients authenticate. Times are in milliseconds. */
 export interface AuthenticationOptions extends OidcOptions {
+  readonly tokenAuthFile: string | undefined
   readonly anonymousAuth: boolean
   readonly clientCaFile: string | undefined
 
@@ -100,6 +101,13 @@ const certificateFlags: FlagTable<
 const tokenFlags: FlagTable<
   Omit<AuthenticationOptions, keyof typeof certificateFlags | keyof OidcOptions>
 > = {
+  tokenAuthFile: {
+    name: 'token-auth-file',
+    topic: 'Access',
+    kind: optionalPath,
+    default: undefined,
+    help: 'CSV file with one bearer token per line: token, user, uid and, in quotes, groups with commas between them. Checked for changes once a second. Without it, there are no static tokens.',
+  },
   serviceAccountKeyFiles: {
     name: 'service-account-key-file',
     topic: 'Access',

@@ -38,11 +38,12 @@ export interface Options
   readonly http2MaxStreamsPerConnection: number
   readonly requestTimeoutMs: number
 
+  /** Whether the web page is served. */
+  readonly ui: boolean
   /** Addresses and CIDR ranges. */
   readonly proxyProtocolFrom: readonly string[]
 
   readonly trustLoopback: boolean
-  readonly tokenAuthFile: string | undefined
 
   /** At least one, all of one scheme: http or https. No trailing slash. */
   readonly etcdServers: readonly string[]
@@ -154,6 +155,13 @@ export const serverFlags: FlagTable<Options> = {
     default: [],
     help: 'Addresses or CIDR ranges of proxies whose connections to --secure-port start with a PROXY protocol header, version 1 or 2, that names the client for the log, the audit log and limits. A connection from them without a header is closed, and so is a connection from any other address with a header.',
   },
+  ui: {
+    name: 'ui',
+    topic: 'Serving',
+    kind: boolean,
+    default: true,
+    help: 'Serve the web page at /ui/. It is public and holds no data: it reads events from the API, with the credentials and the permissions of its user.',
+  },
   ...limitFlags,
   trustLoopback: {
     name: 'trust-loopback',
@@ -161,13 +169,6 @@ export const serverFlags: FlagTable<Options> = {
     kind: boolean,
     default: true,
     help: 'Let processes on this host read health, version and metrics without credentials. Turn it off when a proxy on this host forwards connections of remote clients without PROXY protocol headers: all of them would seem to come from this host.',
-  },
-  tokenAuthFile: {
-    name: 'token-auth-file',
-    topic: 'Access',
-    kind: optionalPath,
-    default: undefined,
-    help: 'CSV file with one bearer token per line: token, user, uid and, in quotes, groups with commas between them. Checked for changes once a second. Without it, there are no static tokens.',
   },
   ...authorizationFlags,
   ...auditFlags,

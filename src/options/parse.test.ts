@@ -22,6 +22,7 @@ const defaults: Options = {
   tlsMinVersion: 'VersionTLS12',
   http2MaxStreamsPerConnection: 100,
   requestTimeoutMs: 60_000,
+  ui: true,
   proxyProtocolFrom: [],
   maxRequestsInflight: 400,
   maxMutatingRequestsInflight: 200,

@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { fileURLToPath } from 'node:url'
 import type { BuildInfo } from '../endpoints/server-info.ts'
 
 /** The Kubernetes release whose API this server implements. */
@@ -45,6 +46,11 @@ function commitOf({ gitCommit, gitTreeState }: BuildInfo): readonly string[] {
   if (gitCommit === '') return []
   const changed = gitTreeState === 'dirty' ? ' with changes' : ''
   return [`commit ${gitCommit.slice(0, COMMIT_DIGITS)}${changed}`]
+}
+
+/** Where `npm run build` writes the web page; a server run from its sources uses the last build. */
+export function pageFolder(): string {
+  return fileURLToPath(new URL('../../dist/ui', import.meta.url))
 }
 
 function readJson(path: string): Readonly<Record<string, string>> {

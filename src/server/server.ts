@@ -153,6 +153,7 @@ export class Server {
       ...(clientAuthorities === undefined ? {} : { clientCa: clientAuthorities.pem }),
     }
     this.#services.installSelfReviews(access)
+    await this.#services.installUi(this.#log)
     const opened = await openLimits(this.#options, this.#metrics, gateLog, {
       looks,
       room: () => this.#engine.room,
@@ -163,12 +164,8 @@ export class Server {
     this.#followers.push(opened)
     this.#limits = opened.limits
     this.#eventLimits = opened.eventLimits
-    this.#audit = await openAudit(
-      this.#options,
-      this.#log.child({ logger: 'audit' }),
-      this.#metrics,
-      looks,
-    )
+    const auditLog = this.#log.child({ logger: 'audit' })
+    this.#audit = await openAudit(this.#options, auditLog, this.#metrics, looks)
     const tracingLog = this.#log.child({ logger: 'tracing' })
     this.#tracing = await openTracing(this.#options, tracingLog, this.#metrics)
     const handler = this.#handler(gate, opened)

@@ -1,6 +1,6 @@
 /**
- * The services of a replica, and when each is installed: health before the listener is up, the self
- * reviews with the gate, the events when the engine is open, and the rest by a start-up step.
+ * The services of a replica, and when each is installed: health and the web page before the
+ * listener is up, the self reviews with the gate, the events when the engine is open, and the rest by a start-up step.
  */
 
 import type { Registry } from '@prometheus-io/client'
@@ -41,6 +41,8 @@ import { metricsService, versionService } from '../endpoints/server-info.ts'
 import { Services } from '../endpoints/services.ts'
 import { EVENT_HISTOGRAMS, eventHistograms } from '../endpoints/summaries/histograms.ts'
 import { EVENT_SUMMARIES, eventSummaries } from '../endpoints/summaries/summaries.ts'
+import { loadPageFiles } from '../endpoints/ui/page-files.ts'
+import { UI, uiService } from '../endpoints/ui/ui-service.ts'
 import type { AccessChecks } from '../gate/access-checks.ts'
 import type { EventLimits } from '../gate/limits/event-limits.ts'
 import { HEALTH_PATHS, METRICS_PATH, SLIS_PATH } from '../gate/server-paths.ts'
@@ -58,7 +60,7 @@ import type { RegardedKind } from '../storage/regarded-kind.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type { WatchedStorage } from '../storage/storage.ts'
 import type { EventSummaries } from '../storage/summary.ts'
-import { buildInfo } from './build-info.ts'
+import { buildInfo, pageFolder } from './build-info.ts'
 import type { OpenedGate } from './gate.ts'
 import { watchRunCache } from './metrics/cache.ts'
 import { healthRegistry } from './metrics/health.ts'
@@ -91,6 +93,7 @@ export class ServiceInstaller {
       readOnlyServiceName(EVENT_HISTOGRAMS),
       readOnlyServiceName(RETENTION_WINDOWS),
       ...this.#groups.map(eventsServiceName),
+      ...(options.ui ? [UI] : []),
     ])
   }
 
@@ -105,6 +108,17 @@ export class ServiceInstaller {
       isServedAtShutdown: true,
       find: ({ path }) => handlerOf(path),
     })
+  }
+
+  /** Needs nothing but its files, so it is there before etcd is. */
+  async installUi(log: Log): Promise<void> {
+    if (!this.#options.ui) return
+    const folder = pageFolder()
+    const files = await loadPageFiles(folder)
+    if (files === undefined) {
+      log.warn('The web page is not served: it was not built', { folder, help: 'npm run build' })
+    }
+    this.services.install(uiService(files))
   }
 
   installSelfReviews({ gate, rulesFor }: Pick<OpenedGate, 'gate' | 'rulesFor'>): void {
