@@ -39,6 +39,14 @@ test('build: the same inputs keep it, others replace it, and a failure leaves it
   assert.notEqual(inode(), first)
   assert.match(readFileSync(join(project, 'dist/main.js'), 'utf8'), /answer = 2/)
   assert.equal(record()['gitTreeState'], 'dirty')
+
+  const second = inode()
+  write('ui/src/main.tsx', 'import "./main.css"\ndocument.title = "two"\n')
+  assert.equal(build(), 0)
+  assert.notEqual(inode(), second)
+  const page = readFileSync(join(project, 'dist/ui/index.html'), 'utf8')
+  const script = /src="(assets\/main-\w+\.js)"/.exec(page)?.[1] ?? page
+  assert.match(readFileSync(join(project, 'dist/ui', script), 'utf8'), /"two"/)
   const left = readdirSync(project).filter((name) => name.startsWith('dist'))
   assert.deepEqual(left, ['dist'], 'nothing is left beside it')
 })
@@ -52,7 +60,9 @@ test('build: what is committed afterwards gets its commit, and no state of befor
 
 function makeProject(): void {
   mkdirSync(join(project, 'tools'))
-  cpSync(join(root, 'tools/build.ts'), join(project, 'tools/build.ts'))
+  for (const file of ['build.ts', 'build-page.ts']) {
+    cpSync(join(root, 'tools', file), join(project, 'tools', file))
+  }
   cpSync(join(root, '.gitignore'), join(project, '.gitignore'))
   symlinkSync(join(root, 'node_modules'), join(project, 'node_modules'))
   write('package.json', '{"type":"module"}')
@@ -61,6 +71,10 @@ function makeProject(): void {
   write('tsconfig.json', JSON.stringify({ compilerOptions: { ...compilerOptions, types: [] } }))
   write('tsconfig.build.json', '{"extends":"./tsconfig.json","include":["src"]}')
   write('src/main.ts', 'export const answer: number = 1\n')
+  for (const file of ['page.html', 'icon.svg'])
+    cpSync(join(root, 'ui', file), join(project, 'ui', file))
+  write('ui/src/main.tsx', 'import "./main.css"\ndocument.title = "one"\n')
+  write('ui/src/main.css', 'body { color: black }\n')
   git('init', '--quiet')
   git('config', 'user.name', 'Ada')
   git('config', 'user.email', 'ada@example.org')

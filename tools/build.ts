@@ -1,13 +1,14 @@
 /**
- * Builds `dist/`: compiles the sources and records their commit. A build of the same inputs and
+ * Builds `dist/`: compiles the sources, bundles the web page, and records their commit. A build of the same inputs and
  * commit is left as it is, and another one is replaced as a whole when the new one is complete,
  * since stages of tests whose servers run from it may run at the same time.
  */
 import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import { chmodSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { join, relative } from 'node:path'
 import process from 'node:process'
+import { buildPage } from './build-page.ts'
 
 const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
@@ -29,7 +30,7 @@ const facts: Facts = {
   buildDate: new Date((isCheckout && git('log', '-1', '--format=%cI')) || 0).toISOString(),
   inputs: digestOfInputs(),
 }
-if (!isUpToDate(factsOfLastBuild())) build(join(root, `dist.${process.pid}`))
+if (!isUpToDate(factsOfLastBuild())) await build(join(root, `dist.${process.pid}`))
 
 /** Whoever edits a page while tests run does not replace their build, but no release is dirty. */
 function isUpToDate(last: Partial<Facts>): boolean {
@@ -37,10 +38,11 @@ function isUpToDate(last: Partial<Facts>): boolean {
   return isSame && (last.gitTreeState === facts.gitTreeState || facts.gitTreeState === 'dirty')
 }
 
-function build(fresh: string): void {
+async function build(fresh: string): Promise<void> {
   try {
     const args = ['-p', 'tsconfig.build.json', '--outDir', fresh]
     execFileSync('tsc', args, { cwd: root, stdio: 'inherit' })
+    await buildPage(join(fresh, 'ui'))
     chmodSync(join(fresh, 'main.js'), 0o755)
     writeFileSync(join(fresh, 'build.json'), `${JSON.stringify(facts, undefined, 2)}\n`)
     replaceDist(fresh)
@@ -78,12 +80,14 @@ function factsOfLastBuild(): Partial<Facts> {
   }
 }
 
-/** Of everything that the compiler reads, but for its own packages, which package-lock.json names. */
+/** Of everything that is compiled or bundled, but for packages, which package-lock.json names. */
 function digestOfInputs(): string {
   const digest = createHash('sha256')
-  const sources = readdirSync(join(root, 'src'), { recursive: true, encoding: 'utf8' })
-  const files = sources.filter((name) => name.endsWith('.ts')).map((name) => `src/${name}`)
-  const settings = ['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json']
+  const files = ['src', 'ui'].flatMap(filesIn).filter((name) => !name.endsWith('.test.ts'))
+  const settings = [
+    ...['package.json', 'package-lock.json', 'tsconfig.json', 'tsconfig.build.json'],
+    ...['tools/build.ts', 'tools/build-page.ts'],
+  ]
   for (const file of [...settings, ...files.sort()]) {
     digest
       .update(`${file}\0`)
@@ -91,6 +95,12 @@ function digestOfInputs(): string {
       .update('\0')
   }
   return digest.digest('hex')
+}
+
+function filesIn(folder: string): readonly string[] {
+  return readdirSync(join(root, folder), { recursive: true, withFileTypes: true })
+    .filter((entry) => entry.isFile())
+    .map(({ parentPath, name }) => relative(root, join(parentPath, name)))
 }
 
 function treeState(): string {

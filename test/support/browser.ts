@@ -1,0 +1,129 @@
+/** A real browser on the page of a real server. */
+import assert from 'node:assert/strict'
+import { mkdirSync, readFileSync } from 'node:fs'
+import { createRequire } from 'node:module'
+import { join } from 'node:path'
+import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+
+/** Debian's; `.ci/run` installs it. */
+// biome-ignore lint/style/noProcessEnv: where the browser of this machine is.
+const PROGRAM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+
+const screenshots = join(import.meta.dirname, '../../.cache/screenshots')
+
+export interface Visit {
+  /** What comes after `/ui/`: a query string, a fragment. */
+  readonly path?: string
+  /** Signs in with this token. Undefined: the page is left as it opens. */
+  readonly token?: string
+  readonly width?: number
+  readonly height?: number
+  readonly theme?: 'light' | 'dark'
+}
+
+/** Chromium without a window. Ended, with all its pages, at the end of the scope. */
+export class TestBrowser implements AsyncDisposable {
+  readonly #browser: Browser
+
+  static async start(): Promise<TestBrowser> {
+    const args = ['--no-sandbox', '--disable-gpu', '--force-device-scale-factor=1']
+    return new TestBrowser(await chromium.launch({ executablePath: PROGRAM, args }))
+  }
+
+  private constructor(browser: Browser) {
+    this.#browser = browser
+  }
+
+  /** Opens the page of a server at `base`, a URL without a path. */
+  async open(base: string, visit: Visit = {}): Promise<TestPage> {
+    const { path = '', token, width = 1280, height = 800, theme = 'light' } = visit
+    const context = await this.#browser.newContext({
+      // The server of a test has a certificate of its own.
+      ignoreHTTPSErrors: true,
+      viewport: { width, height },
+      colorScheme: theme,
+      timezoneId: 'UTC',
+      locale: 'en-GB',
+    })
+    const page = new TestPage(context, await context.newPage())
+    await page.page.goto(`${base}/ui/${path}`)
+    if (token !== undefined) await page.signIn(token)
+    return page
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#browser.close()
+  }
+}
+
+/** One tab in a browser profile of its own. */
+export class TestPage implements AsyncDisposable {
+  readonly page: Page
+  readonly context: BrowserContext
+  readonly #problems: string[] = []
+  readonly #allowed: RegExp[] = []
+
+  constructor(context: BrowserContext, page: Page) {
+    this.context = context
+    this.page = page
+    // Violations of the content security policy are console errors, too.
+    page.on('console', (message) => {
+      if (message.type() === 'error' || message.type() === 'warning') {
+        this.#problems.push(message.text())
+      }
+    })
+    page.on('pageerror', (error) => this.#problems.push(String(error.stack ?? error)))
+  }
+
+  async signIn(token: string): Promise<void> {
+    await this.page.getByLabel('Bearer token').fill(token)
+    await this.page.getByRole('button', { name: 'Sign in' }).click()
+    await this.page.getByRole('navigation', { name: 'Views' }).waitFor()
+  }
+
+  /** The browser itself reports failed requests as errors: a test that causes some allows them. */
+  allowProblems(...patterns: readonly RegExp[]): void {
+    this.#allowed.push(...patterns)
+  }
+
+  assertNoProblems(): void {
+    const problems = this.#problems.filter(
+      (problem) => !this.#allowed.some((pattern) => pattern.test(problem)),
+    )
+    assert.deepEqual(problems, [])
+  }
+
+  /** Writes `.cache/screenshots/<name>.png`. */
+  async screenshot(name: string): Promise<void> {
+    mkdirSync(screenshots, { recursive: true })
+    await this.page.screenshot({ path: join(screenshots, `${name}.png`) })
+  }
+
+  /** Fails when axe finds a violation, and when the page scrolls sideways. */
+  async assertAccessible(): Promise<void> {
+    // Not by addScriptTag, which the policy of the page refuses.
+    const result = await this.page.evaluate(`${axeSource()}; axe.run(document)`)
+    const { violations } = result as { violations: readonly AxeViolation[] }
+    const found = violations.map(
+      ({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 200)).join(' | ')}`,
+    )
+    assert.deepEqual(found, [])
+    const overflow = await this.page.evaluate(
+      'document.documentElement.scrollWidth - document.documentElement.clientWidth',
+    )
+    assert.equal(overflow, 0, 'the page is wider than the window')
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.context.close()
+  }
+}
+
+interface AxeViolation {
+  readonly id: string
+  readonly nodes: readonly { readonly html: string }[]
+}
+
+function axeSource(): string {
+  return readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+}

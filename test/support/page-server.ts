@@ -1,0 +1,124 @@
+/** A server for tests of the page: a real etcd, users with different permissions, and a story. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { type EtcdCluster, startEtcd } from './etcd.ts'
+import { Tidings } from './tidings.ts'
+
+/** Each token is the name of its user. */
+export type PageUser = 'root' | 'viewer' | 'sam' | 'nobody'
+
+const TOKENS = 'root,root,1,system:masters\nviewer,viewer,2\nsam,sam,3\nnobody,nobody,4\n'
+
+const ROLES = `
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: viewer}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{kind: User, name: viewer}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: RoleBinding
+metadata: {name: sam, namespace: shop}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
+subjects: [{kind: User, name: sam}]
+`
+
+/** An event of a story, told shortly. */
+export interface ToldEvent {
+  readonly minutesAgo: number
+  readonly type?: 'Normal' | 'Warning'
+  readonly reason: string
+  /** `Pod/web-0`: the object that it is about. */
+  readonly object: string
+  readonly note: string
+  readonly namespace?: string
+  readonly controller?: string
+  /** More than 1: it was seen this often, over `overMinutes`. */
+  readonly count?: number
+  readonly overMinutes?: number
+  /** Other members of the event, of core/v1. */
+  readonly members?: object
+}
+
+export class PageServer implements AsyncDisposable {
+  readonly etcd: EtcdCluster
+  readonly tidings: Tidings
+  readonly #folder: string
+
+  static async start(flags: readonly string[] = []): Promise<PageServer> {
+    const folder = await mkdtemp(join(tmpdir(), 'tidings-page-'))
+    const etcd = await startEtcd()
+    const tokens = join(folder, 'tokens.csv')
+    const roles = join(folder, 'roles.yaml')
+    await writeFile(tokens, TOKENS)
+    await writeFile(roles, ROLES)
+    const tidings = await Tidings.start([
+      `--etcd-servers=${etcd.endpoints.join(',')}`,
+      `--token-auth-file=${tokens}`,
+      `--rbac-policy-path=${roles}`,
+      '--authorization-mode=RBAC',
+      '--event-ttl=192h',
+      ...flags,
+    ])
+    await tidings.until('/readyz', ({ status }) => status === 200, 30_000)
+    return new PageServer({ etcd, tidings, folder })
+  }
+
+  private constructor(parts: { etcd: EtcdCluster; tidings: Tidings; folder: string }) {
+    this.etcd = parts.etcd
+    this.tidings = parts.tidings
+    this.#folder = parts.folder
+  }
+
+  /** The URL of the server, without a path. */
+  get base(): string {
+    return `https://127.0.0.1:${this.tidings.port}`
+  }
+
+  /** Writes events, through the API. */
+  async tell(events: readonly ToldEvent[]): Promise<void> {
+    for (const told of events) {
+      const event = coreEvent(told)
+      const { status, body } = await this.tidings.ask(
+        `/api/v1/namespaces/${event.metadata.namespace}/events`,
+        {
+          method: 'POST',
+          headers: { authorization: 'Bearer root', 'content-type': 'application/json' },
+          body: JSON.stringify(event),
+        },
+      )
+      assert.equal(status, 201, body)
+    }
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.tidings[Symbol.asyncDispose]()
+    await this.etcd[Symbol.asyncDispose]()
+    await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+function coreEvent(told: ToldEvent): { readonly metadata: { readonly namespace: string } } {
+  const { namespace = 'shop', count = 1, overMinutes = 0, object } = told
+  const [kind, name] = object.split('/')
+  const lastMs = Date.now() - told.minutesAgo * 60_000
+  return {
+    metadata: { generateName: 'told-', namespace },
+    type: told.type ?? 'Normal',
+    reason: told.reason,
+    message: told.note,
+    involvedObject: { kind, name, namespace },
+    source: { component: told.controller ?? 'kubelet' },
+    firstTimestamp: timeOf(lastMs - overMinutes * 60_000),
+    lastTimestamp: timeOf(lastMs),
+    count,
+    ...told.members,
+  } as { readonly metadata: { readonly namespace: string } }
+}
+
+/** Timestamps of core/v1 have whole seconds. */
+function timeOf(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}

@@ -1,0 +1,49 @@
+/** Who the user of the page is, and what this user may do. */
+import type { ApiClient } from './client.ts'
+import { clusterPath } from './paths.ts'
+
+export interface Caller {
+  readonly name: string
+  readonly groups: readonly string[]
+  readonly isAnonymous: boolean
+}
+
+const ANONYMOUS = 'system:anonymous'
+
+export async function whoAmI(client: ApiClient): Promise<Caller> {
+  const review = await client.post<{
+    readonly status?: {
+      readonly userInfo?: { readonly username?: string; readonly groups?: readonly string[] }
+    }
+  }>('apis/authentication.k8s.io/v1/selfsubjectreviews', {
+    apiVersion: 'authentication.k8s.io/v1',
+    kind: 'SelfSubjectReview',
+  })
+  const { username = '', groups = [] } = review.status?.userInfo ?? {}
+  return { name: username, groups, isAnonymous: username === ANONYMOUS }
+}
+
+export interface Access {
+  readonly verb: string
+  readonly group: string
+  readonly resource: string
+  readonly cluster: string
+  /** Empty: all namespaces. */
+  readonly namespace: string
+}
+
+export async function mayI(client: ApiClient, access: Access): Promise<boolean> {
+  const { verb, group, resource, cluster, namespace } = access
+  const path = `${clusterPath(cluster)}apis/authorization.k8s.io/v1/selfsubjectaccessreviews`
+  const review = await client.post<{ readonly status?: { readonly allowed?: boolean } }>(path, {
+    apiVersion: 'authorization.k8s.io/v1',
+    kind: 'SelfSubjectAccessReview',
+    spec: { resourceAttributes: { verb, group, resource, namespace } },
+  })
+  return review.status?.allowed === true
+}
+
+/** Exchanges the one-time code of `tidings dev` for its token. */
+export async function tokenFor(client: ApiClient, code: string): Promise<string> {
+  return (await client.post<{ readonly token: string }>('ui/sign-in', { code })).token
+}

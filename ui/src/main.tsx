@@ -1,0 +1,11 @@
+import './styles/base.css'
+import './styles/shell.css'
+import { render } from 'preact'
+import { App } from './app/app.tsx'
+import { startTheme } from './app/theme.ts'
+
+const root = document.getElementById('page')
+if (root !== null) {
+  startTheme()
+  render(<App />, root)
+}

@@ -1,0 +1,34 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { NO_FILTERS, type Query, readQuery, writeQuery } from './query.ts'
+import { spanOf } from './range.ts'
+import { fieldSelector } from './selector.ts'
+
+const plain: Query = { ...NO_FILTERS, view: 'overview', range: { last: '1h' }, about: '' }
+
+test('a query and its URL are the same', () => {
+  const queries: readonly Query[] = [
+    plain,
+    { ...plain, view: 'lanes', namespace: 'shop', text: 'a&b=c#d', range: { last: '7d' } },
+    { ...plain, view: 'object', about: 'Pod/shop/web-0', cluster: '*' },
+    { ...plain, range: { fromMs: 1_000, toMs: 2_500 }, type: 'Warning' },
+  ]
+  for (const query of queries) assert.deepEqual(readQuery(writeQuery(query)), query)
+  assert.equal(writeQuery(plain), '')
+})
+
+test('a URL that makes no sense shows the defaults', () => {
+  assert.deepEqual(readQuery('?view=x&range=9y&from=2&to=1&namespace='), plain)
+  assert.deepEqual(readQuery('?view=object'), plain)
+  assert.equal(readQuery(`?text=${'x'.repeat(5_000)}`).text.length, 1_024)
+})
+
+test('a field selector escapes what would end a value', () => {
+  const filters = { ...NO_FILTERS, text: 'a=b,c\\d', kind: 'Pod', namespace: 'shop' }
+  const span = spanOf({ fromMs: 0, toMs: 1_000 }, 5_000)
+  assert.equal(
+    fieldSelector(filters, span),
+    'involvedObject.kind=Pod,text=a\\=b\\,c\\\\d,since=1970-01-01T00:00:00.000Z,until=1970-01-01T00:00:01.000Z',
+  )
+  assert.deepEqual(spanOf({ last: '15m' }, 900_000), { fromMs: 0, toMs: 900_000 })
+})

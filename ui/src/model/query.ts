@@ -1,0 +1,85 @@
+/** What the page shows: the view, the filters and the time range. All of it is in the URL. */
+import { readRange, type TimeRange, writeRange } from './range.ts'
+
+export const VIEWS = ['overview', 'lanes', 'object', 'tail', 'sources', 'clusters'] as const
+export type View = (typeof VIEWS)[number]
+
+/** Empty texts filter nothing. */
+export interface Filters {
+  /** Empty: the cluster of paths without a cluster. `*`: all clusters. */
+  readonly cluster: string
+  readonly namespace: string
+  /** Of the object that an event is about. */
+  readonly kind: string
+  readonly object: string
+  readonly reason: string
+  readonly type: string
+  readonly controller: string
+  /** Contained in the note or the reason. */
+  readonly text: string
+}
+
+export interface Query extends Filters {
+  readonly view: View
+  readonly range: TimeRange
+  /** The object of the view `object`: `Pod/shop/web-0`, `Node/node-1`, or a uid. */
+  readonly about: string
+}
+
+export type FilterName = keyof Filters
+
+export const FILTERS: readonly FilterName[] = [
+  'cluster',
+  'namespace',
+  'kind',
+  'object',
+  'reason',
+  'type',
+  'controller',
+  'text',
+]
+
+/** Longer values cannot be typed, and the server refuses longer selectors. */
+export const FILTER_LENGTH_MAX = 1_024
+
+export const NO_FILTERS: Filters = {
+  cluster: '',
+  namespace: '',
+  kind: '',
+  object: '',
+  reason: '',
+  type: '',
+  controller: '',
+  text: '',
+}
+
+/** Reads the query string of a URL. What it does not understand, it ignores. */
+export function readQuery(search: string): Query {
+  const parameters = new URLSearchParams(search)
+  const filters = Object.fromEntries(
+    FILTERS.map((name) => [name, shortened(parameters.get(name))]),
+  ) as unknown as Filters
+  const about = shortened(parameters.get('about'))
+  const view = VIEWS.find((one) => one === parameters.get('view')) ?? 'overview'
+  return {
+    ...filters,
+    view: view === 'object' && about === '' ? 'overview' : view,
+    range: readRange(parameters),
+    about,
+  }
+}
+
+/** The query string, without what is as by default. Begins with `?`, or is empty. */
+export function writeQuery(query: Query): string {
+  const parameters = new URLSearchParams()
+  if (query.view !== 'overview') parameters.set('view', query.view)
+  for (const name of FILTERS) if (query[name] !== '') parameters.set(name, query[name])
+  writeRange(query.range, parameters)
+  if (query.view === 'object') parameters.set('about', query.about)
+  const text = parameters.toString()
+  return text === '' ? '' : `?${text}`
+}
+
+function shortened(value: string | null): string {
+  return (value ?? '').slice(0, FILTER_LENGTH_MAX)
+}

@@ -1,0 +1,45 @@
+/** Times and durations as texts. */
+
+const secondMs = 1_000
+const minuteMs = 60 * secondMs
+const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
+const yearMs = 365 * dayMs
+
+/** A duration as kubectl prints it in a column LAST SEEN: `8s`, `2m30s`, `47m`, `3h5m`, `2d`. */
+export function humanDuration(ms: number): string {
+  if (ms < 0) return '0s'
+  if (ms < 2 * minuteMs) return `${Math.floor(ms / secondMs)}s`
+  if (ms < 10 * minuteMs) return pair(ms, [minuteMs, 'm'], [secondMs, 's'])
+  if (ms < 3 * hourMs) return `${Math.floor(ms / minuteMs)}m`
+  if (ms < 8 * hourMs) return pair(ms, [hourMs, 'h'], [minuteMs, 'm'])
+  if (ms < 2 * dayMs) return `${Math.floor(ms / hourMs)}h`
+  if (ms < 8 * dayMs) return pair(ms, [dayMs, 'd'], [hourMs, 'h'])
+  if (ms < 2 * yearMs) return `${Math.floor(ms / dayMs)}d`
+  if (ms < 8 * yearMs) return pair(ms, [yearMs, 'y'], [dayMs, 'd'])
+  return `${Math.floor(ms / yearMs)}y`
+}
+
+type Unit = readonly [ms: number, name: string]
+
+/** Two units, without the second one where it is zero. */
+function pair(ms: number, [largeMs, large]: Unit, [smallMs, small]: Unit): string {
+  const rest = Math.floor((ms % largeMs) / smallMs)
+  return `${Math.floor(ms / largeMs)}${large}${rest === 0 ? '' : `${rest}${small}`}`
+}
+
+/** `2026-11-16 03:12:24` in the time zone of the browser. */
+export function localTime(ms: number): string {
+  const date = new Date(ms)
+  const day = [date.getFullYear(), two(date.getMonth() + 1), two(date.getDate())].join('-')
+  return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':')}`
+}
+
+/** `2026-11-16T03:12:24Z` */
+export function utcTime(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`
+}
+
+function two(value: number): string {
+  return String(value).padStart(2, '0')
+}

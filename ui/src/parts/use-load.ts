@@ -1,0 +1,50 @@
+import { useEffect, useState } from 'preact/hooks'
+import { ApiError } from '../api/api-error.ts'
+import { isAborted } from '../api/client.ts'
+
+export interface Loaded<Data> {
+  /** Of the last load that succeeded with these inputs or earlier ones. */
+  readonly data: Data | undefined
+  readonly error: ApiError | undefined
+  readonly isLoading: boolean
+}
+
+/**
+ * Loads when `inputs` change, and cancels the load before. The old data stays until there is new
+ * data, so that nothing flickers.
+ */
+export function useLoad<Data>(
+  load: (signal: AbortSignal) => Promise<Data>,
+  inputs: readonly unknown[],
+): Loaded<Data> {
+  const [state, setState] = useState<Loaded<Data>>({
+    data: undefined,
+    error: undefined,
+    isLoading: true,
+  })
+  useEffect(() => {
+    const controller = new AbortController()
+    setState(({ data }) => ({ data, error: undefined, isLoading: true }))
+    load(controller.signal).then(
+      (data) => {
+        if (!controller.signal.aborted) setState({ data, error: undefined, isLoading: false })
+      },
+      (error: unknown) => {
+        if (controller.signal.aborted || isAborted(error)) return
+        setState(({ data }) => ({ data, error: asApiError(error), isLoading: false }))
+      },
+    )
+    return () => controller.abort()
+  }, inputs)
+  return state
+}
+
+function asApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  return new ApiError({
+    code: 0,
+    reason: 'PageError',
+    message: `This page failed: ${error instanceof Error ? error.message : String(error)}`,
+    cause: error,
+  })
+}

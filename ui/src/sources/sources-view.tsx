@@ -1,0 +1,5 @@
+import type { JSX } from 'preact'
+
+export function SourcesView(): JSX.Element {
+  return <h1>Sources</h1>
+}
