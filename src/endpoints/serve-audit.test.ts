@@ -119,6 +119,18 @@ async function audited(
 }
 
 describe('serve with an audit log', () => {
+  test('a page of another origin is logged without a user', async () => {
+    const { auditor, lines } = auditing()
+    const headers = { authorization: 'Bearer ada', origin: 'https://evil.example', host: 'a' }
+    const response = await serving(fine, auditor)(request({ headers }))
+    assert.equal(response.status, 403)
+    const [line] = lines
+    assert.equal(lines.length, 1)
+    assert.equal(line.stage, 'ResponseStarted')
+    assert.equal(line.responseStatus.code, 403)
+    assert.match(line.responseStatus.message, /Origin is not the host/)
+  })
+
   test('admitted, forbidden and rate-limited requests are audited', async () => {
     const received = 'RequestReceived|ada|-|-|-'
     assert.deepEqual((await audited(request())).summaries, [

@@ -146,6 +146,21 @@ describe('serve', () => {
     }
   })
 
+  test('a page of another origin is refused before its credentials are read', async () => {
+    const slots = recordedSlots()
+    const failed: unknown[] = []
+    const observer = { ...slots.observer, failed: (_: unknown, why: unknown) => failed.push(why) }
+    const handler = serving(fine, { ...slots, observer })
+    for (const path of ['/one', '/livez', '/nowhere']) {
+      const headers = { 'sec-fetch-site': 'cross-site', authorization: 'Bearer wrong' }
+      const response = await handler(request(path, { headers }))
+      assert.equal(response.status, 403)
+      assert.match(status(response).message, /web pages of other origins/)
+    }
+    assert.deepEqual(slots.events, ['refused', 'refused', 'refused'])
+    assert.deepEqual(failed, ['Forbidden', 'Forbidden', 'Forbidden'])
+  })
+
   test('an unknown path is a 404, and a 503 while services are missing', async () => {
     assert.equal((await serving(fine)(request('/nowhere'))).status, 404)
     const early = await serving(fine, { missing: true })(request('/nowhere'))

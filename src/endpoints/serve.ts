@@ -10,6 +10,7 @@ import {
 } from '../api/status.ts'
 import type { Attributes } from '../gate/attributes.ts'
 import type { Auditor } from '../gate/audit/auditor.ts'
+import { refuseOtherOrigins } from '../gate/cross-origin.ts'
 import type { Gate, Trail } from '../gate/gate.ts'
 import type { Limits } from '../gate/limits/limits.ts'
 import type { RefusalLog } from '../gate/refusal.ts'
@@ -54,8 +55,8 @@ export interface ServeOptions {
 }
 
 /**
- * The life of a request, on one page: find the service of its path, authenticate the user, acquire
- * a slot, authorise, call the service. An error from any step becomes a response here and nowhere
+ * The life of a request, on one page: find the service of its path, refuse pages of other origins,
+ * authenticate the user, acquire a slot, authorise, call the service. An error from any step becomes a response here and nowhere
  * else. An unknown path gets its 404 after the gate, so that unauthenticated clients learn nothing
  * from it.
  */
@@ -136,6 +137,7 @@ async function respond(
   { services, gate }: ServeOptions,
   { attributes, found, record, trail, slot, trace }: RequestState,
 ): Promise<Response> {
+  refuseOtherOrigins(request)
   const access = found?.service ?? { isOpenToHost: true }
   const caller = await gate.admit(request, attributes, access, {
     trail,
