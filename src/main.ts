@@ -2,6 +2,8 @@
 import { DevCredentials } from './dev/credentials.ts'
 import { DevEtcd, devBanner } from './dev/dev.ts'
 import { devMirror } from './dev/mirror.ts'
+import { OneTimeCode } from './dev/one-time-code.ts'
+import { monotonicClock } from './lib/clock.ts'
 import { createLog, type Log } from './lib/log/log.ts'
 import { LogWriter } from './lib/log/log-writer.ts'
 import { type DevOptions, devCommand, serverCommand } from './options/commands.ts'
@@ -74,7 +76,8 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
       certDir: etcd.certDir,
       tokenAuthFile: credentials.tokenFile,
     }
-    await run(new Server(options, log, writer), log, async (addresses) => {
+    const signIn = new OneTimeCode(credentials.token, monotonicClock)
+    await run(new Server(options, log, writer, signIn), log, async (addresses) => {
       const { secure, certFile } = addresses
       const server = {
         url: `https://localhost:${secure.port}`,
@@ -82,7 +85,9 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
         group: options.eventsGroup,
       }
       await credentials.writeKubeconfig(server.url, certFile)
-      process.stdout.write(devBanner({ server, etcd, credentials, mirrored: mirrored?.context }))
+      const code = options.ui ? signIn.code : undefined
+      const parts = { server, etcd, credentials, code, mirrored: mirrored?.context }
+      process.stdout.write(devBanner(parts))
       etcd.onUnexpectedEnd(() => {
         endWithError(log, new Error('the private etcd exited unexpectedly'))
       })

@@ -69,11 +69,13 @@ export class DevEtcd {
 /** The text for the user: the addresses, and commands to paste into another terminal. */
 export function devBanner(parts: {
   readonly server: { readonly url: string; readonly certFile: string; readonly group: string }
+  /** Undefined: the web page is not served. */
+  readonly code: string | undefined
   readonly etcd: { readonly endpoint: string; readonly folder: string; readonly isKept: boolean }
   readonly credentials: { readonly token: string; readonly kubeconfig: string }
   readonly mirrored: Pick<UserContext, 'context' | 'server' | 'clusterName'> | undefined
 }): string {
-  const { server, etcd, credentials, mirrored } = parts
+  const { server, etcd, credentials, code, mirrored } = parts
   const kubectl = `kubectl --kubeconfig ${credentials.kubeconfig}`
   const curl = `curl --cacert ${server.certFile}`
   const base = server.url
@@ -82,7 +84,7 @@ tidings is up, in front of a private etcd:
 
   tidings  ${base}
   etcd     ${etcd.endpoint}
-${mirrorText(mirrored, kubectl)}
+${pageText(base, code)}${mirrorText(mirrored, kubectl)}
 In another terminal:
 
   ${kubectl} get events
@@ -99,6 +101,15 @@ Health, version and metrics need no token on this host:
 All data is in ${etcd.folder} and is ${etcd.isKept ? 'kept' : 'deleted'} when tidings stops.
 Press Ctrl-C to stop.
 
+`
+}
+
+function pageText(base: string, code: string | undefined): string {
+  if (code === undefined) return ''
+  return `
+In a browser, signed in (the link works once, within 10 minutes; the certificate is self-signed):
+
+  ${base}/ui/#code=${code}
 `
 }
 

@@ -49,11 +49,12 @@ function auditing(written: () => Promise<void> = async () => {}): {
 function serving(
   handler: Handler,
   audit: Auditor | undefined,
-  change: { isTurningAway?: boolean; isFull?: boolean } = {},
+  change: { isTurningAway?: boolean; isFull?: boolean; hasSecretBodies?: boolean } = {},
 ): Handler {
   const services = new Services(['one'])
   const find = ({ path }: Target): Handler | undefined => (path === PATH ? handler : undefined)
-  services.install({ name: 'one', paths: [PATH], isOpenToHost: false, find })
+  const { hasSecretBodies = false } = change
+  services.install({ name: 'one', paths: [PATH], isOpenToHost: false, hasSecretBodies, find })
   const limits = new RequestLimits({
     requestsInFlight: 0,
     mutatingRequestsInFlight: 0,
@@ -119,6 +120,20 @@ async function audited(
 }
 
 describe('serve with an audit log', () => {
+  test('secret bodies are not logged at any level', async () => {
+    const kept = async (hasSecretBodies: boolean): Promise<unknown[]> => {
+      const { auditor, lines } = auditing()
+      const reading: Handler = async (received) => {
+        await received.body()
+        return fine(received)
+      }
+      await serving(reading, auditor, { hasSecretBodies })(request())
+      return [lines.at(-1).requestObject, lines.at(-1).responseObject]
+    }
+    assert.deepEqual(await kept(false), [{}, { fine: true }])
+    assert.deepEqual(await kept(true), [undefined, undefined])
+  })
+
   test('a page of another origin is logged without a user', async () => {
     const { auditor, lines } = auditing()
     const headers = { authorization: 'Bearer ada', origin: 'https://evil.example', host: 'a' }

@@ -76,6 +76,7 @@ export function serve(options: ServeOptions): Handler {
     let response: Response
     try {
       const found = options.services.find(target)
+      if (found?.service.hasSecretBodies === true) record?.omitBodies()
       if (options.isTurningAway() && found?.service.isServedAtShutdown !== true) {
         response = shuttingDown()
         observer.failed?.(attributes, 'TooManyRequests')

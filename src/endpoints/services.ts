@@ -16,6 +16,8 @@ export interface Service {
   readonly isOpenToHostUsers?: boolean
   /** The same for everybody: open to all clients, whatever credentials they send. */
   readonly isPublic?: boolean
+  /** Its bodies are credentials, so they are not logged at any level. */
+  readonly hasSecretBodies?: boolean
   /** Shows data of all clusters, so its paths are not served under `/clusters/<name>`. */
   readonly isServerWide?: boolean
   /** Reports on the server itself, so its requests have slots that other requests cannot take. */

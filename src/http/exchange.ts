@@ -64,8 +64,11 @@ export interface Request {
   readonly signal: AbortSignal
   /** Set once the user is known, if the request is recorded; what handlers do is a part of it. */
   span?: Span | undefined
-  /** The whole body. Rejects with an ExchangeError if it is too large or never complete. */
-  body(): Promise<Buffer>
+  /**
+   * The whole body. Rejects with an ExchangeError if it is too large or never complete. `bytesMax`
+   * of the first call is a limit below that of all bodies.
+   */
+  body(bytesMax?: number): Promise<Buffer>
 }
 
 /** The headers that handlers read, together at most `HANDLER_HEADER_BYTES_MAX`. */

@@ -163,12 +163,12 @@ export class RequestLifecycle implements Request, Revocable {
     return this.#controller.signal
   }
 
-  body(): Promise<Buffer> {
+  body(bytesMax: number = Number.POSITIVE_INFINITY): Promise<Buffer> {
     if (this.#body === undefined && this.#abortReason !== undefined) {
       return Promise.reject(this.#abortReason)
     }
     this.#body ??= readBody(this.#wire, {
-      bytesMax: this.#context.limits.bodyBytesMax,
+      bytesMax: Math.min(bytesMax, this.#context.limits.bodyBytesMax),
       headers: this.#headers,
       memory: this.memory,
     })

@@ -2,6 +2,7 @@ import type { AddressInfo } from 'node:net'
 import { Registry } from '@prometheus-io/client'
 import { StatusError } from '../api/status.ts'
 import { lateResponse, serve } from '../endpoints/serve.ts'
+import type { SignIn } from '../endpoints/ui/sign-in.ts'
 import { AccessChecks } from '../gate/access-checks.ts'
 import type { Gate } from '../gate/gate.ts'
 import { RefusalLog } from '../gate/refusal.ts'
@@ -79,7 +80,8 @@ export class Server {
   readonly #clientMemory: ClientMemory
   #onFatal: (error: unknown) => void = () => {}
 
-  constructor(options: Options, log: Log, writer: { lastFlushedAt(): number }) {
+  /** `signIn`: exchanges the code in the link of `tidings dev`, and of no other server. */
+  constructor(options: Options, log: Log, writer: { lastFlushedAt(): number }, signIn?: SignIn) {
     this.#options = options
     this.#log = log
     this.#lifecycle = new Lifecycle(log)
@@ -112,7 +114,7 @@ export class Server {
       ],
       log,
     )
-    this.#services = new ServiceInstaller(options, this.#metrics)
+    this.#services = new ServiceInstaller(options, this.#metrics, signIn)
     const probes = healthProbes({
       engine: this.#engine,
       startup: this.#startup,

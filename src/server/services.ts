@@ -42,6 +42,7 @@ import { Services } from '../endpoints/services.ts'
 import { EVENT_HISTOGRAMS, eventHistograms } from '../endpoints/summaries/histograms.ts'
 import { EVENT_SUMMARIES, eventSummaries } from '../endpoints/summaries/summaries.ts'
 import { loadPageFiles } from '../endpoints/ui/page-files.ts'
+import { SIGN_IN, type SignIn, signInService } from '../endpoints/ui/sign-in.ts'
 import { UI, uiService } from '../endpoints/ui/ui-service.ts'
 import type { AccessChecks } from '../gate/access-checks.ts'
 import type { EventLimits } from '../gate/limits/event-limits.ts'
@@ -73,11 +74,14 @@ export class ServiceInstaller {
   readonly #metrics: Registry
   /** The same events under two names. */
   readonly #groups: readonly EventGroup[]
+  readonly #signIn: SignIn | undefined
   readonly #healthTallies = new HealthTallies()
 
-  constructor(options: Options, metrics: Registry) {
+  /** `signIn`: only `tidings dev` has it. */
+  constructor(options: Options, metrics: Registry, signIn?: SignIn) {
     this.#options = options
     this.#metrics = metrics
+    this.#signIn = signIn
     this.#groups = [eventsGroup(options.eventsGroup), coreGroup]
     this.services = new Services([
       'health',
@@ -94,6 +98,7 @@ export class ServiceInstaller {
       readOnlyServiceName(RETENTION_WINDOWS),
       ...this.#groups.map(eventsServiceName),
       ...(options.ui ? [UI] : []),
+      ...(options.ui && signIn ? [SIGN_IN] : []),
     ])
   }
 
@@ -118,6 +123,7 @@ export class ServiceInstaller {
     if (files === undefined) {
       log.warn('The web page is not served: it was not built', { folder, help: 'npm run build' })
     }
+    if (this.#signIn !== undefined) this.services.install(signInService(this.#signIn))
     this.services.install(uiService(files))
   }
 

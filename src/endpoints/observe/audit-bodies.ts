@@ -57,8 +57,8 @@ export interface ObservedRequest {
 
 export function observeBody(request: Request): ObservedRequest {
   let seen: Buffer | undefined
-  const body = async (): Promise<Buffer> => {
-    seen = await request.body()
+  const body = async (bytesMax?: number): Promise<Buffer> => {
+    seen = await request.body(bytesMax)
     return seen
   }
   const observed = new Proxy(request, {

@@ -29,15 +29,21 @@ export class AuditRecord {
   #observed: ObservedRequest | undefined
   /** A copy, since the headers of the request are freed before a stream ends. */
   #contentType: string | undefined
+  #omitsBodies = false
 
   constructor(trail: AuditTrail, request: Request) {
     this.trail = trail
     this.#request = request
   }
 
+  /** Called before the handler when the bodies must not be logged, whatever the policy says. */
+  omitBodies(): void {
+    this.#omitsBodies = true
+  }
+
   /** The request for the handler, after the gate has admitted it. */
   request(): Request {
-    if (!this.trail.keepsRequest) return this.#request
+    if (!this.#keepsBodies) return this.#request
     this.#observed = observeBody(this.#request)
     this.#contentType = this.#request.headers['content-type']
     return this.#observed.request
@@ -69,6 +75,10 @@ export class AuditRecord {
     return this.#endingLater(observed, () => stream.bytes())
   }
 
+  get #keepsBodies(): boolean {
+    return this.trail.keepsRequest && !this.#omitsBodies
+  }
+
   #endingLater(response: Response, bytes: () => Chunk | undefined): Response {
     return {
       ...response,
@@ -88,7 +98,7 @@ export class AuditRecord {
       error: failure?.error,
       isPanic: failure?.isPanic === true,
       createdName: response.status === CREATED ? nameIn(body) : undefined,
-      bodies: trail.keepsRequest ? this.#bodies(response, body) : undefined,
+      bodies: this.#keepsBodies ? this.#bodies(response, body) : undefined,
     })
   }
 

@@ -68,6 +68,6 @@ function endingWith(request: Request, signal: AbortSignal): Request {
     peer,
     span,
     signal: AbortSignal.any([request.signal, signal]),
-    body: () => request.body(),
+    body: (bytesMax) => request.body(bytesMax),
   }
 }

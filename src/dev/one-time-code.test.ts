@@ -1,0 +1,37 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { OneTimeCode } from './one-time-code.ts'
+
+const MINUTE = 60_000
+
+describe('the one-time code', () => {
+  test('it has 128 bits, and another code each time', () => {
+    const codes = [0, 1].map(() => new OneTimeCode('token', { now: () => 0 }).code)
+    for (const code of codes) assert.equal(Buffer.from(code, 'base64url').length, 16)
+    assert.notEqual(codes[0], codes[1])
+  })
+
+  test('it is exchanged once', () => {
+    const signIn = new OneTimeCode('token', { now: () => 0 })
+    assert.equal(signIn.redeem(signIn.code), 'token')
+    assert.equal(signIn.redeem(signIn.code), undefined)
+  })
+
+  test('a wrong code gets nothing, and leaves the right one valid', () => {
+    const signIn = new OneTimeCode('token', { now: () => 0 })
+    for (const code of ['', `${signIn.code}x`, signIn.code.slice(1), signIn.code.toUpperCase()]) {
+      assert.equal(signIn.redeem(code), undefined)
+    }
+    assert.equal(signIn.redeem(signIn.code), 'token')
+  })
+
+  test('it expires after ten minutes', () => {
+    let now = 5
+    const signIn = new OneTimeCode('token', { now: () => now })
+    const other = new OneTimeCode('token', { now: () => now })
+    now += 10 * MINUTE - 1
+    assert.equal(signIn.redeem(signIn.code), 'token')
+    now += 1
+    assert.equal(other.redeem(other.code), undefined)
+  })
+})

@@ -1,0 +1,78 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { readTarget } from '../../gate/target.ts'
+import { ANONYMOUS } from '../../gate/user.ts'
+import type { Request, Response } from '../../http/exchange.ts'
+import { signInService } from './sign-in.ts'
+
+const JSON_TYPE = { 'content-type': 'application/json; charset=utf-8' }
+const caller = { user: ANONYMOUS, authorize: async () => {} }
+
+const service = signInService({ redeem: (code) => (code === 'right' ? 'secret' : undefined) })
+
+async function ask(
+  body: string,
+  { method = 'POST', headers = JSON_TYPE as Request['headers'] } = {},
+): Promise<Response> {
+  const request: Request = {
+    method,
+    path: '/ui/sign-in',
+    query: new URLSearchParams(),
+    headers,
+    peer: { address: '', isLoopback: false, clientCertificate: () => undefined },
+    signal: new AbortController().signal,
+    body: async () => Buffer.from(body),
+  }
+  const handler = service.find(readTarget(request, 'local'))
+  assert.ok(handler)
+  return handler(request, caller)
+}
+
+describe('signing in by a code', () => {
+  test('a right code gets the token, which no cache keeps', async () => {
+    const { status, headers, body } = await ask('{"code":"right"}')
+    assert.equal(status, 200)
+    assert.deepEqual(JSON.parse(String(body)), { token: 'secret' })
+    assert.equal(headers['cache-control'], 'no-store')
+    assert.equal(headers['content-type'], 'application/json')
+    assert.match(headers['content-security-policy'] ?? '', /default-src 'none'/)
+  })
+
+  test('a wrong code is a 401 that does not repeat it', async () => {
+    await assert.rejects(ask('{"code":"wr0ng"}'), ({ code, message }) => {
+      assert.equal(code, 401)
+      assert.doesNotMatch(message, /wr0ng/)
+      return true
+    })
+  })
+
+  test('what is not a code is a 400 that does not repeat it', async () => {
+    for (const body of ['', 'c0de', '{"code":', '"c0de"', '[]', 'null', '{"code":1}', '{}']) {
+      await assert.rejects(ask(body), ({ code, message }) => {
+        assert.equal(code, 400)
+        assert.doesNotMatch(message, /c0de/)
+        return true
+      })
+    }
+    await assert.rejects(ask('{"__proto__":{"code":"right"}}'), { code: 400 })
+  })
+
+  test('only JSON that is posted is read', async () => {
+    for (const type of ['text/plain', 'application/x-www-form-urlencoded', undefined]) {
+      await assert.rejects(ask('{"code":"right"}', { headers: { 'content-type': type } }), {
+        code: 415,
+      })
+    }
+    for (const method of ['GET', 'PUT']) {
+      await assert.rejects(ask('{"code":"right"}', { method }), { code: 405 })
+    }
+  })
+
+  test('its bodies are secret, and no other path is its own', () => {
+    assert.equal(service.hasSecretBodies, true)
+    for (const path of ['/ui/sign-in/', '/ui/sign-i', '/ui/']) {
+      const target = readTarget({ method: 'POST', path, query: new URLSearchParams() }, 'local')
+      assert.equal(service.find(target), undefined)
+    }
+  })
+})
