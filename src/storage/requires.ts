@@ -12,6 +12,8 @@ export interface Requires {
   readonly reason?: string | undefined
   readonly type?: string | undefined
   readonly reportingController?: string | undefined
+  /** The reporting controller or, of events that name none, the component of the deprecated source. */
+  readonly controller?: string | undefined
   /** Values that no match has. */
   readonly not?: Readonly<Partial<Record<ValueField, string>>> | undefined
   /** Bounds of the time when the event was last seen; `untilMs` is outside. */
@@ -25,7 +27,7 @@ export interface Requires {
 }
 
 /** Fields whose values an index compares exactly. */
-export type ValueField = 'kind' | 'reason' | 'type' | 'reportingController'
+export type ValueField = 'kind' | 'reason' | 'type' | 'reportingController' | 'controller'
 
 /** An object by kind, in small letters, and name; or by its uid. */
 export type Mention =

@@ -12,8 +12,9 @@ import { checkSelectorBytes, REQUIREMENTS_MAX } from './label-selector.ts'
 
 /**
  * The selectable fields by their names in events.k8s.io; `source` is supported in core/v1 only. The
- * last four are no fields of the object: bounds of the time when the event was last seen, an object
- * that it is about, and a text in its note or reason.
+ * last five are no fields of the object: who reported the event, in whichever field it is named;
+ * bounds of the time when it was last seen; an object that it is about; and a text in its note or
+ * reason.
  */
 export type SelectableField =
   | 'metadata.name'
@@ -26,6 +27,7 @@ export type SelectableField =
   | 'source'
   | `regarding.${ReferenceField}`
   | `related.${ReferenceField}`
+  | 'controller'
   | 'since'
   | 'until'
   | 'mentions'
@@ -60,6 +62,7 @@ const commonFields = [
   'type',
   'action',
   'reportingInstance',
+  'controller',
   'since',
   'until',
   'mentions',

@@ -39,14 +39,15 @@ export const firstTextColumn = 5
 /**
  * Columns with a tree are indexes. The type has no tree: it has two values, and an index that leads
  * to half of all events is worth less than the ten megabytes it takes. Its number still saves a scan
- * from reading the events that do not match. The index of related objects has only events that have
- * one, which are few.
+ * from reading the events that do not match. Nor has the reporting controller, which is also in the
+ * column `source` where an event names it. The index of related objects has only events that have one,
+ * which are few.
  */
 export const indexes: readonly { readonly column: Column; readonly isSparse: boolean }[] = [
   { column: COLUMNS.regardingUid, isSparse: false },
   { column: COLUMNS.regarding, isSparse: false },
   { column: COLUMNS.reason, isSparse: false },
-  { column: COLUMNS.controller, isSparse: false },
+  { column: COLUMNS.source, isSparse: false },
   { column: COLUMNS.relatedUid, isSparse: true },
   { column: COLUMNS.related, isSparse: true },
 ]
@@ -87,6 +88,7 @@ export function conditionsOf(
 ): readonly Condition[] | undefined {
   if (requires === undefined) return NO_CONDITIONS
   const { regarding, regardingUid, kind, reason, type, reportingController, not } = requires
+  const { controller = reportingController || undefined } = requires
   const found: Condition[] = []
   if (regardingUid !== undefined) found.push(equal(COLUMNS.regardingUid, hash(regardingUid)))
   if (regarding !== undefined) found.push(equal(COLUMNS.regarding, hashOfObject(regarding)))
@@ -95,6 +97,7 @@ export function conditionsOf(
     [COLUMNS.reason, reason],
     [COLUMNS.type, type],
     [COLUMNS.controller, reportingController],
+    [COLUMNS.source, controller],
   ] as const) {
     if (text === undefined) continue
     const value = texts.find(text)
@@ -106,6 +109,7 @@ export function conditionsOf(
     [COLUMNS.reason, not?.reason],
     [COLUMNS.type, not?.type],
     [COLUMNS.controller, not?.reportingController],
+    [COLUMNS.source, not?.controller],
   ] as const) {
     const value = text === undefined ? undefined : texts.find(text)
     if (value !== undefined) found.push({ column, value, isEqual: false })

@@ -16,6 +16,8 @@ export interface MadeFields {
   readonly reason?: string
   readonly type?: string
   readonly controller?: string
+  /** The component of the deprecated source. */
+  readonly component?: string
   readonly uid?: string
   readonly object?: string
   /** The object in `related`. */
@@ -26,12 +28,13 @@ export interface MadeFields {
 /** An event as storage returns it. */
 export function madeEvent(key: EventKey, version: Version, fields: MadeFields = {}): StoredEvent {
   const { note = '', reason = '', type = '', controller = '', uid = '', object = '' } = fields
-  const { related, lastSeenMs } = fields
+  const { component, related, lastSeenMs } = fields
   const body = JSON.stringify({
     metadata: { name: key.name, namespace: key.namespace },
     reason,
     type,
     reportingController: controller,
+    ...(component !== undefined && { deprecatedSource: { component } }),
     regarding: { kind: 'Pod', namespace: key.namespace, name: object, uid },
     note,
     ...(related !== undefined && {

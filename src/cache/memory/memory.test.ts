@@ -54,7 +54,8 @@ const steps = fc.array(
           reason: fc.constantFrom('Pulled', 'Failed', ''),
           uid: fc.constantFrom('u1', 'u2', 'u3'),
           type: fc.constantFrom('Normal', 'Warning'),
-          controller: fc.constantFrom('kubelet', 'scheduler'),
+          controller: fc.constantFrom('kubelet', 'scheduler', ''),
+          component: fc.constantFrom('kubelet', 'node-agent', ''),
           object: fc.constantFrom('p', 'q'),
           note: fc.string(),
           related: fc.option(fc.constantFrom('n1', 'n2', 'p'), { nil: undefined }),
@@ -73,7 +74,8 @@ const requires: fc.Arbitrary<Requires> = fc.record(
     reason: fc.constantFrom('Pulled', 'Failed', '', 'None'),
     regardingUid: fc.constantFrom('u1', 'u2', 'none'),
     type: fc.constantFrom('Normal', 'Warning'),
-    reportingController: fc.constantFrom('kubelet', 'none'),
+    reportingController: fc.constantFrom('kubelet', 'none', ''),
+    controller: fc.constantFrom('kubelet', 'node-agent', 'none', ''),
     regarding: fc.record({
       kind: fc.constant('Pod'),
       namespace: names,
@@ -130,6 +132,10 @@ function selectorOf(wanted: Requires): EventSelector {
   }
 }
 
+function controllerOf({ reportingController, sourceComponent }: StoredEvent['fields']): string {
+  return reportingController === '' ? sourceComponent : reportingController
+}
+
 function hasAll({ fields }: StoredEvent, wanted: Requires): boolean {
   const { regarding, mentions, not, sinceMs = 0, untilMs = Number.POSITIVE_INFINITY } = wanted
   const mentioned = [fields.regarding, fields.related].some((object) =>
@@ -143,6 +149,7 @@ function hasAll({ fields }: StoredEvent, wanted: Requires): boolean {
     fields.type === (wanted.type ?? fields.type) &&
     fields.regarding.kind === (wanted.kind ?? fields.regarding.kind) &&
     fields.reportingController === (wanted.reportingController ?? fields.reportingController) &&
+    controllerOf(fields) === (wanted.controller ?? controllerOf(fields)) &&
     fields.type !== not?.type &&
     fields.reason !== not?.reason &&
     fields.lastSeenMs >= sinceMs &&

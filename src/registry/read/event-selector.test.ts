@@ -66,6 +66,7 @@ describe('eventSelector', () => {
       ['reason', 'Odd'],
       ['type', 'Normal'],
       ['reportingComponent', 'ctl'],
+      ['controller', 'ctl'],
       ['reportingInstance', 'ctl-0'],
       ['action', 'Binding'],
       ['related.kind', 'Node'],
@@ -102,6 +103,18 @@ describe('eventSelector', () => {
     const selector = eventSelector(everyLabel, parseFieldSelector('source=ctl', coreFieldNames), 0)
     assert.equal(selector?.matches(stored({})), true)
     assert.equal(selector?.matches(stored({ sourceComponent: 'kubelet' })), false)
+  })
+
+  test('matches: the controller of an event that names none is its source', () => {
+    for (const names of [coreFieldNames, eventFieldNames]) {
+      const selector = eventSelector(everyLabel, parseFieldSelector('controller=ctl', names), 0)
+      const matches = (reportingController: string, sourceComponent: string) =>
+        selector?.matches(stored({ reportingController, sourceComponent }))
+      assert.equal(matches('ctl', 'other'), true)
+      assert.equal(matches('', 'ctl'), true)
+      assert.equal(matches('other', 'ctl'), false)
+      assert.equal(selector?.requires?.isAll, true)
+    }
   })
 
   test('matches: labels and fields must both match', () => {
@@ -148,6 +161,7 @@ describe('eventSelector', () => {
         reason: 'Pod/x',
         type: 'Pod/x',
         reportingController: 'Pod/x',
+        controller: 'Pod/x',
       },
       isAll,
     })

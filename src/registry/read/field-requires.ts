@@ -9,6 +9,7 @@ const valueFields: ReadonlyMap<SelectableField, ValueField> = new Map([
   ['reason', 'reason'],
   ['type', 'type'],
   ['reportingController', 'reportingController'],
+  ['controller', 'controller'],
 ])
 
 /** `isAlone`: nothing else is selected by. */
@@ -31,6 +32,7 @@ export function requirementsOf(
     reason: requiredValue(fields, 'reason'),
     type: requiredValue(fields, 'type'),
     reportingController: requiredValue(fields, 'reportingController'),
+    controller: requiredValue(fields, 'controller'),
     not: excludedValues(fields),
     sinceMs: latest(fields, nowMs),
     untilMs: earliest(fields, nowMs),

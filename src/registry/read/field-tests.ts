@@ -89,6 +89,7 @@ const readers: Readonly<Record<PlainField, (stored: StoredEvent) => string>> = {
   reportingController: (stored) => stored.fields.reportingController,
   reportingInstance: (stored) => stored.fields.reportingInstance,
   source: ({ fields }) => fields.sourceComponent || fields.reportingController,
+  controller: ({ fields }) => fields.reportingController || fields.sourceComponent,
   'regarding.kind': (stored) => stored.fields.regarding.kind,
   'regarding.namespace': (stored) => stored.fields.regarding.namespace,
   'regarding.name': (stored) => stored.fields.regarding.name,

@@ -192,6 +192,7 @@ const COMMON: readonly [Label, ...Label[]] = [
   ['type', ['Warning', 'Normal']],
   ['action', ACTIONS],
   ['reportingInstance', INSTANCES],
+  ['controller', CONTROLLERS],
   ...REFERENCE.map(([name, values]): Label => [`related.${name}`, values]),
 ]
 

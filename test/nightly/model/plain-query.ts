@@ -60,6 +60,10 @@ function meets(event: PlainEvent, { label, value }: Term, nowMs: number): boolea
 function fieldOf({ key, tree }: PlainEvent, label: string): string {
   if (label === 'metadata.name') return key.name
   if (label === 'metadata.namespace') return key.namespace
+  if (label === 'controller') {
+    const controller = textOf(tree, 'reportingController')
+    return controller === '' ? textOf(treeOf(tree, 'deprecatedSource'), 'component') : controller
+  }
   if (label === 'source') {
     const component = textOf(treeOf(tree, 'deprecatedSource'), 'component')
     return component === '' ? textOf(tree, 'reportingController') : component

@@ -34,6 +34,7 @@ const FIELDS = [
   'reason',
   'type',
   'reportingController',
+  'controller',
   'regarding.kind',
   'regarding.name',
   'regarding.namespace',
