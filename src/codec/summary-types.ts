@@ -25,6 +25,13 @@ export const eventSummaryType: StructType = new StructType('EventSummary', [
   { name: 'firstTime', number: 7, type: 'microTime', doc: 'When one was first seen.' },
   { name: 'lastTime', number: 8, type: 'microTime', doc: 'When one was last seen.' },
   { name: 'sampleNote', number: 9, type: 'string', doc: 'The note of the event seen last.' },
+  {
+    name: 'warnings',
+    number: 10,
+    type: 'int64',
+    keepsZero: true,
+    doc: 'How many of the occurrences are Warnings.',
+  },
 ])
 
 const bucketCountType: StructType = new StructType('EventHistogramCount', [

@@ -48,6 +48,8 @@ export interface SummaryGroup {
   readonly values: readonly string[]
   /** All times that the events were observed. */
   readonly occurrences: number
+  /** Those of them that are Warnings. */
+  readonly warnings: number
   readonly events: number
   /** Different objects that the events are about. */
   readonly objects: number

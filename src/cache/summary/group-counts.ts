@@ -1,10 +1,12 @@
 import { GROUPS_MAX } from '../../storage/summary.ts'
+import { COLUMNS } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
 import { ObjectPairs } from './object-pairs.ts'
 
 /** What is counted of each group, by column: a group is a row number. */
 export class GroupCounts {
   readonly occurrences: Float64Array = new Float64Array(GROUPS_MAX)
+  readonly warnings: Float64Array = new Float64Array(GROUPS_MAX)
   readonly events: Uint32Array = new Uint32Array(GROUPS_MAX)
   readonly objects: Uint32Array = new Uint32Array(GROUPS_MAX)
   /** 0 when no event has such a time. */
@@ -14,10 +16,13 @@ export class GroupCounts {
   readonly samples: Uint32Array = new Uint32Array(GROUPS_MAX)
   readonly #table: EventTable
   readonly #pairs = new ObjectPairs()
+  /** The number of the type; undefined when there are none. It stays while their state is pinned. */
+  readonly #warning: number | undefined
   #size = 0
 
   constructor(table: EventTable) {
     this.#table = table
+    this.#warning = table.texts.find('Warning')
   }
 
   /** Groups are numbered from 0 without gaps. */
@@ -31,7 +36,11 @@ export class GroupCounts {
     const isFirst = this.events[group] === 0
     if (isFirst) this.#size++
     increase(this.events, group, 1)
-    increase(this.occurrences, group, table.occurrencesOf(slot))
+    const occurrences = table.occurrencesOf(slot)
+    increase(this.occurrences, group, occurrences)
+    if (table.valueOf(slot, COLUMNS.type) === this.#warning) {
+      increase(this.warnings, group, occurrences)
+    }
     if (this.#pairs.add(group, table.objectOf(slot))) increase(this.objects, group, 1)
     this.#addFirst(group, table.firstSeenOf(slot))
     if (!isFirst && !this.#isBetterSample(group, slot, seenMs)) return

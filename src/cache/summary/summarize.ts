@@ -126,6 +126,7 @@ async function shownGroups(
     shown.push({
       values: ranking.valuesOf(group),
       occurrences: counts.occurrences[group] ?? 0,
+      warnings: counts.warnings[group] ?? 0,
       events: counts.events[group] ?? 0,
       objects: counts.objects[group] ?? 0,
       firstMs: counts.firstMs[group] || undefined,

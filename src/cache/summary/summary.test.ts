@@ -166,6 +166,7 @@ function plainSummary(
     return {
       values: JSON.parse(key),
       occurrences: sum(members),
+      warnings: sum(members.filter(({ fields: { type } }) => type === 'Warning')),
       events: members.length,
       objects: new Set(objects).size,
       firstMs: firsts.length === 0 ? undefined : Math.min(...firsts),

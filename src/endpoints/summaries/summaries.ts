@@ -119,7 +119,9 @@ class Rates {
     const stored = new Set(groups.map(({ values: [value = ''] }) => boundedKey(value)))
     const unstored = [...this.#perSecond]
       .filter(([value]) => !stored.has(value))
-      .map(([value]) => this.addTo({ values: [value], occurrences: 0, events: 0, objects: 0 }))
+      .map(([value]) =>
+        this.addTo({ values: [value], occurrences: 0, warnings: 0, events: 0, objects: 0 }),
+      )
     return [...groups, ...unstored].sort(
       (one, other) => this.of(other.values) - this.of(one.values),
     )

@@ -38,6 +38,7 @@ export function summaryObject(
     {
       group,
       occurrences: shown.occurrences,
+      warnings: shown.warnings,
       events: shown.events,
       objects: shown.objects,
       ratePerMinute: shown.ratePerMinute,

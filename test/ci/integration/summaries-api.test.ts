@@ -97,6 +97,7 @@ describe('summaries and histograms', () => {
     assert.match(first.metadata.name, /^[0-9a-f]{10}$/)
     assert.equal(first.metadata.namespace, undefined)
     assert.equal(first.sampleNote, 'BackOff web-1')
+    assert.deepEqual([first.warnings, json.items[1].warnings], [9, 0])
     assert.equal(first.firstTime, ago(65_000).replace('Z', '.000000Z'))
     assert.equal(first.lastTime, ago(30_000).replace('Z', '.000000Z'))
   })
