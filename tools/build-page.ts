@@ -1,12 +1,20 @@
 /** Builds the web page: bundles `ui/` into a folder of files that never change under their names. */
+import { execFileSync } from 'node:child_process'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { brotliCompressSync, constants, gzipSync } from 'node:zlib'
+import { brotliCompressSync, constants } from 'node:zlib'
 import { build, type Metafile } from 'esbuild'
 
 const root = join(import.meta.dirname, '..')
+/** Of all scripts and styles, gzipped: the page is also opened through slow tunnels. */
+const GZIPPED_BYTES_MAX = 80 * 1024
 
-/** Writes `index.html`, `assets/` and, beside each file, its compressed forms. */
+/**
+ * Writes `index.html`, `assets/` and, beside each file, its compressed forms; and `packages.json`,
+ * which is not served: the paths of the packages whose code is in the files, whose licences a
+ * release must have. There are no source maps: they are larger than the page, and the sources are
+ * public. Two builds of the same sources are identical, wherever they are made.
+ */
 export async function buildPage(folder: string): Promise<void> {
   const result = await build({
     absWorkingDir: root,
@@ -20,22 +28,41 @@ export async function buildPage(folder: string): Promise<void> {
     jsx: 'automatic',
     jsxImportSource: 'preact',
     loader: { '.svg': 'copy' },
+    // Their texts are in the folder of licences of a release.
     legalComments: 'none',
+    // Else the names of files depend on where a linked node_modules is.
+    preserveSymlinks: true,
     metafile: true,
     write: false,
     logLevel: 'warning',
   })
   mkdirSync(join(folder, 'assets'), { recursive: true })
-  const files = result.outputFiles.map(({ path, contents }) => ({ path, contents }))
   const page = Buffer.from(indexPage(result.metafile, folder))
+  let gzippedBytes = 0
   for (const { path, contents } of [
-    ...files,
+    ...result.outputFiles,
     { path: join(folder, 'index.html'), contents: page },
   ]) {
+    const gzipped = gzip(contents)
+    if (/\.(js|css)$/.test(path)) gzippedBytes += gzipped.length
     writeFileSync(path, contents)
-    writeFileSync(`${path}.gz`, gzipSync(contents, { level: 9 }))
+    writeFileSync(`${path}.gz`, gzipped)
     writeFileSync(`${path}.br`, brotliCompressSync(contents, brotliOptions(contents.length)))
   }
+  if (gzippedBytes > GZIPPED_BYTES_MAX) {
+    const limit = `more than ${GZIPPED_BYTES_MAX}`
+    throw new Error(`scripts and styles of the page have ${gzippedBytes} bytes gzipped, ${limit}`)
+  }
+  const packages = JSON.stringify(packagesIn(result.metafile), undefined, 2)
+  writeFileSync(join(folder, 'packages.json'), `${packages}\n`)
+}
+
+/** As package-lock.json names them: `node_modules/preact`. */
+export function packagesIn({ inputs }: Pick<Metafile, 'inputs'>): readonly string[] {
+  const paths = Object.keys(inputs).flatMap(
+    (input) => /^(?:.*\/)?node_modules\/(?:@[^/]+\/)?[^/]+/.exec(input)?.[0] ?? [],
+  )
+  return [...new Set(paths)].sort()
 }
 
 /** The template with the names of the bundled files, relative to the page. */
@@ -59,4 +86,9 @@ function brotliOptions(size: number): { readonly params: Record<number, number> 
       [constants.BROTLI_PARAM_SIZE_HINT]: size,
     },
   }
+}
+
+/** With the program, without name and time: the output of Node's zlib depends on the processor. */
+function gzip(contents: Uint8Array): Buffer {
+  return execFileSync('gzip', ['-9', '-n', '-c'], { input: contents, maxBuffer: 2 ** 26 })
 }

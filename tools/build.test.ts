@@ -1,6 +1,7 @@
 /** The build script in a small project of its own, with real git and the real compiler. */
 import assert from 'node:assert/strict'
 import { execFileSync, spawnSync } from 'node:child_process'
+import { randomBytes } from 'node:crypto'
 import {
   cpSync,
   mkdirSync,
@@ -49,6 +50,23 @@ test('build: the same inputs keep it, others replace it, and a failure leaves it
   assert.match(readFileSync(join(project, 'dist/ui', script), 'utf8'), /"two"/)
   const left = readdirSync(project).filter((name) => name.startsWith('dist'))
   assert.deepEqual(left, ['dist'], 'nothing is left beside it')
+})
+
+test('build: the page names the packages that are in it, and is limited in size', () => {
+  const main =
+    'import "./main.css"\nimport { h } from "preact"\ndocument.title = h("a", null).type\n'
+  write('ui/src/main.tsx', main)
+  assert.equal(build(), 0)
+  const packages = readFileSync(join(project, 'dist/ui/packages.json'), 'utf8')
+  assert.deepEqual(JSON.parse(packages), ['node_modules/preact'])
+
+  // As base64, 80 KiB of random bytes are 80 KiB gzipped.
+  const last = inode()
+  const text = randomBytes(80 * 1024).toString('base64')
+  write('ui/src/main.tsx', `${main}document.body.textContent = "${text}"\n`)
+  assert.notEqual(build(), 0)
+  assert.equal(inode(), last, 'a page that is too large leaves the last build')
+  write('ui/src/main.tsx', main)
 })
 
 test('build: what is committed afterwards gets its commit, and no state of before', () => {

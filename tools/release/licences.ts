@@ -1,5 +1,5 @@
 /** The folder `licenses/` of a release: a table of all packages, and the text of every licence. */
-import { cpSync, existsSync, mkdirSync, readdirSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, readdirSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { pinnedNode } from './node-package.ts'
 import type { RuntimePackage } from './runtime-packages.ts'
@@ -7,17 +7,19 @@ import type { RuntimePackage } from './runtime-packages.ts'
 const LICENCE_TEXT = /^(licen[cs]e|copying|notice)/i
 
 /** `from` has the `node_modules` with the packages; throws when a package has no licence text. */
-export function writeLicences(
+export function copyLicences(
   packages: readonly RuntimePackage[],
   { from, to }: { from: string; to: string },
 ): void {
-  mkdirSync(to, { recursive: true })
   for (const { name, version, path } of packages) {
     const texts = licenceTexts(name, join(from, path))
     if (texts.length === 0) throw new Error(`${name} ${version} has no licence text`)
     for (const text of texts) cpSync(text, join(to, `${name}-${version}`, basename(text)))
   }
-  writeFileSync(join(to, 'README.md'), licencePage(packages))
+}
+
+export function writeLicenceTable(packages: readonly RuntimePackage[], folder: string): void {
+  writeFileSync(join(folder, 'README.md'), licencePage(packages))
 }
 
 /** The files in the package or, for a package without one, those that we wrote from its sources. */

@@ -33,7 +33,17 @@ export function commitHash(): string {
 
 /** What differs from the commit, and what is not in it though it would be packed; empty if nothing. */
 export function changesOfTree(): string {
-  const ignored = ['--ignored', '--', 'charts', 'deploy', 'docs', 'monitoring', 'src', 'tools']
+  const ignored = [
+    '--ignored',
+    '--',
+    'charts',
+    'deploy',
+    'docs',
+    'monitoring',
+    'src',
+    'tools',
+    'ui',
+  ]
   return [git('status', '--porcelain'), git('status', '--porcelain', ...ignored)]
     .filter((lines) => lines !== '')
     .join('\n')

@@ -1,8 +1,16 @@
 import assert from 'node:assert/strict'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { test } from 'node:test'
 import { pinnedNode } from './node-package.ts'
-import { packageJson } from './project.ts'
-import { faultsOf, packagesOf, purposesIn, runtimePackages } from './runtime-packages.ts'
+import { packageJson, root } from './project.ts'
+import {
+  builtPackagesOf,
+  faultsOf,
+  packagesOf,
+  purposesIn,
+  runtimePackages,
+} from './runtime-packages.ts'
 
 test('runtime packages: each of this project has an accepted licence and a reason', () => {
   const packages = runtimePackages()
@@ -43,6 +51,35 @@ test('runtime packages: one without licence, with another licence, or without re
     'b has the licence GPL-3.0-only, which is not accepted',
     'b has no row in docs/dependencies.md',
   ])
+})
+
+test('page packages: those that the build names, whatever npm needs them for', () => {
+  const locked = {
+    'node_modules/a': { version: '1.0.0', license: 'MIT', dev: true, dependencies: { b: '2' } },
+    'node_modules/a/node_modules/b': { version: '2.0.0', license: 'GPL-2.0-only', dev: true },
+    'node_modules/b': { version: '1.0.0', license: 'MIT', dev: true },
+    'node_modules/c': { version: '1.0.0', license: 'MIT', dev: true },
+  }
+  const paths = ['node_modules/a', 'node_modules/a/node_modules/b']
+  const packages = builtPackagesOf(locked, new Map([['a', 'to draw']]), paths)
+  assert.deepEqual(
+    packages.map(({ name, version, reason }) => [name, version, reason]),
+    [
+      ['a', '1.0.0', 'to draw'],
+      ['b', '2.0.0', 'needed by a'],
+    ],
+  )
+  assert.deepEqual(faultsOf(packages), ['b has the licence GPL-2.0-only, which is not accepted'])
+  assert.throws(() => builtPackagesOf(locked, new Map(), ['node_modules/d']), /node_modules\/d/)
+})
+
+test('packages: docs/dependencies.md names every direct one', () => {
+  const page = readFileSync(join(root, 'docs/dependencies.md'), 'utf8')
+  const { dependencies, devDependencies } = packageJson()
+  const missing = Object.keys({ ...dependencies, ...devDependencies }).filter(
+    (name) => !page.includes(`\`${name}\``),
+  )
+  assert.deepEqual(missing, [])
 })
 
 test('runtime packages: the pinned Node is the one that tests run with', () => {

@@ -1,7 +1,8 @@
 /**
  * Every package that a release contains, with its licence and the reason why it is there. Facts come
  * from package-lock.json; the purpose of a direct dependency from docs/dependencies.md, and that of
- * any other package is the one that needs it.
+ * any other package is the one that needs it. Packages of the program are installed in a release;
+ * those of the page are a part of its scripts and styles, and the build says which they are.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -15,7 +16,7 @@ export interface RuntimePackage {
   readonly version: string
   readonly licence: string
   readonly reason: string
-  /** In the project and in a release, such as `node_modules/pino`. */
+  /** In the project and, for packages of the program, in a release: such as `node_modules/pino`. */
   readonly path: string
 }
 
@@ -28,28 +29,64 @@ export interface LockEntry {
 }
 
 export type LockedPackages = Readonly<Record<string, LockEntry>>
+/** By name of the package. */
+export type Purposes = ReadonlyMap<string, string>
 
-/** The packages of this project; throws when one of them has no licence or no reason. */
+/** The packages of the program; throws when one of them has no licence or no reason. */
 export function runtimePackages(): readonly RuntimePackage[] {
-  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
-  const page = readFileSync(join(root, 'docs/dependencies.md'), 'utf8')
-  const found = packagesOf(packages, purposesIn(page))
-  const faults = faultsOf(found)
-  if (faults.length > 0) throw new Error(faults.join('\n'))
-  return found
+  const { locked, purposes } = readFacts()
+  return checked(packagesOf(locked, purposes))
+}
+
+/** The packages in the page of the last build; throws like the others. */
+export function pagePackages(): readonly RuntimePackage[] {
+  const { locked, purposes } = readFacts()
+  const text = readFileSync(join(root, 'dist/ui/packages.json'), 'utf8')
+  return checked(builtPackagesOf(locked, purposes, JSON.parse(text)))
 }
 
 /** In the order of their paths. */
-export function packagesOf(
+export function packagesOf(locked: LockedPackages, purposes: Purposes): readonly RuntimePackage[] {
+  const entries = Object.entries(locked).filter(([path, { dev }]) => path !== '' && dev !== true)
+  return described(entries, purposes)
+}
+
+/** Those at the given paths, whatever npm needs them for. */
+export function builtPackagesOf(
   locked: LockedPackages,
-  purposes: ReadonlyMap<string, string>,
+  purposes: Purposes,
+  paths: readonly string[],
 ): readonly RuntimePackage[] {
-  const runtime = Object.entries(locked).filter(([path, { dev }]) => path !== '' && dev !== true)
-  return runtime.map(([path, { version = '', license = '' }]) => {
+  const unknown = paths.filter((path) => locked[path] === undefined)
+  if (unknown.length > 0) throw new Error(`not in package-lock.json: ${unknown.join(', ')}`)
+  const wanted = new Set(paths)
+  return described(
+    Object.entries(locked).filter(([path]) => wanted.has(path)),
+    purposes,
+  )
+}
+
+function readFacts(): { readonly locked: LockedPackages; readonly purposes: Purposes } {
+  const { packages } = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const page = readFileSync(join(root, 'docs/dependencies.md'), 'utf8')
+  return { locked: packages, purposes: purposesIn(page) }
+}
+
+function described(
+  entries: readonly [string, LockEntry][],
+  purposes: Purposes,
+): readonly RuntimePackage[] {
+  return entries.map(([path, { version = '', license = '' }]) => {
     const name = nameOf(path)
-    const reason = purposes.get(name) ?? neededBy(name, runtime)
+    const reason = purposes.get(name) ?? neededBy(name, entries)
     return { name, version, licence: license, reason, path }
   })
+}
+
+function checked(packages: readonly RuntimePackage[]): readonly RuntimePackage[] {
+  const faults = faultsOf(packages)
+  if (faults.length > 0) throw new Error(faults.join('\n'))
+  return packages
 }
 
 /** A line for each package that must not be released like this. */
@@ -66,8 +103,8 @@ export function faultsOf(packages: readonly RuntimePackage[]): readonly string[]
   })
 }
 
-/** The first two columns of the table: packages, and their purpose. */
-export function purposesIn(page: string): ReadonlyMap<string, string> {
+/** The first two columns of the tables: packages, and their purpose. */
+export function purposesIn(page: string): Purposes {
   const purposes = new Map<string, string>()
   for (const line of page.split('\n')) {
     const [, packages = '', purpose = ''] = line.split('|').map((cell) => cell.trim())

@@ -7,7 +7,10 @@ import { createHash } from 'node:crypto'
 import { pinnedNode } from './node-package.ts'
 import { npm } from './npm.ts'
 import { commitSeconds, packageJson, root } from './project.ts'
-import { runtimePackages } from './runtime-packages.ts'
+import { pagePackages, type RuntimePackage, runtimePackages } from './runtime-packages.ts'
+
+/** Of a component that is not installed, but built into the scripts and styles of the page. */
+const IN_PAGE = { name: 'tidings:built-into', value: 'dist/ui' }
 
 export interface Component {
   readonly 'bom-ref': string
@@ -17,7 +20,7 @@ export interface Component {
   readonly purl: string
   readonly cpe?: string
   readonly licenses?: readonly object[]
-  readonly properties?: readonly { readonly name: string }[]
+  readonly properties?: readonly { readonly name: string; readonly value: string }[]
 }
 
 export interface Sbom {
@@ -50,16 +53,24 @@ export function sbom(more: readonly Component[] = []): string {
 
 /**
  * Drops what is for development only. (`npm sbom --omit=dev` also drops packages that both the
- * project needs for development and a package needs at run time.)
+ * project needs for development and a package needs at run time, and those of the page.)
  */
 function keepReleased(list: Sbom, own: string): void {
-  const released = new Set(runtimePackages().map(({ name, version }) => `${name}@${version}`))
+  const ofProgram = new Set(runtimePackages().map(refOf))
+  const released = new Set([...ofProgram, ...pagePackages().map(refOf)])
   list.components = list.components
     .filter((component) => released.has(component['bom-ref']))
-    .map((component) => ({ ...component, properties: [] }))
+    .map((component) => ({
+      ...component,
+      properties: ofProgram.has(component['bom-ref']) ? [] : [IN_PAGE],
+    }))
   list.dependencies = list.dependencies
     .filter(({ ref }) => ref === own || released.has(ref))
     .map(({ ref, dependsOn }) => ({ ref, dependsOn: dependsOn.filter((on) => released.has(on)) }))
+}
+
+function refOf({ name, version }: RuntimePackage): string {
+  return `${name}@${version}`
 }
 
 function node(): Component {

@@ -5,11 +5,11 @@
 import { cpSync, mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { setModes } from './archive.ts'
-import { writeLicences } from './licences.ts'
+import { copyLicences, writeLicenceTable } from './licences.ts'
 import { type Architecture, unpackNode } from './node-package.ts'
 import { npm } from './npm.ts'
 import { packageJson, root } from './project.ts'
-import { runtimePackages } from './runtime-packages.ts'
+import { pagePackages, runtimePackages } from './runtime-packages.ts'
 import { sbom } from './sbom.ts'
 
 /** From the checkout, to the place in the archive. */
@@ -57,7 +57,10 @@ export function stage(architecture: Architecture, folder: string): void {
   installPackages(program)
   const packages = runtimePackages()
   const licences = join(folder, 'licenses')
-  writeLicences(packages, { from: program, to: licences })
+  const inPage = pagePackages()
+  copyLicences(packages, { from: program, to: licences })
+  copyLicences(inPage, { from: root, to: licences })
+  writeLicenceTable([...packages, ...inPage], licences)
   for (const { path } of packages) prune(join(program, path))
   cpSync(join(root, 'dist'), join(program, 'dist'), { recursive: true, filter: isNeeded })
 
