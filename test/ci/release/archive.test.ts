@@ -17,10 +17,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, test } from 'node:test'
 import { linksOf } from '../../../tools/markdown.ts'
-import { packageJson, releaseFolder } from '../../../tools/release/project.ts'
-import { runtimePackages } from '../../../tools/release/runtime-packages.ts'
+import { packageJson, releaseFolder, root } from '../../../tools/release/project.ts'
+import {
+  pagePackages,
+  type RuntimePackage,
+  runtimePackages,
+} from '../../../tools/release/runtime-packages.ts'
 import { archiveName, stage } from '../../../tools/release/staging.ts'
 import { startEtcd } from '../../support/etcd.ts'
+import { assertPageIsServed } from '../../support/served-page.ts'
 import { Tidings } from '../../support/tidings.ts'
 
 const READY_MS_MAX = 60_000
@@ -65,9 +70,26 @@ test('archive: has the packages that the program needs, and no others', () => {
   assert.deepEqual(installed.sort(), [...expected].sort())
 })
 
+test('archive: says which packages are built into its page, and has no map of it', () => {
+  const page = join(unpacked, 'lib/tidings/dist/ui')
+  const built: readonly string[] = JSON.parse(readFileSync(join(page, 'packages.json'), 'utf8'))
+  assert.deepEqual(
+    pagePackages().map(({ path }) => path),
+    built,
+  )
+  assert.ok(built.includes('node_modules/preact'))
+  const scripts = readdirSync(join(page, 'assets')).filter((file) => file.endsWith('.js'))
+  assert.equal(scripts.length, 1)
+  for (const script of scripts) {
+    const text = readFileSync(join(page, 'assets', script), 'utf8')
+    assert.doesNotMatch(text, /sourceMappingURL|node_modules/)
+    assert.ok(!text.includes(root))
+  }
+})
+
 test('archive: has the text of every licence, and a table of all packages', () => {
   const table = readFileSync(join(unpacked, 'licenses/README.md'), 'utf8')
-  for (const { name: of, version, licence, reason } of runtimePackages()) {
+  for (const { name: of, version, licence, reason } of releasedPackages()) {
     assert.ok(table.includes(`| ${of} | ${version} | ${licence} | ${reason} |`), of)
     const texts = readdirSync(join(unpacked, 'licenses', `${of}-${version}`))
     assert.ok(texts.length > 0, of)
@@ -86,7 +108,7 @@ test('archive: its list of components is complete and has nothing of the machine
   const { version } = packageJson()
   assert.equal(metadata.component.name, 'tidings')
   assert.equal(metadata.component.version, version)
-  for (const { name: of, version: its } of runtimePackages()) {
+  for (const { name: of, version: its } of releasedPackages()) {
     assert.ok(listed.includes(`pkg:npm/${of.replace('@', '%40')}@${its}`), of)
   }
   assert.ok(listed.includes(`pkg:generic/node@${process.versions.node}`))
@@ -123,6 +145,7 @@ test('archive: starts through a link, without node or npm in PATH, serves, and s
   const command = ['env', '-i', '-C', '/', `PATH=${path}`, join(links, 'second')]
   await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints}`], {}, command)
   await server.until('/readyz', ({ status }) => status === 200, READY_MS_MAX)
+  await assertPageIsServed(server)
   const version = JSON.parse((await server.ask('/version')).body)
   assert.ok(version.gitVersion.endsWith(`tidings-${packageJson().version}`))
   server.process.kill('SIGTERM')
@@ -145,6 +168,10 @@ test('archive: the systemd unit names what the archive has', () => {
   const help = execFileSync(join(unpacked, program), ['--help'], { encoding: 'utf8' })
   for (const flag of flags) assert.ok(help.includes(flag.replace(/=.*/, '')), flag)
 })
+
+function releasedPackages(): readonly RuntimePackage[] {
+  return [...runtimePackages(), ...pagePackages()]
+}
 
 /** A folder for PATH with nothing in it but what a launcher may use of any Linux. */
 function onlyPath(): string {

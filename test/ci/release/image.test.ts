@@ -6,6 +6,7 @@ import { after, test } from 'node:test'
 import { commitHash, packageJson, releaseFolder } from '../../../tools/release/project.ts'
 import { archiveName } from '../../../tools/release/staging.ts'
 import { startEtcd } from '../../support/etcd.ts'
+import { assertPageIsServed } from '../../support/served-page.ts'
 import { Tidings } from '../../support/tidings.ts'
 import { UnpackedImage } from '../../support/unpacked-image.ts'
 
@@ -84,6 +85,7 @@ test('image: starts with a read-only root as process 1, serves, and stops', asyn
   await using server = await Tidings.start([`--etcd-servers=${endpoint}`], {}, image.command())
   await server.until('/readyz', ({ status }) => status === 200, READY_MS_MAX)
   assert.equal((await server.ask('/livez')).status, 200)
+  await assertPageIsServed(server)
   const pid = childOf(server.process.pid ?? 0)
   const status = readFileSync(`/proc/${pid}/status`, 'utf8')
   assert.match(status, /^NSpid:\t\d+\t1$/m)
