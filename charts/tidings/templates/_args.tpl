@@ -50,6 +50,9 @@
 {{- if $v.tracing.endpoint }}
 - --tracing-config-file=/etc/tidings/config/tracing.yaml
 {{- end }}
+{{- if not $v.ui.enabled }}
+- --ui=false
+{{- end }}
 - "--shutdown-delay-duration={{ $v.shutdownDelaySeconds }}s"
 - "--request-timeout={{ $v.requestTimeoutSeconds }}s"
 - "--logging-format={{ $v.loggingFormat }}"

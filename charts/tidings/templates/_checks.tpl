@@ -272,7 +272,8 @@ values.schema.json.
 
 {{- define "tidings.checks.args" -}}
 {{- $found := list -}}
-{{- $own := list -}}
+{{- /* --ui is there only when it is off. */ -}}
+{{- $own := list "ui" -}}
 {{- range include "tidings.ownArgs" . | fromYamlArray -}}{{- $own = append $own (include "tidings.flagName" .) -}}{{- end -}}
 {{- $known := regexSplit "\\s+" (trim (.Files.Get "files/flags.txt")) -1 -}}
 {{- $isOwnVersion := and (not .Values.image.digest) (has .Values.image.tag (list "" .Chart.AppVersion)) -}}

@@ -23,6 +23,25 @@ describe('the notes', { concurrency: 3 }, () => {
     assert.doesNotMatch(notes, /Missing or unsafe/)
   })
 
+  test('the notes have the commands that open the page', async () => {
+    const notes = await notesOf(`{${ETCD}}`)
+    const port = /port-forward service\/\S+ (\d+):443/.exec(notes)?.[1]
+    assert.match(
+      notes,
+      new RegExp(`kubectl --server=https://localhost:${port} .* proxy --port=8001`),
+    )
+    assert.match(notes, /^4\. .*http:\/\/127\.0\.0\.1:8001\/ui\//m)
+    assert.ok(notes.includes(`https://localhost:${port}/ui/`))
+    assert.doesNotMatch(notes, /create token/)
+    const off = await notesOf(`{${ETCD}, ui: {enabled: false}}`)
+    assert.doesNotMatch(off, /\/ui\/|proxy/)
+  })
+
+  test('the notes say that tokens of the cluster are valid where they are', async () => {
+    const notes = await notesOf(`{${ETCD}, ownCluster: {authorization: origin}}`)
+    assert.match(notes, /TOKEN=\$\(kubectl -n \S+ create token NAME\)/)
+  })
+
   test('the notes say where the private key of a self-signed certificate can be read', async () => {
     const notes = await notesOf(`{${ETCD}}`)
     assert.match(notes, /private key is in every revision .*helm template prints it.*--hide-secret/)

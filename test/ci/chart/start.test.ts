@@ -181,6 +181,18 @@ describe('a replica of the chart', () => {
     await probe(replica)
   })
 
+  test('with the page, and without it', async () => {
+    for (const [set, status] of [
+      ['exposed', 200],
+      ['minimal', 401],
+    ] as const) {
+      const etcdServers = etcd.endpoints.join()
+      await using replica = await ChartReplica.start(await render(set), { etcdServers })
+      await probe(replica)
+      assert.equal((await replica.ask('/ui/')).status, status, set)
+    }
+  })
+
   test('the budget of memory holds the heap that NODE_OPTIONS allows', async () => {
     const [container] = find(await render('default'), 'Deployment')['spec'].template.spec.containers
     const [{ value }] = container.env
