@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import type { ClientCertificate } from './client-certs.ts'
 
 /** Debian's; `.ci/run` installs it. */
 // biome-ignore lint/style/noProcessEnv: where the browser of this machine is.
@@ -19,6 +20,8 @@ export interface Visit {
   readonly width?: number
   readonly height?: number
   readonly theme?: 'light' | 'dark'
+  /** Presented to the server. */
+  readonly certificate?: ClientCertificate
 }
 
 /** Chromium without a window. Ended, with all its pages, at the end of the scope. */
@@ -36,7 +39,7 @@ export class TestBrowser implements AsyncDisposable {
 
   /** Opens the page of a server at `base`, a URL without a path. */
   async open(base: string, visit: Visit = {}): Promise<TestPage> {
-    const { path = '', token, width = 1280, height = 800, theme = 'light' } = visit
+    const { path = '', token, width = 1280, height = 800, theme = 'light', certificate } = visit
     const context = await this.#browser.newContext({
       // The server of a test has a certificate of its own.
       ignoreHTTPSErrors: true,
@@ -44,6 +47,7 @@ export class TestBrowser implements AsyncDisposable {
       colorScheme: theme,
       timezoneId: 'UTC',
       locale: 'en-GB',
+      ...(certificate === undefined ? {} : { clientCertificates: [presented(base, certificate)] }),
     })
     const page = new TestPage(context, await context.newPage())
     await page.page.goto(`${base}/ui/${path}`)
@@ -117,6 +121,16 @@ export class TestPage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.context.close()
   }
+}
+
+function presented(origin: string, { cert, key }: ClientCertificate): PresentedCertificate {
+  return { origin, cert: Buffer.from(cert), key: Buffer.from(key) }
+}
+
+interface PresentedCertificate {
+  readonly origin: string
+  readonly cert: Buffer
+  readonly key: Buffer
 }
 
 interface AxeViolation {

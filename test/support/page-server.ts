@@ -77,6 +77,11 @@ export class PageServer implements AsyncDisposable {
     return `https://127.0.0.1:${this.tidings.port}`
   }
 
+  /** From now on, only these tokens are valid. */
+  async setTokens(lines: string): Promise<void> {
+    await writeFile(join(this.#folder, 'tokens.csv'), lines)
+  }
+
   /** Writes events, through the API. */
   async tell(events: readonly ToldEvent[]): Promise<void> {
     for (const told of events) {

@@ -55,3 +55,14 @@ export function statusOf(text: string): { readonly reason?: string; readonly mes
     return {}
   }
 }
+
+/** Anything else that is thrown is a mistake of the page itself. */
+export function asApiError(error: unknown): ApiError {
+  if (error instanceof ApiError) return error
+  return new ApiError({
+    code: 0,
+    reason: 'PageError',
+    message: `This page failed: ${error instanceof Error ? error.message : String(error)}`,
+    cause: error,
+  })
+}

@@ -4,13 +4,15 @@
  * know the user by these, the user pastes a token.
  */
 import { useEffect, useState } from 'preact/hooks'
-import { ApiError } from '../api/api-error.ts'
+import { ApiError, asApiError } from '../api/api-error.ts'
 import { ApiClient } from '../api/client.ts'
 import { type Caller, mayI, tokenFor, whoAmI } from '../api/session.ts'
 import { forgetToken, keepToken, keptToken, takeCode } from './credentials.ts'
 
 export type Session =
   | { readonly state: 'starting' }
+  /** The server did not say who the user is: it may do so later. */
+  | { readonly state: 'failed'; readonly error: ApiError }
   | { readonly state: 'signed-out'; readonly message: string }
   | {
       readonly state: 'signed-in'
@@ -22,6 +24,8 @@ export type Session =
 
 export interface SessionControl {
   readonly session: Session
+  /** Starts again after a failure. */
+  readonly retry: () => void
   readonly signIn: (token: string, isKept: boolean) => Promise<void>
   readonly signOut: () => void
 }
@@ -33,62 +37,76 @@ export function useSession(): SessionControl {
     forgetToken()
     setSession({ state: 'signed-out', message })
   }
-  const clientWith = (token: string | undefined): ApiClient =>
-    new ApiClient({
+  const enter = async (token: string | undefined): Promise<void> => {
+    const client = new ApiClient({
       base: baseOf(location),
       token,
-      onUnauthorized: () => leave('The server no longer accepts these credentials.'),
+      onUnauthorized: () => leave(token === undefined ? '' : NO_LONGER_ACCEPTED),
     })
-  const enter = async (token: string | undefined): Promise<void> => {
-    const client = clientWith(token)
     const caller = await whoAmI(client)
-    if (caller.isAnonymous && !(await mayReadSomething(client))) return leave('')
+    if (caller.isAnonymous && !(await mayListEvents(client))) return leave('')
     setSession({ state: 'signed-in', client, caller, hasToken: token !== undefined })
   }
   const start = async (): Promise<void> => {
-    const token = (await tokenFromCode()) ?? keptToken()
-    await enter(token)
+    setSession({ state: 'starting' })
+    try {
+      await enter((await tokenFromCode()) ?? keptToken())
+    } catch (error) {
+      if (error instanceof CodeRefused) leave(error.message)
+      else if (!isUnauthorized(error)) setSession({ state: 'failed', error: asApiError(error) })
+    }
   }
   useEffect(() => {
-    start().catch((error) => leave(messageFor(error)))
+    void start()
   }, [])
 
   return {
     session,
+    retry: () => void start(),
     signIn: async (token, isKept) => {
       try {
         await enter(token)
         if (isKept) keepToken(token)
       } catch (error) {
-        leave(messageFor(error, 'The server does not accept this token.'))
+        leave(isUnauthorized(error) ? NOT_ACCEPTED : asApiError(error).message)
       }
     },
     signOut: () => leave(''),
   }
 }
 
+const NOT_ACCEPTED = 'The server does not accept this token.'
+const NO_LONGER_ACCEPTED = 'The server no longer accepts your token.'
+
+/** The code was used before, or is too old. */
+class CodeRefused extends Error {}
+
 /** Undefined without a code in the URL. Whoever opens the link has chosen to keep its token. */
 async function tokenFromCode(): Promise<string | undefined> {
   const code = takeCode()
   if (code === undefined) return undefined
-  const token = await tokenFor(new ApiClient({ base: baseOf(location), token: undefined }), code)
-  keepToken(token)
-  return token
+  const client = new ApiClient({ base: baseOf(location), token: undefined })
+  try {
+    const token = await tokenFor(client, code)
+    keepToken(token)
+    return token
+  } catch (error) {
+    throw new CodeRefused(`This link no longer signs you in: ${asApiError(error).message}`)
+  }
 }
 
 /** An anonymous user who may list events need not sign in. */
-async function mayReadSomething(client: ApiClient): Promise<boolean> {
+async function mayListEvents(client: ApiClient): Promise<boolean> {
   const events = { verb: 'list', group: '', resource: 'events', cluster: '', namespace: '' }
   return mayI(client, events).catch(() => false)
 }
 
 /** The server's URL: that of this page without `ui/`, so that a proxy may add a prefix. */
-export function baseOf({ origin, pathname }: Pick<Location, 'origin' | 'pathname'>): string {
+function baseOf({ origin, pathname }: Location): string {
   const at = pathname.lastIndexOf('/ui/')
   return `${origin}${pathname.slice(0, at === -1 ? 0 : at)}/`
 }
 
-function messageFor(error: unknown, refused = ''): string {
-  if (!(error instanceof ApiError)) return 'This page could not start.'
-  return error.code === 401 ? refused : error.message
+function isUnauthorized(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 401
 }

@@ -1,5 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
-import { ApiError } from '../api/api-error.ts'
+import { type ApiError, asApiError } from '../api/api-error.ts'
 import { isAborted } from '../api/client.ts'
 
 export interface Loaded<Data> {
@@ -37,14 +37,4 @@ export function useLoad<Data>(
     return () => controller.abort()
   }, inputs)
   return state
-}
-
-function asApiError(error: unknown): ApiError {
-  if (error instanceof ApiError) return error
-  return new ApiError({
-    code: 0,
-    reason: 'PageError',
-    message: `This page failed: ${error instanceof Error ? error.message : String(error)}`,
-    cause: error,
-  })
 }
