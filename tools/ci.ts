@@ -51,8 +51,8 @@ const STEPS: readonly (readonly Lane[])[] = [
       // Not retried: with another timing the same seed may hide a wrong answer.
       untimed('test:model:short'),
     ],
-    // Deterministic, and keeps one core busy.
-    [untimed('test:simulation')],
+    // The first is deterministic, and keeps one core busy. A browser waits more than it works.
+    [untimed('test:simulation'), timed('test:ui')],
   ],
   [[timed('test:fuzz:short')]],
   [[timed('test:measured')]],

@@ -29,6 +29,7 @@ const SCRIPTS = [
   'test:kubectl',
   'test:client-go',
   'test:client-go:full',
+  'test:ui:full',
   'test:chart',
   // With KUBE_APISERVER, also the tutorial that mirrors a cluster.
   'follow-docs',
