@@ -27,7 +27,7 @@ export interface ProxyOptions {
   readonly configuration: string
   /** Ports of the replicas 10.0.1.1, 10.0.1.2 and 10.0.1.3. */
   readonly ports: readonly number[]
-  /** Contents of the files in `/etc/haproxy/`, by name. */
+  /** Contents of the files in `/etc/haproxy/` or `/etc/nginx/`, by name. */
   readonly files?: Readonly<Record<string, string>>
 }
 
@@ -46,10 +46,9 @@ export class RealProxy implements AsyncDisposable {
 
   static nginx(options: ProxyOptions): Promise<RealProxy> {
     return RealProxy.#start(options, (text, config, folder) => ({
-      text: `daemon off;\npid ${folder}/nginx.pid;\nerror_log stderr;\n${text.replace(
-        /^(\s+)(proxy_pass .*)$/gm,
-        `$1proxy_bind ${PROXY_ADDRESS};\n$1$2`,
-      )}`,
+      text: `daemon off;\npid ${folder}/nginx.pid;\nerror_log stderr;\n${text
+        .replace(/^(\s+)(proxy_pass .*)$/gm, `$1proxy_bind ${PROXY_ADDRESS};\n$1$2`)
+        .replace(/^http \{$/m, '$&\n  access_log off;')}`,
       command: ['/usr/sbin/nginx', '-p', folder, '-c', config],
     }))
   }
@@ -71,7 +70,7 @@ export class RealProxy implements AsyncDisposable {
       .replace(/bind :6443/, `bind 127.0.0.1:${port}`)
       .replace(/listen 6443/, `listen 127.0.0.1:${port}`)
       .replace(/10\.0\.1\.(\d):6443/g, (_, index) => `127.0.0.1:${ports[Number(index) - 1]}`)
-      .replaceAll('/etc/haproxy/', `${folder}/`)
+      .replaceAll(/\/etc\/(?:haproxy|nginx)\//g, `${folder}/`)
     const adapted = adapt(text, config, folder)
     await writeFile(config, adapted.text)
     const [program = '', ...args] = adapted.command

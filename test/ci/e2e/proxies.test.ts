@@ -2,7 +2,9 @@ import assert from 'node:assert/strict'
 import { once } from 'node:events'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { readFile, writeFile } from 'node:fs/promises'
+import http from 'node:http'
 import https from 'node:https'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
@@ -16,6 +18,13 @@ import { Tidings } from '../../support/tidings.ts'
 
 /** Another address of this host, to distinguish it from those of the proxy and of the test. */
 const CALLER = '127.0.0.2'
+const SESSION = '_oauth2_proxy=session-of-ada'
+const ONCALL_VIEW = `apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: { name: oncall-view }
+roleRef: { apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view }
+subjects: [{ kind: Group, apiGroup: rbac.authorization.k8s.io, name: oncall }]
+`
 const POLICY = 'apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{ level: Metadata }]\n'
 
 let etcd: EtcdCluster
@@ -111,6 +120,41 @@ async function ask(asked: Asked): Promise<{ readonly status: number; readonly bo
   let text = ''
   for await (const chunk of response.setEncoding('utf8')) text += chunk
   return { status: response.statusCode, body: text }
+}
+
+/** Answers like oauth2-proxy, with one person and one session. */
+class SignIn implements AsyncDisposable {
+  readonly port: number
+  /** Where people wanted to go who were sent to sign in. */
+  readonly started: string[]
+  readonly #server: http.Server
+
+  static async start(): Promise<SignIn> {
+    const started: string[] = []
+    const server = http.createServer(({ url, headers }, response) => {
+      if (url === '/oauth2/start') {
+        started.push(String(headers['x-auth-request-redirect']))
+        response.writeHead(302, { location: 'https://accounts.example.com/' }).end()
+      } else if (url === '/oauth2/auth' && headers.cookie === SESSION) {
+        response.writeHead(202, { 'x-auth-request-email': 'ada@example.com' }).end()
+      } else {
+        response.writeHead(401).end()
+      }
+    })
+    await once(server.listen(0, '127.0.0.1'), 'listening')
+    return new SignIn(server, started)
+  }
+
+  private constructor(server: http.Server, started: string[]) {
+    this.#server = server
+    this.started = started
+    this.port = (server.address() as AddressInfo).port
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections()
+    await new Promise((resolve) => this.#server.close(resolve))
+  }
 }
 
 describe('docs/how-to/proxies.md', { concurrency: true }, () => {
@@ -217,5 +261,76 @@ describe('docs/how-to/proxies.md', { concurrency: true }, () => {
       (await setup.sources(0, asked.path)).includes(CALLER),
     )
     assert.ok(!(await setup.sources(0, asked.path)).includes('192.0.2.9'))
+  })
+
+  test('nginx signs people in, names them, and passes nothing else of what they send', async () => {
+    const frontProxies = await CertificateAuthority.create('front-proxies')
+    await using setup = await Setup.start(1, (folder) => {
+      const file = join(folder, 'front-proxy-ca.crt')
+      const roles = join(folder, 'roles.yaml')
+      writeFileSync(file, frontProxies.cert)
+      writeFileSync(roles, ONCALL_VIEW)
+      return [
+        `--requestheader-client-ca-file=${file}`,
+        '--requestheader-allowed-names=front-proxy',
+        `--rbac-policy-path=${roles}`,
+      ]
+    })
+    await using signIn = await SignIn.start()
+    const serving = await frontProxies.issueServer()
+    const own = await frontProxies.issueClient('front-proxy')
+    await using proxy = await RealProxy.nginx({
+      configuration: configurationIn('nginx that signs people in')
+        .replaceAll('127.0.0.1:4180', `127.0.0.1:${signIn.port}`)
+        .replace('tidings.example.com', 'localhost'),
+      ports: setup.ports,
+      files: {
+        'tidings-ca.crt': setup.ca,
+        'serving.pem': `${serving.cert}\n${serving.key}`,
+        'front-proxy.pem': `${own.cert}\n${own.key}`,
+      },
+    })
+    const base = { port: proxy.port, ca: frontProxies.cert.toString() }
+    const cookie = { cookie: SESSION }
+    const page = await ask({ ...base, path: '/ui/?view=lanes&namespace=shop', headers: {} })
+    assert.equal(page.status, 302)
+    assert.deepEqual(signIn.started, ['/ui/?view=lanes&namespace=shop'])
+    // Requests of a page whose session has ended: no redirect to another site, which fetch would follow.
+    assert.equal((await ask({ ...base, path: '/api/v1/events', headers: {} })).status, 401)
+
+    assert.match((await ask({ ...base, path: '/ui/', headers: cookie })).body, /<script/)
+    const review = {
+      ...base,
+      path: '/apis/authentication.k8s.io/v1/selfsubjectreviews',
+      body: '{"apiVersion":"authentication.k8s.io/v1","kind":"SelfSubjectReview"}',
+    }
+    const headers = {
+      ...cookie,
+      'content-type': 'application/json',
+      authorization: 'Bearer secret',
+      'x-remote-user': 'mallory',
+      'x-remote-group': 'system:masters',
+      'x-remote-extra-scopes': 'all',
+      'x-forwarded-for': '192.0.2.9',
+    }
+    const answer = await ask({ ...review, headers })
+    assert.deepEqual(JSON.parse(answer.body).status.userInfo, {
+      username: 'ada@example.com',
+      groups: ['oncall', 'system:authenticated'],
+    })
+    assert.equal((await ask({ ...base, path: '/api/v1/events', headers: cookie })).status, 200)
+    for (const [origin, status] of [
+      [`https://localhost:${proxy.port}`, 201],
+      ['https://elsewhere.example.com', 403],
+    ] as const) {
+      const host = `localhost:${proxy.port}`
+      assert.equal((await ask({ ...review, headers: { ...headers, host, origin } })).status, status)
+    }
+    const other = { ...headers, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' }
+    assert.equal((await ask({ ...review, headers: other })).status, 403)
+    await eventually('the audit log has the request', async () =>
+      (await setup.sources(0, review.path)).includes(CALLER),
+    )
+    assert.ok(!(await setup.sources(0, review.path)).includes('192.0.2.9'))
   })
 })
