@@ -1,7 +1,9 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { type View, writeQuery } from '../model/query.ts'
+import type { View } from '../model/query.ts'
 import { usePage } from '../parts/page.ts'
+import { QueryLink } from '../parts/query-link.tsx'
+import { useShortcut } from '../parts/shortcuts.ts'
 import { chooseTheme, chosenTheme, type Theme } from './theme.ts'
 
 const LINKS: readonly (readonly [View, string])[] = [
@@ -18,32 +20,29 @@ const NEXT_THEME: Readonly<Record<Theme, Theme>> = {
   dark: 'system',
 }
 
-export function Header({
-  onSignOut,
-}: {
+export interface HeaderProps {
+  /** Undefined when there is no token to forget. */
   readonly onSignOut: (() => void) | undefined
-}): JSX.Element {
-  const { query, change, caller } = usePage()
+  readonly onHelp: () => void
+}
+
+export function Header({ onSignOut, onHelp }: HeaderProps): JSX.Element {
+  const { query, caller } = usePage()
+  useShortcut({ keys: ['?'], title: 'Show these keys', run: onHelp })
   return (
     <header class="header">
       <nav aria-label="Views">
         {LINKS.map(([view, text]) => (
-          <a
-            key={view}
-            href={writeQuery({ ...query, view }) || '?'}
-            aria-current={query.view === view ? 'page' : undefined}
-            onClick={(event) => {
-              if (event.ctrlKey || event.metaKey || event.shiftKey) return
-              event.preventDefault()
-              change({ view })
-            }}
-          >
+          <QueryLink key={view} to={{ view }} isCurrent={query.view === view}>
             {text}
-          </a>
+          </QueryLink>
         ))}
       </nav>
       <div class="header-user">
         <span title={caller.groups.join('\n')}>{caller.name}</span>
+        <button type="button" onClick={onHelp} title="What keys do">
+          Keys
+        </button>
         <ThemeButton />
         {onSignOut !== undefined && (
           <button type="button" onClick={onSignOut}>

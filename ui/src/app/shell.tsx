@@ -7,13 +7,17 @@ import type { View } from '../model/query.ts'
 import { ObjectView } from '../object/object-view.tsx'
 import { OverviewView } from '../overview/overview-view.tsx'
 import { type Page, PageContext } from '../parts/page.ts'
+import { ShortcutsContext } from '../parts/shortcuts.ts'
 import { SourcesView } from '../sources/sources-view.tsx'
 import { StatusFooter } from '../status/status-footer.tsx'
 import { TailView } from '../tail/tail-view.tsx'
 import { FilterBar } from './filter-bar.tsx'
 import { Header } from './header.tsx'
+import { HelpDialog } from './help-dialog.tsx'
 import { useQuery } from './use-query.ts'
+import { useRefresh } from './use-refresh.ts'
 import type { Session } from './use-session.ts'
+import { useShortcuts } from './use-shortcuts.ts'
 
 export type ShellProps = Omit<Extract<Session, { state: 'signed-in' }>, 'state'> & {
   readonly signOut: () => void
@@ -32,29 +36,51 @@ const VIEW_PARTS: Readonly<Record<View, () => JSX.Element>> = {
 const UNFILTERED: readonly View[] = ['object', 'clusters']
 
 export function Shell({ client, caller, hasToken, signOut }: ShellProps): JSX.Element {
-  const { query, change } = useQuery()
-  const [nowMs, setNowMs] = useState(Date.now)
-  const [announcement, announce] = useState('')
-  const refresh = useCallback(() => setNowMs(Date.now()), [])
-  const page: Page = useMemo(
-    () => ({ client, caller, query, change, nowMs, refresh, announce }),
-    [client, caller, query, change, nowMs, refresh],
-  )
-  const ViewPart = VIEW_PARTS[query.view]
+  const { page, announcement } = usePageState({ client, caller })
+  const shortcuts = useShortcuts()
+  const [isHelpShown, setIsHelpShown] = useState(false)
+  const { view } = page.query
+  const ViewPart = VIEW_PARTS[view]
   return (
     <PageContext.Provider value={page}>
-      <a class="skip" href="#view">
-        Skip to the events
-      </a>
-      <Header onSignOut={hasToken ? signOut : undefined} />
-      {!UNFILTERED.includes(query.view) && <FilterBar />}
-      <main id="view" tabIndex={-1}>
-        <ViewPart />
-      </main>
-      <StatusFooter />
-      <div class="announcement" role="status" aria-live="polite">
-        {announcement}
-      </div>
+      <ShortcutsContext.Provider value={shortcuts}>
+        <a class="skip" href="#view">
+          Skip to the events
+        </a>
+        <Header onSignOut={hasToken ? signOut : undefined} onHelp={() => setIsHelpShown(true)} />
+        {!UNFILTERED.includes(view) && <FilterBar />}
+        <main id="view" tabIndex={-1}>
+          <ViewPart />
+        </main>
+        <StatusFooter />
+        {isHelpShown && <HelpDialog shortcuts={shortcuts} onClose={() => setIsHelpShown(false)} />}
+        <div class="announcement" role="status" aria-live="polite">
+          {announcement}
+        </div>
+      </ShortcutsContext.Provider>
     </PageContext.Provider>
   )
+}
+
+function usePageState({ client, caller }: Pick<Page, 'client' | 'caller'>): {
+  readonly page: Page
+  readonly announcement: string
+} {
+  const { query, change } = useQuery()
+  const { nowMs, refresh, hold } = useRefresh('last' in query.range)
+  const [warnings, foundWarnings] = useState<number | undefined>(undefined)
+  const [announcement, announce] = useState('')
+  const changeNow: Page['change'] = useCallback((changed, options) => {
+    change(changed, options)
+    // Whoever looks at something else wants to see how it is now.
+    refresh()
+  }, [])
+  const page = useMemo(
+    () => ({
+      ...{ client, caller, query, nowMs, refresh, hold, warnings, foundWarnings, announce },
+      change: changeNow,
+    }),
+    [client, caller, query, nowMs, warnings],
+  )
+  return { page, announcement }
 }

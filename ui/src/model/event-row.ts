@@ -16,6 +16,7 @@ export interface EventRow {
   readonly cluster: string
   readonly namespace: string
   readonly name: string
+  readonly uid: string
   readonly resourceVersion: string
   readonly isWarning: boolean
   readonly type: string
@@ -38,6 +39,7 @@ export interface CoreEvent {
   readonly metadata?: {
     readonly name?: string
     readonly namespace?: string
+    readonly uid?: string
     readonly resourceVersion?: string
     readonly creationTimestamp?: string
     readonly labels?: Readonly<Record<string, string>>
@@ -71,7 +73,7 @@ const CLUSTER_ANNOTATION = 'tidings.dev/cluster'
 
 export function eventRow(event: CoreEvent): EventRow {
   const { metadata = {}, series, source } = event
-  const { name = '', namespace = '', resourceVersion = '' } = metadata
+  const { name = '', namespace = '', uid = '', resourceVersion = '' } = metadata
   const cluster = metadata.annotations?.[CLUSTER_ANNOTATION] ?? ''
   const createdMs = timeOf(metadata.creationTimestamp) ?? 0
   // The server sorts and selects by the same rule.
@@ -86,6 +88,7 @@ export function eventRow(event: CoreEvent): EventRow {
     cluster,
     namespace,
     name,
+    uid,
     resourceVersion,
     type: event.type ?? '',
     isWarning: event.type === 'Warning',

@@ -1,11 +1,9 @@
 import type { JSX } from 'preact'
 import { listEvents } from '../api/events.ts'
-import { objectPath } from '../model/event-row.ts'
 import { spanOf } from '../model/range.ts'
-import { EventTime } from '../parts/event-time.tsx'
+import { EventList } from '../parts/events/event-list.tsx'
 import { usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
-import { TypeMark } from '../parts/type-mark.tsx'
 import { useLoad } from '../parts/use-load.ts'
 
 const PAGE_ROWS = 100
@@ -30,14 +28,7 @@ export function OverviewView(): JSX.Element {
     <>
       <h1 class="hidden">Overview</h1>
       {!isLoading && rows.length === 0 && <EmptyPanel title="No events in this range" />}
-      <ul aria-busy={isLoading}>
-        {rows.map((row) => (
-          <li key={row.key}>
-            <EventTime ms={row.lastMs} nowMs={nowMs} /> <TypeMark type={row.type} /> {row.reason}{' '}
-            {objectPath(row.regarding)} {row.note}
-          </li>
-        ))}
-      </ul>
+      {rows.length > 0 && <EventList rows={rows} label="Events" isBusy={isLoading} />}
     </>
   )
 }

@@ -1,6 +1,6 @@
 /** What every view needs. Provided by the shell. */
 import { createContext } from 'preact'
-import { useContext } from 'preact/hooks'
+import { useContext, useEffect } from 'preact/hooks'
 import type { ApiClient } from '../api/client.ts'
 import type { Caller } from '../api/session.ts'
 import type { Query } from '../model/query.ts'
@@ -14,6 +14,11 @@ export interface Page {
   /** The time at which ranges that end now end: moves when the page is refreshed. */
   readonly nowMs: number
   readonly refresh: () => void
+  /** Prevents automatic refreshes until the returned function is called. */
+  readonly hold: () => () => void
+  /** Warnings in the range, whatever type is chosen; undefined when the view does not count them. */
+  readonly warnings: number | undefined
+  readonly foundWarnings: (count: number | undefined) => void
   /** Tells the user, also those who do not see the page. */
   readonly announce: (message: string) => void
 }
@@ -21,6 +26,12 @@ export interface Page {
 export const PageContext: ReturnType<typeof createContext<Page | undefined>> = createContext<
   Page | undefined
 >(undefined)
+
+/** Prevents automatic refreshes as long as the user would be disturbed by one. */
+export function useHold(isHeld: boolean): void {
+  const hold = useContext(PageContext)?.hold
+  useEffect(() => (isHeld ? hold?.() : undefined), [isHeld, hold])
+}
 
 export function usePage(): Page {
   const page = useContext(PageContext)

@@ -1,6 +1,7 @@
 import { useEffect, useState } from 'preact/hooks'
 import { type ApiError, asApiError } from '../api/api-error.ts'
 import { isAborted } from '../api/client.ts'
+import { useHold } from './page.ts'
 
 export interface Loaded<Data> {
   /** Of the last load that succeeded with these inputs or earlier ones. */
@@ -10,8 +11,8 @@ export interface Loaded<Data> {
 }
 
 /**
- * Loads when `inputs` change, and cancels the load before. The old data stays until there is new
- * data, so that nothing flickers.
+ * Loads when `inputs` change, and cancels the load before. The old data, or the old error, stays
+ * until there is an answer, so that nothing flickers. There is no automatic refresh meanwhile.
  */
 export function useLoad<Data>(
   load: (signal: AbortSignal) => Promise<Data>,
@@ -22,9 +23,10 @@ export function useLoad<Data>(
     error: undefined,
     isLoading: true,
   })
+  useHold(state.isLoading)
   useEffect(() => {
     const controller = new AbortController()
-    setState(({ data }) => ({ data, error: undefined, isLoading: true }))
+    setState((before) => ({ ...before, isLoading: true }))
     load(controller.signal).then(
       (data) => {
         if (!controller.signal.aborted) setState({ data, error: undefined, isLoading: false })

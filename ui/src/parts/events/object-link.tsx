@@ -1,0 +1,28 @@
+import type { JSX } from 'preact'
+import { type ObjectName, objectPath } from '../../model/event-row.ts'
+import type { Query } from '../../model/query.ts'
+import { QueryLink } from '../query-link.tsx'
+
+export interface ObjectLinkProps {
+  readonly object: ObjectName
+  /** The cluster of the object, where several are shown. */
+  readonly cluster: string
+  readonly tabIndex?: number | undefined
+}
+
+/** `Pod/web-0`: leads to everything that mentions the object. */
+export function ObjectLink({ object, cluster, tabIndex }: ObjectLinkProps): JSX.Element {
+  const { kind, name } = object
+  const text = <bdi>{`${kind}/${name}`}</bdi>
+  if (kind === '' || name === '') return <span class="object">{text}</span>
+  const to: Partial<Query> = {
+    view: 'object',
+    about: objectPath(object),
+    ...(cluster === '' ? {} : { cluster }),
+  }
+  return (
+    <QueryLink class="object" to={to} tabIndex={tabIndex} title={`All about ${kind} ${name}`}>
+      {text}
+    </QueryLink>
+  )
+}
