@@ -48,6 +48,14 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
   npm: ['include'],
   helm: ['atomic', 'reuse-values', 'hide-secret', 'rollback-on-failure', 'set'],
   alloy: ['storage'],
+  'oauth2-proxy': [
+    'allowed-group',
+    'cookie-samesite',
+    'pass-authorization-header',
+    'redirect-url',
+    'reverse-proxy',
+    'upstream',
+  ],
 }
 
 test('documented flags exist', () => {
