@@ -116,6 +116,11 @@ describe('the web page', () => {
     assert.equal((await found('/ui', { query: long })).headers['location'], 'ui/')
   })
 
+  test('it is listed at /, and not served under /clusters', () => {
+    const { paths, isServerWide } = uiService(undefined)
+    assert.deepEqual([paths, isServerWide], [['/ui/'], true])
+  })
+
   test('it can only be read', async () => {
     for (const path of ['/ui', '/ui/', '/ui/assets/main-1a2b.js']) {
       assert.ok((await found(path, { method: 'HEAD' })).status < 400)

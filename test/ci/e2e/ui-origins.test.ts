@@ -1,4 +1,4 @@
-/** Pages of other origins cannot use the API, whatever the browser adds to their requests. */
+/** Pages of other origins cannot use the API (`other-origins-are-refused`), whatever a browser adds to their requests. */
 import assert from 'node:assert/strict'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
