@@ -13,10 +13,16 @@ export interface EventPage {
   readonly resourceVersion: string
 }
 
-export interface ListOptions {
+/** Which events, in which order. */
+export interface EventQuery {
   readonly filters: Filters
   readonly span?: Partial<Span> | undefined
+  /** Further terms of the field selector. */
+  readonly terms?: readonly string[] | undefined
   readonly order: 'newest' | 'oldest'
+}
+
+export interface ListOptions extends EventQuery {
   /** At most 500. */
   readonly limit: number
   /** `next` of the page before. */
@@ -31,15 +37,31 @@ interface CoreEventList {
 
 /** One page of a list in the order of time. */
 export async function listEvents(client: ApiClient, options: ListOptions): Promise<EventPage> {
-  const { filters, span, order, limit, after, signal } = options
-  const parameters: Record<string, string> = { order, limit: String(limit) }
-  const selector = fieldSelector(filters, span)
-  if (selector !== '') parameters['fieldSelector'] = selector
+  const { filters, limit, after, signal } = options
+  const parameters = listParameters(options, limit)
   if (after !== undefined && after !== '') parameters['continue'] = after
   const list = await client.get<CoreEventList>(eventsPath(filters), { parameters, signal })
   return {
     rows: (list.items ?? []).map(eventRow),
     next: list.metadata?.continue ?? '',
     resourceVersion: list.metadata?.resourceVersion ?? '',
+  }
+}
+
+export function selectorOf({ filters, span, terms = [] }: EventQuery): string {
+  return [fieldSelector(filters, span), ...terms].filter((term) => term !== '').join(',')
+}
+
+/** The URL of the first page of a list. */
+export function listUrl(client: ApiClient, query: EventQuery, limit: number): string {
+  return client.url(eventsPath(query.filters), listParameters(query, limit))
+}
+
+function listParameters(query: EventQuery, limit: number): Record<string, string> {
+  const selector = selectorOf(query)
+  return {
+    order: query.order,
+    limit: String(limit),
+    ...(selector === '' ? {} : { fieldSelector: selector }),
   }
 }

@@ -9,6 +9,7 @@ import { chooseTheme, chosenTheme, type Theme } from './theme.ts'
 const LINKS: readonly (readonly [View, string])[] = [
   ['overview', 'Overview'],
   ['lanes', 'Lanes'],
+  ['object', 'Object'],
   ['tail', 'Live'],
   ['sources', 'Top sources'],
   ['clusters', 'Clusters'],

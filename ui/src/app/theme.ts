@@ -1,5 +1,7 @@
 /** Light or dark: as the system says, or as the user has chosen in this browser. */
 
+import { THEME_CHANGED } from '../parts/use-colours.ts'
+
 export type Theme = 'system' | 'light' | 'dark'
 
 const KEY = 'tidings.theme'
@@ -22,9 +24,6 @@ export function chooseTheme(theme: Theme): void {
   }
   show(theme)
 }
-
-/** Charts on canvases read their colours again. */
-export const THEME_CHANGED = 'tidings:theme'
 
 function show(theme: Theme): void {
   const { dataset } = document.documentElement

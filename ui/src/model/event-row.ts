@@ -122,12 +122,14 @@ function timeOf(text: string | null | undefined): number | undefined {
 
 /** `Pod/shop/web-0`, or `Node/node-1`: names an object in URLs and in lanes. */
 export function objectPath({ kind, namespace, name }: Omit<ObjectName, 'uid'>): string {
-  return namespace === '' ? `${kind}/${name}` : `${kind}/${namespace}/${name}`
+  const parts = namespace === '' ? [kind, name] : [kind, namespace, name]
+  // No real name has these. Whoever writes events can use any text.
+  return parts.map((part) => part.replaceAll(/[%/@]/g, encodeURIComponent)).join('/')
 }
 
 /** The inverse of `objectPath`. Undefined for another text, such as a uid. */
 export function readObjectPath(path: string): Omit<ObjectName, 'uid'> | undefined {
-  const parts = path.split('/')
+  const parts = path.split('/').map((part) => part.replaceAll(/%(?:25|2F|40)/g, decodeURIComponent))
   const [kind = '', second = '', third] = parts
   if (parts.length < 2 || parts.length > 3) return undefined
   return third === undefined

@@ -11,6 +11,8 @@ test('a query and its URL are the same', () => {
     plain,
     { ...plain, view: 'lanes', namespace: 'shop', text: 'a&b=c#d', range: { last: '7d' } },
     { ...plain, view: 'object', about: 'Pod/shop/web-0', cluster: '*' },
+    { ...plain, view: 'object' },
+    { ...plain, view: 'lanes', sort: 'warnings' },
     { ...plain, range: { fromMs: 1_000, toMs: 2_500 }, type: 'Warning' },
   ]
   for (const query of queries) assert.deepEqual(readQuery(writeQuery(query)), query)
@@ -19,7 +21,8 @@ test('a query and its URL are the same', () => {
 
 test('a URL that makes no sense shows the defaults', () => {
   assert.deepEqual(readQuery('?view=x&range=9y&from=2&to=1&namespace='), plain)
-  assert.deepEqual(readQuery('?view=object'), plain)
+  assert.deepEqual(readQuery('?view=object'), { ...plain, view: 'object' })
+  assert.deepEqual(readQuery('?view=lanes&sort=x'), { ...plain, view: 'lanes' })
   assert.equal(readQuery(`?text=${'x'.repeat(5_000)}`).text.length, 1_024)
 })
 

@@ -24,7 +24,12 @@ export interface Query extends Filters {
   readonly range: TimeRange
   /** The object of the view `object`: `Pod/shop/web-0`, `Node/node-1`, or a uid. */
   readonly about: string
+  /** The order of lanes. Undefined: the newest first. */
+  readonly sort?: LaneSort
 }
+
+export const LANE_SORTS = ['newest', 'warnings', 'name'] as const
+export type LaneSort = (typeof LANE_SORTS)[number]
 
 export type FilterName = keyof Filters
 
@@ -61,11 +66,13 @@ export function readQuery(search: string): Query {
   ) as unknown as Filters
   const about = shortened(parameters.get('about'))
   const view = VIEWS.find((one) => one === parameters.get('view')) ?? 'overview'
+  const sort = LANE_SORTS.find((one) => one === parameters.get('sort'))
   return {
     ...filters,
-    view: view === 'object' && about === '' ? 'overview' : view,
+    view,
     range: readRange(parameters),
     about,
+    ...(sort === undefined ? {} : { sort }),
   }
 }
 
@@ -75,7 +82,9 @@ export function writeQuery(query: Query): string {
   if (query.view !== 'overview') parameters.set('view', query.view)
   for (const name of FILTERS) if (query[name] !== '') parameters.set(name, query[name])
   writeRange(query.range, parameters)
-  if (query.view === 'object') parameters.set('about', query.about)
+  if (query.view === 'object' && query.about !== '') parameters.set('about', query.about)
+  const { sort = 'newest' } = query
+  if (query.view === 'lanes' && sort !== 'newest') parameters.set('sort', sort)
   const text = parameters.toString()
   return text === '' ? '' : `?${text}`
 }

@@ -28,6 +28,24 @@ function pair(ms: number, [largeMs, large]: Unit, [smallMs, small]: Unit): strin
   return `${Math.floor(ms / largeMs)}${large}${rest === 0 ? '' : `${rest}${small}`}`
 }
 
+const LONG_UNITS: readonly Unit[] = [
+  [dayMs, 'd'],
+  [hourMs, 'h'],
+  [minuteMs, 'min'],
+  [secondMs, 's'],
+]
+
+/** A duration in a sentence, rounded down: `3 h 12 min`, `2 d`, `45 s`. */
+export function longDuration(ms: number): string {
+  const at = LONG_UNITS.findIndex(([unitMs]) => ms >= unitMs)
+  if (at === -1) return '0 s'
+  const texts = LONG_UNITS.slice(at, at + 2).map(([unitMs, name], index) => {
+    const value = Math.floor((index === 0 ? ms : ms % (LONG_UNITS[at]?.[0] ?? 1)) / unitMs)
+    return value === 0 ? '' : `${value} ${name}`
+  })
+  return texts.filter((text) => text !== '').join(' ')
+}
+
 /** `2026-11-16 03:12:24` in the time zone of the browser. */
 export function localTime(ms: number): string {
   const date = new Date(ms)

@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { type ObjectName, objectPath } from '../../model/event-row.ts'
 import type { Query } from '../../model/query.ts'
+import { PlainText } from '../plain-text.tsx'
 import { QueryLink } from '../query-link.tsx'
 
 export interface ObjectLinkProps {
@@ -8,12 +9,19 @@ export interface ObjectLinkProps {
   /** The cluster of the object, where several are shown. */
   readonly cluster: string
   readonly tabIndex?: number | undefined
+  /** Whether the namespace is shown, too: `Pod/shop/web-0`. */
+  readonly isFull?: boolean
 }
 
 /** `Pod/web-0`: leads to everything that mentions the object. */
-export function ObjectLink({ object, cluster, tabIndex }: ObjectLinkProps): JSX.Element {
+export function ObjectLink({
+  object,
+  cluster,
+  tabIndex,
+  isFull = false,
+}: ObjectLinkProps): JSX.Element {
   const { kind, name } = object
-  const text = <bdi>{`${kind}/${name}`}</bdi>
+  const text = <PlainText text={isFull ? objectPath(object) : `${kind}/${name}`} />
   if (kind === '' || name === '') return <span class="object">{text}</span>
   const to: Partial<Query> = {
     view: 'object',

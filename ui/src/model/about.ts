@@ -1,0 +1,89 @@
+/** The object of the object view: what it is called in the URL, and which events mention it. */
+import { type EventRow, type ObjectName, objectPath, readObjectPath } from './event-row.ts'
+import { escaped } from './selector.ts'
+
+/**
+ * Reads `Pod/shop/web-0`, `Node/node-1`, a uid, or one of several objects that had the same name:
+ * `Pod/shop/web-0@<uid>`. What is not known is empty.
+ */
+export function readAbout(text: string): ObjectName {
+  const at = text.indexOf('@')
+  const path = readObjectPath(at === -1 ? text : text.slice(0, at))
+  if (path === undefined) return { kind: '', namespace: '', name: '', uid: text }
+  return { ...path, uid: at === -1 ? '' : text.slice(at + 1) }
+}
+
+export function writeAbout(about: ObjectName): string {
+  if (about.kind === '' && about.name === '') return about.uid
+  return about.uid === '' ? objectPath(about) : `${objectPath(about)}@${about.uid}`
+}
+
+/** Events to ask for. Events about an object of a namespace are in that namespace. */
+export interface AboutQuestion {
+  readonly namespace: string
+  /** Terms of a field selector. */
+  readonly terms: readonly string[]
+}
+
+export function eventsAbout(about: ObjectName): AboutQuestion {
+  return { namespace: about.namespace, terms: mentionTerms(about) }
+}
+
+/**
+ * Events of other namespaces, whose related object this is: those of a pod that was preempted for
+ * it, for instance. Undefined for objects whose events are looked for everywhere.
+ */
+export function eventsElsewhere(about: ObjectName): AboutQuestion | undefined {
+  const { namespace, name, uid } = about
+  if (namespace === '') return undefined
+  const related =
+    uid === ''
+      ? [`related.namespace=${escaped(namespace)}`, `related.name=${escaped(name)}`]
+      : [`related.uid=${escaped(uid)}`]
+  const terms = [...mentionTerms(about), ...related, `metadata.namespace!=${escaped(namespace)}`]
+  return { namespace: '', terms }
+}
+
+function mentionTerms({ kind, name, uid }: ObjectName): readonly string[] {
+  if (uid !== '') return [`mentions=${escaped(uid)}`]
+  if (isPlain(kind) && isPlain(name)) return [`mentions=${escaped(`${kind}/${name}`)}`]
+  return [`involvedObject.kind=${escaped(kind)}`, `involvedObject.name=${escaped(name)}`]
+}
+
+function isPlain(text: string): boolean {
+  return text !== '' && !text.includes('/')
+}
+
+/** How an event mentions the object. */
+export interface Mention {
+  readonly role: 'regarding' | 'related'
+  /** The object as the event names it. */
+  readonly object: ObjectName
+  /** The other object of the event. */
+  readonly other: ObjectName | undefined
+}
+
+/** Undefined when the event mentions only an object of the same name in another namespace. */
+export function mentionOf(row: EventRow, about: ObjectName): Mention | undefined {
+  const { regarding, related } = row
+  const mentions: readonly Mention[] = [
+    { role: 'regarding', object: regarding, other: related },
+    ...(related === undefined
+      ? []
+      : [{ role: 'related', object: related, other: regarding } as const]),
+  ]
+  const fitting = mentions.filter(({ object }) => isSame(object, about))
+  // The kind may have been typed as `po` or `pods`, which the server understands.
+  return fitting.find(({ object }) => isSameKind(object, about)) ?? fitting[0]
+}
+
+function isSame(object: ObjectName, about: ObjectName): boolean {
+  if (about.uid !== '') return object.uid === about.uid
+  const isThere =
+    about.namespace === '' || object.namespace === '' || object.namespace === about.namespace
+  return object.name === about.name && isThere
+}
+
+function isSameKind(object: ObjectName, about: ObjectName): boolean {
+  return about.kind === '' || object.kind.toLowerCase() === about.kind.toLowerCase()
+}

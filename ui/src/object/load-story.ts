@@ -1,0 +1,109 @@
+/** Loads the events that mention an object, as far as the user may read them. */
+import { ApiError } from '../api/api-error.ts'
+import type { ApiClient } from '../api/client.ts'
+import { type EventQuery, listEvents } from '../api/events.ts'
+import { type AboutQuestion, eventsAbout, eventsElsewhere } from '../model/about.ts'
+import type { EventRow, ObjectName } from '../model/event-row.ts'
+import { NO_FILTERS } from '../model/query.ts'
+import { type StoryEntry, storyOf } from './story.ts'
+
+/** The newest ones, where an object has more. */
+export const STORY_ROWS_MAX = 2_000
+const PAGE_ROWS = 500
+
+export interface Story {
+  readonly entries: readonly StoryEntry[]
+  /** Older events exist that are not loaded. */
+  readonly hasMore: boolean
+  /** What is not there because the user may not read it; empty for nothing. */
+  readonly lack: string
+  /** What was asked, for commands that print the same. */
+  readonly queries: readonly EventQuery[]
+}
+
+export interface StoryOptions {
+  readonly about: ObjectName
+  readonly cluster: string
+  /** Where to look if the user may not read all namespaces; may be empty. */
+  readonly namespace: string
+  readonly signal: AbortSignal
+}
+
+export async function loadStory(client: ApiClient, options: StoryOptions): Promise<Story> {
+  const { about } = options
+  const elsewhere = eventsElsewhere(about)
+  const [main, others] = await Promise.all([
+    loadWhereAllowed(client, eventsAbout(about), options),
+    elsewhere === undefined ? NO_PART : loadOthers(client, elsewhere, options),
+  ])
+  return {
+    entries: storyOf([...main.rows, ...others.rows], about),
+    hasMore: main.hasMore || others.hasMore,
+    lack: main.lack || others.lack,
+    queries: others.rows.length === 0 ? main.queries : [...main.queries, ...others.queries],
+  }
+}
+
+type Part = Omit<Story, 'entries'> & { readonly rows: readonly EventRow[] }
+
+const NO_PART: Part = { rows: [], hasMore: false, lack: '', queries: [] }
+
+/** Events of all namespaces or, if only these are permitted, of the namespace of the filters. */
+async function loadWhereAllowed(
+  client: ApiClient,
+  question: AboutQuestion,
+  options: StoryOptions,
+): Promise<Part> {
+  const { namespace } = options
+  try {
+    return await loadPart(client, question, options)
+  } catch (error) {
+    if (!isForbidden(error) || question.namespace !== '' || namespace === '') throw error
+    const part = await loadPart(client, { ...question, namespace }, options)
+    return {
+      ...part,
+      lack: `Only events of the namespace ${namespace}: you may not read those of all namespaces.`,
+    }
+  }
+}
+
+/** Who may read one namespace only sees the events of that one. */
+async function loadOthers(
+  client: ApiClient,
+  question: AboutQuestion,
+  options: StoryOptions,
+): Promise<Part> {
+  try {
+    return await loadPart(client, question, options)
+  } catch (error) {
+    if (!isForbidden(error)) throw error
+    return {
+      ...NO_PART,
+      lack: `Only events of the namespace ${options.about.namespace}. Those of other namespaces may be related to this object, but you may not read them.`,
+    }
+  }
+}
+
+async function loadPart(
+  client: ApiClient,
+  { namespace, terms }: AboutQuestion,
+  { cluster, signal }: StoryOptions,
+): Promise<Part> {
+  const query: EventQuery = {
+    filters: { ...NO_FILTERS, cluster, namespace },
+    terms,
+    order: 'newest',
+  }
+  const rows: EventRow[] = []
+  let after = ''
+  do {
+    const page = await listEvents(client, { ...query, limit: PAGE_ROWS, after, signal })
+    rows.push(...page.rows)
+    after = page.next
+  } while (after !== '' && rows.length < STORY_ROWS_MAX)
+  return { rows, hasMore: after !== '', lack: '', queries: [query] }
+}
+
+function isForbidden(error: unknown): boolean {
+  return error instanceof ApiError && error.code === 403
+}

@@ -1,0 +1,104 @@
+import type { JSX } from 'preact'
+import { useState } from 'preact/hooks'
+import { humanDuration, localTime, longDuration, utcTime } from '../model/times.ts'
+import { ObjectLink } from '../parts/events/object-link.tsx'
+import { PlainText } from '../parts/plain-text.tsx'
+import { TypeMark } from '../parts/type-mark.tsx'
+import type { StoryEntry } from './story.ts'
+
+/** What happened to an object, the oldest event first. */
+export function StoryList({ entries }: { readonly entries: readonly StoryEntry[] }): JSX.Element {
+  return (
+    <ol class="story" aria-label="Events, oldest first">
+      {entries.map((entry) => (
+        <Entry key={entry.row.key} entry={entry} />
+      ))}
+    </ol>
+  )
+}
+
+function Entry({ entry }: { readonly entry: StoryEntry }): JSX.Element {
+  const { row, isNewDay, gapMs, otherUid } = entry
+  return (
+    <li class={row.isWarning ? 'story-entry story-warning' : 'story-entry'}>
+      {otherUid !== '' && (
+        <p class="story-other">
+          Another object of the same name, uid{' '}
+          <code>
+            <PlainText text={otherUid} />
+          </code>
+        </p>
+      )}
+      {gapMs > 0 && <p class="story-gap">{longDuration(gapMs)} later</p>}
+      {isNewDay && <p class="story-day">{dayText(row.lastMs)}</p>}
+      <div class="story-event">
+        <time
+          dateTime={utcTime(row.lastMs)}
+          title={`${localTime(row.lastMs)} local\n${utcTime(row.lastMs)}`}
+        >
+          {localTime(row.lastMs).slice(-8)}
+        </time>
+        <div class="story-body">
+          <p class="story-head">
+            <TypeMark type={row.type} />{' '}
+            <strong>
+              <PlainText text={row.reason} />
+            </strong>
+            {row.count > 1 && (
+              <span>
+                ×{row.count} over {humanDuration(row.lastMs - row.firstMs)}
+              </span>
+            )}
+            <Other entry={entry} />
+            {row.controller !== '' && (
+              <span class="story-from">
+                <PlainText text={row.controller} />
+              </span>
+            )}
+          </p>
+          <Note text={row.note} />
+        </div>
+      </div>
+    </li>
+  )
+}
+
+/** The other object of the event, if there is one. */
+function Other({ entry: { mention, row } }: { readonly entry: StoryEntry }): JSX.Element | null {
+  const { role, other } = mention
+  if (other === undefined) return null
+  return (
+    <span class="story-with">
+      {role === 'related' ? 'about ' : 'with '}
+      <ObjectLink object={other} cluster={row.cluster} isFull />
+    </span>
+  )
+}
+
+/** Longer notes are shown in part first. A note that fits in a few lines is never cut. */
+const NOTE_LONG = 1_200
+const NOTE_SHOWN = 800
+
+function Note({ text }: { readonly text: string }): JSX.Element {
+  const [isOpen, setIsOpen] = useState(false)
+  const isLong = text.length > NOTE_LONG
+  return (
+    <p class="story-note">
+      <PlainText text={isLong && !isOpen ? `${text.slice(0, NOTE_SHOWN)}…` : text} />
+      {isLong && (
+        <button type="button" aria-expanded={isOpen} onClick={() => setIsOpen(!isOpen)}>
+          {isOpen ? 'less' : 'more'}
+        </button>
+      )}
+    </p>
+  )
+}
+
+function dayText(ms: number): string {
+  return new Date(ms).toLocaleDateString(undefined, {
+    weekday: 'long',
+    day: 'numeric',
+    month: 'long',
+    year: 'numeric',
+  })
+}

@@ -1,0 +1,105 @@
+/** Copies what a view shows as a command that prints it, or as a report. */
+import '../styles/copy.css'
+import type { JSX } from 'preact'
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { type EventQuery, listUrl, selectorOf } from '../api/events.ts'
+import { curlCommand, kubectlCommand } from '../model/commands.ts'
+import type { EventRow } from '../model/event-row.ts'
+import { markdownReport } from '../model/markdown.ts'
+import { usePage } from './page.ts'
+
+export interface CopyMenuProps {
+  /** The events that are shown; several questions where one is not enough. */
+  readonly queries: readonly EventQuery[]
+  /** Names the events in the report. */
+  readonly subject: string
+  /** The events of the report, in its order. */
+  readonly rows: readonly EventRow[]
+  readonly hasMore: boolean
+}
+
+/** The longest page. A list of a million events is no answer for a terminal. */
+const CURL_LIMIT = 500
+
+export function CopyMenu({ queries, subject, rows, hasMore }: CopyMenuProps): JSX.Element {
+  const { client, announce } = usePage()
+  const [refused, setRefused] = useState<string>()
+  const kubectl = (): string =>
+    queries
+      .map((query) => kubectlCommand({ ...query.filters, selector: selectorOf(query) }))
+      .join('\n')
+  const curl = (): string =>
+    queries.map((query) => curlCommand(listUrl(client, query, CURL_LIMIT))).join('\n')
+  const markdown = (): string => markdownReport({ subject, rows, hasMore })
+  const copy = async (name: string, text: string): Promise<boolean> => {
+    try {
+      await navigator.clipboard.writeText(text)
+      announce(`Copied as ${name}.`)
+      return true
+    } catch {
+      // No permission, or a page without TLS, where there is no clipboard at all.
+      setRefused(text)
+      return false
+    }
+  }
+  return (
+    <fieldset class="copy">
+      <legend>Copy as</legend>
+      <CopyButton name="kubectl" onCopy={() => copy('kubectl', kubectl())} />
+      <CopyButton name="curl" onCopy={() => copy('curl', curl())} />
+      <CopyButton name="Markdown" onCopy={() => copy('Markdown', markdown())} />
+      {refused !== undefined && <CopyDialog text={refused} onClose={() => setRefused(undefined)} />}
+    </fieldset>
+  )
+}
+
+/** How long the button says that it has copied. */
+const DONE_MS = 1_500
+
+function CopyButton({
+  name,
+  onCopy,
+}: {
+  readonly name: string
+  /** Whether it is in the clipboard now. */
+  readonly onCopy: () => Promise<boolean>
+}): JSX.Element {
+  const [isDone, setIsDone] = useState(false)
+  useEffect(() => {
+    if (!isDone) return undefined
+    const timer = setTimeout(() => setIsDone(false), DONE_MS)
+    return () => clearTimeout(timer)
+  }, [isDone])
+  return (
+    <button type="button" aria-label={`Copy as ${name}`} onClick={() => onCopy().then(setIsDone)}>
+      {name}
+      {isDone && ' ✓'}
+    </button>
+  )
+}
+
+/** Shows the text selected, so that the user copies it. */
+function CopyDialog({
+  text,
+  onClose,
+}: {
+  readonly text: string
+  readonly onClose: () => void
+}): JSX.Element {
+  const dialog = useRef<HTMLDialogElement>(null)
+  const area = useRef<HTMLTextAreaElement>(null)
+  useEffect(() => {
+    dialog.current?.showModal()
+    area.current?.select()
+  }, [])
+  return (
+    <dialog ref={dialog} class="copy-dialog" aria-labelledby="copy-title" onClose={onClose}>
+      <h2 id="copy-title">Copy this text</h2>
+      <p>The browser does not let this page use the clipboard. The text is selected: copy it.</p>
+      <textarea ref={area} aria-label="Text to copy" readOnly rows={10} value={text} />
+      <button type="button" onClick={() => dialog.current?.close()}>
+        Close
+      </button>
+    </dialog>
+  )
+}
