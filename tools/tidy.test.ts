@@ -12,12 +12,16 @@ import { fileURLToPath } from 'node:url'
 const root = fileURLToPath(new URL('..', import.meta.url))
 
 interface Rule {
-  /** Rooms, and single files of rooms, as `http/exchange.ts`. */
+  /** Rooms, and single files of rooms, as `src/http/exchange.ts`; `src/all` for all of a tree. */
   readonly imports: readonly string[]
   readonly packages: readonly string[]
 }
 
-/** The table of rooms in ARCHITECTURE.md, by room without `src/`. */
+/** The program and the page. Neither imports the other. */
+const TREES = ['src', 'ui/src']
+/** Which nothing imports, and which may import everything of their tree. */
+const ENTRIES: ReadonlySet<string> = new Set(['src/main.ts', 'ui/src/main.tsx'])
+/** The tables of rooms in ARCHITECTURE.md, by room. */
 const RULES: ReadonlyMap<string, Rule> = readRules(read('ARCHITECTURE.md'))
 
 const FILES_PER_FOLDER_MAX = 15
@@ -32,8 +36,11 @@ const files = execFileSync('git', ['ls-files', '--cached', '--others', '--exclud
 })
   .split('\n')
   .filter((file) => file !== '' && existsSync(join(root, file)))
-const sources = files.filter((file) => file.startsWith('src/') && file.endsWith('.ts'))
-const isForTests = (file: string): boolean => /\.(test|fixture)\.ts$/.test(file)
+const isCode = (file: string): boolean => /(?<!\.d)\.tsx?$/.test(file)
+const sources = files.filter(
+  (file) => treeOf(file) !== undefined && (isCode(file) || file.endsWith('.css')),
+)
+const isForTests = (file: string): boolean => /\.(test|fixture)\.tsx?$/.test(file)
 const nonTests = sources.filter((file) => !isForTests(file))
 const isTestSuite = (file: string): boolean => /(\.test|-contract)\.ts$/.test(file)
 const isGenerated = (file: string): boolean => file.endsWith('_pb.ts')
@@ -50,8 +57,8 @@ test('rooms: a file imports only what the row of its room allows', () => {
   assert.deepEqual(wrong, [])
 })
 
-test('rooms: every folder under src/ is in the table, and every row is a folder', () => {
-  const rooms = new Set(sources.filter((file) => file !== 'src/main.ts').map(roomOf))
+test('rooms: every folder of a tree is in its table, and every row is a folder', () => {
+  const rooms = new Set(sources.filter((file) => !ENTRIES.has(file)).map(roomOf))
   assert.deepEqual([...rooms].sort(), [...RULES.keys()].sort())
 })
 
@@ -66,7 +73,7 @@ test('rooms: the folders inside a room have no cycle', () => {
     const from = dirname(file)
     for (const target of importsOf(file)) {
       const to = dirname(target)
-      if (from === to || dirname(from) !== dirname(to) || dirname(from) === 'src') continue
+      if (from === to || dirname(from) !== dirname(to) || TREES.includes(dirname(from))) continue
       folders.set(from, (folders.get(from) ?? new Set()).add(to))
     }
   }
@@ -86,7 +93,8 @@ test(`files: at most ${FILES_PER_FOLDER_MAX} sources in a folder`, () => {
 
 test(`files: none is longer than ${FILE_LINES_MAX} lines without a reason at its top`, () => {
   const long = files
-    .filter((file) => file.endsWith('.ts') && !isGenerated(file) && !isTestSuite(file))
+    .filter((file) => isCode(file) || file.endsWith('.css'))
+    .filter((file) => !isGenerated(file) && !isTestSuite(file))
     .filter((file) => read(file).split('\n').length > FILE_LINES_MAX + 1)
     .filter((file) => !firstCommentOf(read(file)).includes(LONG_FILE_REASON))
   assert.deepEqual(long, [])
@@ -94,8 +102,8 @@ test(`files: none is longer than ${FILE_LINES_MAX} lines without a reason at its
 
 test('files: no file imports a .test.ts file', () => {
   const imported = files
-    .filter((file) => file.endsWith('.ts'))
-    .flatMap((file) => importsOf(file).filter((target) => target.endsWith('.test.ts')))
+    .filter(isCode)
+    .flatMap((file) => importsOf(file).filter((target) => /\.test\.tsx?$/.test(target)))
   assert.deepEqual(imported, [])
 })
 
@@ -106,7 +114,8 @@ test('files: each is named for its content', () => {
 
 test('files: every source is imported by another, or is an entry point', () => {
   const used = new Set(nonTests.flatMap(importsOf))
-  const unused = nonTests.filter((file) => file !== 'src/main.ts' && !used.has(file))
+  const program = nonTests.filter((file) => treeOf(file) === 'src')
+  const unused = program.filter((file) => !ENTRIES.has(file) && !used.has(file))
   assert.deepEqual(unused, [])
 })
 
@@ -114,7 +123,7 @@ test('documents: the paths of sources and tests in them exist', () => {
   const broken: string[] = []
   for (const file of files.filter((name) => name.endsWith('.md') && name !== 'CHANGELOG.md')) {
     for (const [, path = ''] of read(file).matchAll(
-      /[` ]((?:src|test|tools|bench)\/[\w./-]+\w)/g,
+      /[` ]((?:src|test|tools|bench|ui\/src)\/[\w./-]+\w)/g,
     )) {
       if (!existsSync(join(root, path))) broken.push(`${file} names ${path}`)
     }
@@ -145,14 +154,15 @@ test('lock file: every package has an integrity hash, and none an address', () =
   assert.deepEqual(wrong, [])
 })
 
-/** Reads the rows of the table of rooms: `| room | what it does | may import | packages |`. */
+/** Reads the rows of the tables of rooms: `| room | what it does | may import | packages |`. */
 function readRules(page: string): ReadonlyMap<string, Rule> {
   const rules = new Map<string, Rule>()
   for (const line of page.split('\n')) {
     const cells = line.split('|').map((cell) => cell.trim())
-    const [, room] = /^`src\/([\w/]+)`$/.exec(cells[1] ?? '') ?? []
+    const [, room] = /^`((?:ui\/)?src\/[\w/]+)`$/.exec(cells[1] ?? '') ?? []
     if (room === undefined || cells.length !== 6) continue
-    const imports = cells[3] === 'all' ? ['all'] : namesIn(cells[3])
+    const names = cells[3] === 'all' ? ['all'] : namesIn(cells[3])
+    const imports = names.map((name) => `${treeOf(room)}/${name}`)
     rules.set(room, { imports, packages: namesIn(cells[4]) })
   }
   return rules
@@ -162,12 +172,14 @@ function namesIn(cell = ''): readonly string[] {
   return [...cell.matchAll(/`([^`]+)`/g)].map(([, name = '']) => name)
 }
 
-/** The most specific row that contains the file: `src/http/tls/x.ts` is in room `http`. */
+function treeOf(file: string): string | undefined {
+  return TREES.find((tree) => file.startsWith(`${tree}/`))
+}
+
+/** The most specific row that contains the file: `src/http/tls/x.ts` is in room `src/http`. */
 function roomOf(file: string): string {
-  let folder = dirname(file).slice('src/'.length)
-  while (folder !== '' && !RULES.has(folder)) {
-    folder = folder.includes('/') ? dirname(folder) : ''
-  }
+  let folder = dirname(file)
+  while (folder !== '.' && !RULES.has(folder)) folder = dirname(folder)
   return folder
 }
 
@@ -217,9 +229,10 @@ function importsOf(file: string): readonly string[] {
 }
 
 function isAllowed(file: string, target: string, rule: Rule): boolean {
-  if (target.startsWith('node:')) return true
-  if (target.startsWith('test/')) return isForTests(file) && rule.imports.includes('all')
-  if (!target.startsWith('src/')) {
+  if (target.startsWith('node:')) return treeOf(file) === 'src' || isForTests(file)
+  if (target.startsWith('test/')) return isForTests(file) && rule.imports.includes('src/all')
+  const tree = treeOf(target)
+  if (tree === undefined) {
     const name = target
       .split('/')
       .slice(0, target.startsWith('@') ? 2 : 1)
@@ -229,7 +242,7 @@ function isAllowed(file: string, target: string, rule: Rule): boolean {
   const room = roomOf(target)
   if (room === roomOf(file)) return true
   return rule.imports.some(
-    (allowed) => allowed === 'all' || target === `src/${allowed}` || room === allowed,
+    (allowed) => allowed === `${tree}/all` || target === allowed || room === allowed,
   )
 }
 
