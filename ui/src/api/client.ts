@@ -4,6 +4,8 @@ import { type ApiError, networkError, statusError } from './api-error.ts'
 export interface Ask {
   readonly parameters?: Readonly<Record<string, string>>
   readonly signal?: AbortSignal | undefined
+  /** A proxy may protect this path in its own way: a 401 does not end the session. */
+  readonly isAside?: boolean
 }
 
 export interface ClientOptions {
@@ -55,13 +57,13 @@ export class ApiClient {
   async #send(
     path: string,
     init: RequestInit,
-    { parameters, signal, isLong = false, accept = 'application/json' }: SendOptions,
+    { parameters, signal, isAside, isLong, accept = 'application/json' }: SendOptions,
   ): Promise<Response> {
     const { token } = this.#options
     const headers: Record<string, string> = { accept }
     if (token !== undefined) headers['authorization'] = `Bearer ${token}`
     if (init.body !== undefined) headers['content-type'] = 'application/json'
-    const signals = [signal, isLong ? undefined : AbortSignal.timeout(TIMEOUT_MS)].filter(
+    const signals = [signal, isLong === true ? undefined : AbortSignal.timeout(TIMEOUT_MS)].filter(
       (one) => one !== undefined,
     )
     let response: Response
@@ -79,7 +81,7 @@ export class ApiClient {
     }
     if (response.ok) return response
     const failure = await statusError(response)
-    if (failure.code === 401) this.#options.onUnauthorized?.(failure)
+    if (failure.code === 401 && isAside !== true) this.#options.onUnauthorized?.(failure)
     throw failure
   }
 }

@@ -27,18 +27,19 @@ export interface Access {
   readonly verb: string
   readonly group: string
   readonly resource: string
+  readonly subresource?: string
   readonly cluster: string
   /** Empty: all namespaces. */
   readonly namespace: string
 }
 
 export async function mayI(client: ApiClient, access: Access): Promise<boolean> {
-  const { verb, group, resource, cluster, namespace } = access
+  const { cluster, ...resourceAttributes } = access
   const path = `${clusterPath(cluster)}apis/authorization.k8s.io/v1/selfsubjectaccessreviews`
   const review = await client.post<{ readonly status?: { readonly allowed?: boolean } }>(path, {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SelfSubjectAccessReview',
-    spec: { resourceAttributes: { verb, group, resource, namespace } },
+    spec: { resourceAttributes },
   })
   return review.status?.allowed === true
 }

@@ -50,3 +50,67 @@ export async function histogram(
     counts: new Map(counts.map(({ name = '', occurrences = 0 }) => [name, occurrences])),
   }))
 }
+
+/** A group of events with the same values. */
+export interface SourceGroup {
+  /** By the fields of `groupBy`. */
+  readonly values: Readonly<Record<string, string>>
+  readonly occurrences: number
+  /** Occurrences that are Warnings. */
+  readonly warnings: number
+  readonly events: number
+  readonly objects: number
+  /** Writes over about the last minute, whatever the filters are; undefined where not known. */
+  readonly ratePerMinute: number | undefined
+  readonly lastMs: number | undefined
+  readonly note: string
+}
+
+export interface SummaryOptions {
+  readonly filters: Filters
+  /** Undefined: all events, and only where there are no filters either also writers without any. */
+  readonly span?: Span | undefined
+  readonly groupBy: string
+  readonly order: 'count' | 'rate'
+  readonly limit: number
+  readonly signal?: AbortSignal | undefined
+}
+
+interface SummaryList {
+  readonly items?:
+    | readonly {
+        readonly group?: Readonly<Record<string, string>>
+        readonly occurrences?: number
+        readonly warnings?: number
+        readonly events?: number
+        readonly objects?: number
+        readonly ratePerMinute?: number
+        readonly lastTime?: string
+        readonly sampleNote?: string
+      }[]
+    | null
+}
+
+/** The groups with the most occurrences or, with `order` rate, those that are written most now. */
+export async function summary(
+  client: ApiClient,
+  { filters, span, groupBy, order, limit, signal }: SummaryOptions,
+): Promise<readonly SourceGroup[]> {
+  const selector = fieldSelector(filters, span)
+  const parameters: Record<string, string> = {
+    ...(selector === '' ? {} : { fieldSelector: selector }),
+    groupBy,
+    order,
+    limit: String(limit),
+  }
+  const path = computedPath(filters, 'eventsummaries')
+  const list = await client.get<SummaryList>(path, { parameters, signal })
+  return (list.items ?? []).map(
+    ({ group = {}, occurrences = 0, warnings = 0, events = 0, objects = 0, ...rest }) => ({
+      ...{ values: group, occurrences, warnings, events, objects },
+      ratePerMinute: rest.ratePerMinute,
+      lastMs: rest.lastTime === undefined ? undefined : Date.parse(rest.lastTime),
+      note: rest.sampleNote ?? '',
+    }),
+  )
+}

@@ -10,6 +10,7 @@ import { type Page, PageContext } from '../parts/page.ts'
 import { ShortcutsContext } from '../parts/shortcuts.ts'
 import { SourcesView } from '../sources/sources-view.tsx'
 import { StatusFooter } from '../status/status-footer.tsx'
+import { StatusProvider } from '../status/status-provider.tsx'
 import { TailView } from '../tail/tail-view.tsx'
 import { FilterBar } from './filter-bar.tsx'
 import { Header } from './header.tsx'
@@ -49,10 +50,12 @@ export function Shell({ client, caller, hasToken, signOut }: ShellProps): JSX.El
         </a>
         <Header onSignOut={hasToken ? signOut : undefined} onHelp={() => setIsHelpShown(true)} />
         {!UNFILTERED.includes(view) && <FilterBar />}
-        <main id="view" tabIndex={-1}>
-          <ViewPart />
-        </main>
-        <StatusFooter />
+        <StatusProvider>
+          <main id="view" tabIndex={-1}>
+            <ViewPart />
+          </main>
+          <StatusFooter />
+        </StatusProvider>
         {isHelpShown && <HelpDialog shortcuts={shortcuts} onClose={() => setIsHelpShown(false)} />}
         <div class="announcement" role="status" aria-live="polite">
           {announcement}

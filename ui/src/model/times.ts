@@ -58,6 +58,13 @@ export function utcTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`
 }
 
+/** `03:12`, with the day in front unless it is today's; in the time zone of the browser. */
+export function shortTime(ms: number, nowMs: number): string {
+  const [day = '', time = ''] = localTime(ms).split(' ')
+  const minutes = time.slice(0, 5)
+  return day === localTime(nowMs).split(' ')[0] ? minutes : `${day} ${minutes}`
+}
+
 function two(value: number): string {
   return String(value).padStart(2, '0')
 }

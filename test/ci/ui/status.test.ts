@@ -1,0 +1,184 @@
+/** The footer of the page: how far back events go, what is missing, the state of the server. */
+import assert from 'node:assert/strict'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { TestBrowser, type TestPage } from '../../support/browser.ts'
+import { PageServer, type ToldEvent } from '../../support/page-server.ts'
+
+const RETENTION = `apiVersion: tidings.dev/v1alpha1
+kind: RetentionPolicy
+rules:
+  - { name: pulls, reason: [Pulling, Pulled], controller: kubelet, lifetime: 2d }
+  - { name: warnings, type: Warning, lifetime: 14d }
+  - { name: all, lifetime: 7d }
+budgets:
+  - { name: shop, per: Namespace, namespace: shop, events: 20 }
+`
+
+/** More than the budget, the oldest of three hours ago. */
+function story(): readonly ToldEvent[] {
+  return Array.from({ length: 30 }, (_, index) => ({
+    minutesAgo: 180 - index * 6,
+    type: index % 5 === 0 ? 'Warning' : 'Normal',
+    reason: index % 5 === 0 ? 'BackOff' : 'Started',
+    object: `Pod/web-${index % 4}`,
+    note: `Note ${index}`,
+  }))
+}
+
+function footerOf({ page }: TestPage): ReturnType<TestPage['page']['locator']> {
+  return page.locator('footer')
+}
+
+describe('page: status of the server', () => {
+  let server: PageServer
+  let browser: TestBrowser
+  let folder: string
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tidings-status-'))
+    const retention = join(folder, 'retention.yaml')
+    await writeFile(retention, RETENTION)
+    server = await PageServer.start([`--retention-policy-file=${retention}`])
+    browser = await TestBrowser.start()
+    await server.tell(story())
+    await server.tell([
+      {
+        minutesAgo: 400,
+        reason: 'Scheduled',
+        object: 'Pod/api-0',
+        note: 'Early',
+        namespace: 'pay',
+      },
+    ])
+  })
+  after(async () => {
+    await browser?.[Symbol.asyncDispose]()
+    await server?.[Symbol.asyncDispose]()
+    await rm(folder, { recursive: true, force: true })
+  })
+
+  test('the footer says how long events are kept, and since when', async () => {
+    await using opened = await browser.open(server.base, {
+      path: '?namespace=shop',
+      token: 'viewer',
+    })
+    opened.allowProblems(/status of 401/)
+    const footer = footerOf(opened)
+    await footer.getByText('Ready').waitFor()
+    await footer.getByText('Events are kept 7 days (Warnings 14 days); 1 further rule').waitFor()
+    await footer.getByText(/^Oldest event \S+ ago$/).waitFor()
+    await footer.getByText('tidings 0.1.0').waitFor()
+    await footer.getByRole('button', { name: 'More' }).click()
+    await footer.getByText('What is kept of the namespace shop').waitFor()
+    await footer.getByText('at most 20 events').waitFor()
+    await footer.getByText('reason=Pulling|Pulled controller=kubelet: 2 days').waitFor()
+    await footer.getByText('datastore passes').waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('status')
+    opened.assertNoProblems()
+  })
+
+  test('it counts what a budget has evicted', async () => {
+    await using opened = await browser.open(server.base, {
+      path: '?namespace=shop',
+      token: 'viewer',
+    })
+    opened.allowProblems(/status of 401/)
+    const footer = footerOf(opened)
+    await footer.getByRole('button', { name: 'More' }).click()
+    const evicted = footer.getByText('10 evicted', { exact: true })
+    for (let attempt = 0; attempt < 30 && !(await evicted.isVisible()); attempt++) {
+      await footer.getByRole('button', { name: 'Check now' }).click()
+      await opened.page.waitForTimeout(500)
+    }
+    assert.equal(await evicted.isVisible(), true)
+    opened.assertNoProblems()
+  })
+
+  test('dark, and on a small screen', async () => {
+    await using opened = await browser.open(server.base, {
+      path: '?namespace=shop',
+      token: 'viewer',
+      width: 360,
+      theme: 'dark',
+    })
+    opened.allowProblems(/status of 401/)
+    const footer = footerOf(opened)
+    await footer.getByText('Ready').waitFor()
+    await footer.getByRole('button', { name: 'More' }).click()
+    await footer.scrollIntoViewIfNeeded()
+    await opened.assertAccessible()
+    await opened.screenshot('status-narrow-dark')
+  })
+
+  test('who may see one namespace only is told about that one', async () => {
+    await using opened = await browser.open(server.base, { token: 'sam' })
+    opened.allowProblems(/status of 40[13]/)
+    const footer = footerOf(opened)
+    await footer.getByText('Ready').waitFor()
+    await footer.getByRole('button', { name: 'More' }).click()
+    await footer.getByText('cannot list resource "retentionwindows"').waitFor()
+    await opened.page.getByLabel('Namespace').fill('shop')
+    await opened.page.getByLabel('Namespace').press('Enter')
+    await footer.getByText('Events are kept 7 days').waitFor()
+    opened.assertNoProblems()
+  })
+
+  test('who may see nothing still sees the state', async () => {
+    await using opened = await browser.open(server.base, { token: 'nobody' })
+    opened.allowProblems(/status of 40[13]/)
+    await footerOf(opened).getByText('Ready').waitFor()
+    opened.assertNoProblems()
+  })
+})
+
+describe('page: status of a server in trouble', () => {
+  let server: PageServer
+  let browser: TestBrowser
+  before(async () => {
+    server = await PageServer.start()
+    browser = await TestBrowser.start()
+    await server.tell([
+      { minutesAgo: 5, reason: 'Scheduled', object: 'Pod/web-0', note: 'Assigned to node-4' },
+    ])
+  })
+  after(async () => {
+    await browser?.[Symbol.asyncDispose]()
+    await server?.[Symbol.asyncDispose]()
+  })
+
+  test('etcd is down: the footer is red, and green again afterwards', async () => {
+    await using opened = await browser.open(server.base, { token: 'viewer' })
+    opened.allowProblems(/status of (401|50\d)/)
+    const footer = footerOf(opened)
+    await footer.getByText('Ready').waitFor()
+    await server.etcd.member(0).kill()
+    await footer.getByRole('button', { name: 'More' }).click()
+    await footer.getByRole('button', { name: 'Check now' }).click()
+    await footer.getByText('etcd does not respond (check datastore)').waitFor()
+    await footer.getByText('Events written now are not stored').first().waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('status-etcd-down')
+    await server.etcd.member(0).start()
+    await footer.getByText('Ready').waitFor({ timeout: 40_000 })
+    opened.assertNoProblems()
+  })
+
+  test('the server is away: it says since when, and recovers by itself', async () => {
+    await using opened = await browser.open(server.base, { token: 'viewer' })
+    opened.allowProblems(/status of 401/, /net::ERR/)
+    const footer = footerOf(opened)
+    await footer.getByText('Ready').waitFor()
+    await footer.getByRole('button', { name: 'More' }).click()
+    await opened.context.setOffline(true)
+    await footer.getByRole('button', { name: 'Check now' }).click()
+    await footer.getByText('The server does not respond').waitFor()
+    await footer.getByText(/Nothing new is shown since \d\d:\d\d:\d\d\./).waitFor()
+    await opened.screenshot('status-away')
+    await opened.context.setOffline(false)
+    await footer.getByText('Ready').waitFor({ timeout: 30_000 })
+    opened.assertNoProblems()
+  })
+})

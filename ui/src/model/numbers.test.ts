@@ -1,0 +1,35 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { bytesText, counted, percentOf } from './numbers.ts'
+
+test('counts have a noun', () => {
+  assert.deepEqual(
+    [0, 1, 12_412].map((count) => counted(count, 'event')),
+    ['0 events', '1 event', '12,412 events'],
+  )
+})
+
+test('bytes have the largest unit that leaves a whole one', () => {
+  assert.deepEqual([0, 1_000, 1_024, 87_766_000, 200 * 1_048_576, 1_023 * 1_024].map(bytesText), [
+    '0 bytes',
+    '1000 bytes',
+    '1 KiB',
+    '83.7 MiB',
+    '200 MiB',
+    '1023 KiB',
+  ])
+})
+
+test('a share is 0 or 100 only where it really is', () => {
+  assert.deepEqual(
+    [
+      percentOf(0, 10),
+      percentOf(1, 1_000),
+      percentOf(1, 3),
+      percentOf(999, 1_000),
+      percentOf(9, 9),
+    ],
+    [0, 1, 33, 99, 100],
+  )
+  assert.equal(percentOf(3, 0), 0)
+})

@@ -1,0 +1,54 @@
+/** The checks of `/readyz?verbose`, and what a failing one means for the reader of the page. */
+
+export interface Check {
+  readonly name: string
+  readonly isOk: boolean
+}
+
+/** A line is `[+]datastore ok` or `[-]datastore failed: reason withheld`. */
+const LINE = /^\[([+-])\](\S{1,200}) /
+
+export function readChecks(text: string): readonly Check[] {
+  return text.split('\n').flatMap((line) => {
+    const [, sign, name] = LINE.exec(line) ?? []
+    return name === undefined ? [] : [{ name, isOk: sign === '+' }]
+  })
+}
+
+export interface Trouble {
+  readonly check: string
+  readonly title: string
+  /** For who reads events. */
+  readonly meaning: string
+}
+
+/** The first failing checks explain the others: they are the ones that matter most. */
+const MEANINGS: readonly (readonly [name: RegExp, title: string, meaning: string])[] = [
+  [
+    /^(datastore|etcd)$/,
+    'etcd does not respond',
+    'Events written now are not stored, and what is shown cannot be refreshed.',
+  ],
+  [
+    /^informer-sync$/,
+    'This replica is loading its events',
+    'Lists and counts fail until it has loaded all of them.',
+  ],
+  [/^shutdown$/, 'This replica is stopping', 'Another one will respond to further requests.'],
+  [
+    /^(poststarthook\/|autoregister-completion$)/,
+    'This replica is starting',
+    'Some requests fail until it has started.',
+  ],
+  [/^log$/, 'The log of this replica is stuck', 'Events are stored and shown as usual.'],
+]
+
+export function troublesIn(checks: readonly Check[]): readonly Trouble[] {
+  const failing = checks.filter(({ isOk }) => !isOk).map(({ name }) => name)
+  const known = MEANINGS.flatMap(([pattern, title, meaning]) => {
+    const check = failing.find((name) => pattern.test(name))
+    return check === undefined ? [] : [{ check, title, meaning }]
+  })
+  const unknown = failing.filter((name) => !MEANINGS.some(([pattern]) => pattern.test(name)))
+  return [...known, ...unknown.map((check) => ({ check, title: 'A check fails', meaning: '' }))]
+}

@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { budgetText, joinedWindows, type KeptWindow, keptText, lifetimeText } from './retention.ts'
+
+function windowOf(lifetimes: Readonly<Record<string, string>>, more: object = {}): KeptWindow {
+  return {
+    events: 10,
+    oldestMs: 5_000,
+    lifetimes: Object.entries(lifetimes).map(([selects, lifetime]) => ({ selects, lifetime })),
+    hiddenRules: 0,
+    budget: undefined,
+    evicted: 0,
+    ...more,
+  }
+}
+
+test('lifetimes are told in whole words', () => {
+  assert.deepEqual(
+    ['7d', '1d', '1h30m', '1m30.5s', '500ms', 'never', '2w?', ''].map(lifetimeText),
+    ['7 days', '1 day', '1 hour 30 minutes', '1 minute 30.5 seconds', '500 milliseconds'].concat(
+      'for ever',
+      '2w?',
+      '',
+    ),
+  )
+})
+
+describe('how long events are kept', () => {
+  const rules = (lifetimes: Readonly<Record<string, string>>, more?: object): string =>
+    keptText(windowOf(lifetimes, more))
+
+  test('with one lifetime for all', () => {
+    assert.equal(rules({ '': '8d' }), 'Events are kept 8 days')
+    assert.equal(rules({ '': 'never' }), 'Events are kept for ever')
+  })
+
+  test('with lifetimes by type', () => {
+    assert.equal(rules({ Warning: '14d', '': '7d' }), 'Events are kept 7 days (Warnings 14 days)')
+    assert.equal(
+      rules({ Warning: '7d', Normal: '6h', '': '1h' }),
+      'Normal events are kept 6 hours (Warnings 7 days)',
+    )
+    assert.equal(
+      rules({ Normal: '6h', '': '1h' }),
+      'Normal events are kept 6 hours (others 1 hour)',
+    )
+    assert.equal(rules({ Warning: '7d' }), 'Warnings are kept 7 days')
+  })
+
+  test('with further rules, which are counted', () => {
+    assert.equal(
+      rules({ 'reason=Pulled': '10m', Warning: '7d', '': '1h' }),
+      'Events are kept 1 hour (Warnings 7 days); 1 further rule',
+    )
+    assert.equal(
+      rules({ 'reason=Pulled': '10m', '': '1h' }, { hiddenRules: 3 }),
+      'Events are kept 1 hour; 4 further rules',
+    )
+    assert.equal(rules({}), '')
+  })
+})
+
+test('a budget has events, bytes or both', () => {
+  assert.equal(
+    budgetText({ events: 100_000, bytes: 209_715_200 }),
+    'at most 100,000 events and 200 MiB',
+  )
+  assert.equal(budgetText({ bytes: 1_024 }), 'at most 1 KiB')
+  assert.equal(budgetText({}), '')
+})
+
+test('the windows of several clusters are one', () => {
+  const one = windowOf({ '': '8d' }, { budget: { events: 5 }, evicted: 3 })
+  assert.equal(joinedWindows([]), undefined)
+  assert.equal(joinedWindows([one]), one)
+  const same = joinedWindows([one, windowOf({ '': '8d' }, { oldestMs: 2_000, evicted: 4 })])
+  assert.ok(same)
+  assert.deepEqual(
+    [same.events, same.oldestMs, same.evicted, same.budget],
+    [20, 2_000, 7, undefined],
+  )
+  assert.equal(keptText(same), 'Events are kept 8 days')
+  const other = joinedWindows([
+    one,
+    windowOf({ '': '1d' }, { oldestMs: undefined, evicted: undefined }),
+  ])
+  assert.ok(other)
+  assert.deepEqual([other.oldestMs, other.evicted], [5_000, undefined])
+  assert.equal(keptText(other), 'Each cluster keeps its events for a time of its own')
+})

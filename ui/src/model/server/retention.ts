@@ -1,0 +1,102 @@
+/** How long events are kept, in words. */
+import { bytesText, counted } from '../numbers.ts'
+
+export interface Lifetime {
+  /** What it applies to: `Warning`, `reason=Pulling|Pulled controller=kubelet`; empty: all others. */
+  readonly selects: string
+  /** `7d`, `1h30m`, `never`. */
+  readonly lifetime: string
+}
+
+export interface Budget {
+  readonly events?: number | undefined
+  readonly bytes?: number | undefined
+}
+
+/** What is kept of a namespace, of a cluster or of all clusters. */
+export interface KeptWindow {
+  readonly events: number
+  /** When the oldest event was last seen. */
+  readonly oldestMs: number | undefined
+  /** In the order in which they apply. Undefined when they differ between clusters. */
+  readonly lifetimes: readonly Lifetime[] | undefined
+  /** Lifetimes that are not shown. */
+  readonly hiddenRules: number
+  readonly budget: Budget | undefined
+  /** Events that budgets deleted; undefined when it is not known. */
+  readonly evicted: number | undefined
+}
+
+const UNIT_NAMES: Readonly<Record<string, string>> = {
+  d: 'day',
+  h: 'hour',
+  m: 'minute',
+  s: 'second',
+  ms: 'millisecond',
+}
+
+/** `7d` as `7 days`, `1h30m` as `1 hour 30 minutes`. A text that it does not know stays as it is. */
+export function lifetimeText(lifetime: string): string {
+  if (lifetime === 'never') return 'for ever'
+  if (!/^(\d+(\.\d+)?(ms|[dhms]))+$/.test(lifetime)) return lifetime
+  return [...lifetime.matchAll(/([\d.]+)([a-z]+)/g)]
+    .map(([, number = '', unit = '']) => counted(Number(number), UNIT_NAMES[unit] ?? unit))
+    .join(' ')
+}
+
+/** `Events are kept 7 days (Warnings 14 days)` */
+export function keptText({ lifetimes, hiddenRules }: KeptWindow): string {
+  if (lifetimes === undefined) return 'Each cluster keeps its events for a time of its own'
+  const of = (selects: string): string | undefined =>
+    lifetimes.find((one) => one.selects === selects)?.lifetime
+  const [warnings, normals, others] = [of('Warning'), of('Normal'), of('')]
+  const more = lifetimes.length - [warnings, normals, others].filter(isThere).length + hiddenRules
+  const rest = more === 0 ? '' : `; ${counted(more, 'further rule')}`
+  if (warnings === undefined && normals === undefined) {
+    return others === undefined ? '' : `Events are kept ${lifetimeText(others)}${rest}`
+  }
+  const usual = normals ?? others
+  if (usual === undefined) return `Warnings are kept ${lifetimeText(warnings ?? '')}${rest}`
+  const aside = warnings === undefined ? othersText(others) : `Warnings ${lifetimeText(warnings)}`
+  const what = normals === undefined ? 'Events' : 'Normal events'
+  return `${what} are kept ${lifetimeText(usual)}${aside === '' ? '' : ` (${aside})`}${rest}`
+}
+
+function othersText(others: string | undefined): string {
+  return others === undefined ? '' : `others ${lifetimeText(others)}`
+}
+
+function isThere(value: string | undefined): boolean {
+  return value !== undefined
+}
+
+/** `at most 100,000 events and 200 MiB` */
+export function budgetText({ events, bytes }: Budget): string {
+  const parts = [
+    ...(events === undefined ? [] : [counted(events, 'event')]),
+    ...(bytes === undefined ? [] : [bytesText(bytes)]),
+  ]
+  return parts.length === 0 ? '' : `at most ${parts.join(' and ')}`
+}
+
+/** The windows of several clusters as one. */
+export function joinedWindows(windows: readonly KeptWindow[]): KeptWindow | undefined {
+  const [first, ...others] = windows
+  if (first === undefined || others.length === 0) return first
+  const isSame = others.every(
+    ({ lifetimes }) => JSON.stringify(lifetimes) === JSON.stringify(first.lifetimes),
+  )
+  const oldest = windows.flatMap(({ oldestMs }) => oldestMs ?? [])
+  const evicted = windows.map((window) => window.evicted)
+  return {
+    events: windows.reduce((sum, { events }) => sum + events, 0),
+    oldestMs: oldest.length === 0 ? undefined : Math.min(...oldest),
+    lifetimes: isSame ? first.lifetimes : undefined,
+    hiddenRules: isSame ? first.hiddenRules : 0,
+    // A budget is of one cluster.
+    budget: undefined,
+    evicted: evicted.includes(undefined)
+      ? undefined
+      : evicted.reduce<number>((sum, count = 0) => sum + count, 0),
+  }
+}

@@ -1,0 +1,107 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { type ApiError, asApiError } from '../api/api-error.ts'
+
+export interface Polled<Data> {
+  /** Of the last poll that succeeded. */
+  readonly data: Data | undefined
+  /** When that was. */
+  readonly atMs: number | undefined
+  /** Of the last poll, if it failed. */
+  readonly error: ApiError | undefined
+  /** Polls now. */
+  readonly again: () => void
+}
+
+export interface PollOptions<Data> {
+  readonly load: (signal: AbortSignal) => Promise<Data>
+  /** How long to wait after this result. */
+  readonly everyMs: (data: Data) => number
+}
+
+const RETRY_FIRST_MS = 2_000
+const RETRY_MOST_MS = 60_000
+
+/** How long to wait after this many failures in a row. */
+export function pollRetryMs(failures: number, retryAfterSeconds = 0): number {
+  const backoffMs = Math.min(RETRY_MOST_MS, RETRY_FIRST_MS * 2 ** (failures - 1))
+  return Math.max(backoffMs, Math.min(RETRY_MOST_MS, retryAfterSeconds * 1_000))
+}
+
+/**
+ * Loads again and again while the tab can be seen, one request at a time, and less often while it
+ * fails. Starts anew when `inputs` change; the old data stays until there is new data.
+ */
+export function usePoll<Data>(
+  options: PollOptions<Data>,
+  inputs: readonly unknown[],
+): Polled<Data> {
+  const [state, setState] = useState<Omit<Polled<Data>, 'again'>>({
+    data: undefined,
+    atMs: undefined,
+    error: undefined,
+  })
+  const again = useRef<() => void>(() => {})
+  useEffect(() => {
+    const poller = new Poller(options, setState)
+    again.current = () => poller.poll()
+    const onSeen = (): void => poller.poll()
+    document.addEventListener('visibilitychange', onSeen)
+    window.addEventListener('online', onSeen)
+    poller.poll()
+    return () => {
+      document.removeEventListener('visibilitychange', onSeen)
+      window.removeEventListener('online', onSeen)
+      poller.end()
+    }
+  }, inputs)
+  return { ...state, again: () => again.current() }
+}
+
+type Change<Data> = (before: Omit<Polled<Data>, 'again'>) => Omit<Polled<Data>, 'again'>
+
+class Poller<Data> {
+  readonly #options: PollOptions<Data>
+  readonly #show: (change: Change<Data>) => void
+  readonly #ended = new AbortController()
+  #timer: number | undefined
+  #isPolling = false
+  #failures = 0
+
+  constructor(options: PollOptions<Data>, show: (change: Change<Data>) => void) {
+    this.#options = options
+    this.#show = show
+  }
+
+  /** Nothing happens while a request is under way, or nobody looks. */
+  poll(): void {
+    if (this.#isPolling || this.#ended.signal.aborted || document.hidden) return
+    this.#isPolling = true
+    clearTimeout(this.#timer)
+    void this.#load().then((delayMs) => {
+      this.#isPolling = false
+      if (!this.#ended.signal.aborted) this.#timer = setTimeout(() => this.poll(), delayMs)
+    })
+  }
+
+  end(): void {
+    this.#ended.abort()
+    clearTimeout(this.#timer)
+  }
+
+  /** Resolves to the time until the next poll. */
+  async #load(): Promise<number> {
+    const { signal } = this.#ended
+    const { load, everyMs } = this.#options
+    try {
+      const data = await load(signal)
+      this.#failures = 0
+      if (!signal.aborted) this.#show(() => ({ data, atMs: Date.now(), error: undefined }))
+      return everyMs(data)
+    } catch (error) {
+      this.#failures++
+      const failure = asApiError(error)
+      if (!signal.aborted) this.#show((before) => ({ ...before, error: failure }))
+      return pollRetryMs(this.#failures, failure.retryAfterSeconds)
+    }
+  }
+}
