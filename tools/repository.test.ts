@@ -10,6 +10,7 @@ const workflowFolder = '.github/workflows'
 const { scripts, devDependencies } = JSON.parse(read('package.json'))
 
 interface Step {
+  readonly if?: string
   readonly run?: string
   readonly uses?: string
   readonly with?: Readonly<Record<string, unknown>>
@@ -96,6 +97,17 @@ test('workflows: pull requests run .ci/run, nights npm run nightly, tags the art
   assert.match(workflow('ci.yml'), /pull_request:[\s\S]*run: \.ci\/run\n/)
   assert.match(workflow('nightly.yml'), /schedule:[\s\S]*npm run nightly/)
   assert.match(workflow('release.yml'), /tags: \["v\*"\][\s\S]*npm run release:artefacts/)
+})
+
+test('workflows: the screenshots of the page are kept, also of a run that failed', () => {
+  const [screenshots = ''] = /\.cache\/\w+/.exec(read('test/support/browser.ts')) ?? []
+  for (const name of ['ci.yml', 'nightly.yml']) {
+    const { jobs }: Workflow = parse(read(`${workflowFolder}/${name}`))
+    const steps = Object.values(jobs).flatMap((job) => job.steps)
+    const kept = steps.find(({ uses = '' }) => uses.startsWith('actions/upload-artifact@'))
+    assert.equal(kept?.with?.['path'], `${screenshots}/`, name)
+    assert.match(kept.if ?? '', /!cancelled\(\)/, name)
+  }
 })
 
 test('workflows: a job with more rights runs nothing of the repository', () => {
