@@ -36,7 +36,10 @@ interface CoreEventList {
 }
 
 /** One page of a list in the order of time. */
-export async function listEvents(client: ApiClient, options: ListOptions): Promise<EventPage> {
+export async function listEvents(
+  client: Pick<ApiClient, 'get'>,
+  options: ListOptions,
+): Promise<EventPage> {
   const { filters, limit, after, signal } = options
   const parameters = listParameters(options, limit)
   if (after !== undefined && after !== '') parameters['continue'] = after

@@ -1,0 +1,117 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import fc from 'fast-check'
+import { type EventRow, eventRow } from './event-row.ts'
+import { TailBuffer } from './tail-buffer.ts'
+import { RateMeter, ReadingPace } from './tail-rate.ts'
+
+function row(name: string, { count = 1, version = 1, note = '' } = {}): EventRow {
+  return eventRow({
+    metadata: { name, namespace: 'shop', resourceVersion: String(version) },
+    message: note,
+    count,
+    lastTimestamp: '2026-11-16T03:00:00Z',
+  })
+}
+
+function namesIn({ entries }: TailBuffer): readonly string[] {
+  return entries.map((entry) => (entry.kind === 'row' ? entry.row.name : 'gap'))
+}
+
+const bounds = { rowsMax: 3, bytesMax: 1_000 }
+const at = { bytes: 10, nowMs: 0 }
+
+describe('the rows of a tail', () => {
+  test('are newest first, and the oldest drop off', () => {
+    const buffer = new TailBuffer(bounds)
+    for (const name of ['a', 'b', 'c']) buffer.take({ row: row(name), ...at })
+    assert.equal(buffer.hasDropped, false)
+    buffer.take({ row: row('d'), ...at })
+    assert.deepEqual(namesIn(buffer), ['d', 'c', 'b'])
+    assert.equal(buffer.hasDropped, true)
+    assert.equal(buffer.arrivedCount, 4)
+  })
+
+  test('move to the top when an event is seen again, and stay when it is only changed', () => {
+    const buffer = new TailBuffer(bounds)
+    for (const name of ['a', 'b', 'c']) buffer.take({ row: row(name), ...at })
+    buffer.take({ row: row('a', { count: 2, version: 4 }), ...at, nowMs: 5 })
+    assert.deepEqual(namesIn(buffer), ['a', 'c', 'b'])
+    const [top] = buffer.entries
+    assert.ok(top?.kind === 'row' && top.isRepeated && top.row.count === 2 && top.arrivedMs === 5)
+    buffer.take({ row: row('b', { note: 'new', version: 5 }), ...at })
+    assert.deepEqual(namesIn(buffer), ['a', 'c', 'b'])
+    const last = buffer.entries.at(-1)
+    assert.ok(last?.kind === 'row' && last.row.note === 'new')
+    assert.equal(buffer.arrivedCount, 4)
+  })
+
+  test('are bounded by bytes, but the newest is always there', () => {
+    const buffer = new TailBuffer(bounds)
+    buffer.take({ row: row('a'), ...at })
+    buffer.take({ row: row('b'), ...at, bytes: 995 })
+    assert.deepEqual(namesIn(buffer), ['b'])
+    buffer.take({ row: row('c'), ...at, bytes: 5_000 })
+    assert.deepEqual(namesIn(buffer), ['c'])
+    buffer.take({ row: row('c', { count: 2 }), ...at })
+    buffer.take({ row: row('d'), ...at, bytes: 900 })
+    assert.deepEqual(namesIn(buffer), ['d', 'c'])
+  })
+
+  test('of a list are above the gap if they are new, and not repeated if they are known', () => {
+    const buffer = new TailBuffer({ rowsMax: 10, bytesMax: 100_000 })
+    buffer.addListed([row('b'), row('a')], 0)
+    buffer.addGap({ fromMs: 1, toMs: 2, isListed: false })
+    buffer.addListed([row('c', { version: 9 }), row('a', { version: 8, count: 2 }), row('b')], 0)
+    assert.deepEqual(namesIn(buffer), ['c', 'a', 'gap', 'b'])
+  })
+
+  test('never exceed their bounds', () => {
+    const arrival = fc.record({
+      name: fc.constantFrom('a', 'b', 'c', 'd', 'e', 'f'),
+      bytes: fc.nat({ max: 1_500 }),
+      count: fc.nat({ max: 3 }),
+    })
+    fc.assert(
+      fc.property(fc.array(arrival, { maxLength: 60 }), (arrivals) => {
+        const buffer = new TailBuffer(bounds)
+        for (const { name, bytes, count } of arrivals) {
+          buffer.take({ row: row(name, { count }), bytes, nowMs: 0 })
+          const { entries } = buffer
+          const size = entries.reduce((sum, one) => sum + (one.kind === 'row' ? one.bytes : 0), 0)
+          assert.ok(entries.length <= bounds.rowsMax)
+          assert.ok(size <= bounds.bytesMax || entries.length === 1)
+          assert.equal(new Set(namesIn(buffer)).size, entries.length)
+        }
+      }),
+    )
+  })
+})
+
+test('the rate is that of the last seconds', () => {
+  const meter = new RateMeter()
+  for (let ms = 0; ms < 10_000; ms += 10) meter.count(ms)
+  assert.equal(meter.perSecond(10_000), 100)
+  assert.equal(meter.perSecond(12_000), 60)
+  assert.equal(meter.perSecond(60_000), 0)
+})
+
+test('what cannot be read is counted, and half of the room is kept for Warnings', () => {
+  const pace = new ReadingPace(200)
+  const shown = { normal: 0, warning: 0 }
+  for (let ms = 0; ms < 10_000; ms++) {
+    if (pace.isShown(false, ms)) shown.normal++
+    if (ms % 20 === 0 && pace.isShown(true, ms)) shown.warning++
+  }
+  assert.equal(shown.warning, 500)
+  assert.ok(shown.normal > 1_400 && shown.normal < 1_700, String(shown.normal))
+  assert.equal(pace.unshown?.normal, 10_000 - shown.normal)
+  assert.equal(pace.unshown?.warning, 0)
+  pace.forget()
+  assert.equal(pace.unshown, undefined)
+})
+
+test('100 events a second are all shown', () => {
+  const pace = new ReadingPace(200)
+  for (let ms = 0; ms < 60_000; ms += 10) assert.equal(pace.isShown(false, ms), true)
+})

@@ -1,0 +1,131 @@
+/** The newest events of a live view, in the order of their arrival. */
+import type { EventRow } from './event-row.ts'
+import { isNewer } from './retries.ts'
+
+export type TailEntry = TailRow | TailGap
+
+export interface TailRow {
+  readonly kind: 'row'
+  readonly key: string
+  readonly row: EventRow
+  /** When it came, by the clock of the page. */
+  readonly arrivedMs: number
+  /** It had been seen before and was seen again. */
+  readonly isRepeated: boolean
+  readonly bytes: number
+}
+
+/** The server no longer has the changes between these times. */
+export interface TailGap {
+  readonly kind: 'gap'
+  readonly key: string
+  readonly fromMs: number
+  readonly toMs: number
+  /** Whether a list has returned every event of that time that still exists. */
+  readonly isListed: boolean
+}
+
+export interface TailBounds {
+  readonly rowsMax: number
+  readonly bytesMax: number
+}
+
+export interface Arrival {
+  readonly row: EventRow
+  readonly bytes: number
+  readonly nowMs: number
+}
+
+export class TailBuffer {
+  readonly #bounds: TailBounds
+  /** From the oldest arrival to the newest. */
+  readonly #entries = new Map<string, TailEntry>()
+  #bytes = 0
+  #gaps = 0
+  #shown: readonly TailEntry[] | undefined
+  /** Events that arrived, also those that have dropped off. */
+  arrivedCount = 0
+  /** Whether older rows had to make room. */
+  hasDropped = false
+
+  constructor(bounds: TailBounds) {
+    this.#bounds = bounds
+  }
+
+  /** Newest first. The same array until something changes. */
+  get entries(): readonly TailEntry[] {
+    this.#shown ??= [...this.#entries.values()].reverse()
+    return this.#shown
+  }
+
+  /** A change of an event. Seen again, it moves to the top; changed otherwise, it stays. */
+  take({ row, bytes, nowMs }: Arrival): void {
+    const before = this.#entries.get(row.key)
+    const known = before?.kind === 'row' ? before : undefined
+    const isRepeated = known !== undefined && isSeenAgain(known.row, row)
+    const entry: TailRow = {
+      kind: 'row',
+      key: row.key,
+      row,
+      arrivedMs: known === undefined || isRepeated ? nowMs : known.arrivedMs,
+      isRepeated: isRepeated || known?.isRepeated === true,
+      bytes,
+    }
+    if (known === undefined || isRepeated) {
+      this.arrivedCount++
+      this.#remove(row.key)
+    }
+    this.#put(entry)
+  }
+
+  /** Rows of a list, newest first: those that are newer than what is known of them. */
+  addListed(rows: readonly EventRow[], nowMs: number): void {
+    for (const row of rows.toReversed()) {
+      const known = this.#entries.get(row.key)
+      if (known?.kind === 'row' && !isNewer(row.resourceVersion, known.row.resourceVersion))
+        continue
+      this.take({ row, bytes: sizeOf(row), nowMs })
+    }
+  }
+
+  addGap(gap: Pick<TailGap, 'fromMs' | 'toMs' | 'isListed'>): void {
+    this.#put({ kind: 'gap', key: `gap ${this.#gaps++}`, ...gap })
+  }
+
+  #put(entry: TailEntry): void {
+    this.#bytes += bytesOf(entry) - bytesOf(this.#entries.get(entry.key))
+    this.#entries.set(entry.key, entry)
+    this.#shown = undefined
+    for (const key of this.#entries.keys()) {
+      const isFull =
+        this.#entries.size > this.#bounds.rowsMax || this.#bytes > this.#bounds.bytesMax
+      if (!isFull || this.#entries.size === 1) return
+      this.#remove(key)
+      this.hasDropped = true
+    }
+  }
+
+  #remove(key: string): void {
+    this.#bytes -= bytesOf(this.#entries.get(key))
+    this.#entries.delete(key)
+  }
+}
+
+function isSeenAgain(before: EventRow, after: EventRow): boolean {
+  return after.count > before.count || after.lastMs > before.lastMs
+}
+
+/** A gap counts as a short event. */
+const GAP_BYTES = 256
+
+function bytesOf(entry: TailEntry | undefined): number {
+  if (entry === undefined) return 0
+  return entry.kind === 'row' ? entry.bytes : GAP_BYTES
+}
+
+/** About the bytes of an event whose JSON is not at hand. */
+function sizeOf(row: EventRow): number {
+  let size = 500 + row.note.length + row.key.length
+  for (const [name, value] of Object.entries(row.labels)) size += name.length + value.length
+  return size
+}

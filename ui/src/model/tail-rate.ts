@@ -1,0 +1,84 @@
+/** How fast events arrive, and how many of them a person can read. */
+
+const SECOND_MS = 1_000
+/** The rate is that of the last seconds. */
+const WINDOW_SECONDS = 5
+
+/** Events a second, over the last seconds. */
+export class RateMeter {
+  /** By second, modulo the window. */
+  readonly #counts = new Array<number>(WINDOW_SECONDS + 1).fill(0)
+  #second = 0
+
+  count(nowMs: number): void {
+    this.#advance(nowMs)
+    const slot = this.#second % this.#counts.length
+    this.#counts[slot] = (this.#counts[slot] ?? 0) + 1
+  }
+
+  /** Of whole seconds: the current one is not over yet. */
+  perSecond(nowMs: number): number {
+    this.#advance(nowMs)
+    const slot = this.#second % this.#counts.length
+    const sum = this.#counts.reduce((all, one, index) => (index === slot ? all : all + one), 0)
+    return sum / WINDOW_SECONDS
+  }
+
+  #advance(nowMs: number): void {
+    const second = Math.floor(nowMs / SECOND_MS)
+    const steps = Math.min(second - this.#second, this.#counts.length)
+    for (let step = 0; step < steps; step++) this.#counts[(second - step) % this.#counts.length] = 0
+    this.#second = Math.max(this.#second, second)
+  }
+}
+
+/** Events that arrived faster than a person can read. */
+export interface Unshown {
+  readonly normal: number
+  readonly warning: number
+  readonly fromMs: number
+  readonly toMs: number
+}
+
+/**
+ * Lets through as many events a second as can be shown, and counts the others. Half of them is kept
+ * for Warnings.
+ */
+export class ReadingPace {
+  readonly #perSecond: number
+  #left: number
+  #filledMs = 0
+  unshown: Unshown | undefined
+
+  constructor(perSecond: number) {
+    this.#perSecond = perSecond
+    this.#left = perSecond
+  }
+
+  isShown(isWarning: boolean, nowMs: number): boolean {
+    const passedMs = Math.max(0, nowMs - this.#filledMs)
+    this.#filledMs = Math.max(this.#filledMs, nowMs)
+    this.#left = Math.min(this.#perSecond, this.#left + (passedMs / SECOND_MS) * this.#perSecond)
+    const kept = isWarning ? 0 : this.#perSecond / 2
+    if (this.#left - 1 >= kept) {
+      this.#left--
+      return true
+    }
+    this.#countUnshown(isWarning, nowMs)
+    return false
+  }
+
+  forget(): void {
+    this.unshown = undefined
+  }
+
+  #countUnshown(isWarning: boolean, nowMs: number): void {
+    const { normal = 0, warning = 0, fromMs = nowMs } = this.unshown ?? {}
+    this.unshown = {
+      normal: isWarning ? normal : normal + 1,
+      warning: isWarning ? warning + 1 : warning,
+      fromMs,
+      toMs: nowMs,
+    }
+  }
+}
