@@ -44,7 +44,8 @@ export interface ToldEvent {
 
 export class PageServer implements AsyncDisposable {
   readonly etcd: EtcdCluster
-  readonly tidings: Tidings
+  #tidings: Tidings
+  readonly #flags: readonly string[]
   readonly #folder: string
 
   static async start(flags: readonly string[] = []): Promise<PageServer> {
@@ -54,22 +55,40 @@ export class PageServer implements AsyncDisposable {
     const roles = join(folder, 'roles.yaml')
     await writeFile(tokens, TOKENS)
     await writeFile(roles, ROLES)
-    const tidings = await Tidings.start([
+    const own = [
       `--etcd-servers=${etcd.endpoints.join(',')}`,
       `--token-auth-file=${tokens}`,
       `--rbac-policy-path=${roles}`,
       '--authorization-mode=RBAC',
       '--event-ttl=192h',
       ...flags,
-    ])
-    await tidings.until('/readyz', ({ status }) => status === 200, 30_000)
-    return new PageServer({ etcd, tidings, folder })
+    ]
+    return new PageServer({ etcd, tidings: await startReady(own), flags: own, folder })
   }
 
-  private constructor(parts: { etcd: EtcdCluster; tidings: Tidings; folder: string }) {
+  private constructor(parts: {
+    etcd: EtcdCluster
+    tidings: Tidings
+    flags: readonly string[]
+    folder: string
+  }) {
     this.etcd = parts.etcd
-    this.tidings = parts.tidings
+    this.#tidings = parts.tidings
+    this.#flags = parts.flags
     this.#folder = parts.folder
+  }
+
+  get tidings(): Tidings {
+    return this.#tidings
+  }
+
+  /** Ends the server and starts it again, on the same port. */
+  async restart(): Promise<void> {
+    const { port } = this.#tidings
+    this.#tidings.kill('SIGTERM')
+    await this.#tidings.ended
+    await this.#tidings[Symbol.asyncDispose]()
+    this.#tidings = await startReady([...this.#flags, `--secure-port=${port}`])
   }
 
   /** The URL of the server, without a path. */
@@ -99,10 +118,16 @@ export class PageServer implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
-    await this.tidings[Symbol.asyncDispose]()
+    await this.#tidings[Symbol.asyncDispose]()
     await this.etcd[Symbol.asyncDispose]()
     await rm(this.#folder, { recursive: true, force: true })
   }
+}
+
+async function startReady(flags: readonly string[]): Promise<Tidings> {
+  const tidings = await Tidings.start(flags)
+  await tidings.until('/readyz', ({ status }) => status === 200, 30_000)
+  return tidings
 }
 
 function coreEvent(told: ToldEvent): { readonly metadata: { readonly namespace: string } } {

@@ -78,17 +78,24 @@ interface Frame {
 export class EventWatch {
   readonly #options: WatchOptions
   #version: string
+  #seenMs: number
   /** Changes that were too long to be read. */
   skippedCount = 0
 
   constructor(options: WatchOptions) {
     this.#options = options
     this.#version = options.from
+    this.#seenMs = options.pace.nowMs()
   }
 
   /** The last version that was seen. */
   get version(): string {
     return this.#version
+  }
+
+  /** When the server last said what there is. */
+  get seenMs(): number {
+    return this.#seenMs
   }
 
   /** Goes on where the last run has stopped. Rejects with an ApiError that a retry does not mend. */
@@ -187,21 +194,17 @@ export class EventWatch {
     if (type === 'ERROR') return errorEnd(object)
     const version = object.metadata?.resourceVersion ?? ''
     // An older version than before: the store was restored, and what came after is lost.
-    if (!isNewer(version, this.#version))
-      return type === 'BOOKMARK' ? this.#atBookmark(version) : expired
+    if (isNewer(this.#version, version)) return expired
     this.#version = version
+    this.#seenMs = this.#options.pace.nowMs()
     if (type === 'ADDED' || type === 'MODIFIED') {
       this.#options.onChange({ row: eventRow(object), bytes })
     }
     return undefined
   }
 
-  #atBookmark(version: string): ResponseEnd | undefined {
-    return version === this.#version ? undefined : expired
-  }
-
   async #endOf(error: unknown, hasWorked: boolean, signal: AbortSignal): Promise<ResponseEnd> {
-    const failure = asApiError(error)
+    const failure = error instanceof ApiError ? error : networkError(error)
     if (failure.code === 410) return expired
     if (isFinal(failure.code)) throw failure
     if (failure.reason === SILENCE) return await this.#afterSilence(failure, signal)
@@ -219,7 +222,7 @@ export class EventWatch {
       if (isNewer(this.#version, list.resourceVersion)) return expired
       return { kind: 'ended', hasWorked: true, error: failure }
     } catch (error) {
-      const why = asApiError(error)
+      const why = error instanceof ApiError ? error : networkError(error)
       if (isFinal(why.code)) throw why
       return { kind: 'ended', hasWorked: false, error: why }
     }
@@ -245,8 +248,4 @@ function silence(): ApiError {
     reason: SILENCE,
     message: 'The server has not sent anything for a while.',
   })
-}
-
-function asApiError(error: unknown): ApiError {
-  return error instanceof ApiError ? error : networkError(error)
 }

@@ -53,6 +53,13 @@ export function localTime(ms: number): string {
   return `${day} ${[date.getHours(), date.getMinutes(), date.getSeconds()].map(two).join(':')}`
 }
 
+/** `03:12:24` in the time zone of the browser; with the day if that is not the day of `nowMs`. */
+export function clockTime(ms: number, nowMs: number): string {
+  const time = localTime(ms)
+  const [day, clock = ''] = time.split(' ')
+  return localTime(nowMs).startsWith(`${day} `) ? clock : time
+}
+
 /** `2026-11-16T03:12:24Z` */
 export function utcTime(ms: number): string {
   return `${new Date(ms).toISOString().slice(0, 19)}Z`

@@ -21,6 +21,9 @@ export interface EventItemProps {
   readonly onToggle: () => void
   /** Moves to another row, by the arrow keys. */
   readonly onMove: (step: number) => void
+  readonly isMarked: boolean
+  /** Above the line. */
+  readonly notice: JSX.Element | undefined
 }
 
 /** One event: a line, and all the rest when it is open. */
@@ -28,7 +31,8 @@ export function EventItem(props: EventItemProps): JSX.Element {
   const { row, nowMs, id, isOpen, isActive, onFocus, onToggle } = props
   const tabIndex = isActive ? 0 : -1
   return (
-    <li class={row.isWarning ? 'event event-warning' : 'event'} onFocusCapture={onFocus}>
+    <li class={classOf(props)} onFocusCapture={onFocus}>
+      {props.notice}
       <div class="event-line">
         <span class="event-seen">
           <EventTime ms={row.lastMs} nowMs={nowMs} />
@@ -74,6 +78,10 @@ export function EventItem(props: EventItemProps): JSX.Element {
       {isOpen && <EventDetails row={row} id={id} />}
     </li>
   )
+}
+
+function classOf({ row, isMarked }: EventItemProps): string {
+  return `event${row.isWarning ? ' event-warning' : ''}${isMarked ? ' event-marked' : ''}`
 }
 
 /** `x12 over 13m`, as kubectl has it; empty for an event that was seen once. */

@@ -18,11 +18,19 @@ export interface EventListProps {
   readonly isBusy?: boolean
   /** Told whether any row is open. */
   readonly onOpen?: (isAnyOpen: boolean) => void
+  /** For views that know the time better than to a quarter of a minute. */
+  readonly nowMs?: number
+  /** Whether to point out a row calmly. */
+  readonly isMarked?: (row: EventRow) => boolean
+  /** Something between this row and the one above it. */
+  readonly noticeAbove?: (row: EventRow) => JSX.Element | undefined
 }
 
-export function EventList({ rows, label, isBusy = false, onOpen }: EventListProps): JSX.Element {
+export function EventList(props: EventListProps): JSX.Element {
+  const { rows, label, isBusy = false, onOpen } = props
   const { query } = usePage()
-  const nowMs = useNow()
+  const tickedMs = useNow()
+  const nowMs = props.nowMs ?? tickedMs
   const id = useId()
   const [activeKey, setActiveKey] = useState('')
   const [openKeys, setOpenKeys] = useState<ReadonlySet<string>>(new Set())
@@ -57,6 +65,8 @@ export function EventList({ rows, label, isBusy = false, onOpen }: EventListProp
           onFocus={() => setActiveKey(row.key)}
           onToggle={() => toggle(row.key)}
           onMove={move}
+          isMarked={props.isMarked?.(row) === true}
+          notice={props.noticeAbove?.(row)}
         />
       ))}
     </ol>
@@ -76,7 +86,7 @@ function useRowKeys(
   const move = (step: number): void => {
     // The first key enters the list where it was left.
     const index = hasFocus() ? activeIndex + step : activeIndex
-    const note = list.current?.children[index]?.querySelector<HTMLElement>('.event-note')
+    const note = list.current?.querySelectorAll<HTMLElement>('.event-note')[index]
     note?.focus()
     note?.scrollIntoView({ block: 'nearest' })
   }

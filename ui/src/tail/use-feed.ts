@@ -1,0 +1,64 @@
+import { useEffect, useReducer, useState } from 'preact/hooks'
+import { FILTERS } from '../model/query.ts'
+import { usePage } from '../parts/page.ts'
+import { framePace } from './frame-pace.ts'
+import { TailFeed } from './tail-feed.ts'
+
+/** Rows that move more often cannot be read. */
+const SHOW_EVERY_MS = 250
+/** So that times and countdowns go on. */
+const TICK_MS = 1_000
+/** After this long in the background, nobody looks at the tab. */
+const HIDDEN_MS_MAX = 60_000
+
+/** The feed for the filters of the page. Renders again when there is something new. */
+export function useFeed(): TailFeed | undefined {
+  const { client, query } = usePage()
+  const [feed, setFeed] = useState<TailFeed | undefined>(undefined)
+  const [, render] = useReducer<number, void>((count) => count + 1, 0)
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const show = (): void => {
+      timer = undefined
+      render()
+    }
+    const onUpdate = (): void => {
+      timer ??= setTimeout(show, SHOW_EVERY_MS)
+    }
+    const started = new TailFeed({ client, filters: query, pace: framePace(), onUpdate })
+    setFeed(started)
+    void started.run()
+    const ticks = setInterval(onUpdate, TICK_MS)
+    const stopListening = listen(started)
+    return () => {
+      started.close()
+      clearTimeout(timer)
+      clearInterval(ticks)
+      stopListening()
+    }
+  }, [client, ...FILTERS.map((name) => query[name])])
+  return feed
+}
+
+/** Lets the feed sleep while the tab is hidden for long. Returns a function that ends this. */
+function listen(feed: TailFeed): () => void {
+  let timer: ReturnType<typeof setTimeout> | undefined
+  const onVisibility = (): void => {
+    clearTimeout(timer)
+    if (document.hidden) {
+      timer = setTimeout(() => feed.sleep(), HIDDEN_MS_MAX)
+    } else {
+      feed.wake()
+      feed.retryNow()
+    }
+  }
+  const onOnline = (): void => feed.retryNow()
+  document.addEventListener('visibilitychange', onVisibility)
+  window.addEventListener('online', onOnline)
+  onVisibility()
+  return () => {
+    clearTimeout(timer)
+    document.removeEventListener('visibilitychange', onVisibility)
+    window.removeEventListener('online', onOnline)
+  }
+}

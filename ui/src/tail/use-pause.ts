@@ -1,0 +1,61 @@
+import { useEffect, useRef, useState } from 'preact/hooks'
+import type { TailEntry } from '../model/tail-buffer.ts'
+import type { TailFeed } from './tail-feed.ts'
+
+/** Further down than this, the user reads. */
+const TOP_PX = 8
+
+interface Pause {
+  readonly feed: TailFeed
+  /** Scrolling and opening a row pause for as long as they last. */
+  readonly by: 'user' | 'reading'
+  readonly entries: readonly TailEntry[]
+  readonly arrivedCount: number
+}
+
+export interface PauseControl {
+  /** What is shown: while it is paused, always the same. */
+  readonly entries: readonly TailEntry[]
+  /** Undefined while it is not paused. */
+  readonly by: Pause['by'] | undefined
+  /** Events since the pause. */
+  readonly newCount: number
+  readonly toggle: () => void
+  /** To be told whether a row is open. */
+  readonly onOpen: (isAnyOpen: boolean) => void
+}
+
+export function usePause(feed: TailFeed | undefined): PauseControl {
+  const [stored, setPause] = useState<Pause | undefined>(undefined)
+  // Other filters, another feed: the rows of the pause are not the ones that were asked for.
+  const pause = stored?.feed === feed ? stored : undefined
+  const isRowOpen = useRef(false)
+  const begin = (by: Pause['by']): void => {
+    if (feed === undefined) return
+    const { entries, arrivedCount } = feed.buffer
+    setPause((before) => (before?.feed === feed ? before : { feed, by, entries, arrivedCount }))
+  }
+  const check = (): void => {
+    if (isRowOpen.current || window.scrollY > TOP_PX) begin('reading')
+    else setPause((before) => (before?.by === 'reading' ? undefined : before))
+  }
+  useEffect(() => {
+    window.addEventListener('scroll', check, { passive: true })
+    return () => window.removeEventListener('scroll', check)
+  }, [feed])
+  return {
+    entries: pause?.entries ?? feed?.buffer.entries ?? [],
+    by: pause?.by,
+    newCount: pause === undefined ? 0 : pause.feed.buffer.arrivedCount - pause.arrivedCount,
+    onOpen: (isAnyOpen) => {
+      isRowOpen.current = isAnyOpen
+      check()
+    },
+    toggle: () => {
+      if (pause === undefined) return begin('user')
+      isRowOpen.current = false
+      setPause(undefined)
+      window.scrollTo({ top: 0 })
+    },
+  }
+}
