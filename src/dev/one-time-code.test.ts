@@ -7,7 +7,7 @@ const MINUTE = 60_000
 describe('the one-time code', () => {
   test('it has 128 bits, and another code each time', () => {
     const codes = [0, 1].map(() => new OneTimeCode('token', { now: () => 0 }).code)
-    for (const code of codes) assert.equal(Buffer.from(code, 'base64url').length, 16)
+    for (const code of codes) assert.match(code, /^[0-9a-f]{32}$/)
     assert.notEqual(codes[0], codes[1])
   })
 
@@ -19,7 +19,12 @@ describe('the one-time code', () => {
 
   test('a wrong code gets nothing, and leaves the right one valid', () => {
     const signIn = new OneTimeCode('token', { now: () => 0 })
-    for (const code of ['', `${signIn.code}x`, signIn.code.slice(1), signIn.code.toUpperCase()]) {
+    for (const code of [
+      '',
+      `${signIn.code}x`,
+      signIn.code.slice(1),
+      `${signIn.code.slice(0, -1)}g`,
+    ]) {
       assert.equal(signIn.redeem(code), undefined)
     }
     assert.equal(signIn.redeem(signIn.code), 'token')

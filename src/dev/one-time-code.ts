@@ -9,7 +9,8 @@ const VALID_MS = 10 * 60 * 1000
  * of a terminal or a browser, so the token itself must not be in it.
  */
 export class OneTimeCode {
-  readonly code: string = randomBytes(CODE_BYTES).toString('base64url')
+  /** Letters and digits only: terminals find the end of the link. */
+  readonly code: string = randomBytes(CODE_BYTES).toString('hex')
   readonly #clock: Clock
   readonly #expiresAt: number
   /** Undefined once it was exchanged. */

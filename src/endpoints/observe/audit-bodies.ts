@@ -14,12 +14,14 @@ export interface KeepOptions {
   /** The Content-Type header; undefined means JSON. */
   readonly contentType: string | undefined
   readonly keepsManagedFields: boolean
+  /** The bytes are compressed: only long responses with objects are. */
+  readonly isEncoded?: boolean
 }
 
 export function keptBody(bytes: Chunk, options: KeepOptions): KeptBody {
   const form = formOf(options.contentType)
   if (bytes.length === 0 || form === undefined) return undefined
-  if (bytes.length > auditBodyBytesMax) return 'too-long'
+  if (options.isEncoded === true || bytes.length > auditBodyBytesMax) return 'too-long'
   try {
     const text = typeof bytes === 'string' ? bytes : Buffer.from(bytes).toString('utf8')
     const tree: Json = form === 'json' ? JSON.parse(text) : parseYaml(text).value

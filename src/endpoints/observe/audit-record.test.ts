@@ -136,6 +136,8 @@ describe('audit record', () => {
       assert.ok(JSON.stringify(line).length < 2000)
     }
     assert.equal((await last({})).annotations, undefined)
+    const script = { 'content-type': 'text/javascript', 'content-encoding': 'br' }
+    assert.equal((await last({ response: { headers: script } })).annotations, undefined)
   })
 
   test('managed fields are left out if the policy says so', async () => {

@@ -124,10 +124,9 @@ export class AuditRecord {
   }
 }
 
-/** Only long responses are compressed, and those are too long for the log. */
-function keptResponse(response: Response, body: Chunk, keepsManagedFields: boolean): KeptBody {
-  if (response.headers['content-encoding'] !== undefined) return 'too-long'
-  return keptBody(body, { contentType: response.headers['content-type'], keepsManagedFields })
+function keptResponse({ headers }: Response, body: Chunk, keepsManagedFields: boolean): KeptBody {
+  const isEncoded = headers['content-encoding'] !== undefined
+  return keptBody(body, { contentType: headers['content-type'], keepsManagedFields, isEncoded })
 }
 
 /** The name of a created object, for generated names. */

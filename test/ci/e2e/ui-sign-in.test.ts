@@ -106,7 +106,7 @@ test('no other server exchanges codes', async () => {
   await using server = await Tidings.start(['--etcd-servers=http://127.0.0.1:1'])
   for (const protocol of PROTOCOLS) {
     using client = await openClient(protocol, server.port)
-    const answer = await signIn(client, 'AAAAAAAAAAAAAAAAAAAAAA')
+    const answer = await signIn(client, '00000000000000000000000000000000')
     assert.deepEqual([answer.status, reasonOf(answer)], [404, 'NotFound'])
   }
 })
