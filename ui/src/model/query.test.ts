@@ -13,6 +13,7 @@ test('a query and its URL are the same', () => {
     { ...plain, view: 'object', about: 'Pod/shop/web-0', cluster: '*' },
     { ...plain, view: 'object' },
     { ...plain, view: 'lanes', sort: 'warnings' },
+    { ...plain, view: 'sources', order: 'rate' },
     { ...plain, range: { fromMs: 1_000, toMs: 2_500 }, type: 'Warning' },
   ]
   for (const query of queries) assert.deepEqual(readQuery(writeQuery(query)), query)

@@ -26,7 +26,11 @@ export interface Query extends Filters {
   readonly about: string
   /** The order of lanes. Undefined: the newest first. */
   readonly sort?: LaneSort
+  /** The order of sources. Undefined: by count. */
+  readonly order?: SourceOrder
 }
+
+export type SourceOrder = 'count' | 'rate'
 
 export const LANE_SORTS = ['newest', 'warnings', 'name'] as const
 export type LaneSort = (typeof LANE_SORTS)[number]
@@ -73,6 +77,7 @@ export function readQuery(search: string): Query {
     range: readRange(parameters),
     about,
     ...(sort === undefined ? {} : { sort }),
+    ...(parameters.get('order') === 'rate' ? { order: 'rate' } : {}),
   }
 }
 
@@ -85,6 +90,7 @@ export function writeQuery(query: Query): string {
   if (query.view === 'object' && query.about !== '') parameters.set('about', query.about)
   const { sort = 'newest' } = query
   if (query.view === 'lanes' && sort !== 'newest') parameters.set('sort', sort)
+  if (query.view === 'sources' && query.order === 'rate') parameters.set('order', 'rate')
   const text = parameters.toString()
   return text === '' ? '' : `?${text}`
 }

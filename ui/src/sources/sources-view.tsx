@@ -1,5 +1,62 @@
+import '../styles/sources.css'
 import type { JSX } from 'preact'
+import { spanOf } from '../model/range.ts'
+import { usePage } from '../parts/page.ts'
+import { ErrorPanel } from '../parts/panels.tsx'
+import { HorizonNote } from '../parts/server/horizon-note.tsx'
+import { SourcePanel } from './source-panel.tsx'
+import { FIELDS, useSources } from './use-sources.ts'
 
+/** Who and what most events come from. */
 export function SourcesView(): JSX.Element {
-  return <h1>Sources</h1>
+  const { query, nowMs, refresh } = usePage()
+  const isByRate = query.order === 'rate' && query.namespace === ''
+  const { panels, error } = useSources(isByRate ? 'rate' : 'count')
+  return (
+    <>
+      <div class="sources-head">
+        <h1>Top sources</h1>
+        <OrderSwitch isByRate={isByRate} />
+      </div>
+      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} />}
+      <HorizonNote span={spanOf(query.range, nowMs)} />
+      <div class="sources">
+        {[...FIELDS, 'user' as const].map((field) => {
+          const panel = panels[field]
+          // What is not known is not waited for any longer, either.
+          if (panel === undefined || (error !== undefined && panel.groups === undefined))
+            return null
+          return <SourcePanel key={field} field={field} panel={panel} />
+        })}
+      </div>
+    </>
+  )
+}
+
+function OrderSwitch({ isByRate }: { readonly isByRate: boolean }): JSX.Element {
+  const { query, change } = usePage()
+  const isPossible = query.namespace === ''
+  return (
+    <div class="sources-order">
+      <fieldset>
+        <legend class="hidden">Order</legend>
+        <button type="button" aria-pressed={!isByRate} onClick={() => change({ order: 'count' })}>
+          Most in this range
+        </button>
+        <button
+          type="button"
+          aria-pressed={isByRate}
+          disabled={!isPossible}
+          onClick={() => change({ order: 'rate' })}
+        >
+          Writing most now
+        </button>
+      </fieldset>
+      <span class="sources-hint">
+        {isPossible
+          ? 'Rates are writes over about the last minute, of the whole cluster and whatever the filters are.'
+          : 'Rates are known for all namespaces together only.'}
+      </span>
+    </div>
+  )
 }

@@ -4,6 +4,7 @@ import { type Check, troublesIn } from '../model/server/health.ts'
 import { budgetText, type KeptWindow, lifetimeText } from '../model/server/retention.ts'
 import { localTime, utcTime } from '../model/times.ts'
 import { usePage } from '../parts/page.ts'
+import { PlainText } from '../parts/plain-text.tsx'
 import { StateIcon } from '../parts/server/state-icon.tsx'
 import type { PolledStatus } from '../parts/server/status.ts'
 
@@ -13,15 +14,29 @@ export function StatusDetails({ status }: { readonly status: PolledStatus }): JS
   return (
     <div class="status-details">
       <section aria-label="What is kept">
-        <h2>What is kept {usePlaceText()}</h2>
-        {windowError !== undefined && <p>{windowError.message}</p>}
+        <h2>
+          What is kept <PlainText text={usePlaceText()} />
+        </h2>
+        {windowError !== undefined && (
+          <p>
+            <PlainText text={windowError.message} />
+          </p>
+        )}
         {window === undefined && windowError === undefined && <p>No events are stored here.</p>}
         {window !== undefined && <Kept window={window} />}
       </section>
       <section aria-label="Checks">
         <h2>Checks of the replica that responded</h2>
-        {error !== undefined && <p>{error.message}</p>}
-        {checksError !== undefined && <p>{checksError.message}</p>}
+        {error !== undefined && (
+          <p>
+            <PlainText text={error.message} />
+          </p>
+        )}
+        {checksError !== undefined && (
+          <p>
+            <PlainText text={checksError.message} />
+          </p>
+        )}
         <ul class="status-checks">
           {(checks ?? []).map((check) => (
             <CheckLine key={check.name} check={check} />
@@ -60,7 +75,7 @@ function Kept({ window }: { readonly window: KeptWindow }): JSX.Element {
           <ul>
             {lifetimes.map(({ selects, lifetime }, index) => (
               <li key={`${index} ${selects}`}>
-                {selects === '' ? (lifetimes.length === 1 ? 'all events' : 'others') : selects}:{' '}
+                <PlainText text={selects || (lifetimes.length === 1 ? 'all events' : 'others')} />:{' '}
                 {lifetimeText(lifetime)}
               </li>
             ))}

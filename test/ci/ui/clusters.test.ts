@@ -1,0 +1,127 @@
+/** The view of clusters: one that is followed, one whose server is away, one that is written here. */
+import assert from 'node:assert/strict'
+import { join } from 'node:path'
+import { after, before, describe, test } from 'node:test'
+import { TestBrowser } from '../../support/browser.ts'
+import { Folder } from '../../support/gate.ts'
+import { PageServer } from '../../support/page-server.ts'
+
+const CLUSTERS = `apiVersion: tidings.dev/v1alpha1
+kind: ClusterConfiguration
+clusters:
+  - { name: prod-eu, kubeconfig: prod-eu.kubeconfig, mirror: {} }
+  - { name: prod-us, kubeconfig: prod-us.kubeconfig, mirror: {} }
+`
+
+function kubeconfig(server: string, ca: string): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    clusters: [{ name: 'c', cluster: { server, 'certificate-authority': ca } }],
+    users: [{ name: 'u', user: { token: 'root' } }],
+    contexts: [{ name: 'x', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'x',
+  })
+}
+
+describe('page: clusters', () => {
+  let folder: Folder
+  let origin: PageServer
+  let server: PageServer
+  let browser: TestBrowser
+  before(async () => {
+    folder = await Folder.create()
+    browser = await TestBrowser.start()
+    origin = await PageServer.start()
+    await origin.tell([
+      { minutesAgo: 9, reason: 'Pulled', object: 'Pod/eu-0', note: 'In Europe' },
+      { minutesAgo: 8, reason: 'BackOff', type: 'Warning', object: 'Pod/eu-0', note: 'Back-off' },
+    ])
+    const ca = join(origin.tidings.folder, 'tidings.crt')
+    await folder.write('prod-eu.kubeconfig', kubeconfig(origin.base, ca))
+    // Nobody listens there.
+    await folder.write('prod-us.kubeconfig', kubeconfig('https://127.0.0.1:1', ca))
+    server = await PageServer.start([
+      `--clusters-file=${await folder.write('clusters.yaml', CLUSTERS)}`,
+    ])
+    await server.tell([{ minutesAgo: 5, reason: 'Started', object: 'Pod/here', note: 'Here' }])
+  })
+  after(async () => {
+    await browser?.[Symbol.asyncDispose]()
+    await server?.[Symbol.asyncDispose]()
+    await origin?.[Symbol.asyncDispose]()
+    await folder?.[Symbol.asyncDispose]()
+  })
+
+  test('shows the states of mirrors, and refreshes itself', async () => {
+    await using opened = await browser.open(server.base, { path: '?view=clusters', token: 'root' })
+    opened.allowProblems(/status of 401/)
+    const { page } = opened
+    const rowOf = (name: string) => page.getByRole('row').filter({ hasText: name })
+    await rowOf('local').getByText('Not mirrored').waitFor()
+    // The next poll, or the one after it, finds both mirrors started.
+    await rowOf('prod-eu').getByText('Following').waitFor({ timeout: 60_000 })
+    await rowOf('prod-eu')
+      .getByText(/\d+s behind/)
+      .waitFor()
+    await rowOf('prod-us').getByText('Stalled').waitFor({ timeout: 60_000 })
+    await rowOf('prod-us').getByText('ECONNREFUSED').waitFor()
+    await rowOf('all clusters').getByText('3', { exact: true }).waitFor({ timeout: 60_000 })
+    await opened.assertAccessible()
+    await opened.screenshot('clusters')
+    opened.assertNoProblems()
+  })
+
+  test('a name leads to the events of the cluster', async () => {
+    await using opened = await browser.open(server.base, { path: '?view=clusters', token: 'root' })
+    opened.allowProblems(/status of 401/)
+    const { page } = opened
+    const link = page.getByRole('link', { name: 'prod-eu' })
+    assert.equal(await link.getAttribute('href'), '?cluster=prod-eu')
+    await link.click()
+    await page.getByText('In Europe').waitFor()
+    await page.goBack()
+    await page.getByRole('link', { name: 'all clusters' }).click()
+    await page.getByText('In Europe').waitFor()
+    await page.getByText('Here', { exact: true }).waitFor()
+    opened.assertNoProblems()
+  })
+
+  test('dark, and on a small screen', async () => {
+    await using opened = await browser.open(server.base, {
+      ...{ path: '?view=clusters&cluster=prod-eu', token: 'root' },
+      ...{ width: 360, theme: 'dark' },
+    })
+    opened.allowProblems(/status of 401/)
+    await opened.page.getByText('Stalled').waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('clusters-narrow-dark')
+    opened.assertNoProblems()
+  })
+
+  test('who may read one cluster only sees that one, and what clusters are for', async () => {
+    await using opened = await browser.open(server.base, {
+      path: '?view=clusters',
+      token: 'viewer',
+    })
+    opened.allowProblems(/status of 401/)
+    const { page } = opened
+    await page.getByText('You see one cluster here').waitFor()
+    await page.getByText('docs/how-to/clusters.md').waitFor()
+    assert.equal(await page.getByRole('row').count(), 2)
+    await opened.assertAccessible()
+    await opened.screenshot('clusters-one')
+    opened.assertNoProblems()
+  })
+
+  test('who may not list clusters is told why', async () => {
+    await using opened = await browser.open(server.base, { path: '?view=clusters', token: 'sam' })
+    opened.allowProblems(/status of 40[13]/)
+    const { page } = opened
+    await page.getByText('You do not have the permission for this').waitFor()
+    await page.getByText('bound for the whole cluster').waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('clusters-403')
+    opened.assertNoProblems()
+  })
+})

@@ -1,0 +1,34 @@
+/** The state of the mirror of a cluster in words. */
+import { humanDuration } from '../times.ts'
+
+export interface MirrorText {
+  readonly icon: 'good' | 'bad' | 'busy' | 'waiting' | undefined
+  readonly title: string
+  readonly detail: string
+}
+
+interface Mirror {
+  readonly state: string
+  readonly lagMs: number | undefined
+}
+
+/** Only a mirror that stalls is a problem: the others are where they should be, or on the way. */
+export function mirrorText(mirror: Mirror | undefined): MirrorText {
+  if (mirror === undefined) {
+    return { icon: undefined, title: 'Not mirrored:', detail: 'its events are written here' }
+  }
+  const { state, lagMs } = mirror
+  const lag = lagMs === undefined ? '' : `${humanDuration(lagMs)} behind`
+  switch (state) {
+    case 'Following':
+      return { icon: 'good', title: state, detail: lag }
+    case 'Syncing':
+      return { icon: 'busy', title: state, detail: lag || 'copying what the cluster has' }
+    case 'Waiting':
+      return { icon: 'waiting', title: state, detail: lag || 'no replica has begun to mirror it' }
+    case 'Stalled':
+      return { icon: 'bad', title: state, detail: lag || 'its new events do not arrive' }
+    default:
+      return { icon: 'waiting', title: state || 'State not known', detail: lag }
+  }
+}

@@ -1,0 +1,47 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { hasRate, leadsTo, sparklines, valueText, warningsText } from './sources.ts'
+
+test('a value leads to its events, an object to its story', () => {
+  assert.deepEqual(leadsTo('controller', { controller: 'kubelet' }), {
+    view: 'overview',
+    controller: 'kubelet',
+  })
+  assert.deepEqual(leadsTo('object', { object: 'Pod/shop/web-0', cluster: 'eu' }), {
+    view: 'object',
+    about: 'Pod/shop/web-0',
+    cluster: 'eu',
+  })
+  for (const reason of ['', '_other', `${'x'.repeat(200)}… aGVsbG8`]) {
+    assert.equal(leadsTo('reason', { reason }), undefined, reason)
+  }
+  assert.equal(leadsTo('user', { user: 'sam' }), undefined)
+})
+
+test('values without a name are told in words', () => {
+  assert.deepEqual(['', '_other', 'kubelet'].map(valueText), ['(none)', 'all others', 'kubelet'])
+})
+
+test('rates are of all namespaces, and not of objects', () => {
+  assert.equal(hasRate('reason', { namespace: '' }), true)
+  assert.equal(hasRate('reason', { namespace: 'shop' }), false)
+  assert.equal(hasRate('object', { namespace: '' }), false)
+})
+
+test('the share of Warnings is told without a false 0 or 100', () => {
+  assert.deepEqual(
+    [warningsText(0, 5), warningsText(1, 900), warningsText(899, 900), warningsText(5, 5)],
+    ['no Warnings', '1 % Warnings', '99 % Warnings', 'Warnings only'],
+  )
+})
+
+test('a sparkline has a value for each bucket, and knows its peak', () => {
+  const found = sparklines([
+    { fromMs: 0, counts: new Map([['a', 3]]) },
+    { fromMs: 10, counts: new Map([['b', 1]]) },
+    { fromMs: 20, counts: new Map([['a', 7]]) },
+  ])
+  assert.deepEqual(found.get('a'), { values: [3, 0, 7], peak: { fromMs: 20, count: 7 } })
+  assert.deepEqual(found.get('b')?.values, [0, 1, 0])
+  assert.equal(found.get('c'), undefined)
+})
