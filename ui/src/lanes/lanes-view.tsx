@@ -1,5 +1,156 @@
+import '../styles/lanes.css'
 import type { JSX } from 'preact'
+import { useMemo, useRef } from 'preact/hooks'
+import { listEvents } from '../api/events.ts'
+import { FILTERS, LANE_SORTS, type LaneSort, type Query } from '../model/query.ts'
+import { type Span, spanOf } from '../model/range.ts'
+import { localTime } from '../model/times.ts'
+import { CopyMenu } from '../parts/copy-menu.tsx'
+import { usePage } from '../parts/page.ts'
+import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
+import { type LoadedPages, useEventPages } from '../parts/use-event-pages.ts'
+import { zoomed } from './axis-ticks.ts'
+import { LaneBoard } from './lane-board.tsx'
+import { counted, type Lane, lanesOf, sortedLanes } from './lanes.ts'
 
+const PAGE_ROWS = 500
+/** What a browser draws and a person reads. Older events are behind a narrower filter or range. */
+const ROWS_MAX = 5_000
+const LANES_MAX = 500
+
+const SORT_TEXTS: Readonly<Record<LaneSort, string>> = {
+  newest: 'newest activity',
+  warnings: 'most Warnings',
+  name: 'name',
+}
+
+/** What happened to which object, side by side. */
 export function LanesView(): JSX.Element {
-  return <h1>Lanes</h1>
+  const { client, query, nowMs, refresh, change } = usePage()
+  const span = useMemo(() => spanOf(query.range, nowMs), [query.range, nowMs])
+  const pages = useEventPages(
+    {
+      load: (after, signal) =>
+        listEvents(client, {
+          ...{ filters: query, span, order: 'newest', limit: PAGE_ROWS },
+          ...{ after, signal },
+        }),
+      rowsMax: ROWS_MAX,
+    },
+    [client, span, ...FILTERS.map((name) => query[name])],
+  )
+  const { rows, error } = pages
+  const { sort = 'newest' } = query
+  const all = useMemo(() => lanesOf(rows), [rows])
+  const lanes = useMemo(() => sortedLanes(all, sort).slice(0, LANES_MAX), [all, sort])
+  const placeMs = useRef<number | undefined>(undefined)
+  const zoomTo = (range: Span): void => change({ range })
+  const zoomBy = (factor: number): void => {
+    const centreMs = placeMs.current ?? (span.fromMs + span.toMs) / 2
+    zoomTo(zoomed(span, { factor, centreMs, nowMs }))
+  }
+  if (error !== undefined && rows.length === 0)
+    return <ErrorPanel error={error} onRetry={refresh} />
+  return (
+    <>
+      <h1 class="hidden">Lanes</h1>
+      <LaneTools {...{ query, span, pages, zoomBy }} />
+      <LaneStatus {...{ pages, lanes, span }} objects={all.length} />
+      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} />}
+      {rows.length === 0 && !pages.isLoading ? (
+        <EmptyPanel title="No events in this range">
+          Choose a longer range, or fewer filters.
+        </EmptyPanel>
+      ) : (
+        <LaneBoard
+          {...{ lanes, span }}
+          coveredFromMs={pages.hasMore ? (rows.at(-1)?.lastMs ?? span.toMs) : span.fromMs}
+          onZoom={zoomTo}
+          onPlace={(ms) => {
+            placeMs.current = ms
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+interface LaneToolsProps {
+  readonly query: Query
+  readonly span: Span
+  readonly pages: LoadedPages
+  readonly zoomBy: (factor: number) => void
+}
+
+function LaneTools({ query, span, pages, zoomBy }: LaneToolsProps): JSX.Element {
+  const { change } = usePage()
+  const { sort = 'newest' } = query
+  return (
+    <div class="lanes-tools">
+      <label>
+        Sort by{' '}
+        <select
+          value={sort}
+          onChange={({ currentTarget }) => {
+            const chosen = LANE_SORTS.find((one) => one === currentTarget.value) ?? 'newest'
+            change({ sort: chosen }, { isMinor: true })
+          }}
+        >
+          {LANE_SORTS.map((one) => (
+            <option key={one} value={one}>
+              {SORT_TEXTS[one]}
+            </option>
+          ))}
+        </select>
+      </label>
+      <span class="lanes-zoom">
+        <button type="button" onClick={() => zoomBy(0.5)}>
+          Zoom in
+        </button>
+        <button type="button" onClick={() => zoomBy(2)}>
+          Zoom out
+        </button>
+      </span>
+      <CopyMenu
+        queries={[{ filters: query, span, order: 'newest' }]}
+        subject={subjectOf(query, span)}
+        rows={pages.rows.toReversed()}
+        hasMore={pages.hasMore}
+      />
+    </div>
+  )
+}
+
+/** What the filters and the range leave, in a line. */
+function subjectOf(query: Query, { fromMs, toMs }: Span): string {
+  const filters = FILTERS.filter((name) => query[name] !== '').map(
+    (name) => `${name}=${query[name]}`,
+  )
+  const times = [fromMs, toMs].map((ms) => new Date(ms).toISOString())
+  return [...filters, times.join(' to ')].join(', ')
+}
+
+/** How much of the range is shown. */
+function LaneStatus({
+  pages,
+  lanes,
+  objects,
+}: {
+  readonly pages: LoadedPages
+  readonly lanes: readonly Lane[]
+  readonly objects: number
+}): JSX.Element {
+  const { rows, isLoading, hasMore } = pages
+  const parts = [`${counted(rows.length, 'event')} of ${counted(objects, 'object')}`]
+  if (isLoading) parts.push('loading…')
+  if (hasMore && !isLoading) {
+    const back = localTime(rows.at(-1)?.lastMs ?? 0)
+    parts.push(`only the newest events, back to ${back}; narrow the range or the filter`)
+  }
+  if (lanes.length < objects) parts.push(`only the first ${lanes.length} objects are shown`)
+  return (
+    <p class="lanes-status" role="status">
+      {parts.join('; ')}
+    </p>
+  )
 }

@@ -5,24 +5,25 @@
  */
 import { type EventRow, objectPath } from './event-row.ts'
 import { humanDuration, utcTime } from './times.ts'
+import { visible } from './visible.ts'
 
-/** Longer reports are cut; they say so. */
+/** Longer reports have the newest events only, and say so. */
 export const MARKDOWN_ROWS_MAX = 500
 
 export interface Report {
   /** What the events have in common. */
   readonly subject: string
-  /** In the order of the report. */
+  /** The oldest first. */
   readonly rows: readonly EventRow[]
   /** Whether there are more than these. */
   readonly hasMore: boolean
 }
 
 export function markdownReport({ subject, rows, hasMore }: Report): string {
-  const shown = rows.slice(0, MARKDOWN_ROWS_MAX)
+  const shown = rows.slice(-MARKDOWN_ROWS_MAX)
   const isCut = hasMore || shown.length < rows.length
   const lines = [
-    `Events: ${codeSpan(subject)}${isCut ? ` (only ${shown.length}; there are more)` : ''}`,
+    `Events: ${codeSpan(subject)}${isCut ? ` (the newest ${shown.length} of them)` : ''}`,
     '',
     '| Last seen (UTC) | Type | Reason | Object | Times | Note | From |',
     '| --- | --- | --- | --- | --- | --- | --- |',
@@ -45,14 +46,12 @@ function cellsOf(row: EventRow): readonly string[] {
   ]
 }
 
-/** Invisible, or of effect beyond the text itself. */
-const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu
-
 /** Text that is shown as it is; empty for no text. A bar is outside of the code, where it has a name. */
 export function codeSpan(text: string): string {
-  const line = text.toWellFormed().replaceAll(/\r?\n|\t/g, ' ')
-  const printable = line.replaceAll(UNPRINTABLE, escapeOf).trim()
-  return printable.split('|').map(fenced).join('&#124;')
+  const line = visible(text)
+    .replaceAll(/[\n\t]/g, ' ')
+    .trim()
+  return line.split('|').map(fenced).join('&#124;')
 }
 
 /** Between more backticks than there are in the text. */
@@ -62,8 +61,4 @@ function fenced(text: string): string {
   const fence = '`'.repeat(1 + Math.max(0, ...runs.map((run) => run.length)))
   const isPadded = text.startsWith('`') || text.endsWith('`') || /^ .* $/.test(text)
   return isPadded ? `${fence} ${text} ${fence}` : `${fence}${text}${fence}`
-}
-
-function escapeOf(character: string): string {
-  return `\\u{${character.codePointAt(0)?.toString(16)}}`
 }

@@ -13,7 +13,7 @@ export interface CopyMenuProps {
   readonly queries: readonly EventQuery[]
   /** Names the events in the report. */
   readonly subject: string
-  /** The events of the report, in its order. */
+  /** The events of the report, the oldest first. */
   readonly rows: readonly EventRow[]
   readonly hasMore: boolean
 }

@@ -1,0 +1,62 @@
+/** The labels of an axis of time, in the time zone of the browser. */
+import type { Span } from '../model/range.ts'
+import { localTime } from '../model/times.ts'
+import { type Scale, xOf } from './marks.ts'
+
+export interface AxisTick {
+  readonly x: number
+  readonly text: string
+}
+
+const secondMs = 1_000
+const minuteMs = 60 * secondMs
+const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
+
+const STEPS: readonly number[] = [
+  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * secondMs),
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * minuteMs),
+  ...[1, 2, 3, 6, 12].map((hours) => hours * hourMs),
+  ...[1, 2, 7, 14, 28].map((days) => days * dayMs),
+]
+
+/** No label is nearer to the next one. */
+const GAP = 80
+
+export function axisTicks(scale: Scale): readonly AxisTick[] {
+  const { fromMs, toMs, width } = scale
+  if (width <= 0 || toMs <= fromMs) return []
+  const stepMs = STEPS.find((ms) => (ms / (toMs - fromMs)) * width >= GAP) ?? STEPS.at(-1) ?? dayMs
+  // Midnight is where the user is.
+  const offsetMs = -new Date(fromMs).getTimezoneOffset() * minuteMs
+  const firstMs = Math.ceil((fromMs + offsetMs) / stepMs) * stepMs - offsetMs
+  const count = Math.max(0, Math.floor((toMs - firstMs) / stepMs) + 1)
+  return Array.from({ length: count }, (_, index) => {
+    const ms = firstMs + index * stepMs
+    return { x: Math.round(xOf(scale, ms)), text: tickText(ms, stepMs) }
+  })
+}
+
+/** `03:12`, `03:12:30`, or `11-16` for the beginning of a day. */
+function tickText(ms: number, stepMs: number): string {
+  const [day = '', time = ''] = localTime(ms).split(' ')
+  if (stepMs >= dayMs || time === '00:00:00') return day.slice(5)
+  return stepMs < minuteMs ? time : time.slice(0, 5)
+}
+
+/** Shorter spans have nothing to show. */
+const SPAN_MIN_MS = secondMs
+/** Longer spans than that of any retention. */
+const SPAN_MAX_MS = 400 * dayMs
+
+/** The span around `centreMs`, longer or shorter by `factor`; not after `nowMs`. */
+export function zoomed(
+  { fromMs, toMs }: Span,
+  { factor, centreMs, nowMs }: { factor: number; centreMs: number; nowMs: number },
+): Span {
+  const lengthMs = Math.round(
+    Math.min(SPAN_MAX_MS, Math.max(SPAN_MIN_MS, (toMs - fromMs) * factor)),
+  )
+  const endMs = Math.min(Math.max(nowMs, toMs), Math.round(centreMs + lengthMs / 2))
+  return { fromMs: endMs - lengthMs, toMs: endMs }
+}

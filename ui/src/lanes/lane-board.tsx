@@ -1,0 +1,148 @@
+/**
+ * The lanes: labels and marks in a part of the page that scrolls by itself. Only what is in sight
+ * is there. Marks are on canvases, one for some lanes each, which scroll with the labels, so that
+ * scrolling draws only lanes that come into sight.
+ */
+import type { JSX } from 'preact'
+import { useMemo, useRef } from 'preact/hooks'
+import type { Span } from '../model/range.ts'
+import { useColours } from '../parts/use-colours.ts'
+import { axisTicks } from './axis-ticks.ts'
+import { boardSize, useWidth } from './board-size.ts'
+import { LaneAxis } from './lane-axis.tsx'
+import { LaneCanvas } from './lane-canvas.tsx'
+import { LaneLabel } from './lane-label.tsx'
+import { LaneTooltip } from './lane-tooltip.tsx'
+import type { Lane } from './lanes.ts'
+import { type Mark, marksOf, type Scale, xOf } from './marks.ts'
+import type { Painting } from './paint.ts'
+import { useBoardKeys } from './use-board-keys.ts'
+import { usePointer } from './use-pointer.ts'
+import { CHUNK, type RowsInSight, useRowsInSight } from './use-rows-in-sight.ts'
+
+export interface LaneBoardProps {
+  readonly lanes: readonly Lane[]
+  readonly span: Span
+  /** Events before this time are not loaded; the start of the span if all are. */
+  readonly coveredFromMs: number
+  readonly onZoom: (span: Span) => void
+  /** Told at which event the keyboard is, so that buttons zoom there. */
+  readonly onPlace: (ms: number) => void
+}
+
+export function LaneBoard(props: LaneBoardProps): JSX.Element {
+  const { lanes, span, coveredFromMs, onZoom, onPlace } = props
+  const board = useRef<HTMLDivElement>(null)
+  const scroller = useRef<HTMLDivElement>(null)
+  const rail = useRef<HTMLDivElement>(null)
+  const width = useWidth(rail)
+  const size = useMemo(() => boardSize(width), [width])
+  const scale: Scale = useMemo(
+    () => ({ ...span, width: Math.max(0, size.width - size.labelWidth) }),
+    [span.fromMs, span.toMs, size],
+  )
+  const ticks = useMemo(() => axisTicks(scale), [scale])
+  const { rows, update } = useRowsInSight({
+    scroller,
+    rowHeight: size.rowHeight,
+    count: lanes.length,
+  })
+  const marksAt = useMarks(lanes, scale)
+  const pointer = usePointer({ board, rail, scroller, lanes, size, marksAt })
+  const { pointed, pointAt } = pointer
+  const keys = useBoardKeys({ scroller, lanes, size, scale, update, pointAt, onPlace })
+  const uncovered = xOf(scale, coveredFromMs)
+  const canvases = useCanvases({ lanes, rows, marksAt, size, ticks })
+  const labels = useMemo(
+    () =>
+      indexesOf(rows, { count: lanes.length, active: keys.place.lane }).map((index) => {
+        const lane = lanes[index]
+        return lane === undefined ? null : (
+          <LaneLabel
+            key={lane.key}
+            {...{ lane, index, count: lanes.length, size }}
+            isActive={index === keys.place.lane}
+          />
+        )
+      }),
+    [rows, lanes, size, keys.place.lane],
+  )
+  return (
+    <div class="lanes-board" ref={board}>
+      <LaneAxis {...{ scale, ticks, uncovered, onZoom }} left={size.labelWidth} />
+      <div
+        class={size.labelWidth === 0 ? 'lanes-scroll lanes-narrow' : 'lanes-scroll'}
+        ref={scroller}
+        onScroll={() => {
+          update()
+          pointer.onScroll()
+        }}
+      >
+        <div class="lanes-rail" ref={rail} style={{ height: `${lanes.length * size.rowHeight}px` }}>
+          <div
+            class="lanes-uncovered"
+            style={{ left: `${size.labelWidth}px`, width: `${uncovered}px` }}
+          />
+          <ul aria-label="Objects">{labels}</ul>
+          {canvases}
+        </div>
+      </div>
+      {pointed !== undefined && <LaneTooltip pointed={pointed} boardWidth={width} />}
+    </div>
+  )
+}
+
+/** The marks of a lane are found when it is first seen. */
+function useMarks(lanes: readonly Lane[], scale: Scale): (index: number) => readonly Mark[] {
+  return useMemo(() => {
+    const known = new Map<number, readonly Mark[]>()
+    return (index) => {
+      const marks = known.get(index) ?? marksOf(lanes[index]?.events ?? [], scale)
+      known.set(index, marks)
+      return marks
+    }
+  }, [lanes, scale])
+}
+
+/** The lanes in sight, and the one of the keyboard, so that it keeps the focus. */
+function indexesOf(
+  { first, end }: RowsInSight,
+  { count, active }: { readonly count: number; readonly active: number },
+): readonly number[] {
+  const last = Math.min(end, count)
+  const indexes = Array.from({ length: Math.max(0, last - first) }, (_, index) => first + index)
+  if (active >= first && active < last) return indexes
+  return active < first ? [active, ...indexes] : [...indexes, active]
+}
+
+interface Drawn extends Pick<Painting, 'size'> {
+  readonly lanes: readonly Lane[]
+  readonly rows: RowsInSight
+  readonly marksAt: (index: number) => readonly Mark[]
+  readonly ticks: readonly { readonly x: number }[]
+}
+
+/** One canvas for each chunk. A chunk is drawn again only if what it shows has changed. */
+function useCanvases({ lanes, rows, marksAt, size, ticks }: Drawn): readonly JSX.Element[] {
+  const colours = useColours()
+  const paintingOf = useMemo(() => {
+    const known = new Map<number, Painting>()
+    const gridXs = ticks.map(({ x }) => x)
+    return (first: number): Painting => {
+      const count = Math.min(CHUNK, lanes.length - first)
+      const painting = known.get(first) ?? {
+        lanes: Array.from({ length: count }, (_, index) => marksAt(first + index)),
+        ...{ gridXs, size, colours },
+      }
+      known.set(first, painting)
+      return painting
+    }
+  }, [lanes, marksAt, size, ticks, colours])
+  return useMemo(() => {
+    const firsts: number[] = []
+    for (let at = rows.first; at < Math.min(rows.end, lanes.length); at += CHUNK) firsts.push(at)
+    return firsts.map((first) => (
+      <LaneCanvas key={first} top={first * size.rowHeight} painting={paintingOf(first)} />
+    ))
+  }, [rows, paintingOf])
+}

@@ -1,0 +1,39 @@
+import type { JSX } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+import { type Painting, paint } from './paint.ts'
+
+/** The marks of some lanes that follow each other. Drawn once; scrolling moves what is drawn. */
+export function LaneCanvas({
+  top,
+  painting,
+}: {
+  readonly top: number
+  readonly painting: Painting
+}): JSX.Element {
+  const canvas = useRef<HTMLCanvasElement>(null)
+  const { lanes, size } = painting
+  const width = size.width - size.labelWidth
+  const height = lanes.length * size.rowHeight
+  useLayoutEffect(() => {
+    const { current } = canvas
+    const context = current?.getContext('2d')
+    if (current === null || context === null || context === undefined) return
+    const ratio = window.devicePixelRatio
+    current.width = Math.round(width * ratio)
+    current.height = Math.round(height * ratio)
+    context.setTransform(ratio, 0, 0, ratio, 0, 0)
+    paint(context, painting)
+  }, [painting])
+  return (
+    <canvas
+      ref={canvas}
+      class="lanes-canvas"
+      style={{
+        top: `${top}px`,
+        left: `${size.labelWidth}px`,
+        width: `${width}px`,
+        height: `${height}px`,
+      }}
+    />
+  )
+}

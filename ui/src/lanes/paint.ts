@@ -1,0 +1,86 @@
+/**
+ * Draws the marks of lanes. A Normal tick is a short grey line, a Warning a longer amber one with a
+ * head, so that they differ by shape as well.
+ */
+import type { Colours } from '../parts/use-colours.ts'
+import type { BoardSize } from './board-size.ts'
+import type { Mark } from './marks.ts'
+
+export interface Painting {
+  /** The marks of each lane, from the top down. */
+  readonly lanes: readonly (readonly Mark[])[]
+  /** Where the lines of the axis are. */
+  readonly gridXs: readonly number[]
+  readonly size: BoardSize
+  readonly colours: Colours
+}
+
+/** A count is written into bars that have room for it. */
+const COUNT_BAR_MIN = 34
+
+export function paint(context: CanvasRenderingContext2D, painting: Painting): void {
+  const { lanes, gridXs, size, colours } = painting
+  const height = lanes.length * size.rowHeight
+  context.clearRect(0, 0, size.width, height)
+  context.fillStyle = colours.line
+  for (const x of gridXs) paintLine(context, x, painting)
+  context.font = '11px system-ui, sans-serif'
+  context.textBaseline = 'middle'
+  for (const [index, marks] of lanes.entries()) {
+    const middle = index * size.rowHeight + size.plotTop + size.plotHeight / 2
+    for (const mark of marks) {
+      if (mark.isBar) paintBar(context, mark, { middle, colours })
+      else paintTick(context, mark, { middle, colours })
+    }
+  }
+}
+
+/** Through the marks, but not through labels above them. */
+function paintLine(
+  context: CanvasRenderingContext2D,
+  x: number,
+  { lanes, size: { rowHeight, labelWidth, plotTop } }: Painting,
+): void {
+  const top = labelWidth === 0 ? plotTop : 0
+  for (const index of lanes.keys()) context.fillRect(x, index * rowHeight + top, 1, rowHeight - top)
+}
+
+interface Row {
+  readonly middle: number
+  readonly colours: Colours
+}
+
+function paintBar(context: CanvasRenderingContext2D, mark: Mark, { middle, colours }: Row): void {
+  const { left, right, isWarning, isCut, count } = mark
+  const half = isWarning ? 6 : 4
+  context.fillStyle = isWarning ? colours.warning : colours.normal
+  context.globalAlpha = 0.3
+  context.fillRect(left, middle - half, right - left, 2 * half)
+  context.globalAlpha = 1
+  // An end that is known has a line.
+  if (!isCut) context.fillRect(left, middle - half, 1, 2 * half)
+  paintTick(context, { ...mark, left: right }, { middle, colours })
+  if (right - left < COUNT_BAR_MIN) return
+  context.fillStyle = colours.text
+  context.fillText(`×${count}`, left + 4, middle, right - left - 10)
+}
+
+function paintTick(
+  context: CanvasRenderingContext2D,
+  { left, isWarning, events }: Mark,
+  { middle, colours }: Row,
+): void {
+  // A tick of several events is wider, but never as wide as a column of its own.
+  const width = events.length > 1 ? 3 : 2
+  context.fillStyle = isWarning ? colours.warning : colours.normal
+  if (!isWarning) {
+    context.fillRect(left - 1, middle - 5, width, 10)
+    return
+  }
+  context.fillRect(left - 1, middle - 9, width, 18)
+  context.beginPath()
+  context.moveTo(left - 4, middle - 10)
+  context.lineTo(left + 4, middle - 10)
+  context.lineTo(left, middle - 3)
+  context.fill()
+}

@@ -1,0 +1,95 @@
+import { useEffect, useLayoutEffect, useRef, useState } from 'preact/hooks'
+import { isolated } from '../model/visible.ts'
+import { usePage } from '../parts/page.ts'
+import type { BoardSize } from './board-size.ts'
+import { eventSummary, type Lane } from './lanes.ts'
+import { type Scale, xOf } from './marks.ts'
+import { nextPlace, type Place } from './place.ts'
+import type { PointedEvents } from './use-pointer.ts'
+
+export interface BoardKeysOptions {
+  readonly scroller: { readonly current: HTMLElement | null }
+  readonly lanes: readonly Lane[]
+  readonly size: BoardSize
+  readonly scale: Scale
+  /** Finds the lanes in sight again. */
+  readonly update: () => void
+  readonly pointAt: (events: PointedEvents | undefined) => void
+  readonly onPlace: (ms: number) => void
+}
+
+/** A note that is read out; the object view has it as a whole. */
+const NOTE_SPOKEN = 200
+
+/** Moves between lanes and their events by keys. The label of the lane has the focus. */
+export function useBoardKeys(options: BoardKeysOptions): { readonly place: Place } {
+  const { announce } = usePage()
+  const { lanes, scroller } = options
+  const [chosen, setPlace] = useState<Place>({ lane: 0, event: -1 })
+  const place = chosen.lane < lanes.length ? chosen : { lane: 0, event: -1 }
+  const latest = useRef({ ...options, place })
+  latest.current = { ...options, place }
+  useEffect(() => {
+    const { current } = scroller
+    if (current === null) return undefined
+    const listening = new AbortController()
+    const { signal } = listening
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.ctrlKey || event.metaKey || event.altKey || event.shiftKey) return
+      const { place: before, lanes: known, pointAt } = latest.current
+      if (event.key === 'Escape') pointAt(undefined)
+      const next = nextPlace(before, event.key, known)
+      if (next === undefined) return
+      event.preventDefault()
+      setPlace(next)
+      bringIntoSight(latest.current, next.lane)
+      showEvent(latest.current, next, announce)
+    }
+    current.addEventListener('keydown', onKey, { signal })
+    const onFocus = ({ target }: FocusEvent): void => {
+      const lane = laneOf(target)
+      if (lane !== undefined && lane !== latest.current.place.lane) setPlace({ lane, event: -1 })
+    }
+    current.addEventListener('focusin', onFocus, { signal })
+    return () => listening.abort()
+  }, [])
+  useLayoutEffect(() => {
+    const { current } = scroller
+    if (current?.contains(document.activeElement) !== true) return
+    const label = current.querySelector<HTMLElement>(`[data-lane="${place.lane}"] a`)
+    label?.focus({ preventScroll: true })
+  }, [place.lane])
+  return { place }
+}
+
+function bringIntoSight({ scroller, size, update }: BoardKeysOptions, lane: number): void {
+  const { current } = scroller
+  if (current === null) return
+  const top = lane * size.rowHeight
+  const lowest = top + size.rowHeight - current.clientHeight
+  current.scrollTop = Math.max(lowest, Math.min(top, current.scrollTop))
+  update()
+}
+
+function showEvent(
+  { lanes, scale, pointAt, onPlace }: BoardKeysOptions,
+  { lane, event }: Place,
+  announce: (message: string) => void,
+): void {
+  const { events = [] } = lanes[lane] ?? {}
+  const row = events[event]
+  if (row === undefined) {
+    pointAt(undefined)
+    return
+  }
+  pointAt({ lane, events: [row], x: xOf(scale, row.lastMs) })
+  onPlace(row.lastMs)
+  const position = `event ${event + 1} of ${events.length}`
+  announce(`${eventSummary(row)}, ${position}: ${isolated(row.note.slice(0, NOTE_SPOKEN))}`)
+}
+
+function laneOf(target: EventTarget | null): number | undefined {
+  if (!(target instanceof HTMLElement)) return undefined
+  const text = target.closest<HTMLElement>('[data-lane]')?.dataset['lane']
+  return text === undefined ? undefined : Number(text)
+}
