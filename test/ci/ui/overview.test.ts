@@ -1,7 +1,8 @@
-/** The list of the overview, in a real browser. */
+/** The overview, in a real browser: list, filters, range, histogram, keys. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
-import { TestBrowser } from '../../support/browser.ts'
+import type { Locator, Page } from 'playwright-core'
+import { TestBrowser, type TestPage, type Visit } from '../../support/browser.ts'
 import { NIGHT } from '../../support/page-night.ts'
 import { PageServer } from '../../support/page-server.ts'
 
@@ -18,12 +19,24 @@ describe('page: overview', () => {
     await server[Symbol.asyncDispose]()
   })
 
-  test('events are listed newest first; one opens, and its values filter', async () => {
-    await using opened = await browser.open(server.base, { token: 'viewer' })
+  const rowsOf = (page: Page): Locator =>
+    page.getByRole('list', { name: 'Events' }).getByRole('listitem')
+
+  async function open(visit: Visit = {}): Promise<TestPage> {
+    const opened = await browser.open(server.base, { token: 'viewer', ...visit })
     opened.allowProblems(/status of 401/)
+    await rowsOf(opened.page).first().waitFor()
+    await opened.page.locator('.histogram canvas').waitFor()
+    return opened
+  }
+
+  const readout = (page: Page): Promise<string | null> =>
+    page.locator('.histogram-readout').textContent()
+
+  test('events are listed newest first; one opens, and its values filter', async () => {
+    await using opened = await open()
     const { page } = opened
-    const rows = page.getByRole('list', { name: 'Events' }).getByRole('listitem')
-    await rows.first().waitFor()
+    const rows = rowsOf(page)
     assert.match((await rows.first().textContent()) ?? '', /Liveness probe failed/)
     const backOff = rows.filter({ hasText: 'Back-off restarting' })
     assert.match((await backOff.textContent()) ?? '', /x42 over 18m.*Warning.*BackOff/)
@@ -35,6 +48,201 @@ describe('page: overview', () => {
     await backOff.getByRole('button', { name: 'kubelet' }).click()
     await page.waitForURL(/controller=kubelet/)
     await rows.filter({ hasText: 'Scheduled' }).first().waitFor({ state: 'detached' })
+    assert.equal(await page.getByLabel('Controller', { exact: true }).inputValue(), 'kubelet')
+    opened.assertNoProblems()
+  })
+
+  test('an object leads to its view, also in a new tab', async () => {
+    await using opened = await open()
+    const { page } = opened
+    const link = page.getByRole('link', { name: 'Pod/cart-0' }).first()
+    assert.equal(await link.getAttribute('href'), '?view=object&about=Pod%2Fshop%2Fcart-0')
+    await link.click()
+    await page.waitForURL(/view=object/)
+    opened.assertNoProblems()
+  })
+
+  test('filters are in the URL; back and forward follow them; each is removed with a click', async () => {
+    await using opened = await open()
+    const { page } = opened
+    const rows = rowsOf(page)
+    await page.getByLabel('Namespace').fill('batch')
+    await page.getByLabel('Namespace').press('Enter')
+    await page.waitForURL(/\?namespace=batch$/)
+    await rows.filter({ hasText: 'cart' }).first().waitFor({ state: 'detached' })
+    assert.equal(await rows.count(), 1)
+    await page.getByLabel('Text', { exact: true }).pressSequentially('insufficient', { delay: 20 })
+    await page.waitForURL(/text=insufficient/)
+    await page.goBack()
+    await page.waitForURL(/\?namespace=batch$/)
+    assert.equal(await page.getByLabel('Text', { exact: true }).inputValue(), '')
+    await page.goBack()
+    await rows.filter({ hasText: 'cart' }).first().waitFor()
+    assert.equal(await page.getByLabel('Namespace').inputValue(), '')
+    await page.goForward()
+    await page.goForward()
+    await page.waitForURL(/text=insufficient/)
+    assert.equal(await page.getByLabel('Text', { exact: true }).inputValue(), 'insufficient')
+    await page.getByRole('button', { name: 'Remove the filter Namespace' }).click()
+    await page.waitForURL(/\?text=insufficient$/)
+    await page.getByRole('button', { name: 'Clear all' }).click()
+    await page.waitForURL(`${server.base}/ui/`)
+    opened.assertNoProblems()
+  })
+
+  test('filters suggest values that there are', async () => {
+    await using opened = await open()
+    const { page } = opened
+    const suggested = async (label: string): Promise<readonly (string | null)[]> => {
+      const input = page.getByLabel(label, { exact: true })
+      await input.focus()
+      const options = page.locator(`.filter:has(input[aria-label="${label}"]) option`)
+      await options.first().waitFor({ state: 'attached' })
+      return options.evaluateAll((all) => all.map((one) => one.getAttribute('value')))
+    }
+    assert.deepEqual(await suggested('Namespace'), ['batch', 'default', 'shop'])
+    assert.ok((await suggested('Reason')).includes('FailedScheduling'))
+    assert.ok((await suggested('Kind')).includes('Deployment'))
+    assert.ok((await suggested('Controller')).includes('default-scheduler'))
+    opened.assertNoProblems()
+  })
+
+  test('Warnings are counted, and shown alone', async () => {
+    await using opened = await open()
+    const { page } = opened
+    // 42 + 12 + 7 + 1
+    await page.getByRole('button', { name: 'Warnings (62)' }).click()
+    await page.waitForURL(/type=Warning/)
+    await rowsOf(page).filter({ hasText: 'Normal' }).first().waitFor({ state: 'detached' })
+    assert.match((await readout(page)) ?? '', /62 Warnings, 0 Normal/)
+    await page.keyboard.press('w')
+    await page.waitForURL(`${server.base}/ui/`)
+    opened.assertNoProblems()
+  })
+
+  test('a range is chosen, and two times are typed', async () => {
+    await using opened = await open()
+    const { page } = opened
+    await page.getByRole('button', { name: '6h' }).click()
+    await page.waitForURL(/range=6h/)
+    await page.getByRole('button', { name: 'Custom' }).click()
+    const form = page.getByRole('form', { name: 'Custom time range' })
+    const day = new Date(Date.now() - 86_400_000).toISOString().slice(0, 10)
+    await form.getByLabel('From').fill(`${day}T01:00:00`)
+    await form.getByLabel('to').fill(`${day}T01:30:00`)
+    await form.getByText(`in UTC ${day}T01:00:00Z to ${day}T01:30:00Z`).waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('overview-custom-range')
+    await form.getByRole('button', { name: 'Apply' }).click()
+    await page.waitForURL(/from=.*to=/)
+    await page.getByText('No events in this range').waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('overview-empty')
+    opened.assertNoProblems()
+  })
+
+  test('a brush zooms in, a double click and a button zoom out', async () => {
+    await using opened = await open()
+    const { page } = opened
+    const chart = page.locator('.histogram .u-over')
+    const box = await chart.boundingBox()
+    assert.ok(box)
+    await page.mouse.move(box.x + box.width * 0.5, box.y + 40)
+    await page.mouse.down()
+    await page.mouse.move(box.x + box.width * 0.75, box.y + 50, { steps: 5 })
+    await opened.screenshot('overview-brush')
+    await page.mouse.up()
+    await page.waitForURL(/from=.*to=/)
+    const parameters = new URL(page.url()).searchParams
+    const minutes =
+      (Date.parse(parameters.get('to') ?? '') - Date.parse(parameters.get('from') ?? '')) / 60_000
+    assert.ok(minutes > 14 && minutes < 17, String(minutes))
+    await page.getByRole('button', { name: 'Zoom out' }).waitFor()
+    await chart.dblclick()
+    await page.waitForURL(`${server.base}/ui/`)
+    opened.assertNoProblems()
+  })
+
+  test('keys move through the histogram, say what is there, and zoom', async () => {
+    await using opened = await open({ path: '?range=15m' })
+    const { page } = opened
+    const slider = page.getByRole('slider', { name: 'Time in the histogram' })
+    await slider.focus()
+    await page.keyboard.press('Home')
+    const first = await slider.getAttribute('aria-valuetext')
+    await page.keyboard.press('ArrowRight')
+    const second = await slider.getAttribute('aria-valuetext')
+    assert.notEqual(first, second)
+    assert.match(second ?? '', /to \d\d:\d\d:\d\d: \d+ Warnings?, \d+ Normal/)
+    assert.equal(await readout(page), second)
+    await page.keyboard.press('Shift+ArrowRight')
+    await page.keyboard.press('Shift+ArrowRight')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/from=.*to=/)
+    await page.getByRole('button', { name: 'Zoom out' }).click()
+    await page.waitForURL(/range=15m/)
+    await page.getByRole('button', { name: 'Table' }).click()
+    await page.getByRole('columnheader', { name: 'Warnings' }).waitFor()
+    await opened.assertAccessible()
+    opened.assertNoProblems()
+  })
+
+  test('keys move through the list, search, refresh and explain themselves', async () => {
+    await using opened = await open()
+    const { page } = opened
+    const rows = rowsOf(page)
+    await page.keyboard.press('j')
+    await page.keyboard.press('j')
+    await page.keyboard.press('ArrowDown')
+    await page.keyboard.press('k')
+    const second = rows.nth(1)
+    assert.equal(
+      await page.evaluate(
+        'document.activeElement.closest("li") === document.querySelectorAll(".event")[1]',
+      ),
+      true,
+    )
+    await page.keyboard.press('o')
+    await second.getByText('Last seen').waitFor()
+    await page.keyboard.press('Enter')
+    await second.getByText('Last seen').waitFor({ state: 'detached' })
+    await page.keyboard.press('/')
+    await page.locator('input[aria-label="Text"]:focus').waitFor()
+    // In an input they are letters.
+    await page.keyboard.type('w?')
+    assert.equal(await page.getByLabel('Text', { exact: true }).inputValue(), 'w?')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('?')
+    const dialog = page.getByRole('dialog', { name: 'Keys' })
+    await dialog.getByText('Show only Warnings, or all').waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('overview-keys')
+    await page.keyboard.press('Escape')
+    await dialog.waitFor({ state: 'detached' })
+    const asked = page.waitForRequest(/api\/v1\/events/)
+    await page.keyboard.press('r')
+    await asked
+    opened.assertNoProblems()
+  })
+
+  for (const theme of ['light', 'dark'] as const) {
+    test(`looks ${theme}`, async () => {
+      await using opened = await open({ theme })
+      await opened.assertAccessible()
+      await opened.screenshot(`overview-${theme}`)
+      opened.assertNoProblems()
+    })
+  }
+
+  test('has room on a narrow screen, where the filters are folded', async () => {
+    await using opened = await open({ width: 360, height: 740, path: '?namespace=shop' })
+    const { page } = opened
+    await opened.assertAccessible()
+    await opened.screenshot('overview-narrow')
+    await page.getByRole('button', { name: 'Filters (1)' }).click()
+    await page.getByLabel('Reason', { exact: true }).waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('overview-narrow-filters')
     opened.assertNoProblems()
   })
 })

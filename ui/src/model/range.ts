@@ -1,4 +1,5 @@
 /** The time range that is shown. */
+import { localTime } from './times.ts'
 
 /** Until now, or between two times. Times are milliseconds since 1970. */
 export type TimeRange =
@@ -47,4 +48,22 @@ export function writeRange(range: TimeRange, parameters: URLSearchParams): void 
   }
   parameters.set('from', new Date(range.fromMs).toISOString())
   parameters.set('to', new Date(range.toMs).toISOString())
+}
+
+/** For an input of type `datetime-local`: `2026-11-16T03:12:24` in the time zone of the browser. */
+export function inputTime(ms: number): string {
+  return localTime(ms).replace(' ', 'T')
+}
+
+/** NaN for what is no time. */
+export function readInputTime(text: string): number {
+  return new Date(text).getTime()
+}
+
+/** A range around another one, three times as long; it does not end after now. */
+export function widerRange(range: TimeRange, nowMs: number): TimeRange {
+  const { fromMs, toMs } = spanOf(range, nowMs)
+  const lengthMs = toMs - fromMs
+  const endMs = Math.max(toMs, Math.min(nowMs, toMs + lengthMs))
+  return { fromMs: endMs - 3 * lengthMs, toMs: endMs }
 }

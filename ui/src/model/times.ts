@@ -72,6 +72,27 @@ export function shortTime(ms: number, nowMs: number): string {
   return day === localTime(nowMs).split(' ')[0] ? minutes : `${day} ${minutes}`
 }
 
+/** `2026-11-16 03:10 to 03:15`, in the time zone of the browser; with seconds where they are not 0. */
+export function spanText({
+  fromMs,
+  toMs,
+}: {
+  readonly fromMs: number
+  readonly toMs: number
+}): string {
+  const hasSeconds = fromMs % minuteMs !== 0 || toMs % minuteMs !== 0
+  const [from, to] = [fromMs, toMs].map((ms) => localTime(ms).slice(0, hasSeconds ? 19 : 16))
+  const isSameDay = from?.slice(0, 10) === to?.slice(0, 10)
+  return `${from} to ${isSameDay ? to?.slice(11) : to}`
+}
+
+/** For an axis that is so long: `03:10`, `03:10:15`, or the day at midnight. */
+export function axisTime(ms: number, rangeMs: number): string {
+  const [day = '', time = ''] = localTime(ms).split(' ')
+  if (rangeMs > dayMs && time === '00:00:00') return day.slice(5)
+  return rangeMs < 10 * minuteMs ? time : time.slice(0, 5)
+}
+
 function two(value: number): string {
   return String(value).padStart(2, '0')
 }

@@ -1,34 +1,95 @@
+import '../styles/overview.css'
 import type { JSX } from 'preact'
-import { listEvents } from '../api/events.ts'
+import { useEffect, useMemo, useState } from 'preact/hooks'
+import { FILTERS, NO_FILTERS } from '../model/query.ts'
 import { spanOf } from '../model/range.ts'
+import { localTime } from '../model/times.ts'
 import { EventList } from '../parts/events/event-list.tsx'
-import { usePage } from '../parts/page.ts'
+import { useHold, usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
-import { useLoad } from '../parts/use-load.ts'
-
-const PAGE_ROWS = 100
+import { HorizonNote } from '../parts/server/horizon-note.tsx'
+import { Histogram } from './histogram.tsx'
+import { OlderButton } from './older-button.tsx'
+import { useBars } from './use-bars.ts'
+import { type NewestEvents, useNewestEvents } from './use-newest-events.ts'
+import { useZoom } from './use-zoom.ts'
 
 /** When something happened, and what. */
 export function OverviewView(): JSX.Element {
-  const { client, query, nowMs, refresh } = usePage()
-  const { data, error, isLoading } = useLoad(
-    (signal) =>
-      listEvents(client, {
-        filters: query,
-        span: spanOf(query.range, nowMs),
-        order: 'newest',
-        limit: PAGE_ROWS,
-        signal,
-      }),
-    [client, query, nowMs],
-  )
-  if (error !== undefined) return <ErrorPanel error={error} onRetry={refresh} />
-  const rows = data?.rows ?? []
+  const { refresh, nowMs, announce } = usePage()
+  const bars = useBars()
+  const events = useNewestEvents()
+  const { zoomIn, zoomOut } = useZoom()
+  // What is wrong is said once, of the list; the histogram may fail alone.
+  const error = events.error ?? bars.error
+  const { rows, isLoading } = events
+  useEffect(() => {
+    if (rows !== undefined && !isLoading) announce(`${rows.length} events are listed`)
+  }, [isLoading, nowMs])
+  const loadedAt = useMemo(() => localTime(Date.now()).slice(11), [rows])
+  const isRefused = error?.code === 403 || error?.code === 400
   return (
     <>
       <h1 class="hidden">Overview</h1>
-      {!isLoading && rows.length === 0 && <EmptyPanel title="No events in this range" />}
-      {rows.length > 0 && <EventList rows={rows} label="Events" isBusy={isLoading} />}
+      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} />}
+      {!isRefused && (
+        <>
+          {events.error !== undefined && rows !== undefined && (
+            <p>Below is what was loaded at {loadedAt}.</p>
+          )}
+          <Histogram
+            bars={bars.data}
+            isLoading={bars.isLoading}
+            onZoom={zoomIn}
+            onZoomOut={zoomOut}
+          />
+          <Events events={events} />
+        </>
+      )}
     </>
   )
+}
+
+function Events({ events }: { readonly events: NewestEvents }): JSX.Element | null {
+  const { rows, isLoading, error, isFurther } = events
+  const [isAnyOpen, setIsAnyOpen] = useState(false)
+  // A refresh would move what the user reads.
+  useHold(isAnyOpen || isFurther)
+  useHold(useIsScrolled())
+  if (rows === undefined) return error === undefined ? <p class="list-end">Loading…</p> : null
+  if (rows.length === 0) return <NoEvents />
+  return (
+    <>
+      <EventList rows={rows} label="Events" isBusy={isLoading} onOpen={setIsAnyOpen} />
+      <OlderButton events={events} />
+    </>
+  )
+}
+
+function NoEvents(): JSX.Element {
+  const { query, change, nowMs } = usePage()
+  const isFiltered = FILTERS.some((name) => query[name] !== '')
+  return (
+    <EmptyPanel title={isFiltered ? 'No events match the filters' : 'No events in this range'}>
+      <HorizonNote span={spanOf(query.range, nowMs)} />
+      {isFiltered && (
+        <button type="button" onClick={() => change(NO_FILTERS)}>
+          Clear all filters
+        </button>
+      )}
+    </EmptyPanel>
+  )
+}
+
+/** Further than the beginning of the list. */
+const SCROLLED_PX = 300
+
+function useIsScrolled(): boolean {
+  const [isScrolled, setIsScrolled] = useState(false)
+  useEffect(() => {
+    const onScroll = (): void => setIsScrolled(window.scrollY > SCROLLED_PX)
+    window.addEventListener('scroll', onScroll, { passive: true })
+    return () => window.removeEventListener('scroll', onScroll)
+  }, [])
+  return isScrolled
 }

@@ -1,6 +1,8 @@
 /** What is shown instead of data: nothing found, an error, a permission that is missing. */
 import type { ComponentChildren, JSX } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
 import type { ApiError } from '../api/api-error.ts'
+import { usePage } from './page.ts'
 
 export function EmptyPanel({
   title,
@@ -17,7 +19,10 @@ export function EmptyPanel({
   )
 }
 
-/** Says what failed and what the user can do about it. */
+/**
+ * Says what failed and what the user can do about it. What may work later is tried again by itself,
+ * as soon as the server asks for it and while somebody looks.
+ */
 export function ErrorPanel({
   error,
   onRetry,
@@ -26,11 +31,15 @@ export function ErrorPanel({
   readonly onRetry?: (() => void) | undefined
 }): JSX.Element {
   const isForbidden = error.code === 403
+  const { namespace } = usePage().query
+  const retrySeconds = onRetry === undefined ? undefined : retrySecondsOf(error)
+  useRetry(error, retrySeconds, onRetry)
   return (
     <div class={isForbidden ? 'panel' : 'panel panel-problem'} role="alert">
       <strong>{titleOf(error)}</strong>
       <div class="panel-message">{error.message}</div>
-      <div>{adviceOn(error)}</div>
+      {isForbidden && <div>{adviceOn(namespace)}</div>}
+      {retrySeconds !== undefined && <div>The page tries again every {retrySeconds} s.</div>}
       {onRetry !== undefined && !isForbidden && (
         <button type="button" onClick={onRetry}>
           Try again
@@ -38,6 +47,33 @@ export function ErrorPanel({
       )}
     </div>
   )
+}
+
+/** When the server does not say. */
+const RETRY_SECONDS = 5
+const RETRY_SECONDS_MAX = 120
+
+/** Undefined for what would fail again. */
+function retrySecondsOf({ code, reason, retryAfterSeconds }: ApiError): number | undefined {
+  const isPassing = [0, 408, 429, 500, 502, 503, 504].includes(code) && reason !== 'PageError'
+  if (!isPassing) return undefined
+  return Math.min(RETRY_SECONDS_MAX, Math.max(1, retryAfterSeconds ?? RETRY_SECONDS))
+}
+
+function useRetry(
+  error: ApiError,
+  seconds: number | undefined,
+  onRetry: (() => void) | undefined,
+): void {
+  const retry = useRef(onRetry)
+  retry.current = onRetry
+  useEffect(() => {
+    if (seconds === undefined) return
+    const timer = setInterval(() => {
+      if (document.visibilityState === 'visible') retry.current?.()
+    }, seconds * 1_000)
+    return () => clearInterval(timer)
+  }, [error, seconds])
 }
 
 function titleOf({ code }: ApiError): string {
@@ -61,10 +97,9 @@ function titleOf({ code }: ApiError): string {
   }
 }
 
-function adviceOn({ code, retryAfterSeconds }: ApiError): string {
-  if (code === 403) {
-    return 'Choose a namespace or a cluster that you may read, or ask for the role "view".'
+function adviceOn(namespace: string): string {
+  if (namespace === '') {
+    return 'This asks for the events of all namespaces. Choose a namespace that you may read, or ask for the role "view".'
   }
-  if (retryAfterSeconds !== undefined) return `Try again in ${retryAfterSeconds} s.`
-  return ''
+  return 'Choose another namespace or cluster that you may read, or ask for the role "view" in this one.'
 }

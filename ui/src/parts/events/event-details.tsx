@@ -2,6 +2,7 @@
 import type { ComponentChildren, JSX } from 'preact'
 import type { EventRow, ObjectName } from '../../model/event-row.ts'
 import { humanDuration, localTime, utcTime } from '../../model/times.ts'
+import { PlainText } from '../plain-text.tsx'
 import { FilterButton } from './filter-button.tsx'
 import { ObjectLink } from './object-link.tsx'
 
@@ -17,8 +18,8 @@ export function EventDetails({
 }): JSX.Element {
   return (
     <div class="event-details" id={id}>
-      <p class="event-full-note" dir="auto">
-        {row.note}
+      <p class="event-full-note">
+        <PlainText text={row.note} />
       </p>
       <dl>
         <Moment name="Last seen" ms={row.lastMs} />
@@ -84,7 +85,7 @@ function ValueEntry({
   if (value === '') return null
   return (
     <Entry name={name}>
-      <bdi>{value}</bdi>
+      <PlainText text={value} />
     </Entry>
   )
 }
@@ -111,7 +112,12 @@ function ObjectEntry({
   return (
     <Entry name={name}>
       <ObjectLink object={object} cluster={cluster} />
-      {object.uid !== '' && <span class="muted"> {object.uid}</span>}
+      {object.uid !== '' && (
+        <span class="muted">
+          {' '}
+          <PlainText text={object.uid} />
+        </span>
+      )}
     </Entry>
   )
 }
@@ -127,9 +133,9 @@ function LabelsEntry({
   return (
     <Entry name="Labels">
       {all.slice(0, LABELS_SHOWN).map(([name, value]) => (
-        <bdi key={name} class="label">
-          {name}={value}
-        </bdi>
+        <span key={name} class="label">
+          <PlainText text={`${name}=${value}`} />
+        </span>
       ))}
       {hidden > 0 && <span class="muted">and {hidden} more</span>}
     </Entry>

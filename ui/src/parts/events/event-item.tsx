@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import type { EventRow } from '../../model/event-row.ts'
 import { humanDuration } from '../../model/times.ts'
 import { EventTime } from '../event-time.tsx'
+import { PlainText } from '../plain-text.tsx'
 import { TypeMark } from '../type-mark.tsx'
 import { EventDetails } from './event-details.tsx'
 import { FilterButton } from './filter-button.tsx'
@@ -60,7 +61,6 @@ export function EventItem(props: EventItemProps): JSX.Element {
         <button
           type="button"
           class="event-note"
-          dir="auto"
           tabIndex={tabIndex}
           aria-expanded={isOpen}
           aria-controls={isOpen ? id : undefined}
@@ -72,7 +72,7 @@ export function EventItem(props: EventItemProps): JSX.Element {
             props.onMove(step)
           }}
         >
-          {row.note === '' ? '(no note)' : row.note}
+          <PlainText text={row.note === '' ? '(no note)' : row.note} />
         </button>
       </div>
       {isOpen && <EventDetails row={row} id={id} />}

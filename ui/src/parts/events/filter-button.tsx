@@ -1,14 +1,8 @@
 import type { JSX } from 'preact'
 import type { FilterName } from '../../model/query.ts'
+import { isolated } from '../../model/visible.ts'
 import { usePage } from '../page.ts'
-
-const NAMES: Readonly<Partial<Record<FilterName, string>>> = {
-  cluster: 'cluster',
-  namespace: 'namespace',
-  kind: 'kind',
-  reason: 'reason',
-  controller: 'controller',
-}
+import { PlainText } from '../plain-text.tsx'
 
 /** A value of an event. Pressing it shows only events that have it. */
 export function FilterButton({
@@ -26,10 +20,10 @@ export function FilterButton({
       type="button"
       class="value"
       tabIndex={tabIndex}
-      title={`Show only this ${NAMES[filter] ?? filter}: ${value}`}
+      title={`Show only this ${filter}: ${isolated(value)}`}
       onClick={() => change({ [filter]: value })}
     >
-      <bdi>{value}</bdi>
+      <PlainText text={value} />
     </button>
   )
 }

@@ -1,0 +1,30 @@
+import type { JSX } from 'preact'
+import { listClusters } from '../../api/clusters.ts'
+import { usePage } from '../../parts/page.ts'
+import { useLoad } from '../../parts/use-load.ts'
+
+/** Chooses the cluster. Nothing where there is only one, or the user may not list them. */
+export function ClusterSelect(): JSX.Element | null {
+  const { client, query, change } = usePage()
+  const { data = [] } = useLoad((signal) => listClusters(client, signal).catch(() => []), [client])
+  const names = data.map(({ name }) => name)
+  if (names.length < 2 && query.cluster === '') return null
+  const others = ['', '*', ...names].includes(query.cluster) ? [] : [query.cluster]
+  return (
+    <span class={query.cluster === '' ? 'filter' : 'filter filter-active'}>
+      <select
+        aria-label="Cluster"
+        value={query.cluster}
+        onChange={(event) => change({ cluster: event.currentTarget.value })}
+      >
+        <option value="">Default cluster</option>
+        <option value="*">All clusters</option>
+        {[...names, ...others].map((name) => (
+          <option key={name} value={name}>
+            {name}
+          </option>
+        ))}
+      </select>
+    </span>
+  )
+}

@@ -1,0 +1,83 @@
+/** The filters and the time range, the same for all views of events. */
+import '../../styles/filters.css'
+import type { JSX } from 'preact'
+import { useMemo, useRef, useState } from 'preact/hooks'
+import { FILTERS, NO_FILTERS } from '../../model/query.ts'
+import { localTime, utcTime } from '../../model/times.ts'
+import { usePage } from '../../parts/page.ts'
+import { useShortcut } from '../../parts/shortcuts.ts'
+import { ClusterSelect } from './cluster-select.tsx'
+import { FilterInput } from './filter-input.tsx'
+import { RangePicker } from './range-picker.tsx'
+import { Suggestions } from './suggestions.ts'
+
+export function FilterBar(): JSX.Element {
+  const { query, change, refresh, client } = usePage()
+  const suggestions = useMemo(() => new Suggestions(client), [client])
+  const [isOpen, setIsOpen] = useState(false)
+  const text = useRef<HTMLInputElement>(null)
+  const active = FILTERS.filter((name) => query[name] !== '').length
+  const focusText = (): void => {
+    setIsOpen(true)
+    // On narrow screens the input is shown first.
+    requestAnimationFrame(() => text.current?.select())
+  }
+  useShortcut({ keys: ['/'], title: 'Search in notes and reasons', run: focusText })
+  useShortcut({ keys: ['r'], title: 'Refresh', run: refresh })
+  return (
+    <search class="filters">
+      <RangePicker />
+      <WarningsToggle />
+      <RefreshButton />
+      <button
+        type="button"
+        class="filters-toggle"
+        aria-expanded={isOpen}
+        aria-controls="filters"
+        onClick={() => setIsOpen(!isOpen)}
+      >
+        Filters{active === 0 ? '' : ` (${active})`}
+      </button>
+      <div id="filters" class={isOpen ? 'filter-inputs filter-inputs-open' : 'filter-inputs'}>
+        <ClusterSelect />
+        <FilterInput filter="namespace" label="Namespace" suggestions={suggestions} />
+        <FilterInput filter="kind" label="Kind" suggestions={suggestions} />
+        <FilterInput filter="object" label="Object name" />
+        <FilterInput filter="reason" label="Reason" suggestions={suggestions} />
+        <FilterInput filter="controller" label="Controller" suggestions={suggestions} />
+        <FilterInput filter="text" label="Text" isLive inputRef={text} />
+        {active > 0 && (
+          <button type="button" onClick={() => change(NO_FILTERS)}>
+            Clear all
+          </button>
+        )}
+      </div>
+    </search>
+  )
+}
+
+function WarningsToggle(): JSX.Element {
+  const { query, change, warnings } = usePage()
+  const isOn = query.type === 'Warning'
+  const toggle = (): void => change({ type: isOn ? '' : 'Warning' })
+  useShortcut({ keys: ['w'], title: 'Show only Warnings, or all', run: toggle })
+  return (
+    <button type="button" aria-pressed={isOn} onClick={toggle} title="Show only Warnings">
+      Warnings{warnings === undefined ? '' : ` (${warnings.toLocaleString('en')})`}
+    </button>
+  )
+}
+
+function RefreshButton(): JSX.Element {
+  const { nowMs, refresh } = usePage()
+  return (
+    <span class="refresh">
+      <button type="button" onClick={refresh}>
+        Refresh
+      </button>
+      <span class="muted" title={`${localTime(nowMs)} local\n${utcTime(nowMs)}`}>
+        as of {localTime(nowMs).slice(11)}
+      </span>
+    </span>
+  )
+}

@@ -1,0 +1,134 @@
+import type { JSX, Ref } from 'preact'
+import { useEffect, useId, useRef, useState } from 'preact/hooks'
+import { FILTER_LENGTH_MAX, type FilterName } from '../../model/query.ts'
+import { usePage } from '../../parts/page.ts'
+import type { Suggestions } from './suggestions.ts'
+
+export interface FilterInputProps {
+  readonly filter: FilterName
+  readonly label: string
+  /** Applied while the user types, and not only when it is complete. */
+  readonly isLive?: boolean
+  readonly suggestions?: Suggestions
+  readonly inputRef?: Ref<HTMLInputElement>
+}
+
+/** After the last letter. */
+const TYPING_MS = 350
+
+/** One filter: empty it invites, filled it can be removed. */
+export function FilterInput(props: FilterInputProps): JSX.Element {
+  const { filter, label, suggestions, inputRef } = props
+  const { query } = usePage()
+  const { typed, type, apply, begin } = useTyping(props)
+  const [values, setValues] = useState<readonly string[]>([])
+  const id = useId()
+  const load = async (): Promise<void> => {
+    begin()
+    if (suggestions !== undefined) setValues(await suggestions.valuesOf(filter, query))
+  }
+  const isActive = query[filter] !== ''
+  return (
+    <span class={isActive ? 'filter filter-active' : 'filter'}>
+      <input
+        ref={inputRef ?? null}
+        aria-label={label}
+        placeholder={label}
+        title={isActive ? `${label}: ${query[filter]}` : undefined}
+        value={typed}
+        list={values.length === 0 ? undefined : id}
+        maxLength={FILTER_LENGTH_MAX}
+        autoComplete="off"
+        autoCapitalize="off"
+        spellcheck={false}
+        onFocus={load}
+        onInput={(event) => type(event.currentTarget.value, values)}
+        onChange={apply}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') apply()
+          if (event.key === 'Escape') event.currentTarget.blur()
+        }}
+      />
+      {values.length > 0 && (
+        <datalist id={id}>
+          {values.map((value) => (
+            <option key={value} value={value} />
+          ))}
+        </datalist>
+      )}
+      {isActive && <RemoveButton filter={filter} label={label} />}
+    </span>
+  )
+}
+
+function RemoveButton({
+  filter,
+  label,
+}: {
+  readonly filter: FilterName
+  readonly label: string
+}): JSX.Element {
+  const { change } = usePage()
+  const name = `Remove the filter ${label}`
+  return (
+    <button
+      type="button"
+      class="filter-remove"
+      aria-label={name}
+      title={name}
+      onClick={() => change({ [filter]: '' })}
+    >
+      ×
+    </button>
+  )
+}
+
+interface Typing {
+  readonly typed: string
+  readonly type: (text: string, known: readonly string[]) => void
+  readonly apply: () => void
+  /** The user begins to edit: what follows is one step of the history. */
+  readonly begin: () => void
+}
+
+/**
+ * What is in the input, and when it becomes the filter. A name is applied when it is complete: with
+ * Enter, when the input is left, or when it is one of the suggestions. Half a name would find nothing.
+ */
+function useTyping({ filter, isLive = false }: FilterInputProps): Typing {
+  const { query, change } = usePage()
+  const applied = query[filter]
+  const [typed, setTyped] = useState(applied)
+  const latest = useRef(typed)
+  const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
+  const isStep = useRef(false)
+  const show = (text: string): void => {
+    latest.current = text
+    setTyped(text)
+  }
+  useEffect(() => {
+    clearTimeout(timer.current)
+    show(applied)
+  }, [applied])
+  useEffect(() => () => clearTimeout(timer.current), [])
+  const apply = (): void => {
+    clearTimeout(timer.current)
+    const value = latest.current.trim()
+    if (value === applied) return
+    change({ [filter]: value }, { isMinor: isStep.current })
+    isStep.current = true
+  }
+  return {
+    typed,
+    apply,
+    begin: () => {
+      isStep.current = false
+    },
+    type: (text, known) => {
+      show(text)
+      clearTimeout(timer.current)
+      if (isLive || text === '' || known.includes(text))
+        timer.current = setTimeout(apply, TYPING_MS)
+    },
+  }
+}

@@ -1,0 +1,63 @@
+/** Values that a filter could have, from the events that there are. */
+import type { ApiClient } from '../../api/client.ts'
+import { listNamespaces } from '../../api/namespaces.ts'
+import { summary } from '../../api/summaries.ts'
+import { type FilterName, NO_FILTERS, type Query } from '../../model/query.ts'
+import { spanOf } from '../../model/range.ts'
+
+/** How long they are not asked for again. */
+const KEPT_MS = 60_000
+const VALUES_MAX = 50
+/** Of places and ranges; the oldest is forgotten. */
+const ANSWERS_MAX = 40
+
+interface Answer {
+  readonly untilMs: number
+  readonly values: Promise<readonly string[]>
+}
+
+export class Suggestions {
+  readonly #client: ApiClient
+  readonly #answers = new Map<string, Answer>()
+
+  constructor(client: ApiClient) {
+    this.#client = client
+  }
+
+  /** Empty where the user may not know, or nothing is known. Never rejects. */
+  async valuesOf(filter: FilterName, query: Query): Promise<readonly string[]> {
+    const nowMs = Date.now()
+    const { cluster, namespace, range } = query
+    const key = JSON.stringify([filter, cluster, filter === 'namespace' ? '' : [namespace, range]])
+    const known = this.#answers.get(key)
+    if (known !== undefined && known.untilMs > nowMs) return known.values
+    const values = this.#load(filter, query, nowMs).catch(() => [])
+    this.#answers.delete(key)
+    this.#answers.set(key, { untilMs: nowMs + KEPT_MS, values })
+    const [oldest] = this.#answers.keys()
+    if (this.#answers.size > ANSWERS_MAX && oldest !== undefined) this.#answers.delete(oldest)
+    return values
+  }
+
+  async #load(filter: FilterName, query: Query, nowMs: number): Promise<readonly string[]> {
+    switch (filter) {
+      case 'namespace':
+        return listNamespaces(this.#client, query.cluster)
+      case 'kind':
+      case 'reason':
+      case 'controller': {
+        const { cluster, namespace } = query
+        const groups = await summary(this.#client, {
+          filters: { ...NO_FILTERS, cluster, namespace },
+          span: spanOf(query.range, nowMs),
+          groupBy: filter,
+          order: 'count',
+          limit: VALUES_MAX,
+        })
+        return groups.map(({ values }) => values[filter] ?? '').filter((value) => value !== '')
+      }
+      default:
+        return []
+    }
+  }
+}

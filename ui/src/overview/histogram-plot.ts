@@ -1,0 +1,122 @@
+/** Draws bars with uPlot: Warnings above Normals. */
+import UPlot from 'uplot'
+import type { Bars } from '../model/histogram/buckets.ts'
+import type { Span } from '../model/range.ts'
+import { axisTime } from '../model/times.ts'
+import type { Colours } from '../parts/use-colours.ts'
+
+export interface PlotOptions {
+  readonly bars: Bars
+  readonly colours: Colours
+  readonly width: number
+  readonly height: number
+  /** The bar under the pointer; undefined when there is none. */
+  readonly onPoint: (index: number | undefined) => void
+  readonly onBrush: (from: number, to: number) => void
+  readonly onZoomOut: () => void
+}
+
+/** Shorter movements of the pointer are clicks. */
+const BRUSH_PX_MIN = 5
+const FONT = '12px system-ui, "DejaVu Sans", sans-serif'
+
+export function makePlot(options: PlotOptions, root: HTMLElement): UPlot {
+  const { plan, normal, warnings } = options.bars
+  const starts = normal.map((_, index) => plan.fromMs + index * plan.stepMs)
+  const totals = normal.map((count, index) => count + (warnings[index] ?? 0))
+  return new UPlot(plotOptions(options), [starts, totals, [...normal]], root)
+}
+
+function plotOptions(options: PlotOptions): UPlot.Options {
+  const { bars, colours, width, height } = options
+  const { plan } = bars
+  const barPaths = UPlot.paths.bars?.({ size: [1, Number.POSITIVE_INFINITY], align: 1, gap: 1 })
+  const series = (fill: string): UPlot.Series => ({
+    fill,
+    width: 0,
+    points: { show: false },
+    ...(barPaths === undefined ? {} : { paths: barPaths }),
+  })
+  const barAt = (plot: UPlot, left: number): number =>
+    Math.floor((plot.posToVal(left, 'x') - plan.fromMs) / plan.stepMs)
+  return {
+    width,
+    height,
+    ms: 1,
+    padding: [8, 20, 0, 0],
+    legend: { show: false },
+    scales: {
+      x: { range: (): UPlot.Range.MinMax => [plan.fromMs, plan.toMs] },
+      y: { range: (_plot, _min, max): UPlot.Range.MinMax => [0, Math.max(1, max) * 1.05] },
+    },
+    axes: axesOf(colours, plan),
+    // The totals, and the Normals over them: what remains visible are the Warnings.
+    series: [{}, series(colours.warning), series(colours.normal)],
+    cursor: {
+      y: false,
+      points: { show: false },
+      drag: { x: true, y: false, setScale: false, dist: BRUSH_PX_MIN },
+      bind: {
+        dblclick: () => () => {
+          options.onZoomOut()
+          return null
+        },
+      },
+    },
+    hooks: {
+      setCursor: [
+        (plot) => {
+          const { left = -1 } = plot.cursor
+          options.onPoint(left < 0 ? undefined : barAt(plot, left))
+        },
+      ],
+      setSelect: [
+        (plot) => {
+          const { left, width: brushed } = plot.select
+          if (brushed < BRUSH_PX_MIN) return
+          options.onBrush(barAt(plot, left), barAt(plot, left + brushed - 1))
+        },
+      ],
+    },
+  }
+}
+
+function axesOf(colours: Colours, span: Span): UPlot.Axis[] {
+  const common = { stroke: colours.muted, font: FONT }
+  const line = { stroke: colours.line, width: 1 }
+  return [
+    {
+      ...common,
+      size: 28,
+      space: 80,
+      grid: { show: false },
+      ticks: { ...line, size: 4 },
+      values: (_plot, splits) => splits.map((ms) => axisTime(ms, span.toMs - span.fromMs)),
+    },
+    {
+      ...common,
+      size: 48,
+      space: 32,
+      grid: line,
+      ticks: { show: false },
+      incrs: [1, 2, 5]
+        .flatMap((digit) => Array.from({ length: 13 }, (_, at) => digit * 10 ** at))
+        .sort((a, b) => a - b),
+      values: (_plot, splits) => splits.map(shortCount),
+    },
+  ]
+}
+
+/** `950`, `1.2k`, `3M` */
+function shortCount(count: number): string {
+  return count.toLocaleString('en', { notation: 'compact' })
+}
+
+/** Marks bars for the keyboard, as the pointer does. */
+export function markBars(plot: UPlot, { plan }: Bars, from: number, to: number): void {
+  const left = (index: number): number => plot.valToPos(plan.fromMs + index * plan.stepMs, 'x')
+  plot.setCursor({ left: left(to + 0.5), top: 0 })
+  const start = left(Math.min(from, to))
+  const width = from === to ? 0 : left(Math.max(from, to) + 1) - start
+  plot.setSelect({ left: start, width, top: 0, height: plot.over.clientHeight }, false)
+}

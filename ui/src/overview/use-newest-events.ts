@@ -1,0 +1,128 @@
+/**
+ * The newest events, and older ones page by page. All pages are of one state of the server, as long
+ * as it keeps that: a user who returns after a minute continues behind the last row that is shown.
+ */
+import { useEffect, useRef, useState } from 'preact/hooks'
+import { ApiError, asApiError } from '../api/api-error.ts'
+import { isAborted } from '../api/client.ts'
+import { type EventPage, listEvents } from '../api/events.ts'
+import type { EventRow } from '../model/event-row.ts'
+import { spanOf } from '../model/range.ts'
+import { usePage } from '../parts/page.ts'
+import { type Loaded, useLoad } from '../parts/use-load.ts'
+
+/** Few, to be fast. */
+const FIRST_ROWS = 100
+const OLDER_ROWS = 250
+/** More rows make the page slow; and nobody reads them. */
+export const ROWS_MAX = 2_000
+
+export interface NewestEvents extends Omit<Loaded<EventPage>, 'data'> {
+  /** Undefined before the first load. */
+  readonly rows: readonly EventRow[] | undefined
+  readonly hasOlder: boolean
+  /** Rows of further pages are shown. */
+  readonly isFurther: boolean
+  readonly isLoadingOlder: boolean
+  readonly olderError: ApiError | undefined
+  readonly loadOlder: () => void
+}
+
+interface Older {
+  /** The first page that these follow. */
+  readonly first: EventPage | undefined
+  readonly rows: readonly EventRow[]
+  readonly next: string
+  readonly isLoading: boolean
+  readonly error: ApiError | undefined
+}
+
+export function useNewestEvents(): NewestEvents {
+  const { client, query, nowMs } = usePage()
+  const { range } = query
+  // What is reported while the page loads belongs to a range that ends now.
+  const { fromMs, toMs } = spanOf(range, nowMs)
+  const span = 'last' in range ? { fromMs } : { fromMs, toMs }
+  const load = (page: PageOptions): Promise<EventPage> =>
+    listEvents(client, {
+      filters: query,
+      order: 'newest',
+      ...page,
+      span: { ...span, ...(page.untilMs === undefined ? {} : { toMs: page.untilMs }) },
+    })
+  const { data, error, isLoading } = useLoad(
+    (signal) => load({ limit: FIRST_ROWS, signal }),
+    [client, query, nowMs],
+  )
+  const { older, loadOlder } = useOlder(data, load)
+  return {
+    rows: data === undefined ? undefined : older.rows,
+    error,
+    isLoading,
+    hasOlder: older.next !== '',
+    isFurther: older.rows.length > (data?.rows.length ?? 0),
+    isLoadingOlder: older.isLoading,
+    olderError: older.error,
+    loadOlder,
+  }
+}
+
+interface PageOptions {
+  readonly limit: number
+  readonly after?: string
+  readonly untilMs?: number
+  readonly signal: AbortSignal
+}
+
+/** The rows of the first page and those behind them. */
+function useOlder(
+  first: EventPage | undefined,
+  load: (page: PageOptions) => Promise<EventPage>,
+): { readonly older: Older; readonly loadOlder: () => void } {
+  const [state, setState] = useState<Older>(() => olderAfter(first))
+  const controller = useRef<AbortController>(undefined)
+  useEffect(() => () => controller.current?.abort(), [first])
+  const older = state.first === first ? state : olderAfter(first)
+  const loadOlder = async (): Promise<void> => {
+    if (older.isLoading || older.next === '') return
+    controller.current = new AbortController()
+    const { signal } = controller.current
+    setState({ ...older, isLoading: true, error: undefined })
+    try {
+      const page = await loadBehind(older, (options) => load({ ...options, signal }))
+      if (signal.aborted) return
+      const rows = [...older.rows, ...withoutKnown(page.rows, older.rows)]
+      setState({ first, rows, next: page.next, isLoading: false, error: undefined })
+    } catch (error) {
+      if (signal.aborted || isAborted(error)) return
+      setState({ ...older, isLoading: false, error: asApiError(error) })
+    }
+  }
+  return { older, loadOlder }
+}
+
+function olderAfter(first: EventPage | undefined): Older {
+  const { rows = [], next = '' } = first ?? {}
+  return { first, rows, next, isLoading: false, error: undefined }
+}
+
+async function loadBehind(
+  { rows, next }: Older,
+  load: (page: Omit<PageOptions, 'signal'>) => Promise<EventPage>,
+): Promise<EventPage> {
+  const limit = Math.min(OLDER_ROWS, Math.max(1, ROWS_MAX - rows.length))
+  try {
+    return await load({ limit, after: next })
+  } catch (error) {
+    const last = rows.at(-1)
+    if (!(error instanceof ApiError && error.code === 410) || last === undefined) throw error
+    // The server has forgotten the state of the first page. Rows of the same moment come again.
+    return load({ limit, untilMs: last.lastMs + 1 })
+  }
+}
+
+/** The rows that are not among others. */
+function withoutKnown(rows: readonly EventRow[], others: readonly EventRow[]): readonly EventRow[] {
+  const known = new Set(others.map(({ key }) => key))
+  return rows.filter(({ key }) => !known.has(key))
+}

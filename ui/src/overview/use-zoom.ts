@@ -1,0 +1,34 @@
+import { useRef } from 'preact/hooks'
+import { type Span, type TimeRange, widerRange } from '../model/range.ts'
+import { usePage } from '../parts/page.ts'
+
+/** Nothing happens in less. */
+const SPAN_MS_MIN = 1_000
+
+export interface Zoom {
+  readonly zoomIn: (span: Span) => void
+  /** Undefined when the range ends now: it has not been zoomed into. */
+  readonly zoomOut: (() => void) | undefined
+}
+
+/** Shorter ranges, and the way back to the longer ones. */
+export function useZoom(): Zoom {
+  const { query, change, nowMs, announce } = usePage()
+  const { range } = query
+  const before = useRef<TimeRange[]>([])
+  return {
+    zoomIn: (span) => {
+      if (span.toMs - span.fromMs < SPAN_MS_MIN) return
+      before.current.push(range)
+      change({ range: span })
+      announce('Zoomed in')
+    },
+    zoomOut:
+      'last' in range
+        ? undefined
+        : () => {
+            change({ range: before.current.pop() ?? widerRange(range, nowMs) })
+            announce('Zoomed out')
+          },
+  }
+}
