@@ -35,7 +35,7 @@ export const eventSummaryType: StructType = new StructType('EventSummary', [
 ])
 
 const bucketCountType: StructType = new StructType('EventHistogramCount', [
-  { name: 'name', number: 1, type: 'string', whenUnset: '""', doc: 'The type or the reason.' },
+  { name: 'name', number: 1, type: 'string', whenUnset: '""', doc: 'The value of the field in `by`, or `_other`.' },
   count('occurrences', 2, 'How many times the events were observed; a series counts in full.'),
   count('events', 3, 'Number of events.'),
 ])
@@ -53,6 +53,6 @@ export const eventHistogramType: StructType = new StructType('EventHistogram', [
     name: 'counts',
     number: 4,
     type: { listOf: bucketCountType },
-    doc: 'Events that were last seen within the bucket, by type or by reason.',
+    doc: 'Events that were last seen within the bucket, by the values of a field.',
   },
 ])

@@ -19,11 +19,29 @@ export interface Requires {
   /** Bounds of the time when the event was last seen; `untilMs` is outside. */
   readonly sinceMs?: number | undefined
   readonly untilMs?: number | undefined
+  /** Texts that the note or the reason contains, or does not; in small letters. */
+  readonly texts?: readonly RequiredText[] | undefined
   /**
    * An event matches exactly when it has what is required here, apart from names and objects, which
    * must not be required then: `matches` need not be called.
    */
   readonly isAll?: boolean | undefined
+}
+
+/** Compared with the note and the reason in small letters, as JavaScript makes them. */
+export interface RequiredText {
+  readonly text: string
+  readonly isIn: boolean
+}
+
+/** Whether an event with these has the texts that are required, and none that are not wanted. */
+export function hasTexts(
+  texts: readonly RequiredText[],
+  fields: { readonly note: string; readonly reason: string },
+): boolean {
+  const note = fields.note.toLowerCase()
+  const reason = fields.reason.toLowerCase()
+  return texts.every(({ text, isIn }) => (note.includes(text) || reason.includes(text)) === isIn)
 }
 
 /** Fields whose values an index compares exactly. */

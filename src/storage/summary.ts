@@ -15,10 +15,10 @@ export const groupFields = [
 
 export type GroupField = (typeof groupFields)[number]
 
-/** More groups than this are not counted: `TooManyGroups`, or one group of the rest. */
+/** More counts than this are not in a histogram: `TooManyGroups`. */
 export const GROUPS_MAX = 10_000
 
-/** The value of a group of all values that have no group of their own. */
+/** The name under which a histogram counts all values that have no counts of their own. */
 export const OTHER_GROUP = '_other'
 
 interface ComputedOptions extends Pick<ReadOptions, 'notOlderThan' | 'signal'> {
@@ -32,11 +32,7 @@ export interface SummaryOptions extends ComputedOptions {
   readonly groupBy: readonly GroupField[]
   /** How many groups are returned. */
   readonly groupsMax: number
-  /**
-   * Groups with the highest rank come first. Without it, only the occurrences count. With it and one
-   * field there are never too many groups: those of rank 0 for which no room is left are one group,
-   * OTHER_GROUP.
-   */
+  /** Groups with the highest rank come first. Without it, only the occurrences count. */
   readonly rankOf?: ((values: readonly string[]) => number) | undefined
 }
 
@@ -71,19 +67,23 @@ export interface EventSummary {
   readonly hidden: number
 }
 
-export const histogramFields = ['type', 'reason'] as const
-
-export type HistogramField = (typeof histogramFields)[number]
+/** Histograms can be by any of the fields. */
+export type HistogramField = GroupField
 
 export interface HistogramOptions extends ComputedOptions {
   readonly selector?: EventSelector | undefined
   /** The start of each bucket, ascending, and then the end of the last one. */
   readonly bounds: readonly number[]
   readonly by: HistogramField
+  /**
+   * Only so many values have counts of their own, those with the most occurrences in all buckets;
+   * the others are counted together, as OTHER_GROUP. Without it all have, and there may be too many.
+   */
+  readonly namesMax?: number | undefined
 }
 
 export interface BucketCount {
-  /** The value of the field. */
+  /** The value of the field; of an object in all clusters also its cluster. */
   readonly name: string
   readonly occurrences: number
   readonly events: number
@@ -100,12 +100,12 @@ export interface EventHistogram {
  * memory: `unavailable` until memory has been loaded.
  */
 export interface EventSummaries {
-  /** Fails with `TooManyGroups`. */
   summarize(scope: EventScope, options: SummaryOptions): Promise<EventSummary>
+  /** Fails with `TooManyGroups`. */
   histogram(scope: EventScope, options: HistogramOptions): Promise<EventHistogram>
 }
 
-/** There are more groups, or more different values in a histogram, than are counted. */
+/** There are more counts in a histogram than are counted. */
 export class TooManyGroups extends Error {
   override readonly name = 'TooManyGroups'
 

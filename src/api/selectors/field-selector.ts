@@ -97,7 +97,7 @@ export interface QueryOption {
 /** Options that are field labels, for resources that have them. */
 export const eventOptionNames: readonly OptionName[] = ['limit', 'order']
 export const summaryOptionNames: readonly OptionName[] = ['groupBy', 'limit', 'order']
-export const histogramOptionNames: readonly OptionName[] = ['buckets', 'by']
+export const histogramOptionNames: readonly OptionName[] = ['buckets', 'by', 'limit']
 
 export interface ParsedSelector {
   readonly fields: readonly FieldRequirement[]

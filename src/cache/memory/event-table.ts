@@ -10,14 +10,13 @@ import { fieldsOf } from '../../storage/stored-form.ts'
 import { COLUMNS, type Column, columnsPerRow, firstTextColumn, writeColumns } from './columns.ts'
 import { InternedTexts } from './interned-texts.ts'
 import { eventKeyOf } from './order-key.ts'
+import { type Found, type Needle, placeOfNote, UNSEARCHABLE } from './plain-notes.ts'
 import { bytesOfText, type PlaceColumn, Slabs, type TextRef } from './slabs.ts'
 
 /** Columns grow by blocks, so that growing never copies existing rows. */
 const blockRowBits = 14
 const blockRows = 1 << blockRowBits
 const rowMask = blockRows - 1
-/** Bits of the second hash in the identity of an object: both together are a safe integer. */
-const identityBits = 21
 
 interface Block {
   readonly versions: Float64Array
@@ -29,6 +28,9 @@ interface Block {
   readonly lastSeen: Float64Array
   readonly firstSeen: Float64Array
   readonly occurrences: Uint32Array
+  /** The place of the note in the body, for searches. */
+  readonly noteOffsets: Uint32Array
+  readonly noteLengths: Uint32Array
   readonly columns: Uint32Array
 }
 
@@ -67,6 +69,9 @@ export class EventTable {
     block.lastSeen[row] = fields.lastSeenMs
     block.firstSeen[row] = fields.firstSeenMs
     block.occurrences[row] = fields.occurrences
+    const note = placeOfNote(stored.body, fields.note)
+    block.noteOffsets[row] = note.offset
+    block.noteLengths[row] = note.length
     writeColumns(block.columns, row * columnsPerRow, stored, this.texts)
     block.keyPlaces[row] = this.#keys.put(slot, key)
     block.places[row] = this.#bodies.put(slot, stored.body)
@@ -147,6 +152,24 @@ export class EventTable {
     return this.#block(slot).columns[(slot & rowMask) * columnsPerRow + column] ?? 0
   }
 
+  /** How many bytes a search in the note reads. */
+  noteBytesOf(slot: number): number {
+    const block = this.#block(slot)
+    const row = slot & rowMask
+    return Math.min(block.noteLengths[row] ?? 0, block.lengths[row] ?? 0)
+  }
+
+  /** Looks for a text in the note. */
+  findInNote(slot: number, needle: Needle): Found {
+    const block = this.#block(slot)
+    const row = slot & rowMask
+    const length = block.noteLengths[row] ?? UNSEARCHABLE
+    if (length === UNSEARCHABLE) return undefined
+    const { bytes, offset } = this.#bodies.at(block.places[row] ?? nowhere)
+    const from = offset + (block.noteOffsets[row] ?? 0)
+    return needle.in(bytes, from, from + length)
+  }
+
   /** Undefined when the row has been freed, or has another event now. */
   textsOf(slot: number, version: Version): EventValues | undefined {
     if (this.#keyPlaceOf(slot) === nowhere || this.versionOf(slot) !== version) return undefined
@@ -157,13 +180,6 @@ export class EventTable {
       kind: textIn(COLUMNS.kind),
       reportingController: textIn(COLUMNS.controller),
     }
-  }
-
-  /** Identifies the regarded object: two objects have the same number only by a rare accident. */
-  objectOf(slot: number): number {
-    // Only one of the hashes tells objects of two namespaces apart: all its bits are needed.
-    const low = this.valueOf(slot, COLUMNS.regarding) & ((1 << identityBits) - 1)
-    return this.valueOf(slot, COLUMNS.object) * 2 ** identityBits + low
   }
 
   #grow(): number {
@@ -251,6 +267,8 @@ function newBlock(): Block {
     lastSeen: new Float64Array(blockRows),
     firstSeen: new Float64Array(blockRows),
     occurrences: new Uint32Array(blockRows),
+    noteOffsets: new Uint32Array(blockRows),
+    noteLengths: new Uint32Array(blockRows),
     columns: new Uint32Array(blockRows * columnsPerRow),
   }
 }

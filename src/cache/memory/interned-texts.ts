@@ -1,5 +1,5 @@
 import { ownText } from '../../lib/text/own-text.ts'
-import { shortened } from '../../lib/text/shortened.ts'
+import { shortened, shownMax } from '../../lib/text/shortened.ts'
 
 /**
  * Gives equal texts one number, for as long as a row uses it: rows hold numbers instead of texts,
@@ -15,6 +15,11 @@ export class InternedTexts {
 
   get size(): number {
     return this.#ids.size
+  }
+
+  /** All numbers in use are below this. */
+  get span(): number {
+    return this.#texts.length
   }
 
   /** The number of this text, which gets one more use. */
@@ -46,6 +51,11 @@ export class InternedTexts {
   /** Undefined when no row has this text. */
   find(text: string): number | undefined {
     return this.#ids.get(shortened(text))
+  }
+
+  /** Whether only the beginning of the text is known. */
+  isShortened(id: number): boolean {
+    return this.textOf(id).length > shownMax
   }
 
   /** The text, or the beginning of a long one. */

@@ -388,7 +388,7 @@ test('memory: objects of the same name in many namespaces are different objects'
     const key = { cluster: 'local', namespace: `ns-${n}`, name: 'e' }
     memory.put(madeEvent(key, versionOfChange(n + 1, 0), { object: 'web' }))
     const slot = memory.find(orderKey(key))
-    if (slot !== undefined) found.add(memory.table.objectOf(slot))
+    if (slot !== undefined) found.add(memory.table.valueOf(slot, COLUMNS.object))
   }
   assert.equal(found.size, 10_000)
 })

@@ -20,6 +20,7 @@ import { EventIndexes, type IndexViews } from './event-indexes.ts'
 import { EventTable } from './event-table.ts'
 import { NamespaceCounts } from './namespaces.ts'
 import { orderKey, viewOf } from './order-key.ts'
+import { PresentRows } from './present-rows.ts'
 import { RegardedKinds } from './regarded-kinds.ts'
 
 export interface MemoryBounds {
@@ -43,6 +44,8 @@ const freedPerChange = 8
 /** Everything at one version. */
 export interface State extends IndexViews {
   readonly version: Version
+  /** Only of the present, and valid until the next change. */
+  readonly rows?: PresentRows | undefined
 }
 
 /** A snapshot that later changes do not affect. */
@@ -66,6 +69,7 @@ export class EventMemory {
   readonly #bounds: MemoryBounds
   readonly #clock: Clock
   readonly #indexes: EventIndexes = new EventIndexes(this.table)
+  readonly #rows = new PresentRows()
   /** Oldest first. */
   readonly #kept: KeptState[] = []
   readonly #dead: number[] = []
@@ -95,6 +99,7 @@ export class EventMemory {
     const key = orderKey(stored.key)
     const old = this.find(key)
     const slot = this.table.add(key, stored)
+    this.#rows.add(slot)
     this.kinds.note(stored.key.cluster, stored.fields.regarding)
     if (old === undefined) {
       this.namespaces.added(stored)
@@ -144,7 +149,7 @@ export class EventMemory {
 
   /** The present state. Valid until the next change. */
   peek(): State {
-    return { version: this.#version, ...this.#indexes.peek() }
+    return { version: this.#version, ...this.#indexes.peek(), rows: this.#rows }
   }
 
   /** The kept state at the revision of this version. */
@@ -206,6 +211,7 @@ export class EventMemory {
 
   /** The row has left the present; it is freed when no kept state has it any more. */
   #retire(slot: number): void {
+    this.#rows.remove(slot)
     const newest = this.#kept.at(-1)
     if (newest === undefined || isAfter(this.table.versionOf(slot), newest.version)) {
       this.table.free(slot)

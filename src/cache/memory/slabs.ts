@@ -79,6 +79,11 @@ export class Slabs {
     return this.#at(place).bytes.subarray(offset, offset + length)
   }
 
+  /** The bytes that the text at this place is in, and where. */
+  at(place: number): { readonly bytes: Uint8Array; readonly offset: number } {
+    return { bytes: this.#at(place).bytes, offset: offsetOf(place) }
+  }
+
   lengthOf(place: number): number {
     return lengthAt(this.#at(place).words, offsetOf(place))
   }

@@ -1,3 +1,4 @@
+import type { TimeSlicer } from '../../lib/yield.ts'
 import type {
   EventPage,
   EventScope,
@@ -7,8 +8,15 @@ import type {
 } from '../../storage/storage.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { orderRange, viewOf } from '../memory/order-key.ts'
-import { smallest, walk } from './search.ts'
-import { compareToPosition, type Position, type Source, sourcesOf } from './sources.ts'
+import { pinningSlicer, smallest, walk, walkSliced } from './search.ts'
+import {
+  compareToPosition,
+  type Position,
+  type Source,
+  scanCost,
+  scanOf,
+  sourcesOf,
+} from './sources.ts'
 import { TopSlots } from './top-slots.ts'
 
 /** Unsorted slots that a page may be chosen from: some ten milliseconds, in time slices. */
@@ -79,24 +87,48 @@ interface Found {
 
 type SourceQuery = OrderedQuery & { readonly source: Source }
 
-/** Walks in the order of the page, and ends with the page. */
+/**
+ * Walks in the order of the page, and ends with the page. When all rows could have been read in the
+ * time that the walk took, they are: then matches are rare.
+ */
 async function readSorted(memory: EventMemory, state: State, query: SourceQuery): Promise<Found> {
   const { limit, source } = query
   const items: StoredEvent[] = []
   const isReverse = query.order === 'newest'
-  const passed = await walk(memory, state, { ...query, isReverse }, (slot) => {
+  const passMax = isSelective(query) ? scanCost(state) : undefined
+  const isLong = passMax !== undefined && passMax < source.size
+  // Before the walk, after which the present may be another one.
+  const scan = isLong ? scanOf(state) : undefined
+  using slicer = pinningSlicer(memory, state)
+  const sliced = { ...query, isReverse, passMax, slicer }
+  const passed = await walkSliced(memory, sliced, (slot) => {
     items.push(memory.table.read(slot))
     return items.length < limit
   })
-  return { items, following: source.size - passed }
+  const isEnd = scan === undefined || items.length === limit || passed >= source.size
+  if (isEnd) return { items, following: source.size - passed }
+  return await choose(memory, { ...query, source: scan, slicer })
+}
+
+/** Some slots of the source may not match. */
+function isSelective({ selector, order, source }: SourceQuery): boolean {
+  return order !== 'key' && (selector !== undefined || !source.isInScope)
 }
 
 /** Walks through everything, and keeps the first of what it finds. */
 async function readUnsorted(memory: EventMemory, state: State, query: SourceQuery): Promise<Found> {
+  using slicer = pinningSlicer(memory, state)
+  return await choose(memory, { ...query, slicer })
+}
+
+async function choose(
+  memory: EventMemory,
+  query: SourceQuery & { readonly slicer: TimeSlicer },
+): Promise<Found> {
   const { order, limit, source } = query
   const top = new TopSlots(limit, comparison(memory, order))
   const position = source.isBehindPosition ? undefined : compareToPosition(memory, query)
-  await walk(memory, state, query, (slot) => {
+  await walkSliced(memory, query, (slot) => {
     const side = position?.(slot) ?? 1
     if (order === 'newest' && position !== undefined ? side < 0 : side > 0) top.offer(slot)
     return true

@@ -36,6 +36,23 @@ export interface Source {
   readonly isInScope: boolean
   /** It contains only slots that follow the position. */
   readonly isBehindPosition: boolean
+  /** The source is these rows, one bit for each, in no order. It has no ranges. */
+  readonly rows?: Uint32Array | undefined
+}
+
+/** Passing a slot of a sorted set takes about as long as passing this many in the order of rows. */
+const scanFactor = 4
+
+/** How many slots of a sorted set take as long as all rows; undefined if these cannot be read. */
+export function scanCost({ rows }: State): number | undefined {
+  return rows === undefined ? undefined : Math.ceil(rows.span / scanFactor)
+}
+
+/** All rows of the present, as they are now. Only for a state that has a `scanCost`. */
+export function scanOf({ rows }: State): Source | undefined {
+  if (rows === undefined) return undefined
+  const isAnywhere = { sortedBy: undefined, isInScope: false, isBehindPosition: false } as const
+  return { ranges: [], size: rows.span, ...isAnywhere, rows: rows.copy() }
 }
 
 /** Sources of all matches, each of which would do; none when nothing can match. */

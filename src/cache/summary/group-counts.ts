@@ -1,66 +1,104 @@
-import { GROUPS_MAX } from '../../storage/summary.ts'
+import { TimeSlicer } from '../../lib/yield.ts'
 import { COLUMNS } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
-import { ObjectPairs } from './object-pairs.ts'
+import type { Groups } from './groups.ts'
+import type { ObjectNumbers } from './object-numbers.ts'
+import { PairNumbers } from './pair-numbers.ts'
+import { chunkMax, type SlotList } from './slot-list.ts'
 
-/** What is counted of each group, by column: a group is a row number. */
+export interface CountOptions {
+  readonly groups: Groups
+  /** The groups that are counted. */
+  readonly chosen: readonly number[]
+  readonly objects: ObjectNumbers
+  readonly signal: AbortSignal
+}
+
+/** What is counted of each chosen group, by column: a row is the index of a chosen group. */
 export class GroupCounts {
-  readonly occurrences: Float64Array = new Float64Array(GROUPS_MAX)
-  readonly warnings: Float64Array = new Float64Array(GROUPS_MAX)
-  readonly events: Uint32Array = new Uint32Array(GROUPS_MAX)
-  readonly objects: Uint32Array = new Uint32Array(GROUPS_MAX)
+  readonly events: Uint32Array
+  /** Occurrences of Warnings. */
+  readonly warnings: Float64Array
+  readonly objects: Uint32Array
   /** 0 when no event has such a time. */
-  readonly firstMs: Float64Array = new Float64Array(GROUPS_MAX)
-  readonly lastMs: Float64Array = new Float64Array(GROUPS_MAX)
+  readonly firstMs: Float64Array
+  readonly lastMs: Float64Array
   /** The slot of the event that was seen last; of several, the one with the first key. */
-  readonly samples: Uint32Array = new Uint32Array(GROUPS_MAX)
+  readonly samples: Uint32Array
   readonly #table: EventTable
-  readonly #pairs = new ObjectPairs()
   /** The number of the type; undefined when there are none. It stays while their state is pinned. */
   readonly #warning: number | undefined
-  #size = 0
+  /** Pairs of a row and an object. */
+  readonly #pairs = new PairNumbers()
 
-  constructor(table: EventTable) {
+  static async of(table: EventTable, list: SlotList, options: CountOptions): Promise<GroupCounts> {
+    const { groups, chosen, objects, signal } = options
+    const counts = new GroupCounts(table, chosen.length)
+    const rows = rowsOf(groups, chosen)
+    using slicer = new TimeSlicer()
+    await list.each(
+      { slicer, signal },
+      ({ slots, from }) => {
+        for (let at = 0; at < slots.length; at++) {
+          const row = (rows[groups.ofEvent(from + at)] ?? 0) - 1
+          if (row >= 0) counts.#add(row, slots[at] ?? 0, objects)
+        }
+      },
+      async () => {
+        await objects.reserve(chunkMax, slicer)
+        await counts.#pairs.reserve(chunkMax, slicer)
+      },
+    )
+    return counts
+  }
+
+  private constructor(table: EventTable, rows: number) {
     this.#table = table
+    this.events = new Uint32Array(rows)
+    this.warnings = new Float64Array(rows)
     this.#warning = table.texts.find('Warning')
+    this.objects = new Uint32Array(rows)
+    this.firstMs = new Float64Array(rows)
+    this.lastMs = new Float64Array(rows)
+    this.samples = new Uint32Array(rows)
   }
 
-  /** Groups are numbered from 0 without gaps. */
-  get size(): number {
-    return this.#size
-  }
-
-  add(group: number, slot: number): void {
+  #add(row: number, slot: number, objects: ObjectNumbers): void {
     const table = this.#table
     const seenMs = table.lastSeenOf(slot)
-    const isFirst = this.events[group] === 0
-    if (isFirst) this.#size++
-    increase(this.events, group, 1)
-    const occurrences = table.occurrencesOf(slot)
-    increase(this.occurrences, group, occurrences)
+    const isFirst = this.events[row] === 0
+    increase(this.events, row, 1)
     if (table.valueOf(slot, COLUMNS.type) === this.#warning) {
-      increase(this.warnings, group, occurrences)
+      increase(this.warnings, row, table.occurrencesOf(slot))
     }
-    if (this.#pairs.add(group, table.objectOf(slot))) increase(this.objects, group, 1)
-    this.#addFirst(group, table.firstSeenOf(slot))
-    if (!isFirst && !this.#isBetterSample(group, slot, seenMs)) return
-    this.lastMs[group] = seenMs
-    this.samples[group] = slot
+    const known = this.#pairs.size
+    if (this.#pairs.numberOf(row, objects.numberOf(slot)) === known) increase(this.objects, row, 1)
+    this.#addFirst(row, table.firstSeenOf(slot))
+    if (!isFirst && !this.#isBetterSample(row, slot, seenMs)) return
+    this.lastMs[row] = seenMs
+    this.samples[row] = slot
   }
 
-  #addFirst(group: number, firstMs: number): void {
+  #addFirst(row: number, firstMs: number): void {
     if (firstMs === 0) return
-    const known = this.firstMs[group] ?? 0
-    if (known === 0 || firstMs < known) this.firstMs[group] = firstMs
+    const known = this.firstMs[row] ?? 0
+    if (known === 0 || firstMs < known) this.firstMs[row] = firstMs
   }
 
-  #isBetterSample(group: number, slot: number, seenMs: number): boolean {
-    const lastMs = this.lastMs[group] ?? 0
+  #isBetterSample(row: number, slot: number, seenMs: number): boolean {
+    const lastMs = this.lastMs[row] ?? 0
     if (seenMs !== lastMs) return seenMs > lastMs
-    return this.#table.compareKeys(slot, this.samples[group] ?? 0) < 0
+    return this.#table.compareKeys(slot, this.samples[row] ?? 0) < 0
   }
 }
 
-function increase(counts: Float64Array | Uint32Array, group: number, by: number): void {
-  counts[group] = (counts[group] ?? 0) + by
+/** For each group its index among the chosen ones, and 1; 0 for the others. */
+export function rowsOf({ size }: Groups, chosen: readonly number[]): Uint32Array {
+  const rows = new Uint32Array(size)
+  for (const [row, group] of chosen.entries()) rows[group] = row + 1
+  return rows
+}
+
+function increase(counts: Uint32Array | Float64Array, row: number, by: number): void {
+  counts[row] = (counts[row] ?? 0) + by
 }

@@ -5,22 +5,20 @@ import {
   type EventHistogram,
   GROUPS_MAX,
   type HistogramOptions,
+  OTHER_GROUP,
   TooManyGroups,
 } from '../../storage/summary.ts'
 import { throwIfAborted } from '../aborted-read.ts'
-import { COLUMNS } from '../memory/columns.ts'
+import type { EventTable } from '../memory/event-table.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
-import { search } from '../read/search.ts'
+import { rowsOf } from './group-counts.ts'
+import { Groups } from './groups.ts'
+import { ObjectNumbers } from './object-numbers.ts'
+import { SlotList } from './slot-list.ts'
+import { topGroups } from './top-groups.ts'
 
-interface Count {
-  readonly bucket: number
-  readonly value: number
-  occurrences: number
-  events: number
-}
-
-/** A value is below this. */
-const valueRange = 2 ** 32
+/** Twelve bytes each, also for counts of zero. */
+const CELLS_MAX = 1_000_000
 
 /** Counts the events of a state by the time when they were last seen. The state must be pinned. */
 export async function histogram(
@@ -28,38 +26,96 @@ export async function histogram(
   state: State,
   options: HistogramOptions & { readonly scope: EventScope },
 ): Promise<EventHistogram> {
-  const { scope, signal, bounds, by } = options
+  const { scope, signal, bounds, by, namesMax } = options
   const { table } = memory
-  const column = COLUMNS[by]
-  const bucketOf = bucketFinder(bounds)
-  const counts = new Map<number, Count>()
   const selector = within(options.selector, bounds)
-  await search(memory, state, { scope, selector, signal }, (slot) => {
-    const bucket = bucketOf(table.lastSeenOf(slot))
-    const value = table.valueOf(slot, column)
-    const key = bucket * valueRange + value
-    let count = counts.get(key)
-    if (count === undefined) {
-      if (counts.size >= GROUPS_MAX) throw new TooManyGroups()
-      count = { bucket, value, occurrences: 0, events: 0 }
-      counts.set(key, count)
+  const list = await SlotList.of(memory, state, { scope, selector, signal })
+  // The same object of two clusters is two objects.
+  const groupBy = by === 'object' && scope.cluster === undefined ? (['cluster', by] as const) : [by]
+  const objects = new ObjectNumbers(table)
+  const groups = await Groups.of(table, list, { groupBy, objects, signal })
+  const buckets = bounds.length - 1
+  if (groups.size * buckets > CELLS_MAX && namesMax === undefined) throw new TooManyGroups()
+  const top = await topGroups(groups, { max: namesMax ?? groups.size, signal })
+  const chosen = top.map(({ group }) => group)
+  const cells = new Cells(table, { groups, rows: rowsOf(groups, chosen), bounds })
+  await cells.count(list, signal)
+  const names = [OTHER_GROUP, ...top.map(({ values }) => values.join('/'))]
+  const countsMax = namesMax === undefined ? GROUPS_MAX : Number.POSITIVE_INFINITY
+  return { version: state.version, buckets: await cells.buckets(names, { countsMax, signal }) }
+}
+
+interface CellsOptions {
+  readonly groups: Groups
+  /** The row of each group; 0 for those that are counted together. */
+  readonly rows: Uint32Array
+  readonly bounds: readonly number[]
+}
+
+/** The counts of each row in each bucket. */
+class Cells {
+  readonly #table: EventTable
+  readonly #groups: Groups
+  readonly #rows: Uint32Array
+  readonly #buckets: Buckets
+  readonly #occurrences: Float64Array
+  readonly #events: Uint32Array
+
+  constructor(table: EventTable, { groups, rows, bounds }: CellsOptions) {
+    this.#table = table
+    this.#groups = groups
+    this.#rows = rows
+    this.#buckets = new Buckets(bounds)
+    const cells = (rows.reduce((most, row) => Math.max(most, row), 0) + 1) * this.#buckets.count
+    this.#occurrences = new Float64Array(cells)
+    this.#events = new Uint32Array(cells)
+  }
+
+  async count(list: SlotList, signal: AbortSignal): Promise<void> {
+    using slicer = new TimeSlicer()
+    await list.each({ slicer, signal }, ({ slots, from }) => this.#add(slots, from))
+  }
+
+  /** For each bucket its counts, by name. */
+  async buckets(
+    names: readonly string[],
+    { countsMax, signal }: { readonly countsMax: number; readonly signal: AbortSignal },
+  ): Promise<readonly (readonly BucketCount[])[]> {
+    const sorted = [...names.entries()].sort(([, one], [, other]) => (one < other ? -1 : 1))
+    const buckets: BucketCount[][] = []
+    let counts = 0
+    using slicer = new TimeSlicer()
+    for (let bucket = 0; bucket < this.#buckets.count; bucket++) {
+      const shown = sorted
+        .map(([row, name]) => this.#countOf(name, row * this.#buckets.count + bucket))
+        .filter(({ events }) => events > 0)
+      counts += shown.length
+      if (counts > countsMax) throw new TooManyGroups()
+      buckets.push(shown)
+      if (!slicer.isOver()) continue
+      await slicer.yield()
+      throwIfAborted(signal)
     }
-    count.occurrences += table.occurrencesOf(slot)
-    count.events++
-    return true
-  })
-  const buckets: BucketCount[][] = Array.from({ length: bounds.length - 1 }, () => [])
-  for (const { bucket, value, occurrences, events } of counts.values()) {
-    buckets[bucket]?.push({ name: table.texts.textOf(value), occurrences, events })
+    return buckets
   }
-  using slicer = new TimeSlicer()
-  for (const bucket of buckets) {
-    bucket.sort((one, other) => (one.name < other.name ? -1 : 1))
-    if (!slicer.isOver()) continue
-    await slicer.yield()
-    throwIfAborted(signal)
+
+  #countOf(name: string, cell: number): BucketCount {
+    const [occurrences = 0, events = 0] = [this.#occurrences[cell], this.#events[cell]]
+    return { name, occurrences, events }
   }
-  return { version: state.version, buckets }
+
+  #add(slots: Uint32Array, from: number): void {
+    const table = this.#table
+    const occurrences = this.#occurrences
+    const events = this.#events
+    for (let at = 0; at < slots.length; at++) {
+      const slot = slots[at] ?? 0
+      const row = this.#rows[this.#groups.ofEvent(from + at)] ?? 0
+      const cell = row * this.#buckets.count + this.#buckets.of(table.lastSeenOf(slot))
+      occurrences[cell] = (occurrences[cell] ?? 0) + table.occurrencesOf(slot)
+      events[cell] = (events[cell] ?? 0) + 1
+    }
+  }
 }
 
 /** The selector, within the window of the histogram. */
@@ -76,14 +132,22 @@ function within(selector: EventSelector | undefined, bounds: readonly number[]):
   }
 }
 
-/** For times within the bounds. */
-function bucketFinder(bounds: readonly number[]): (ms: number) => number {
-  const startMs = bounds[0] ?? 0
-  const last = bounds.length - 2
-  const bucketsPerMs = (last + 1) / ((bounds.at(-1) ?? 0) - startMs)
-  return (ms) => {
+/** Finds the bucket of a time within the bounds. */
+class Buckets {
+  readonly count: number
+  readonly #bounds: Float64Array
+  readonly #perMs: number
+
+  constructor(bounds: readonly number[]) {
+    this.count = bounds.length - 1
+    this.#bounds = Float64Array.from(bounds)
+    this.#perMs = this.count / ((bounds.at(-1) ?? 0) - (bounds[0] ?? 0))
+  }
+
+  of(ms: number): number {
+    const bounds = this.#bounds
     // Bounds are whole milliseconds, so the quotient may be off by one.
-    let bucket = Math.min(last, Math.floor((ms - startMs) * bucketsPerMs))
+    let bucket = Math.min(this.count - 1, Math.floor((ms - (bounds[0] ?? 0)) * this.#perMs))
     while (ms < (bounds[bucket] ?? 0)) bucket--
     while (ms >= (bounds[bucket + 1] ?? 0)) bucket++
     return bucket

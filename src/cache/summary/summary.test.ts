@@ -77,6 +77,10 @@ const selectors: fc.Arbitrary<EventSelector | undefined> = fc.constantFrom<
     matches: ({ fields: { lastSeenMs } }) => lastSeenMs >= 10_000 && lastSeenMs < 40_000,
     requires: { sinceMs: 10_000, untilMs: 40_000, isAll: true },
   },
+  {
+    matches: ({ fields: { note } }) => note.includes('e1') && !note.endsWith('7'),
+    requires: { texts: [{ text: 'e1', isIn: true }] },
+  },
 )
 
 const groupings: fc.Arbitrary<readonly GroupField[]> = fc
@@ -235,32 +239,43 @@ describe('a summary', () => {
     )
   })
 
-  test('by rank has room for all that have one, and counts the rest as one group', async () => {
+  test('of more groups than are shown is exact, by count and by rank', async () => {
     const count = 12_000
     const memory = memoryOf(
       Array.from({ length: count }, (_, at) =>
         eventOf({ cluster: 'local', namespace: 'shop', name: `e${at}` }, at + 1, {
           ...plainFields,
           controller: `c${at}`,
+          object: `p${at}`,
+          count: at % 4_001,
         }),
       ),
     )
-    // The last ones in the order of keys.
-    const ranks = new Map([...Array(200).keys()].map((at) => [`c${9_800 + at}`, at + 1]))
-    const options = {
-      ...{ scope: allEvents, groupBy: ['controller'] as const, groupsMax: 300, signal },
-      rankOf: ([value = '']: readonly string[]) => ranks.get(value) ?? 0,
+    const top = async (
+      groupBy: readonly GroupField[],
+      rankOf?: (values: readonly string[]) => number,
+    ) => {
+      const options = { scope: allEvents, groupBy, groupsMax: 5, rankOf, signal }
+      const { groups, hidden } = await summarize(memory, memory.peek(), options)
+      assert.equal(hidden, count - 5)
+      return groups.map(({ values, occurrences, objects }) => [...values, occurrences, objects])
     }
-    const { groups, hidden } = await summarize(memory, memory.peek(), options)
-    assert.deepEqual(
-      groups.slice(0, 200).map(({ values: [value], events }) => [value, events]),
-      [...ranks.keys()].toReversed().map((value) => [value, 1]),
-    )
-    const [other, next] = groups.slice(200)
-    assert.deepEqual(other?.values, ['_other'])
-    assert.equal(other?.events, count - (groups.length + hidden - 1))
-    assert.equal(next?.events, 1)
-    assert.ok(groups.length + hidden <= 10_000)
+    assert.deepEqual(await top(['cluster', 'object']), [
+      ['local', 'Pod/shop/p4000', 4_000, 1],
+      ['local', 'Pod/shop/p8001', 4_000, 1],
+      ['local', 'Pod/shop/p3999', 3_999, 1],
+      ['local', 'Pod/shop/p8000', 3_999, 1],
+      ['local', 'Pod/shop/p3998', 3_998, 1],
+    ])
+    // The last ones in the order of keys.
+    const ranks = new Map([...Array(4).keys()].map((at) => [`c${9_996 + at}`, at + 1]))
+    assert.deepEqual(await top(['controller'], ([value = '']) => ranks.get(value) ?? 0), [
+      ['c9999', 1_997, 1],
+      ['c9998', 1_996, 1],
+      ['c9997', 1_995, 1],
+      ['c9996', 1_994, 1],
+      ['c4000', 4_000, 1],
+    ])
   })
 
   test('of groups that tie holds the event loop for some milliseconds only', async () => {
@@ -365,24 +380,24 @@ describe('a summary', () => {
     }
   })
 
-  test('of too many groups fails, in a histogram as well', async () => {
+  test('has any number of groups, a histogram only with a limit', async () => {
     const memory = memoryOf(eventsWithReasons(GROUPS_MAX + 1))
     const state = memory.peek()
     const options = { scope: allEvents, groupsMax: 1, signal }
-    await assert.rejects(
-      summarize(memory, state, { ...options, groupBy: ['reason'] }),
-      TooManyGroups,
-    )
-    await assert.rejects(
-      histogram(memory, state, { scope: allEvents, by: 'reason', bounds: [0, 10_000], signal }),
-      TooManyGroups,
-    )
-    const { groups, hidden } = await summarize(memory, state, { ...options, groupBy: ['type'] })
-    assert.equal(groups[0]?.events, GROUPS_MAX + 1)
-    assert.equal(hidden, 0)
+    const { groups, hidden } = await summarize(memory, state, { ...options, groupBy: ['reason'] })
+    assert.deepEqual([groups.length, hidden], [1, GROUPS_MAX])
+    const counts = { scope: allEvents, by: 'reason', bounds: [0, 10_000], signal } as const
+    await assert.rejects(histogram(memory, state, counts), TooManyGroups)
+    const { buckets } = await histogram(memory, state, { ...counts, namesMax: 1 })
+    assert.deepEqual(buckets, [
+      [
+        { name: 'R0', occurrences: 1, events: 1 },
+        { name: '_other', occurrences: GROUPS_MAX, events: GROUPS_MAX },
+      ],
+    ])
   })
 
-  test('of the most groups that are counted has the first ones by value', async () => {
+  test('of many groups with the same count has the first ones by value', async () => {
     const memory = memoryOf(eventsWithReasons(GROUPS_MAX))
     const options = { scope: allEvents, groupsMax: 3, signal, groupBy: ['reason'] } as const
     const { groups, hidden } = await summarize(memory, memory.peek(), options)
@@ -424,26 +439,38 @@ test('a histogram is what a plain re-implementation makes of the same events', a
   const bounds = fc
     .uniqueArray(fc.integer({ min: 0, max: 60_000 }), { minLength: 2, maxLength: 12 })
     .map((list) => list.sort((one, other) => one - other))
-  const by = fc.constantFrom('type' as const, 'reason' as const)
+  const by = fc.constantFrom(...groupFields)
+  const namesMax = fc.constantFrom(undefined, 1, 2, 50)
   await fc.assert(
     fc.asyncProperty(
-      fc.record({ made, scope: scopes, selector: selectors, bounds, by }),
-      async ({ made: list, scope, selector, bounds: starts, by: field }) => {
+      fc.record({ made, scope: scopes, selector: selectors, bounds, by, namesMax }),
+      async ({ made: list, scope, selector, bounds: starts, by: field, namesMax: max }) => {
         const events = stored(list)
         const memory = memoryOf(events)
-        const options = { scope, selector, bounds: starts, by: field, signal }
+        const options = { scope, selector, bounds: starts, by: field, namesMax: max, signal }
         const found = await histogram(memory, memory.peek(), options)
+        const within = events.filter(
+          (event) =>
+            isInScope(scope, event.key) &&
+            event.fields.lastSeenMs >= (starts[0] ?? 0) &&
+            event.fields.lastSeenMs < (starts.at(-1) ?? 0) &&
+            (selector?.matches(event) ?? true),
+        )
+        const nameOf = (event: StoredEvent) =>
+          field === 'object' && scope.cluster === undefined
+            ? `${event.key.cluster}/${shownValue(event, field)}`
+            : shownValue(event, field)
+        const own = new Set(
+          plainCounts(within, nameOf)
+            .sort((one, other) => other.occurrences - one.occurrences)
+            .slice(0, max)
+            .map(({ name }) => name),
+        )
         const expected = starts.slice(0, -1).map((startMs, index) => {
           const endMs = starts[index + 1] ?? 0
           return plainCounts(
-            events.filter(
-              ({ key, fields: { lastSeenMs } }, at) =>
-                isInScope(scope, key) &&
-                lastSeenMs >= startMs &&
-                lastSeenMs < endMs &&
-                (selector?.matches(events[at] as StoredEvent) ?? true),
-            ),
-            field,
+            within.filter(({ fields: { lastSeenMs: ms } }) => ms >= startMs && ms < endMs),
+            (event) => (own.has(nameOf(event)) ? nameOf(event) : '_other'),
           )
         })
         assert.deepEqual(found, { version: memory.version, buckets: expected })
@@ -453,13 +480,14 @@ test('a histogram is what a plain re-implementation makes of the same events', a
   )
 })
 
+/** By name. */
 function plainCounts(
   events: readonly StoredEvent[],
-  by: 'type' | 'reason',
-): readonly BucketCount[] {
-  const names = [...new Set(events.map((event) => event.fields[by]))].sort()
+  nameOf: (event: StoredEvent) => string,
+): BucketCount[] {
+  const names = [...new Set(events.map(nameOf))].sort()
   return names.map((name) => {
-    const members = events.filter((event) => event.fields[by] === name)
+    const members = events.filter((event) => nameOf(event) === name)
     return {
       name,
       occurrences: members.reduce((sum, { fields: { occurrences } }) => sum + occurrences, 0),

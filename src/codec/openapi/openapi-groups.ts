@@ -2,7 +2,7 @@
 import type { EventGroup } from '../../api/event-groups.ts'
 import type { StructType } from '../../api/schema.ts'
 import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
-import { groupFields, histogramFields } from '../../storage/summary.ts'
+import { groupFields } from '../../storage/summary.ts'
 import { clusterType, listTypeOf, namespaceType } from '../object-types.ts'
 import { reviewTypes } from '../review-types.ts'
 import { eventHistogramType, eventSummaryType } from '../summary-types.ts'
@@ -66,7 +66,8 @@ export const tidingsOpenApi: OpenApiGroup = {
       resource: 'eventhistograms',
       options: [
         query('buckets', 'integer', 'Number of parts of the time window; 60 by default.'),
-        query('by', 'string', `Counted apart: ${histogramFields.join(' or ')}.`),
+        query('by', 'string', `Counted apart: one of ${groupFields.join(', ')}.`),
+        query('limit', 'integer', 'Values that are counted apart, 1 to 50; the others together.'),
       ],
     }),
     ...listOnlyOperations({

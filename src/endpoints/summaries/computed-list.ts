@@ -55,8 +55,8 @@ export async function computed<T>(
   } catch (error) {
     if (!(error instanceof TooManyGroups)) throw error
     throw badRequest(
-      `the events have more than ${GROUPS_MAX} groups: ` +
-        'narrow the query with selectors, such as since=1h, or group by other fields',
+      `the histogram has more than ${GROUPS_MAX} counts: narrow the query with selectors, ` +
+        'ask for fewer buckets, or send a limit, beyond which all values are counted together',
       error,
     )
   }

@@ -45,10 +45,11 @@ export function eventHistograms({
       const nowMs = Math.ceil(now() / SECOND_MS) * SECOND_MS
       const plan = summaryPlan(target, nowMs)
       const { sinceMs, untilMs } = plan.selector?.requires ?? {}
-      const { by, bounds } = readHistogramQuery(target, { sinceMs, untilMs, nowMs })
+      const { by, bounds, namesMax } = readHistogramQuery(target, { sinceMs, untilMs, nowMs })
       const { notOlderThan, selector } = plan
       const owner = accountOf(caller.sender ?? caller.user)
-      const wanted = { notOlderThan, selector, bounds, by, owner, signal: request.signal }
+      const { signal } = request
+      const wanted = { notOlderThan, selector, bounds, by, namesMax, owner, signal }
       const { version, buckets } = await computed(
         storage.histogram(plan.scope, wanted),
         names,

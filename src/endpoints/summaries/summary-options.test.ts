@@ -124,8 +124,20 @@ describe('options of a histogram', () => {
     assert.deepEqual(histogramOf(label('buckets=1,by=reason'), { sinceMs: nowMs - 5 }), {
       by: 'reason',
       bounds: [nowMs - 5, nowMs],
+      namesMax: undefined,
     })
     assert.equal(histogramOf('buckets=500').bounds.length, 501)
+  })
+
+  test('have a limit of names, which types and reasons need not have', () => {
+    const namesMax = (query: string) => histogramOf(query).namesMax
+    assert.equal(namesMax('by=type'), undefined)
+    assert.equal(namesMax('by=object'), 50)
+    assert.equal(namesMax('by=type&limit=1'), 1)
+    assert.equal(namesMax(label('by=controller,limit=7')), 7)
+    // kubectl sends it by itself.
+    assert.equal(namesMax('by=reason&limit=500'), undefined)
+    assert.equal(namesMax('by=namespace&limit=500'), 50)
   })
 
   for (const query of [
@@ -135,6 +147,9 @@ describe('options of a histogram', () => {
     'buckets=1e2',
     'buckets=',
     'by=x',
+    'by=user',
+    label('limit=51'),
+    label('limit=0'),
   ]) {
     test(`with ${query} are refused`, () => {
       assert.throws(() => histogramOf(query), { reason: 'BadRequest' })

@@ -8,17 +8,15 @@ import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import type { Place, ResourceTarget } from '../../gate/target.ts'
 import { truncate } from '../../lib/text/truncate.ts'
 import { SOURCE_DIMENSIONS, type SourceDimension } from '../../registry/top-sources.ts'
-import {
-  type GroupField,
-  groupFields,
-  type HistogramField,
-  histogramFields,
-} from '../../storage/summary.ts'
-import { readChoice, readOption } from '../request/option-labels.ts'
+import { type GroupField, groupFields, type HistogramField } from '../../storage/summary.ts'
+import { readChoice, readLimitLabel, readOption } from '../request/option-labels.ts'
+import { readInteger } from '../request/query-values.ts'
 
 /** At most this many groups are shown, and this many buckets computed. */
 export const SHOWN_MAX = 500
 export const BUCKETS_MAX = 500
+/** At most this many values have counts of their own in a histogram with a limit. */
+export const NAMES_MAX = 50
 
 const HOUR_MS = 3_600_000
 const BUCKETS_USUAL = 60
@@ -88,6 +86,8 @@ export interface HistogramQuery {
   readonly by: HistogramField
   /** The start of each bucket, and then the end of the last one. */
   readonly bounds: readonly number[]
+  /** How many values have counts of their own; undefined: all. */
+  readonly namesMax: number | undefined
 }
 
 export interface Window {
@@ -98,7 +98,7 @@ export interface Window {
 
 /** `window`: what the selectors require. */
 export function readHistogramQuery(target: OptionsTarget, window: Window): HistogramQuery {
-  const by = readChoice('by', readOption(target, 'by') ?? 'type', histogramFields)
+  const by = readChoice('by', readOption(target, 'by') ?? 'type', groupFields)
   const buckets = readBuckets(readOption(target, 'buckets'))
   const untilMs = window.untilMs ?? window.nowMs
   const sinceMs = window.sinceMs ?? untilMs - HOUR_MS
@@ -107,7 +107,23 @@ export function readHistogramQuery(target: OptionsTarget, window: Window): Histo
       `${buckets} buckets need a window of at least ${buckets} ms: since must be before until`,
     )
   }
-  return { by, bounds: boundsOf(sinceMs, untilMs, buckets) }
+  const namesMax = readNamesMax(target) ?? (hasFewValues(by) ? undefined : NAMES_MAX)
+  return { by, bounds: boundsOf(sinceMs, untilMs, buckets), namesMax }
+}
+
+/** A larger parameter is none: kubectl sends one by itself. */
+function readNamesMax(target: OptionsTarget): number | undefined {
+  const label = readLimitLabel(target)
+  if (label !== undefined && label > NAMES_MAX) {
+    throw badRequest(`limit: a histogram has counts of at most ${NAMES_MAX} values`)
+  }
+  const parameter = readInteger(target.query, 'limit') ?? 0
+  return label ?? (parameter >= 1 && parameter <= NAMES_MAX ? parameter : undefined)
+}
+
+/** Reasons are many only by mistake. */
+function hasFewValues(by: HistogramField): boolean {
+  return by === 'type' || by === 'reason'
 }
 
 function readBuckets(text: string | undefined): number {

@@ -3,7 +3,8 @@ import { ownText } from './own-text.ts'
 
 /** Longer texts are shortened. */
 const lengthMax = 256
-const shownMax = 200
+/** A shortened text is longer than this, and has this much of the beginning. */
+export const shownMax = 200
 
 /** At most 256 characters. Different texts stay different: a digest replaces the rest of a long one. */
 export function shortened(text: string): string {

@@ -163,15 +163,17 @@ describe('eventSelector', () => {
         reportingController: 'Pod/x',
         controller: 'Pod/x',
       },
+      texts: [{ text: 'pod/x', isIn: false }],
       isAll,
     })
   })
 
-  test('requires: an index knows all of it when each value is compared once, and times', () => {
+  test('requires: an index knows all of it when each value is compared once, times and texts', () => {
     const isAll = (text: string, labels = '') =>
       eventSelector(parseLabelSelector(labels), parseFieldSelector(text), 0)?.requires?.isAll
     assert.equal(isAll('type=Warning,reason!=a,reason=b,since=20m,until=5m,since=1h'), true)
-    for (const text of ['type=a,type=b', 'type!=a,type!=b', 'text=a', 'mentions=u', 'action=a']) {
+    assert.equal(isAll('type=Warning,text=a,text!=b'), true)
+    for (const text of ['type=a,type=b', 'type!=a,type!=b', 'mentions=u', 'action=a']) {
       assert.equal(isAll(`reason=a,${text}`), false, text)
     }
     assert.equal(isAll('type=Warning', 'a=b'), false)

@@ -2,6 +2,7 @@
 import type { FieldRequirement, SelectableField } from '../../api/selectors/field-selector.ts'
 import type { Requires, ValueField } from '../../storage/requires.ts'
 import { boundOf, mentionOf, requiredValue } from './field-tests.ts'
+import { textsOf } from './text-test.ts'
 
 /** Fields whose values an index compares exactly. */
 const valueFields: ReadonlyMap<SelectableField, ValueField> = new Map([
@@ -23,6 +24,7 @@ export function requirementsOf(
   const name = requiredValue(fields, 'regarding.name')
   const isWhole = kind !== undefined && namespace !== undefined && name !== undefined
   const mentions = requiredValue(fields, 'mentions')
+  const texts = textsOf(fields)
   return {
     name: requiredValue(fields, 'metadata.name'),
     regardingUid: requiredValue(fields, 'regarding.uid'),
@@ -36,6 +38,7 @@ export function requirementsOf(
     not: excludedValues(fields),
     sinceMs: latest(fields, nowMs),
     untilMs: earliest(fields, nowMs),
+    texts: texts.length === 0 ? undefined : texts,
     isAll: isAlone && isKnownToIndex(fields),
   }
 }
@@ -64,7 +67,7 @@ function earliest(fields: readonly FieldRequirement[], nowMs: number): number | 
 function isKnownToIndex(fields: readonly FieldRequirement[]): boolean {
   const seen = new Set<string>()
   return fields.every(({ field, operator }) => {
-    if (field === 'since' || field === 'until') return true
+    if (field === 'since' || field === 'until' || field === 'text') return true
     const key = `${field}${operator}`
     if (!valueFields.has(field) || seen.has(key)) return false
     seen.add(key)

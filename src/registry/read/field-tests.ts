@@ -8,13 +8,13 @@ import { truncate } from '../../lib/text/truncate.ts'
 import type { ObjectReference } from '../../storage/event-fields.ts'
 import type { Mention } from '../../storage/requires.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
-import { textTest } from './text-test.ts'
+import { textsOf, textTest } from './text-test.ts'
 
 export type EventTest = (stored: StoredEvent) => boolean
 
 /** The tests of all requirements, cheap ones first. Durations are before `nowMs`. */
 export function testsOf(fields: readonly FieldRequirement[], nowMs: number): readonly EventTest[] {
-  const texts = fields.filter(({ field }) => field === 'text')
+  const texts = textsOf(fields)
   const others = fields.filter(({ field }) => field !== 'text')
   return [
     ...others.map((one) => testOf(one, nowMs)),

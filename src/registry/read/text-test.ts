@@ -1,5 +1,6 @@
 import type { FieldRequirement } from '../../api/selectors/field-selector.ts'
 import { badRequest } from '../../api/status.ts'
+import { hasTexts, type RequiredText } from '../../storage/requires.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
 
 /** Each is searched for in every event that the other terms leave, and in each change of a watch. */
@@ -8,22 +9,25 @@ const textsMax = 4
 /** JSON has no escapes for these characters: a note that has them has them in the body. */
 const PLAIN = /^[\w .:/()[\]{}@#%*+;|~^`$-]*$/
 
-/** Whether the note or the reason contains the texts, without case; all `text` terms at once. */
-export function textTest(terms: readonly FieldRequirement[]): (stored: StoredEvent) => boolean {
+/** The texts of all `text` terms. */
+export function textsOf(fields: readonly FieldRequirement[]): readonly RequiredText[] {
+  const terms = fields.filter(({ field }) => field === 'text')
   if (terms.length > textsMax) throw badRequest(`a field selector has at most ${textsMax} texts`)
-  const wanted = terms.map(({ operator, value }) => ({
+  return terms.map(({ operator, value }) => ({
     text: value.toLowerCase(),
     isIn: operator === '=',
   }))
-  const needed = wanted.filter(({ text, isIn }) => isIn && PLAIN.test(text))
+}
+
+/** Whether the note or the reason contains the texts, without case. */
+export function textTest(texts: readonly RequiredText[]): (stored: StoredEvent) => boolean {
+  const needed = texts.filter(({ text, isIn }) => isIn && PLAIN.test(text))
   return (stored) => {
     if (needed.length > 0) {
       // Most events are decided without parsing them.
       const body = stored.body.toString().toLowerCase()
       if (!needed.every(({ text }) => body.includes(text))) return false
     }
-    const note = stored.fields.note.toLowerCase()
-    const reason = stored.fields.reason.toLowerCase()
-    return wanted.every(({ text, isIn }) => (note.includes(text) || reason.includes(text)) === isIn)
+    return hasTexts(texts, stored.fields)
   }
 }

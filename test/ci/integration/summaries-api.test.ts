@@ -254,6 +254,36 @@ describe('summaries and histograms', () => {
     assert.equal(table.json.rows[0].object.metadata.namespace, 'shop')
   })
 
+  test('a histogram by any field has the counts of the most frequent values', async () => {
+    const countsOf = async (fieldSelector: string) => {
+      const { json, status, text } = await ask('eventhistograms', { fieldSelector })
+      assert.equal(status, 200, text)
+      return json.items[0].counts.map((one: object) => Object.values(one).join(' '))
+    }
+    for (const field of [
+      'cluster',
+      'namespace',
+      'kind',
+      'controller',
+      'object',
+      'type',
+      'reason',
+    ]) {
+      const all: string[] = await countsOf(`buckets=1,by=${field}`)
+      const [first = ''] = all.toSorted(
+        (one, other) => Number(other.split(' ')[1]) - Number(one.split(' ')[1]),
+      )
+      const some = await countsOf(`buckets=1,by=${field},limit=1`)
+      assert.ok(some.includes(first), field)
+      assert.equal(some.length, Math.min(2, all.length), field)
+      const isOther = (count: string) => count.startsWith('_other ')
+      assert.equal(some.some(isOther), some.length === 2, field)
+    }
+    const { status, text } = await ask('eventhistograms', { fieldSelector: 'by=user' })
+    assert.equal(status, 400)
+    assert.match(text, /by: .*write cluster or/)
+  })
+
   test('the version is that of the state, and a later one is awaited', async () => {
     const { json } = await ask('eventsummaries')
     const { resourceVersion } = json.metadata

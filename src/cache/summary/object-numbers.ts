@@ -1,0 +1,29 @@
+import type { TimeSlicer } from '../../lib/yield.ts'
+import { COLUMNS } from '../memory/columns.ts'
+import type { EventTable } from '../memory/event-table.ts'
+import { PairNumbers } from './pair-numbers.ts'
+
+/**
+ * Numbers the regarded objects. Two objects have the same number only if both hashes of each are the
+ * same, which is a rare accident.
+ */
+export class ObjectNumbers {
+  readonly #table: EventTable
+  readonly #pairs = new PairNumbers()
+
+  constructor(table: EventTable) {
+    this.#table = table
+  }
+
+  reserve(count: number, slicer: TimeSlicer): Promise<void> {
+    return this.#pairs.reserve(count, slicer)
+  }
+
+  numberOf(slot: number): number {
+    const table = this.#table
+    return this.#pairs.numberOf(
+      table.valueOf(slot, COLUMNS.object),
+      table.valueOf(slot, COLUMNS.regarding),
+    )
+  }
+}
