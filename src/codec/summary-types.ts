@@ -35,7 +35,13 @@ export const eventSummaryType: StructType = new StructType('EventSummary', [
 ])
 
 const bucketCountType: StructType = new StructType('EventHistogramCount', [
-  { name: 'name', number: 1, type: 'string', whenUnset: '""', doc: 'The value of the field in `by`, or `_other`.' },
+  {
+    name: 'name',
+    number: 1,
+    type: 'string',
+    whenUnset: '""',
+    doc: 'The value of the field in `by`, or `_other`.',
+  },
   count('occurrences', 2, 'How many times the events were observed; a series counts in full.'),
   count('events', 3, 'Number of events.'),
 ])

@@ -77,7 +77,7 @@ export async function walkSliced(
   const slots = new SourceWalk(source, options)
   let passed = 0
   for (let batch = slots.next(); batch !== undefined; batch = slots.next()) {
-    if (passed > 0 && slicer.isOver()) await pause()
+    if (slicer.isOver()) await pause()
     for (const index of matcher.hitsIn(batch)) {
       const slot = batch.slots[index] ?? 0
       if (matcher.isMatch(slot) && !visit(slot)) return passed + index + 1
