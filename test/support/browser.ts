@@ -8,7 +8,7 @@ import type { ClientCertificate } from './client-certs.ts'
 
 /** Debian's; `.ci/run` installs it. */
 // biome-ignore lint/style/noProcessEnv: where the browser of this machine is.
-const PROGRAM = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+export const browserProgram: string = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
 
 const screenshots = join(import.meta.dirname, '../../.cache/screenshots')
 
@@ -30,7 +30,7 @@ export class TestBrowser implements AsyncDisposable {
 
   static async start(): Promise<TestBrowser> {
     const args = ['--no-sandbox', '--disable-gpu', '--force-device-scale-factor=1']
-    return new TestBrowser(await chromium.launch({ executablePath: PROGRAM, args }))
+    return new TestBrowser(await chromium.launch({ executablePath: browserProgram, args }))
   }
 
   private constructor(browser: Browser) {

@@ -48,9 +48,15 @@ export class PageServer implements AsyncDisposable {
   readonly #flags: readonly string[]
   readonly #folder: string
 
-  static async start(flags: readonly string[] = []): Promise<PageServer> {
+  /** `fill` writes to etcd before the server starts. */
+  static async start(
+    flags: readonly string[] = [],
+    fill?: (etcd: EtcdCluster) => Promise<void>,
+  ): Promise<PageServer> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-page-'))
-    const etcd = await startEtcd()
+    // Room for a million events.
+    const etcd = await startEtcd({ args: [`--quota-backend-bytes=${8 * 2 ** 30}`] })
+    await fill?.(etcd)
     const tokens = join(folder, 'tokens.csv')
     const roles = join(folder, 'roles.yaml')
     await writeFile(tokens, TOKENS)
@@ -124,9 +130,12 @@ export class PageServer implements AsyncDisposable {
   }
 }
 
+/** A million events are loaded first. */
+const READY_MS_MAX = 300_000
+
 async function startReady(flags: readonly string[]): Promise<Tidings> {
   const tidings = await Tidings.start(flags)
-  await tidings.until('/readyz', ({ status }) => status === 200, 30_000)
+  await tidings.until('/readyz', ({ status }) => status === 200, READY_MS_MAX)
   return tidings
 }
 

@@ -5,6 +5,9 @@ import { type MadeCluster, madeEvent } from './made-cluster.ts'
 
 export interface SeedOptions extends Partial<MadeCluster> {
   readonly count: number
+  /** Only the events from this number on, and before that one. */
+  readonly from?: number
+  readonly to?: number
   /** `--etcd-prefix` of the server. */
   readonly prefix?: string
   /** The clusters that the events are of, by turns. */
@@ -21,10 +24,11 @@ const WEEK_MS = 7 * 24 * 3_600_000
  * about a minute. They are a week old at most, so that the server needs `--event-ttl` of more than that.
  */
 export async function seedEvents(client: EtcdClient, options: SeedOptions): Promise<void> {
-  const { count, prefix = '/tidings', clusters = ['local'] } = options
+  const { count, from: first = 0, to: end = count } = options
+  const { prefix = '/tidings', clusters = ['local'] } = options
   const { untilMs = Date.now(), spanMs = WEEK_MS } = options
   const keys = new EventKeys(prefix)
-  let next = 0
+  let next = first
   const put = (n: number, index: number) => {
     const stored = storedEvent({ count, untilMs, spanMs }, n)
     const cluster = clusters[n % clusters.length] ?? 'local'
@@ -35,9 +39,9 @@ export async function seedEvents(client: EtcdClient, options: SeedOptions): Prom
     }
   }
   const write = async () => {
-    while (next < count) {
+    while (next < end) {
       const from = next
-      next = Math.min(count, from + PER_TXN)
+      next = Math.min(end, from + PER_TXN)
       const success = Array.from({ length: next - from }, (_, index) => put(from + index, index))
       await client.txn({ success }, { timeoutMs: 60_000 })
     }

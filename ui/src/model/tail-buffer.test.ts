@@ -96,22 +96,26 @@ test('the rate is that of the last seconds', () => {
   assert.equal(meter.perSecond(60_000), 0)
 })
 
-test('what cannot be read is counted, and half of the room is kept for Warnings', () => {
-  const pace = new ReadingPace(200)
+const pace = { perSecond: 200, burst: 500, forWarnings: 100 }
+
+test('what cannot be read is counted, and some of the room is kept for Warnings', () => {
+  const reading = new ReadingPace(pace)
   const shown = { normal: 0, warning: 0 }
   for (let ms = 0; ms < 10_000; ms++) {
-    if (pace.isShown(false, ms)) shown.normal++
-    if (ms % 20 === 0 && pace.isShown(true, ms)) shown.warning++
+    if (reading.isShown(false, ms)) shown.normal++
+    if (ms % 20 === 0 && reading.isShown(true, ms)) shown.warning++
   }
   assert.equal(shown.warning, 500)
-  assert.ok(shown.normal > 1_400 && shown.normal < 1_700, String(shown.normal))
-  assert.equal(pace.unshown?.normal, 10_000 - shown.normal)
-  assert.equal(pace.unshown?.warning, 0)
-  pace.forget()
-  assert.equal(pace.unshown, undefined)
+  assert.ok(shown.normal > 1_850 && shown.normal < 1_950, String(shown.normal))
+  const { normal, warning, fromMs, toMs } = reading.unshown ?? {}
+  assert.deepEqual([normal, warning, toMs], [10_000 - shown.normal, 0, 9_999])
+  assert.ok(fromMs !== undefined && fromMs > 400 && fromMs < 700, String(fromMs))
+  reading.forget()
+  assert.equal(reading.unshown, undefined)
 })
 
-test('100 events a second are all shown', () => {
-  const pace = new ReadingPace(200)
-  for (let ms = 0; ms < 60_000; ms += 10) assert.equal(pace.isShown(false, ms), true)
+test('200 events a second and a burst of 400 are all shown', () => {
+  const reading = new ReadingPace(pace)
+  for (let n = 0; n < 400; n++) assert.equal(reading.isShown(false, 0), true)
+  for (let ms = 0; ms < 60_000; ms += 5) assert.equal(reading.isShown(false, ms), ms >= 5, `${ms}`)
 })

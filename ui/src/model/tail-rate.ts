@@ -40,27 +40,33 @@ export interface Unshown {
   readonly toMs: number
 }
 
-/**
- * Lets through as many events a second as can be shown, and counts the others. Half of them is kept
- * for Warnings.
- */
+export interface PaceBounds {
+  /** As long as no more arrive, all are shown. */
+  readonly perSecond: number
+  /** So many at once can be shown after a quiet time. */
+  readonly burst: number
+  /** Of these, so many are kept for Warnings. */
+  readonly forWarnings: number
+}
+
+/** Lets through as many events as can be shown, and counts the others. */
 export class ReadingPace {
-  readonly #perSecond: number
+  readonly #bounds: PaceBounds
   #left: number
   #filledMs = 0
   unshown: Unshown | undefined
 
-  constructor(perSecond: number) {
-    this.#perSecond = perSecond
-    this.#left = perSecond
+  constructor(bounds: PaceBounds) {
+    this.#bounds = bounds
+    this.#left = bounds.burst
   }
 
   isShown(isWarning: boolean, nowMs: number): boolean {
+    const { perSecond, burst, forWarnings } = this.#bounds
     const passedMs = Math.max(0, nowMs - this.#filledMs)
     this.#filledMs = Math.max(this.#filledMs, nowMs)
-    this.#left = Math.min(this.#perSecond, this.#left + (passedMs / SECOND_MS) * this.#perSecond)
-    const kept = isWarning ? 0 : this.#perSecond / 2
-    if (this.#left - 1 >= kept) {
+    this.#left = Math.min(burst, this.#left + (passedMs / SECOND_MS) * perSecond)
+    if (this.#left - 1 >= (isWarning ? 0 : forWarnings)) {
       this.#left--
       return true
     }

@@ -26,8 +26,8 @@ const BOUNDS = { rowsMax: 500, bytesMax: 4 * 1024 * 1024 }
 const FIRST_ROWS = 100
 /** The most that the server lists at once. */
 const GAP_ROWS = 500
-/** Nobody reads more. */
-const SHOWN_PER_SECOND = 200
+/** Nobody reads more. A burst may fill the view. */
+const READING = { perSecond: 200, burst: BOUNDS.rowsMax, forWarnings: 100 }
 /** Clocks of those who report may be wrong by as much. */
 const CLOCKS_MS = 60_000
 
@@ -47,7 +47,7 @@ export interface FeedOptions {
 export class TailFeed {
   readonly buffer: TailBuffer = new TailBuffer(BOUNDS)
   readonly rate: RateMeter = new RateMeter()
-  readonly reading: ReadingPace = new ReadingPace(SHOWN_PER_SECOND)
+  readonly reading: ReadingPace = new ReadingPace(READING)
   /** Since when changes are followed. */
   readonly startedMs: number
   warningCount = 0

@@ -1,0 +1,138 @@
+/**
+ * The page with a million events of seven days. Times are medians of five, taken inside the page
+ * from what the user does to the paint; then the latency of another client of the API, with and
+ * without a browser that clicks around, by turns.
+ *
+ *   npm run build && node --test --test-timeout=1200000 test/nightly/ui/million.test.ts
+ */
+import assert from 'node:assert/strict'
+import { after, before, describe, test } from 'node:test'
+import { EtcdClient } from '../../../src/etcd/client.ts'
+import { TestBrowser, type TestPage } from '../../support/browser.ts'
+import { PageServer } from '../../support/page-server.ts'
+import {
+  brushed,
+  changed,
+  firstPaint,
+  median,
+  prepareMeter,
+  said,
+  type Taken,
+} from '../../support/page-speed.ts'
+import { seedEvents } from '../../support/seed-events.ts'
+import { pinned, SteadyClient } from '../../support/steady-client.ts'
+
+const COUNT = 1_000_000
+const TIMES = 5
+const FIRST_PAINT_MS_MAX = 1_500
+const CHANGE_MS_MAX = 500
+const RATIO_MAX = 1.1
+const TURNS = 12
+const TURN_MS = 5_000
+
+/** One change of each kind, from all events of a week. */
+const CHANGES: Readonly<Record<string, string>> = {
+  namespace: '&namespace=shop-7',
+  kind: '&kind=ReplicaSet',
+  object: '&object=node-004',
+  reason: '&reason=BackOff',
+  type: '&type=Warning',
+  controller: '&controller=kubelet',
+  text: '&text=image',
+}
+
+describe('page: a million events', () => {
+  let server: PageServer
+  let browser: TestBrowser
+  let opened: TestPage
+  before(async () => {
+    // The browser of a user is on another machine; here it gets a processor of its own.
+    server = await pinned(0, () =>
+      PageServer.start([], async (etcd) => {
+        const client = new EtcdClient({ endpoints: etcd.endpoints, defaultTimeoutMs: 60_000 })
+        await seedEvents(client, { count: COUNT })
+        client.close()
+      }),
+    )
+    browser = await pinned(1, () => TestBrowser.start())
+    opened = await browser.open(server.base)
+    opened.allowProblems(/status of 401/)
+    await prepareMeter(opened)
+  })
+  after(async () => {
+    await browser[Symbol.asyncDispose]()
+    await server[Symbol.asyncDispose]()
+  })
+
+  async function repeated(take: () => Promise<Taken>): Promise<readonly Taken[]> {
+    const taken: Taken[] = []
+    for (let time = 0; time < TIMES; time++) taken.push(await take())
+    return taken
+  }
+
+  test('the first rows and bars are there in time', async (t) => {
+    const url = `${server.base}/ui/?range=7d`
+    const taken = await repeated(() => firstPaint(opened.page, url))
+    t.diagnostic(said('first useful paint after the assets', taken))
+    await opened.screenshot('million')
+    assert.ok(median(taken.map(({ ms }) => ms)) <= FIRST_PAINT_MS_MAX)
+  })
+
+  for (const [name, search] of Object.entries(CHANGES)) {
+    test(`the filter ${name} shows its rows and bars in time`, async (t) => {
+      const { page } = opened
+      const taken = await repeated(async () => {
+        await changed(page, '?range=7d')
+        return await changed(page, `?range=7d${search}`)
+      })
+      t.diagnostic(said(name, taken))
+      assert.ok(median(taken.map(({ ms }) => ms)) <= CHANGE_MS_MAX)
+    })
+  }
+
+  test('a brush shows its rows and bars in time, and so does the way back', async (t) => {
+    const { page } = opened
+    const back: Taken[] = []
+    const taken = await repeated(async () => {
+      back.push(await changed(page, '?range=7d'))
+      return await brushed(page, 0.3, 0.6)
+    })
+    t.diagnostic(said('brush', taken))
+    t.diagnostic(said('all events of 7 days', back))
+    assert.ok(median(taken.map(({ ms }) => ms)) <= CHANGE_MS_MAX)
+    assert.ok(median(back.map(({ ms }) => ms)) <= CHANGE_MS_MAX)
+  })
+
+  test('other clients of the API do not notice the browser', async (t) => {
+    const { page } = opened
+    await using client = await SteadyClient.connect(server.tidings)
+    const searches = JSON.stringify(Object.values(CHANGES).map((one) => `?range=7d${one}`))
+    await pinned(0, async () => {
+      await client.run(TURN_MS)
+      const alone = client.record()
+      const beside = client.record()
+      for (let turn = 0; turn < TURNS; turn++) {
+        await page.evaluate('clearInterval(window.clicks)')
+        await client.run(TURN_MS, alone)
+        await page.evaluate(`
+          window.clicks = setInterval(() => {
+            const searches = ['?range=7d', ...${searches}]
+            tidingsGo(searches[Math.floor(Math.random() * searches.length)])
+          }, 1000)
+        `)
+        await client.run(TURN_MS, beside)
+      }
+      await page.evaluate('clearInterval(window.clicks)')
+      for (const verb of SteadyClient.verbs) {
+        const [without, withBrowser] = [median(alone[verb]), median(beside[verb])]
+        const ratio = withBrowser / without
+        const counts = `${alone[verb].length} and ${beside[verb].length} requests`
+        t.diagnostic(
+          `${verb}: ${without.toFixed(2)} ms alone, ${withBrowser.toFixed(2)} ms beside a browser: ${ratio.toFixed(3)} (${counts})`,
+        )
+        assert.ok(ratio <= RATIO_MAX, `${verb}: ${ratio}`)
+      }
+    })
+    opened.assertNoProblems()
+  })
+})
