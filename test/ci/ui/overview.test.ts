@@ -225,6 +225,29 @@ describe('page: overview', () => {
     opened.assertNoProblems()
   })
 
+  test('a range that ends now is loaded again, but not under the eyes of a reader', async () => {
+    await using opened = await open()
+    const { page } = opened
+    await page.clock.install()
+    // Its timers are those of the clock from here on.
+    await page.getByRole('button', { name: '15m' }).click()
+    await page.waitForURL(/range=15m/)
+    let asked = 0
+    page.on('request', (request) => {
+      if (request.url().includes('/api/v1/events')) asked++
+    })
+    const refreshed = page.waitForRequest(/api\/v1\/events/)
+    await page.clock.runFor(40_000)
+    await refreshed
+    const row = rowsOf(page).first()
+    await row.getByRole('button', { expanded: false }).click()
+    await row.getByText('Last seen').waitFor()
+    asked = 0
+    await page.clock.runFor(120_000)
+    assert.equal(asked, 0)
+    opened.assertNoProblems()
+  })
+
   for (const theme of ['light', 'dark'] as const) {
     test(`looks ${theme}`, async () => {
       await using opened = await open({ theme })

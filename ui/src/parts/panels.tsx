@@ -39,7 +39,7 @@ export function ErrorPanel({
       <strong>{titleOf(error)}</strong>
       <div class="panel-message">{error.message}</div>
       {isForbidden && <div>{adviceOn(namespace)}</div>}
-      {retrySeconds !== undefined && <div>The page tries again every {retrySeconds} s.</div>}
+      {retrySeconds !== undefined && <div>The page tries again after {retrySeconds} s.</div>}
       {onRetry !== undefined && !isForbidden && (
         <button type="button" onClick={onRetry}>
           Try again
@@ -69,10 +69,20 @@ function useRetry(
   retry.current = onRetry
   useEffect(() => {
     if (seconds === undefined) return
-    const timer = setInterval(() => {
-      if (document.visibilityState === 'visible') retry.current?.()
+    // Once for each failure: an answer is waited for, however long that takes.
+    const run = (): void => {
+      if (document.visibilityState !== 'visible') return
+      document.removeEventListener('visibilitychange', run)
+      retry.current?.()
+    }
+    const timer = setTimeout(() => {
+      document.addEventListener('visibilitychange', run)
+      run()
     }, seconds * 1_000)
-    return () => clearInterval(timer)
+    return () => {
+      clearTimeout(timer)
+      document.removeEventListener('visibilitychange', run)
+    }
   }, [error, seconds])
 }
 
