@@ -3,7 +3,13 @@ import assert from 'node:assert/strict'
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core'
+import {
+  type Browser,
+  type BrowserContext,
+  type BrowserContextOptions,
+  chromium,
+  type Page,
+} from 'playwright-core'
 import type { ClientCertificate } from './client-certs.ts'
 
 /** Debian's; `.ci/run` installs it. */
@@ -22,6 +28,10 @@ export interface Visit {
   readonly theme?: 'light' | 'dark'
   /** Presented to the server. */
   readonly certificate?: ClientCertificate
+  /** The page believes that it is always this time. */
+  readonly nowMs?: number
+  /** Other settings of the system that the page can ask for. */
+  readonly media?: Pick<BrowserContextOptions, 'forcedColors' | 'reducedMotion' | 'contrast'>
 }
 
 /** Chromium without a window. Ended, with all its pages, at the end of the scope. */
@@ -39,7 +49,8 @@ export class TestBrowser implements AsyncDisposable {
 
   /** Opens the page of a server at `base`, a URL without a path. */
   async open(base: string, visit: Visit = {}): Promise<TestPage> {
-    const { path = '', token, width = 1280, height = 800, theme = 'light', certificate } = visit
+    const { path = '', token, width = 1280, height = 800, theme = 'light' } = visit
+    const { certificate, nowMs, media = {} } = visit
     const context = await this.#browser.newContext({
       // The server of a test has a certificate of its own.
       ignoreHTTPSErrors: true,
@@ -47,9 +58,11 @@ export class TestBrowser implements AsyncDisposable {
       colorScheme: theme,
       timezoneId: 'UTC',
       locale: 'en-GB',
+      ...media,
       ...(certificate === undefined ? {} : { clientCertificates: [presented(base, certificate)] }),
     })
     const page = new TestPage(context, await context.newPage())
+    if (nowMs !== undefined) await page.page.clock.setFixedTime(nowMs)
     await page.page.goto(`${base}/ui/${path}`)
     if (token !== undefined) await page.signIn(token)
     return page
@@ -83,6 +96,23 @@ export class TestPage implements AsyncDisposable {
     await this.page.getByLabel('Bearer token').fill(token)
     await this.page.getByRole('button', { name: 'Sign in' }).click()
     await this.page.getByRole('navigation', { name: 'Views' }).waitFor()
+  }
+
+  /** Another state of the page, as a link in it would lead there; the user stays signed in. */
+  async go(search: string): Promise<void> {
+    await this.page.evaluate(
+      `history.pushState(null, '', ${JSON.stringify(search || '?')}); dispatchEvent(new PopStateEvent('popstate'))`,
+    )
+    await this.settle()
+  }
+
+  /** Waits until nothing is loading: what is shown then stays. */
+  async settle(): Promise<void> {
+    const isBusy = `document.querySelector('[aria-busy="true"], .starting') !== null`
+    // What is loaded may cause the next load: it has to stay quiet for some time.
+    for (let quiet = 0; quiet < 5; quiet = (await this.page.evaluate(isBusy)) ? 0 : quiet + 1) {
+      await this.page.waitForTimeout(50)
+    }
   }
 
   /** The browser itself reports failed requests as errors: a test that causes some allows them. */

@@ -1,7 +1,9 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
 import type { View } from '../model/query.ts'
+import { isolated } from '../model/visible.ts'
 import { usePage } from '../parts/page.ts'
+import { PlainText } from '../parts/plain-text.tsx'
 import { QueryLink } from '../parts/query-link.tsx'
 import { useShortcut } from '../parts/shortcuts.ts'
 import { chooseTheme, chosenTheme, type Theme } from './theme.ts'
@@ -40,7 +42,9 @@ export function Header({ onSignOut, onHelp }: HeaderProps): JSX.Element {
         ))}
       </nav>
       <div class="header-user">
-        <span title={caller.groups.join('\n')}>{caller.name}</span>
+        <span title={caller.groups.map(isolated).join('\n')}>
+          <PlainText text={caller.name} />
+        </span>
         <button type="button" onClick={onHelp} title="What keys do">
           Keys
         </button>

@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { useRef, useState } from 'preact/hooks'
+import { PlainText } from '../parts/plain-text.tsx'
 import type { SessionControl } from './use-session.ts'
 
 export interface SignInProps {
@@ -25,7 +26,7 @@ export function SignIn({ message, signIn }: SignInProps): JSX.Element {
       <h1>Sign in</h1>
       {message !== '' && (
         <p class="sign-in-message" role="alert">
-          {message}
+          <PlainText text={message} />
         </p>
       )}
       <form onSubmit={submit}>

@@ -31,6 +31,7 @@ const SHOWN: readonly (readonly [what: string, text: string, shown: string])[] =
   ['emoji with a selector', '\u2764\ufe0f', '\u2764\ufe0f'],
   ['letters from right to left', '\u05e9\u05dc\u05d5\u05dd', '\u05e9\u05dc\u05d5\u05dd'],
   ['combining marks', 'e\u0301\u0302', 'e\u0301\u0302'],
+  ['a pile of marks', `z${'\u0301'.repeat(10)}`, `z${'\u0301'.repeat(8)}[U+0301][U+0301]`],
   ['half a pair', 'a\ud800b', 'a[U+D800]b'],
   ['names of members', '__proto__', '__proto__'],
 ]

@@ -7,12 +7,16 @@
  * - Direction marks, overrides and isolates: they reorder what is around them, so that
  *   `txt.exe` reads as something else.
  * - Invisible and blank characters: with one of them, two names that differ look the same.
+ * - Piles of combining marks, which break lines and cover others.
  *
  * Letters that are written from right to left stay as they are; `PlainText` keeps them from reordering
  * their neighbours.
  */
 
 const JOINED = '(?![\\u0000-\\u007f])[\\p{L}\\p{M}\\p{S}]'
+
+/** Tibetan and Hebrew texts have up to this many marks on one letter. */
+const MARKS_MAX = 8
 
 const INVISIBLE = new RegExp(
   [
@@ -25,6 +29,8 @@ const INVISIBLE = new RegExp(
     '[\\u{e0000}-\\u{e0fff}]',
     // Joiners, unless they join what is not ASCII: emoji and some scripts need those.
     `(?<!${JOINED})[\\u200c\\u200d]|[\\u200c\\u200d](?!${JOINED})`,
+    // Marks on top of more marks than any script has: they cover lines above and below.
+    `(?<=\\p{M}{${MARKS_MAX}})\\p{M}`,
     // Halves of pairs, which are no characters.
     '[\\ud800-\\udfff]',
   ].join('|'),

@@ -1,8 +1,9 @@
 /** What is shown instead of data: nothing found, an error, a permission that is missing. */
 import type { ComponentChildren, JSX } from 'preact'
-import { useEffect, useRef } from 'preact/hooks'
+import { useContext, useEffect, useRef } from 'preact/hooks'
 import type { ApiError } from '../api/api-error.ts'
-import { usePage } from './page.ts'
+import { PageContext } from './page.ts'
+import { PlainText } from './plain-text.tsx'
 
 export function EmptyPanel({
   title,
@@ -31,13 +32,16 @@ export function ErrorPanel({
   readonly onRetry?: (() => void) | undefined
 }): JSX.Element {
   const isForbidden = error.code === 403
-  const { namespace } = usePage().query
+  // There is no page yet when signing in fails.
+  const namespace = useContext(PageContext)?.query.namespace ?? ''
   const retrySeconds = onRetry === undefined ? undefined : retrySecondsOf(error)
   useRetry(error, retrySeconds, onRetry)
   return (
     <div class={isForbidden ? 'panel' : 'panel panel-problem'} role="alert">
       <strong>{titleOf(error)}</strong>
-      <div class="panel-message">{error.message}</div>
+      <div class="panel-message">
+        <PlainText text={error.message} />
+      </div>
       {isForbidden && <div>{adviceOn(namespace)}</div>}
       {retrySeconds !== undefined && <div>The page tries again after {retrySeconds} s.</div>}
       {onRetry !== undefined && !isForbidden && (

@@ -1,4 +1,5 @@
 import type { JSX } from 'preact'
+import { PlainText } from './plain-text.tsx'
 
 /** The type of an event by shape and by text: colour alone is not seen by everybody. */
 export function TypeMark({ type }: { readonly type: string }): JSX.Element {
@@ -12,7 +13,7 @@ export function TypeMark({ type }: { readonly type: string }): JSX.Element {
           <circle cx="8" cy="8" r="4" />
         )}
       </svg>
-      {type}
+      <PlainText text={type} />
     </span>
   )
 }

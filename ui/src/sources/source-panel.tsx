@@ -5,7 +5,6 @@ import {
   leadsTo,
   type SourceField,
   type SparkData,
-  seriesName,
   valueText,
   warningsText,
 } from '../model/sources.ts'
@@ -48,7 +47,7 @@ export function SourcePanel({ field, panel }: SourcePanelProps): JSX.Element {
               key={JSON.stringify(group.values)}
               field={field}
               group={group}
-              spark={sparks?.get(seriesName(field, group.values))}
+              spark={sparks?.get(group.values[field] ?? '')}
             />
           ))}
         </ol>

@@ -72,7 +72,7 @@ export function EventItem(props: EventItemProps): JSX.Element {
             props.onMove(step)
           }}
         >
-          <PlainText text={row.note === '' ? '(no note)' : row.note} />
+          <PlainText text={row.note.trim() === '' ? '(no note)' : row.note} />
         </button>
       </div>
       {isOpen && <EventDetails row={row} id={id} />}

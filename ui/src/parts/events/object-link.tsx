@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import { type ObjectName, objectPath } from '../../model/event-row.ts'
 import type { Query } from '../../model/query.ts'
+import { isolated } from '../../model/visible.ts'
 import { PlainText } from '../plain-text.tsx'
 import { QueryLink } from '../query-link.tsx'
 
@@ -21,7 +22,8 @@ export function ObjectLink({
   isFull = false,
 }: ObjectLinkProps): JSX.Element {
   const { kind, name } = object
-  const text = <PlainText text={isFull ? objectPath(object) : `${kind}/${name}`} />
+  const path = isFull ? objectPath(object) : `${kind}/${name}`
+  const text = <PlainText text={path} />
   if (kind === '' || name === '') return <span class="object">{text}</span>
   const to: Partial<Query> = {
     view: 'object',
@@ -29,7 +31,7 @@ export function ObjectLink({
     ...(cluster === '' ? {} : { cluster }),
   }
   return (
-    <QueryLink class="object" to={to} tabIndex={tabIndex} title={`All about ${kind} ${name}`}>
+    <QueryLink class="object" to={to} tabIndex={tabIndex} title={`All about ${isolated(path)}`}>
       {text}
     </QueryLink>
   )
