@@ -107,10 +107,10 @@ export class PageServer implements AsyncDisposable {
     await writeFile(join(this.#folder, 'tokens.csv'), lines)
   }
 
-  /** Writes events, through the API. */
-  async tell(events: readonly ToldEvent[]): Promise<void> {
+  /** Writes events, through the API, as they are told at a time. */
+  async tell(events: readonly ToldEvent[], nowMs: number = Date.now()): Promise<void> {
     for (const told of events) {
-      const event = coreEvent(told)
+      const event = coreEvent(told, nowMs)
       const { status, body } = await this.tidings.ask(
         `/api/v1/namespaces/${event.metadata.namespace}/events`,
         {
@@ -139,10 +139,13 @@ async function startReady(flags: readonly string[]): Promise<Tidings> {
   return tidings
 }
 
-function coreEvent(told: ToldEvent): { readonly metadata: { readonly namespace: string } } {
+function coreEvent(
+  told: ToldEvent,
+  nowMs: number,
+): { readonly metadata: { readonly namespace: string } } {
   const { namespace = 'shop', count = 1, overMinutes = 0, object } = told
   const [kind, name] = object.split('/')
-  const lastMs = Date.now() - told.minutesAgo * 60_000
+  const lastMs = nowMs - told.minutesAgo * 60_000
   return {
     metadata: { generateName: 'told-', namespace },
     type: told.type ?? 'Normal',

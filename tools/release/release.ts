@@ -17,6 +17,7 @@ import { parseVersion, releaseOf, versionsAfter } from './semver.ts'
 const CHANGELOG = 'CHANGELOG.md'
 const CHART = 'charts/tidings/Chart.yaml'
 const RECORDED = 'test/releases'
+const PICTURES = 'docs/images'
 const PREVIOUS = `${RECORDED}/previous.json`
 /** All that a release changes. */
 const CHANGED = [
@@ -25,6 +26,7 @@ const CHANGED = [
   CHANGELOG,
   CHART,
   RECORDED,
+  PICTURES,
   ...generatedDocs.map(({ path }) => path),
 ]
 const USAGE = `npm run release -- <version> --ci <command> [--dry-run]
@@ -123,6 +125,7 @@ function commitVersion(): void {
     edit(CHANGELOG, (text) => withRelease(text, version, today))
     run('generated pages', 'npm run --silent docs')
     run('data of this version', 'npm run --silent release:record')
+    run('pictures', 'npm run --silent screenshot')
     git('add', '--', ...paths)
     const others = git('status', '--porcelain', '--', '.', ...paths.map((path) => `:!${path}`))
     if (others !== '') throw new Error(`changes that are not of this release:\n${others}`)

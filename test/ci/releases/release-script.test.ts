@@ -45,7 +45,7 @@ describe('release', { skip }, () => {
     clone = mkdtempSync(join(tmpdir(), 'tidings-release-test-'))
     // Only the files that a release changes are checked out.
     execFileSync('git', ['clone', '--quiet', '--shared', '--no-tags', '--sparse', root, clone])
-    git('sparse-checkout', 'set', 'charts/tidings', 'test/releases', 'tools/release')
+    git('sparse-checkout', 'set', 'charts/tidings', 'docs/images', 'test/releases', 'tools/release')
     git('checkout', '--quiet', '-B', 'main')
     git('config', 'user.name', 'Ada')
     git('config', 'user.email', 'ada@example.org')
@@ -54,6 +54,7 @@ describe('release', { skip }, () => {
     symlinkSync(join(root, 'node_modules'), join(clone, 'node_modules'))
     setScripts({
       docs: 'true',
+      screenshot: 'mkdir -p docs/images && date > docs/images/page-light.png',
       'release:record':
         'mkdir -p test/releases/$npm_package_version && cp package.json test/releases/$npm_package_version/data',
       'release:artefacts': 'mkdir -p release && git describe > release/built',
@@ -86,6 +87,7 @@ describe('release', { skip }, () => {
     assert.match(changelog, new RegExp(`^## ${VERSION} \\(${TODAY}\\)$`, 'm'))
     assert.equal(JSON.parse(read('test/releases/previous.json')).commit, git('rev-parse', 'HEAD~'))
     assert.ok(git('ls-files', 'test/releases').includes(`test/releases/${VERSION}/data`))
+    assert.ok(git('show', '--stat=200', 'HEAD').includes('docs/images/page-light.png'))
     assert.equal(read('release/built').trim(), `v${VERSION}`)
     assert.match(stdout, new RegExp(`git push --atomic origin HEAD v${VERSION}`))
   })
