@@ -53,20 +53,7 @@ export function LaneBoard(props: LaneBoardProps): JSX.Element {
   const keys = useBoardKeys({ scroller, lanes, size, scale, update, pointAt, onPlace })
   const uncovered = xOf(scale, coveredFromMs)
   const canvases = useCanvases({ lanes, rows, marksAt, size, ticks })
-  const labels = useMemo(
-    () =>
-      indexesOf(rows, { count: lanes.length, active: keys.place.lane }).map((index) => {
-        const lane = lanes[index]
-        return lane === undefined ? null : (
-          <LaneLabel
-            key={lane.key}
-            {...{ lane, index, count: lanes.length, size }}
-            isActive={index === keys.place.lane}
-          />
-        )
-      }),
-    [rows, lanes, size, keys.place.lane],
-  )
+  const labels = useLabels({ lanes, rows, size, active: keys.place.lane })
   return (
     <div class="lanes-board" ref={board}>
       <LaneAxis {...{ scale, ticks, uncovered, onZoom }} left={size.labelWidth} />
@@ -102,6 +89,31 @@ function useMarks(lanes: readonly Lane[], scale: Scale): (index: number) => read
       return marks
     }
   }, [lanes, scale])
+}
+
+/** Labels that are there already are not made again, which scrolling would notice. */
+function useLabels({
+  lanes,
+  rows,
+  size,
+  active,
+}: Pick<Drawn, 'lanes' | 'rows' | 'size'> & { readonly active: number }): readonly JSX.Element[] {
+  const known = useMemo(() => new Map<string, JSX.Element>(), [lanes, size])
+  return useMemo(
+    () =>
+      indexesOf(rows, { count: lanes.length, active }).flatMap((index) => {
+        const lane = lanes[index]
+        if (lane === undefined) return []
+        const isActive = index === active
+        const key = `${index} ${isActive}`
+        const label = known.get(key) ?? (
+          <LaneLabel key={lane.key} {...{ lane, index, count: lanes.length, size, isActive }} />
+        )
+        known.set(key, label)
+        return [label]
+      }),
+    [rows, known, active],
+  )
 }
 
 /** The lanes in sight, and the one of the keyboard, so that it keeps the focus. */
@@ -141,8 +153,14 @@ function useCanvases({ lanes, rows, marksAt, size, ticks }: Drawn): readonly JSX
   return useMemo(() => {
     const firsts: number[] = []
     for (let at = rows.first; at < Math.min(rows.end, lanes.length); at += CHUNK) firsts.push(at)
+    // A canvas that is out of sight is used for the lanes that come into sight.
+    const pool = Math.ceil((rows.end - rows.first) / CHUNK) + 1
     return firsts.map((first) => (
-      <LaneCanvas key={first} top={first * size.rowHeight} painting={paintingOf(first)} />
+      <LaneCanvas
+        key={(first / CHUNK) % pool}
+        top={first * size.rowHeight}
+        painting={paintingOf(first)}
+      />
     ))
   }, [rows, paintingOf])
 }

@@ -19,8 +19,12 @@ export function LaneCanvas({
     const context = current?.getContext('2d')
     if (current === null || context === null || context === undefined) return
     const ratio = window.devicePixelRatio
-    current.width = Math.round(width * ratio)
-    current.height = Math.round(height * ratio)
+    const [pixelWidth, pixelHeight] = [Math.round(width * ratio), Math.round(height * ratio)]
+    // To set a size, even the same one, is to make a new canvas.
+    if (current.width !== pixelWidth || current.height !== pixelHeight) {
+      current.width = pixelWidth
+      current.height = pixelHeight
+    }
     context.setTransform(ratio, 0, 0, ratio, 0, 0)
     paint(context, painting)
   }, [painting])

@@ -1,9 +1,9 @@
 import type { JSX } from 'preact'
 import type { EventRow } from '../model/event-row.ts'
+import { counted } from '../model/numbers.ts'
 import { humanDuration, localTime, utcTime } from '../model/times.ts'
 import { PlainText } from '../parts/plain-text.tsx'
 import { TypeMark } from '../parts/type-mark.tsx'
-import { counted } from './lanes.ts'
 
 /** What is pointed at: the events of a mark, and where it is on the board. */
 export interface Pointed {

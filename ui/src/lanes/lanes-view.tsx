@@ -2,6 +2,7 @@ import '../styles/lanes.css'
 import type { JSX } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
 import { listEvents } from '../api/events.ts'
+import { counted } from '../model/numbers.ts'
 import { FILTERS, LANE_SORTS, type LaneSort, type Query } from '../model/query.ts'
 import { type Span, spanOf } from '../model/range.ts'
 import { localTime } from '../model/times.ts'
@@ -11,7 +12,7 @@ import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
 import { type LoadedPages, useEventPages } from '../parts/use-event-pages.ts'
 import { zoomed } from './axis-ticks.ts'
 import { LaneBoard } from './lane-board.tsx'
-import { counted, type Lane, lanesOf, sortedLanes } from './lanes.ts'
+import { type Lane, lanesOf, sortedLanes } from './lanes.ts'
 
 const PAGE_ROWS = 500
 /** What a browser draws and a person reads. Older events are behind a narrower filter or range. */

@@ -1,5 +1,6 @@
 /** Events by the object that they are about. */
 import { type EventRow, type ObjectName, objectPath } from '../model/event-row.ts'
+import { counted } from '../model/numbers.ts'
 import type { LaneSort } from '../model/query.ts'
 import { humanDuration, localTime } from '../model/times.ts'
 
@@ -82,8 +83,4 @@ export function eventSummary(row: EventRow): string {
   const { count, firstMs, lastMs, type, reason } = row
   const times = count === 1 ? '' : `, ${count} times over ${humanDuration(lastMs - firstMs)}`
   return `${type} ${reason}${times}, ${localTime(lastMs)}`
-}
-
-export function counted(count: number, noun: string): string {
-  return `${count.toLocaleString('en')} ${noun}${count === 1 ? '' : 's'}`
 }

@@ -7,7 +7,7 @@ export interface RowsInSight {
 }
 
 /** Lanes are drawn by so many at once. */
-export const CHUNK = 20
+export const CHUNK = 8
 
 interface Scrolled {
   readonly scroller: { readonly current: HTMLElement | null }
@@ -20,7 +20,7 @@ export function useRowsInSight({ scroller, rowHeight, count }: Scrolled): {
   readonly rows: RowsInSight
   readonly update: () => void
 } {
-  const [rows, setRows] = useState<RowsInSight>({ first: 0, end: 2 * CHUNK })
+  const [rows, setRows] = useState<RowsInSight>({ first: 0, end: 4 * CHUNK })
   const update = useCallback(() => {
     const { current } = scroller
     if (current === null) return

@@ -2,7 +2,8 @@
 
 /** `12,412` */
 export function countText(count: number): string {
-  return count.toLocaleString('en')
+  // Thousands of labels have small counts, and locales are slow.
+  return count < 1_000 ? String(count) : count.toLocaleString('en')
 }
 
 /** `1 event`, `12,412 events` */
