@@ -68,4 +68,10 @@ export const retentionWindowType: StructType = new StructType('RetentionWindow',
     type: 'int64',
     doc: 'How many more rules can apply; unset when all are shown.',
   },
+  {
+    name: 'refused',
+    number: 10,
+    type: 'int64',
+    doc: 'Of a cluster: writes of events that the replica that responds has refused since its start, by limits or because etcd is full or away.',
+  },
 ])

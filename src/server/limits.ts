@@ -41,6 +41,8 @@ export interface OpenedLimits {
   readonly limits: RequestLimits
   readonly observer: RequestObserver
   readonly eventLimits: EventLimits
+  /** How many writes of events of a cluster were refused. */
+  refusedIn(cluster: string): number
   /** Stops polling files. */
   stop(): void
 }
@@ -89,7 +91,8 @@ export async function openLimits(
   const eventLimits = openEventLimits(options, registry, { callers, room })
   const follower = await followLimits(eventLimits, options, log, looks)
   const observer = countByCluster(tallies, clusters, registry)
-  return { limits, observer, eventLimits, stop: () => follower?.stop() }
+  const refusedIn = (cluster: string) => tallies.refusedIn(cluster)
+  return { limits, observer, eventLimits, refusedIn, stop: () => follower?.stop() }
 }
 
 /** Limits in bytes always apply; limits in events only while a file configures them. */

@@ -75,8 +75,7 @@ export class Server {
   #gate: Gate | undefined
   #audit: Audit | undefined
   #tracing: Tracing | undefined
-  #limits: OpenedLimits['limits'] | undefined
-  #eventLimits: OpenedLimits['eventLimits'] | undefined
+  #limits: OpenedLimits | undefined
   readonly #clientMemory: ClientMemory
   #onFatal: (error: unknown) => void = () => {}
 
@@ -164,8 +163,7 @@ export class Server {
       rootOf: (path) => this.#services.services.rootOf(path),
     })
     this.#followers.push(opened)
-    this.#limits = opened.limits
-    this.#eventLimits = opened.eventLimits
+    this.#limits = opened
     const auditLog = this.#log.child({ logger: 'audit' })
     this.#audit = await openAudit(this.#options, auditLog, this.#metrics, looks)
     const tracingLog = this.#log.child({ logger: 'tracing' })
@@ -201,7 +199,7 @@ export class Server {
       delayMs: shutdownDelayMs,
       requestTimeoutMs,
       sendRetryAfter: shutdownSendRetryAfter,
-      onLastRequest: () => this.#limits?.release(),
+      onLastRequest: () => this.#limits?.limits.release(),
     })
     for (const follower of this.#followers) follower.stop()
     await this.#audit?.close()
@@ -231,7 +229,8 @@ export class Server {
       clusters: clusterSources(this.#options, this.#engine.storage, { clusters, mirrors }),
       decide: async (user, attributes) => this.#gate?.decide(user, attributes),
       version: () => this.#engine.storage.stats().version,
-      eventLimits: this.#eventLimits,
+      eventLimits: this.#limits?.eventLimits,
+      refusedIn: (cluster) => this.#limits?.refusedIn(cluster) ?? 0,
       accessChecks: this.#accessChecks,
     })
   }

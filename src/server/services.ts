@@ -31,6 +31,7 @@ import {
   RETENTION_WINDOWS,
   retentionWindows,
   type WindowStatuses,
+  type WindowsOptions,
 } from '../endpoints/objects/retention-windows.ts'
 import {
   SELF_REVIEWS,
@@ -148,6 +149,7 @@ export class ServiceInstaller {
     version,
     summaries,
     windows,
+    refusedIn,
     ...parts
   }: EventParts): void {
     const runCache = new EncodedRunCache()
@@ -176,7 +178,9 @@ export class ServiceInstaller {
       ),
     )
     this.services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored })))
-    this.services.install(listOnlyService(retentionWindows({ statuses: windows, version })))
+    this.services.install(
+      listOnlyService(retentionWindows({ statuses: windows, version, refusedIn })),
+    )
     for (const group of this.#groups) this.services.install(eventsService({ ...shared, group }))
   }
 
@@ -213,6 +217,7 @@ export interface EventParts {
   readonly clusters: ClusterSources
   readonly summaries: EventSummaries
   readonly windows: WindowStatuses
+  readonly refusedIn?: WindowsOptions['refusedIn']
   readonly oldestIn: EventsServiceOptions['oldestIn']
   readonly decide: ClustersOptions['decide']
   /** The version of memory. */

@@ -55,7 +55,7 @@ export function eventServices(options: EventServicesOptions): Services {
   services.install(listOnlyService(summarized))
   services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored, now })))
   const statuses = windowStatuses(storage, kept)
-  services.install(listOnlyService(retentionWindows({ statuses, version })))
+  services.install(listOnlyService(retentionWindows({ statuses, version, refusedIn: () => 3 })))
   const oldestIn = (scope: EventScope) => storage.oldest.in(scope)
   // The last ones: core/v1 answers for every path below its own.
   for (const group of groups) {

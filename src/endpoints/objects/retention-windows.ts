@@ -77,6 +77,8 @@ export interface WindowsOptions {
   readonly statuses: WindowStatuses
   /** The version of memory. */
   readonly version: () => Version
+  /** How many writes to a cluster this replica has refused. */
+  readonly refusedIn?: ((cluster: string) => number) | undefined
 }
 
 /** More windows than this are not listed: they have no pages. */
@@ -85,7 +87,8 @@ export const WINDOWS_MAX = 1_000
 const versionOffset = '{"metadata":{'.length
 
 /** What is kept of each namespace that has events, and of each cluster, and for how long. */
-export function retentionWindows({ statuses, version }: WindowsOptions): ListOnlyResource {
+export function retentionWindows(options: WindowsOptions): ListOnlyResource {
+  const { statuses, version, refusedIn } = options
   const names = resourceNames(RETENTION_WINDOWS.group, RETENTION_WINDOWS.resource)
   const encoders = new EventEncoders(retentionWindowView(false), Date.now)
   const wildcardEncoders = new EventEncoders(retentionWindowView(true), Date.now)
@@ -109,7 +112,7 @@ export function retentionWindows({ statuses, version }: WindowsOptions): ListOnl
       const items: StoredEvent[] = []
       using slicer = new TimeSlicer()
       for (const status of windows) {
-        items.push(objectOf(status, at))
+        items.push(objectOf({ ...status, refused: refusedOf(status, refusedIn) }, at))
         if (slicer.isOver()) await slicer.yield()
       }
       return listResponse(encoder, computedListing(at, items, encoder), {
@@ -118,6 +121,14 @@ export function retentionWindows({ statuses, version }: WindowsOptions): ListOnl
       })
     },
   }
+}
+
+/** Only of a whole cluster. */
+function refusedOf(
+  { cluster, namespace }: WindowStatus,
+  refusedIn: WindowsOptions['refusedIn'],
+): number | undefined {
+  return namespace === undefined ? refusedIn?.(cluster) : undefined
 }
 
 function hiddenWarning(hidden: number): string {
@@ -129,7 +140,10 @@ function namespaceOf({ place }: ListTarget): string | undefined {
 }
 
 /** The object of a cluster has its name and no namespace; that of a namespace has its name twice. */
-function objectOf(status: WindowStatus, version: Version): StoredEvent {
+function objectOf(
+  status: WindowStatus & { readonly refused: number | undefined },
+  version: Version,
+): StoredEvent {
   const { cluster, oldestMs, hiddenRules } = status
   return stored(status, version, {
     cluster,
@@ -140,6 +154,7 @@ function objectOf(status: WindowStatus, version: Version): StoredEvent {
     budget: status.budget,
     evicted: status.evicted,
     hiddenRules: hiddenRules === 0 ? undefined : hiddenRules,
+    refused: status.refused,
   })
 }
 

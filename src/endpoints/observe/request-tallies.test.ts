@@ -96,6 +96,21 @@ describe('RequestTallies', () => {
       'POST TooManyRequests 1',
       'DELETECOLLECTION Timeout 1',
     ])
+    failed('POST', '/clusters/east/api/v1/namespaces/a/events', 'ServiceUnavailable')
+    assert.deepEqual(
+      ['local', 'east', 'west'].map((name) => tallies.refusedIn(name)),
+      [1, 1, 0],
+    )
+  })
+
+  test('refused writes are counted for so many clusters only', () => {
+    const tallies = new RequestTallies([], rootOf)
+    for (let n = 0; n < 300; n++) {
+      const path = `/clusters/c${n}/api/v1/namespaces/a/events`
+      const target = readTarget({ method: 'POST', path, query: new URLSearchParams() }, 'local')
+      tallies.failed(target, 'TooManyRequests')
+    }
+    assert.deepEqual([tallies.refusedIn('c255'), tallies.refusedIn('c256')], [1, 0])
   })
 
   test('a long-running response is counted while it lasts', () => {

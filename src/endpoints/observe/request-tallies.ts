@@ -94,6 +94,11 @@ export interface RefusedWrites {
   readonly reasons: ReadonlyMap<StatusReason, number>
 }
 
+/** What refuses a write that could be repeated: limits, or a datastore that is full or away. */
+const REFUSALS: readonly StatusReason[] = ['TooManyRequests', 'ServiceUnavailable']
+/** Clients choose names of clusters; those beyond are not counted by name. */
+const CLUSTERS_MAX = 256
+
 const WRITE_VERBS = ['create', 'update', 'patch', 'delete', 'deletecollection'] as const
 
 /** The request counts of one replica. */
@@ -104,6 +109,7 @@ export class RequestTallies implements RequestObserver {
   readonly #refused = new Map<string, Map<StatusReason, number>>(
     WRITE_VERBS.map((verb) => [verb, new Map()]),
   )
+  readonly #refusedIn = new Map<string, number>()
 
   /**
    * `resources`: the served ones, each as `group/version/resource`. `rootOf`: the first part of a
@@ -125,7 +131,20 @@ export class RequestTallies implements RequestObserver {
   failed(attributes: Attributes, reason: StatusReason): void {
     if (!attributes.isResource || attributes.resource !== 'events') return
     const reasons = this.#refused.get(attributes.verb)
-    if (reasons !== undefined) reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
+    if (reasons === undefined) return
+    reasons.set(reason, (reasons.get(reason) ?? 0) + 1)
+    if (REFUSALS.includes(reason)) this.#countRefused(attributes.cluster)
+  }
+
+  /** How many writes of events of a cluster were refused by limits, or by a full datastore. */
+  refusedIn(cluster: string): number {
+    return this.#refusedIn.get(cluster) ?? 0
+  }
+
+  #countRefused(cluster: string): void {
+    const known = this.#refusedIn.get(cluster)
+    if (known === undefined && this.#refusedIn.size >= CLUSTERS_MAX) return
+    this.#refusedIn.set(cluster, (known ?? 0) + 1)
   }
 
   begun(attributes: Attributes): void {

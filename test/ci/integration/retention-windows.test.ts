@@ -86,6 +86,12 @@ describe('retention windows', () => {
     })
   })
 
+  test('a cluster says how many writes were refused, a namespace does not', async () => {
+    const { json } = await ask('/retentionwindows')
+    const refused = json.items.map((item: { refused?: number }) => item.refused)
+    assert.deepEqual(refused, [3, undefined, undefined])
+  })
+
   test('the table of a cluster has the cluster first, then its namespaces', async () => {
     const answered = await ask('/retentionwindows', { isTable: true })
     const rows = rowsOf(answered) as (string | number)[][]
