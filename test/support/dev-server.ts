@@ -34,7 +34,7 @@ export async function startDev(
   child.stderr.on('data', (chunk) => {
     stderr += chunk
   })
-  for (let wait = 0; wait < 200 && !stdout.includes('Ctrl-C'); wait++) await sleep(50)
+  for (let wait = 0; wait < 1_200 && !stdout.includes('Ctrl-C'); wait++) await sleep(50)
   const folder = /All data is in (\S+)/.exec(stdout)?.[1]
   if (folder === undefined) child.kill('SIGKILL')
   assert.ok(folder, `${stdout}${stderr}`)
