@@ -1,11 +1,10 @@
 /** The footer of the page: how far back events go, what is missing, the state of the server. */
 import assert from 'node:assert/strict'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
 import { TestBrowser, type TestPage } from '../../support/browser.ts'
+import { Folder } from '../../support/gate.ts'
 import { PageServer, type ToldEvent } from '../../support/page-server.ts'
+import { Tidings } from '../../support/tidings.ts'
 
 const RETENTION = `apiVersion: tidings.dev/v1alpha1
 kind: RetentionPolicy
@@ -35,11 +34,10 @@ function footerOf({ page }: TestPage): ReturnType<TestPage['page']['locator']> {
 describe('page: status of the server', () => {
   let server: PageServer
   let browser: TestBrowser
-  let folder: string
+  let folder: Folder
   before(async () => {
-    folder = await mkdtemp(join(tmpdir(), 'tidings-status-'))
-    const retention = join(folder, 'retention.yaml')
-    await writeFile(retention, RETENTION)
+    folder = await Folder.create()
+    const retention = await folder.write('retention.yaml', RETENTION)
     server = await PageServer.start([`--retention-policy-file=${retention}`])
     browser = await TestBrowser.start()
     await server.tell(story())
@@ -56,7 +54,7 @@ describe('page: status of the server', () => {
   after(async () => {
     await browser?.[Symbol.asyncDispose]()
     await server?.[Symbol.asyncDispose]()
-    await rm(folder, { recursive: true, force: true })
+    await folder?.[Symbol.asyncDispose]()
   })
 
   test('the footer says how long events are kept, and since when', async () => {
@@ -97,6 +95,24 @@ describe('page: status of the server', () => {
     opened.assertNoProblems()
   })
 
+  test('views say from when on events are kept, if their range begins earlier', async () => {
+    await using opened = await browser.open(server.base, {
+      path: '?namespace=shop',
+      token: 'viewer',
+    })
+    opened.allowProblems(/status of 401/)
+    const { page } = opened
+    const note = page.getByText(/^No events from before .*\d\d:\d\d are kept/)
+    await footerOf(opened).getByText('Oldest event').waitFor()
+    assert.equal(await note.count(), 0)
+    for (const view of ['overview', 'lanes', 'sources']) {
+      await page.goto(`${server.base}/ui/?namespace=shop&range=24h&view=${view}`)
+      await opened.signIn('viewer')
+      await note.waitFor()
+    }
+    opened.assertNoProblems()
+  })
+
   test('dark, and on a small screen', async () => {
     await using opened = await browser.open(server.base, {
       path: '?namespace=shop',
@@ -119,6 +135,7 @@ describe('page: status of the server', () => {
     const footer = footerOf(opened)
     await footer.getByText('Ready').waitFor()
     await footer.getByRole('button', { name: 'More' }).click()
+    await footer.getByText('You may not see how long events are kept here').waitFor()
     await footer.getByText('cannot list resource "retentionwindows"').waitFor()
     await opened.page.getByLabel('Namespace').fill('shop')
     await opened.page.getByLabel('Namespace').press('Enter')
@@ -179,6 +196,40 @@ describe('page: status of a server in trouble', () => {
     await opened.screenshot('status-away')
     await opened.context.setOffline(false)
     await footer.getByText('Ready').waitFor({ timeout: 30_000 })
+    opened.assertNoProblems()
+  })
+
+  test('a proxy that hides the state is no problem', async () => {
+    await using opened = await browser.open(server.base)
+    opened.allowProblems(/status of 40[13]/)
+    for (const status of [401, 403]) {
+      await opened.page.route('**/readyz*', (route) => route.fulfill({ status, body: 'no' }))
+      await opened.page.reload()
+      await opened.signIn('viewer')
+      const footer = footerOf(opened)
+      await footer.getByText('State not known').waitFor()
+      await footer.getByText(`does not show /readyz to you (${status})`).waitFor()
+      await footer.getByText('Events are kept 8 days').waitFor()
+    }
+    opened.assertNoProblems()
+  })
+
+  test('a replica that has loaded nothing yet says so', async () => {
+    await using folder = await Folder.create()
+    await using starting = await Tidings.start([
+      '--etcd-servers=http://127.0.0.1:1',
+      `--token-auth-file=${await folder.write('tokens.csv', 'root,root,1,system:masters\n')}`,
+    ])
+    const base = `https://127.0.0.1:${starting.port}`
+    await using opened = await browser.open(base, { path: '?view=sources', token: 'root' })
+    opened.allowProblems(/status of (401|50\d)/)
+    const footer = footerOf(opened)
+    await footer.getByText('etcd does not respond').waitFor()
+    await footer.getByText('Also failing: informer-sync.').waitFor()
+    await footer.getByRole('button', { name: 'More' }).click()
+    await footer.getByText('informer-sync fails: This replica is loading its events').waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('status-starting')
     opened.assertNoProblems()
   })
 })

@@ -9,6 +9,7 @@ import { localTime } from '../model/times.ts'
 import { CopyMenu } from '../parts/copy-menu.tsx'
 import { usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
+import { HorizonNote } from '../parts/server/horizon-note.tsx'
 import { type LoadedPages, useEventPages } from '../parts/use-event-pages.ts'
 import { zoomed } from './axis-ticks.ts'
 import { LaneBoard } from './lane-board.tsx'
@@ -57,6 +58,7 @@ export function LanesView(): JSX.Element {
       <h1 class="hidden">Lanes</h1>
       <LaneTools {...{ query, span, pages, zoomBy }} />
       <LaneStatus {...{ pages, lanes, span }} objects={all.length} />
+      <HorizonNote span={span} />
       {error !== undefined && <ErrorPanel error={error} onRetry={refresh} />}
       {rows.length === 0 && !pages.isLoading ? (
         <EmptyPanel title="No events in this range">

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { hasRate, leadsTo, sparklines, valueText, warningsText } from './sources.ts'
+import { hasRate, leadsTo, seriesName, sparklines, valueText, warningsText } from './sources.ts'
 
 test('a value leads to its events, an object to its story', () => {
   assert.deepEqual(leadsTo('controller', { controller: 'kubelet' }), {
@@ -16,6 +16,12 @@ test('a value leads to its events, an object to its story', () => {
     assert.equal(leadsTo('reason', { reason }), undefined, reason)
   }
   assert.equal(leadsTo('user', { user: 'sam' }), undefined)
+})
+
+test('an object of all clusters has its cluster in histograms', () => {
+  assert.equal(seriesName('object', { object: 'Pod/shop/web-0' }), 'Pod/shop/web-0')
+  assert.equal(seriesName('object', { object: 'Pod/a/b', cluster: 'eu' }), 'eu/Pod/a/b')
+  assert.equal(seriesName('reason', { reason: 'Pulled' }), 'Pulled')
 })
 
 test('values without a name are told in words', () => {

@@ -12,6 +12,13 @@ export function hasRate(field: SourceField, { namespace }: Pick<Query, 'namespac
   return field !== 'object' && namespace === ''
 }
 
+/** The name of a group in histograms by that field. Objects of all clusters begin with theirs. */
+export function seriesName(field: SourceField, values: Readonly<Record<string, string>>): string {
+  const { cluster } = values
+  const value = values[field] ?? ''
+  return field === 'object' && cluster !== undefined ? `${cluster}/${value}` : value
+}
+
 /** Where a click on a value leads to; undefined for a value that cannot be selected. */
 export function leadsTo(
   field: SourceField,

@@ -16,7 +16,7 @@ import { useZoom } from './use-zoom.ts'
 
 /** When something happened, and what. */
 export function OverviewView(): JSX.Element {
-  const { refresh, nowMs, announce } = usePage()
+  const { query, refresh, nowMs, announce } = usePage()
   const bars = useBars()
   const events = useNewestEvents()
   const { zoomIn, zoomOut } = useZoom()
@@ -43,6 +43,7 @@ export function OverviewView(): JSX.Element {
             onZoom={zoomIn}
             onZoomOut={zoomOut}
           />
+          <HorizonNote span={spanOf(query.range, nowMs)} />
           <Events events={events} />
         </>
       )}
@@ -67,11 +68,10 @@ function Events({ events }: { readonly events: NewestEvents }): JSX.Element | nu
 }
 
 function NoEvents(): JSX.Element {
-  const { query, change, nowMs } = usePage()
+  const { query, change } = usePage()
   const isFiltered = FILTERS.some((name) => query[name] !== '')
   return (
     <EmptyPanel title={isFiltered ? 'No events match the filters' : 'No events in this range'}>
-      <HorizonNote span={spanOf(query.range, nowMs)} />
       {isFiltered && (
         <button type="button" onClick={() => change(NO_FILTERS)}>
           Clear all filters

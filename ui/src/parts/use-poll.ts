@@ -1,5 +1,6 @@
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { type ApiError, asApiError } from '../api/api-error.ts'
+import { retryDelayMs } from '../model/retries.ts'
 
 export interface Polled<Data> {
   /** Of the last poll that succeeded. */
@@ -16,15 +17,6 @@ export interface PollOptions<Data> {
   readonly load: (signal: AbortSignal) => Promise<Data>
   /** How long to wait after this result. */
   readonly everyMs: (data: Data) => number
-}
-
-const RETRY_FIRST_MS = 2_000
-const RETRY_MOST_MS = 60_000
-
-/** How long to wait after this many failures in a row. */
-export function pollRetryMs(failures: number, retryAfterSeconds = 0): number {
-  const backoffMs = Math.min(RETRY_MOST_MS, RETRY_FIRST_MS * 2 ** (failures - 1))
-  return Math.max(backoffMs, Math.min(RETRY_MOST_MS, retryAfterSeconds * 1_000))
 }
 
 /**
@@ -101,7 +93,7 @@ class Poller<Data> {
       this.#failures++
       const failure = asApiError(error)
       if (!signal.aborted) this.#show((before) => ({ ...before, error: failure }))
-      return pollRetryMs(this.#failures, failure.retryAfterSeconds)
+      return retryDelayMs({ count: this.#failures, retryAfterSeconds: failure.retryAfterSeconds })
     }
   }
 }

@@ -5,6 +5,7 @@ import {
   leadsTo,
   type SourceField,
   type SparkData,
+  seriesName,
   valueText,
   warningsText,
 } from '../model/sources.ts'
@@ -47,7 +48,7 @@ export function SourcePanel({ field, panel }: SourcePanelProps): JSX.Element {
               key={JSON.stringify(group.values)}
               field={field}
               group={group}
-              spark={sparks?.get(group.values[field] ?? '')}
+              spark={sparks?.get(seriesName(field, group.values))}
             />
           ))}
         </ol>

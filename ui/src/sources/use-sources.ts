@@ -12,6 +12,8 @@ export const FIELDS: readonly SourceField[] = ['controller', 'namespace', 'reaso
 
 const TOP = 10
 const BUCKETS = 40
+/** Who writes most now need not have written most in the range. The server has at most 50. */
+const SPARKS_BY_RATE = 50
 
 /** What is known of one panel. */
 export interface Panel {
@@ -112,9 +114,10 @@ class Load {
   }
 
   async #sparks(field: SourceField): Promise<void> {
-    const { client, query: filters, span, signal, show } = this.#options
+    const { client, query: filters, span, order, signal, show } = this.#options
     try {
-      const by = { filters, span, signal, buckets: BUCKETS, by: field, limit: TOP }
+      const limit = order === 'rate' ? SPARKS_BY_RATE : TOP
+      const by = { filters, span, signal, buckets: BUCKETS, by: field, limit }
       show(field, { sparks: sparklines(await histogram(client, by)) })
     } catch {
       signal.throwIfAborted()

@@ -45,11 +45,14 @@ function State({ level, title, meaning }: StateText): JSX.Element {
 }
 
 function Figures({ status }: { readonly status: PolledStatus }): JSX.Element {
-  const { window, atMs, version } = status
+  const { window, windowError, atMs, version } = status
   const nowMs = atMs ?? 0
   return (
     <>
       {window !== undefined && <span class="status-figure">{keptText(window)}</span>}
+      {windowError?.code === 403 && (
+        <span class="status-figure">You may not see how long events are kept here</span>
+      )}
       {window?.oldestMs !== undefined && (
         <span class="status-figure">
           Oldest event <EventTime ms={window.oldestMs} nowMs={nowMs} /> ago
