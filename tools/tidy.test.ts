@@ -114,8 +114,7 @@ test('files: each is named for its content', () => {
 
 test('files: every source is imported by another, or is an entry point', () => {
   const used = new Set(nonTests.flatMap(importsOf))
-  const program = nonTests.filter((file) => treeOf(file) === 'src')
-  const unused = program.filter((file) => !ENTRIES.has(file) && !used.has(file))
+  const unused = nonTests.filter((file) => !ENTRIES.has(file) && !used.has(file))
   assert.deepEqual(unused, [])
 })
 
