@@ -54,7 +54,7 @@ describe('a flood of requests for the page', { timeout: 90_000 }, () => {
     t.diagnostic(`${latencies.length} lists, the slowest in ${slowest} ms; ${grown} MiB more`)
     assert.equal(failures, 0)
     assert.ok(count > 20)
-    assert.ok(slowest < 2_000, `a list took ${slowest} ms`)
+    assert.ok(slowest < 5_000, `a list took ${slowest} ms`)
     assert.ok(grown < 100, `${grown} MiB more`)
     for (const session of sessions) session.destroy()
     const isServed = async (): Promise<boolean> => (await server.ask('/ui/')).status === 200
