@@ -16,6 +16,11 @@ budgets:
   - { name: shop, per: Namespace, namespace: shop, events: 20 }
 `
 
+const LIMITS = `apiVersion: eventratelimit.admission.k8s.io/v1alpha1
+kind: Configuration
+limits: [{ type: Namespace, qps: 1, burst: 5 }]
+`
+
 /** More than the budget, the oldest of three hours ago. */
 function story(): readonly ToldEvent[] {
   return Array.from({ length: 30 }, (_, index) => ({
@@ -154,8 +159,11 @@ describe('page: status of the server', () => {
 describe('page: status of a server in trouble', () => {
   let server: PageServer
   let browser: TestBrowser
+  let folder: Folder
   before(async () => {
-    server = await PageServer.start()
+    folder = await Folder.create()
+    const limits = await folder.write('limits.yaml', LIMITS)
+    server = await PageServer.start([`--event-rate-limit-config-file=${limits}`])
     browser = await TestBrowser.start()
     await server.tell([
       { minutesAgo: 5, reason: 'Scheduled', object: 'Pod/web-0', note: 'Assigned to node-4' },
@@ -164,6 +172,24 @@ describe('page: status of a server in trouble', () => {
   after(async () => {
     await browser?.[Symbol.asyncDispose]()
     await server?.[Symbol.asyncDispose]()
+    await folder?.[Symbol.asyncDispose]()
+  })
+
+  test('the footer counts the writes that a limit has refused', async () => {
+    const told = { minutesAgo: 1, reason: 'Flood', object: 'Pod/web-0', note: 'Again' }
+    const writes = Array.from({ length: 20 }, () => server.tell([told]))
+    const outcomes = await Promise.allSettled(writes)
+    const refused = outcomes.filter(({ status }) => status === 'rejected').length
+    assert.ok(refused > 0)
+    await using opened = await browser.open(server.base, { token: 'viewer' })
+    opened.allowProblems(/status of 401/)
+    await footerOf(opened).getByText(`${refused} refused`, { exact: true }).waitFor()
+    await footerOf(opened).getByRole('button', { name: 'More' }).click()
+    await footerOf(opened)
+      .getByText(/^\d+ writes? since this replica has started/)
+      .waitFor()
+    await opened.screenshot('status-refused')
+    opened.assertNoProblems()
   })
 
   test('etcd is down: the footer is red, and green again afterwards', async () => {

@@ -43,6 +43,7 @@ interface RetentionWindow {
   readonly hiddenRules?: number
   readonly budget?: { readonly events?: number; readonly bytes?: number }
   readonly evicted?: number
+  readonly refused?: number
 }
 
 export interface FoundWindow {
@@ -82,6 +83,7 @@ export async function keptWindow(
 
 function windowOf(window: RetentionWindow): KeptWindow {
   const { events = 0, oldestTime, lifetimes = [], hiddenRules = 0, budget, evicted } = window
+  const isOfCluster = (window.metadata?.namespace ?? '') === ''
   return {
     events,
     oldestMs: oldestTime === undefined ? undefined : Date.parse(oldestTime),
@@ -89,5 +91,7 @@ function windowOf(window: RetentionWindow): KeptWindow {
     hiddenRules,
     budget,
     evicted,
+    // Refusals are counted by cluster; none at all are left out.
+    refused: isOfCluster ? (window.refused ?? 0) : undefined,
   }
 }

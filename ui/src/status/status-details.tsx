@@ -59,7 +59,7 @@ function usePlaceText(): string {
 }
 
 function Kept({ window }: { readonly window: KeptWindow }): JSX.Element {
-  const { events, oldestMs, lifetimes, hiddenRules, budget, evicted } = window
+  const { events, oldestMs, lifetimes, hiddenRules, budget, evicted, refused } = window
   return (
     <dl>
       <Row term="Events">{countText(events)}</Row>
@@ -89,6 +89,12 @@ function Kept({ window }: { readonly window: KeptWindow }): JSX.Element {
           ? 'not known'
           : `${counted(evicted, 'event')} deleted before the end of their lifetime, because of a budget`}
       </Row>
+      {refused !== undefined && (
+        <Row term="Refused">
+          {counted(refused, 'write')} since this replica has started, beyond a limit or because etcd
+          was full or away
+        </Row>
+      )}
     </dl>
   )
 }

@@ -61,6 +61,9 @@ function Figures({ status }: { readonly status: PolledStatus }): JSX.Element {
       {window?.evicted !== undefined && (
         <span class="status-figure">{countText(window.evicted)} evicted</span>
       )}
+      {window?.refused !== undefined && (
+        <span class="status-figure">{countText(window.refused)} refused</span>
+      )}
       {version !== '' && <span class="status-figure">tidings {version}</span>}
       {atMs !== undefined && <span class="status-figure">as of {localTime(atMs).slice(11)}</span>}
     </>

@@ -10,6 +10,7 @@ function windowOf(lifetimes: Readonly<Record<string, string>>, more: object = {}
     hiddenRules: 0,
     budget: undefined,
     evicted: 0,
+    refused: 1,
     ...more,
   }
 }
@@ -75,10 +76,8 @@ test('the windows of several clusters are one', () => {
   assert.equal(joinedWindows([one]), one)
   const same = joinedWindows([one, windowOf({ '': '8d' }, { oldestMs: 2_000, evicted: 4 })])
   assert.ok(same)
-  assert.deepEqual(
-    [same.events, same.oldestMs, same.evicted, same.budget],
-    [20, 2_000, 7, undefined],
-  )
+  assert.deepEqual([same.events, same.oldestMs, same.evicted, same.refused], [20, 2_000, 7, 2])
+  assert.equal(same.budget, undefined)
   assert.equal(keptText(same), 'Events are kept 8 days')
   const other = joinedWindows([
     one,

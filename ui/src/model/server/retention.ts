@@ -25,6 +25,8 @@ export interface KeptWindow {
   readonly budget: Budget | undefined
   /** Events that budgets deleted; undefined when it is not known. */
   readonly evicted: number | undefined
+  /** Writes that the replica has refused since its start; undefined when it is not known. */
+  readonly refused: number | undefined
 }
 
 const UNIT_NAMES: Readonly<Record<string, string>> = {
@@ -87,7 +89,6 @@ export function joinedWindows(windows: readonly KeptWindow[]): KeptWindow | unde
     ({ lifetimes }) => JSON.stringify(lifetimes) === JSON.stringify(first.lifetimes),
   )
   const oldest = windows.flatMap(({ oldestMs }) => oldestMs ?? [])
-  const evicted = windows.map((window) => window.evicted)
   return {
     events: windows.reduce((sum, { events }) => sum + events, 0),
     oldestMs: oldest.length === 0 ? undefined : Math.min(...oldest),
@@ -95,8 +96,14 @@ export function joinedWindows(windows: readonly KeptWindow[]): KeptWindow | unde
     hiddenRules: isSame ? first.hiddenRules : 0,
     // A budget is of one cluster.
     budget: undefined,
-    evicted: evicted.includes(undefined)
-      ? undefined
-      : evicted.reduce<number>((sum, count = 0) => sum + count, 0),
+    evicted: sumOf(windows.map(({ evicted }) => evicted)),
+    refused: sumOf(windows.map(({ refused }) => refused)),
   }
+}
+
+/** Undefined when one is. */
+function sumOf(counts: readonly (number | undefined)[]): number | undefined {
+  return counts.includes(undefined)
+    ? undefined
+    : counts.reduce<number>((sum, count = 0) => sum + count, 0)
 }
