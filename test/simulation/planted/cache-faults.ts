@@ -153,9 +153,9 @@ export const cacheFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: memory,
-        find: `  #retire(slot: number): void {
+        find: `    this.#rows.remove(slot)
     const newest = this.#kept.at(-1)`,
-        replace: `  #retire(slot: number): void {
+        replace: `    this.#rows.remove(slot)
     const newest = this.#kept.at(0)`,
       },
     ],
@@ -182,8 +182,8 @@ export const cacheFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/cache/read/search.ts',
-        find: 'using slicer = new TimeSlicer(() => memory.pin(state))',
-        replace: 'using slicer = new TimeSlicer()',
+        find: 'return new TimeSlicer(() => memory.pin(state))',
+        replace: 'return new TimeSlicer()',
       },
     ],
     faults: ['replica-load', 'link-slow'],

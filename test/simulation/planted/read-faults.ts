@@ -3,7 +3,7 @@ import type { PlantedFault } from './planted-fault.ts'
 
 const freshness = 'src/cache/freshness.ts'
 const sources = 'src/cache/read/sources.ts'
-const search = 'src/cache/read/search.ts'
+const matcher = 'src/cache/read/matcher.ts'
 const cachedStorage = 'src/cache/cached-storage.ts'
 
 export const readFaults: readonly PlantedFault[] = [
@@ -185,9 +185,9 @@ export const readFaults: readonly PlantedFault[] = [
     mistake: 'an event that was last seen exactly at the beginning of the span is left out',
     patches: [
       {
-        file: search,
-        find: 'if (seenMs < this.#sinceMs || seenMs >= this.#untilMs) return false',
-        replace: 'if (seenMs <= this.#sinceMs || seenMs >= this.#untilMs) return false',
+        file: matcher,
+        find: 'if (seenMs >= sinceMs && seenMs < untilMs) hits[kept++] = index',
+        replace: 'if (seenMs > sinceMs && seenMs < untilMs) hits[kept++] = index',
       },
     ],
     faults: [],
@@ -199,9 +199,9 @@ export const readFaults: readonly PlantedFault[] = [
     mistake: 'an event that was last seen exactly at the end of the span is included',
     patches: [
       {
-        file: search,
-        find: 'if (seenMs < this.#sinceMs || seenMs >= this.#untilMs) return false',
-        replace: 'if (seenMs < this.#sinceMs || seenMs > this.#untilMs) return false',
+        file: matcher,
+        find: 'if (seenMs >= sinceMs && seenMs < untilMs) hits[kept++] = index',
+        replace: 'if (seenMs >= sinceMs && seenMs <= untilMs) hits[kept++] = index',
       },
       {
         file: 'src/registry/read/field-tests.ts',
