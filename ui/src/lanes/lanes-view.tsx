@@ -51,8 +51,14 @@ export function LanesView(): JSX.Element {
     const centreMs = placeMs.current ?? (span.fromMs + span.toMs) / 2
     zoomTo(zoomed(span, { factor, centreMs, nowMs }))
   }
-  if (error !== undefined && rows.length === 0)
-    return <ErrorPanel error={error} onRetry={refresh} />
+  if (error !== undefined && rows.length === 0) {
+    return (
+      <>
+        <h1 class="hidden">Lanes</h1>
+        <ErrorPanel error={error} onRetry={refresh} />
+      </>
+    )
+  }
   return (
     <>
       <h1 class="hidden">Lanes</h1>
