@@ -7,9 +7,10 @@ import { type EtcdCluster, startEtcd } from './etcd.ts'
 import { Tidings } from './tidings.ts'
 
 /** Each token is the name of its user. */
-export type PageUser = 'root' | 'viewer' | 'sam' | 'nobody'
+export type PageUser = 'root' | 'viewer' | 'sam' | 'reader' | 'nobody'
 
-const TOKENS = 'root,root,1,system:masters\nviewer,viewer,2\nsam,sam,3\nnobody,nobody,4\n'
+const TOKENS =
+  'root,root,1,system:masters\nviewer,viewer,2\nsam,sam,3\nnobody,nobody,4\nreader,reader,5\n'
 
 const ROLES = `
 apiVersion: rbac.authorization.k8s.io/v1
@@ -23,6 +24,17 @@ kind: RoleBinding
 metadata: {name: sam, namespace: shop}
 roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: view}
 subjects: [{kind: User, name: sam}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata: {name: events-only}
+rules: [{apiGroups: ["", events.k8s.io], resources: [events], verbs: [get, list, watch]}]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: reader}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: events-only}
+subjects: [{kind: User, name: reader}]
 `
 
 /** An event of a story, told shortly. */

@@ -62,22 +62,63 @@ describe('page: overview in trouble', () => {
     opened.assertNoProblems()
   })
 
-  test('while etcd is down the events stay, and the page recovers by itself', async () => {
+  test('who may read events only sees them, without counts', async () => {
+    await using opened = await browser.open(server.base, { token: 'reader' })
+    opened.allowProblems(/status of 40[13]/)
+    const { page } = opened
+    await page.getByText('Liveness probe failed').waitFor()
+    await page.getByText('There is no histogram').waitFor()
+    assert.equal(await page.getByRole('alert').count(), 0)
+    await opened.assertAccessible()
+    await opened.screenshot('overview-reader')
+    opened.assertNoProblems()
+  })
+
+  test('while etcd is down the events are those in memory, and the page recovers by itself', async () => {
     await using opened = await browser.open(server.base, { token: 'viewer' })
     opened.allowProblems(/status of (401|503|504|500)/)
     const { page } = opened
     await page.getByText('Liveness probe failed').waitFor()
     await server.etcd.member(0).kill()
     await page.getByRole('button', { name: 'Refresh' }).click()
-    const alert = page.getByRole('alert')
-    await alert.getByText('The server cannot respond now').waitFor({ timeout: 40_000 })
-    await page.getByText('Below is what was loaded at').waitFor()
+    const note = page.getByText('etcd does not respond: this is what the replica has in memory')
+    await note.waitFor({ timeout: 40_000 })
+    assert.equal(await page.getByRole('alert').count(), 0)
     assert.equal(await page.getByText('Liveness probe failed').count(), 1)
     await opened.assertAccessible()
     await opened.screenshot('overview-etcd-down')
+    {
+      await using late = await browser.open(server.base, { token: 'viewer', path: '?type=Warning' })
+      late.allowProblems(/status of (401|503|504|500)/)
+      await late.page.getByText('Liveness probe failed').waitFor({ timeout: 40_000 })
+      await late.page.locator('.histogram canvas').waitFor()
+      assert.match((await late.page.locator('.histogram-readout').textContent()) ?? '', /Warnings/)
+      for (const view of ['lanes', 'sources', 'object&about=Pod/shop/cart-0']) {
+        await late.go(`?view=${view}`)
+        await late.page.getByText('this is what the replica has in memory').waitFor()
+      }
+      late.assertNoProblems()
+    }
     await server.etcd.member(0).start()
-    await alert.waitFor({ state: 'detached', timeout: 60_000 })
+    await note.waitFor({ state: 'detached', timeout: 60_000 })
     await page.getByText('Liveness probe failed').waitFor()
+    opened.assertNoProblems()
+  })
+
+  test('events of other filters are not shown when the server does not respond', async () => {
+    await using opened = await browser.open(server.base, { token: 'viewer' })
+    opened.allowProblems(/status of 401/, /ERR_INTERNET_DISCONNECTED/)
+    const { page } = opened
+    await page.getByText('Liveness probe failed').waitFor()
+    await opened.context.setOffline(true)
+    await page.getByLabel('Namespace').fill('batch')
+    await page.getByLabel('Namespace').press('Enter')
+    await page.getByRole('alert').getByText('No response').waitFor()
+    assert.equal(await page.getByText('Liveness probe failed').count(), 0)
+    assert.equal(await page.getByText('Below is what was loaded').count(), 0)
+    assert.match((await page.locator('.histogram-readout').textContent()) ?? '', /No counts/)
+    await opened.context.setOffline(false)
+    await page.getByRole('list', { name: 'Events' }).waitFor({ timeout: 40_000 })
     opened.assertNoProblems()
   })
 
@@ -90,6 +131,7 @@ describe('page: overview in trouble', () => {
     await page.keyboard.press('r')
     const alert = page.getByRole('alert')
     await alert.getByText('No response').waitFor()
+    await page.getByText('Below is what was loaded at').waitFor()
     await opened.assertAccessible()
     await opened.screenshot('overview-no-response')
     await opened.context.setOffline(false)

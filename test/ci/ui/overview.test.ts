@@ -41,7 +41,7 @@ describe('page: overview', () => {
     const backOff = rows.filter({ hasText: 'Back-off restarting' })
     assert.match((await backOff.textContent()) ?? '', /x42 over 18m.*Warning.*BackOff/)
     await backOff.getByRole('button', { name: 'Back-off restarting' }).click()
-    await backOff.getByText('42 times over 18m').waitFor()
+    await backOff.getByText('42 over 18m', { exact: true }).waitFor()
     await backOff.getByText('app=checkout').waitFor()
     await opened.assertAccessible()
     await opened.screenshot('overview-open')

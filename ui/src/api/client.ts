@@ -1,4 +1,5 @@
 /** Sends requests to the API of the server that this page comes from. */
+import { warningTexts } from '../model/server/warnings.ts'
 import { type ApiError, networkError, statusError } from './api-error.ts'
 
 export interface Ask {
@@ -6,6 +7,8 @@ export interface Ask {
   readonly signal?: AbortSignal | undefined
   /** A proxy may protect this path in its own way: a 401 does not end the session. */
   readonly isAside?: boolean
+  /** Called with each text of the `Warning` header of a response that succeeds. */
+  readonly onWarning?: (text: string) => void
 }
 
 export interface ClientOptions {
@@ -57,7 +60,7 @@ export class ApiClient {
   async #send(
     path: string,
     init: RequestInit,
-    { parameters, signal, isAside, isLong, accept = 'application/json' }: SendOptions,
+    { parameters, signal, isAside, isLong, onWarning, accept = 'application/json' }: SendOptions,
   ): Promise<Response> {
     const { token } = this.#options
     const headers: Record<string, string> = { accept }
@@ -80,7 +83,10 @@ export class ApiClient {
       if (signal?.aborted === true) throw error
       throw networkError(error)
     }
-    if (response.ok) return response
+    if (response.ok) {
+      if (onWarning) warningTexts(response.headers.get('warning') ?? '').forEach(onWarning)
+      return response
+    }
     const failure = await statusError(response)
     if (failure.code === 401 && isAside !== true) this.#options.onUnauthorized?.(failure)
     throw failure

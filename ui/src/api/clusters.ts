@@ -1,3 +1,4 @@
+import { timeOf } from '../model/times.ts'
 import type { ApiClient } from './client.ts'
 
 export interface ClusterRow {
@@ -54,9 +55,4 @@ function clusterRow({ metadata, status = {} }: Cluster): ClusterRow {
       message: mirror.message ?? '',
     },
   }
-}
-
-function timeOf(text: string | undefined): number | undefined {
-  const ms = Date.parse(text ?? '')
-  return Number.isNaN(ms) ? undefined : ms
 }

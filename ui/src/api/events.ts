@@ -2,6 +2,7 @@ import { type CoreEvent, type EventRow, eventRow } from '../model/event-row.ts'
 import type { Filters } from '../model/query.ts'
 import type { Span } from '../model/range.ts'
 import { fieldSelector } from '../model/selector.ts'
+import { askWithMemory, type Basis } from './answer.ts'
 import type { ApiClient } from './client.ts'
 import { eventsPath } from './paths.ts'
 
@@ -11,6 +12,7 @@ export interface EventPage {
   readonly next: string
   /** A watch from this version on misses nothing. */
   readonly resourceVersion: string
+  readonly basis: Basis
 }
 
 /** Which events, in which order. */
@@ -43,12 +45,52 @@ export async function listEvents(
   const { filters, limit, after, signal } = options
   const parameters = listParameters(options, limit)
   if (after !== undefined && after !== '') parameters['continue'] = after
-  const list = await client.get<CoreEventList>(eventsPath(filters), { parameters, signal })
+  const path = eventsPath(filters)
+  const { result, basis } = await askWithMemory<CoreEventList>(client, path, { parameters, signal })
   return {
-    rows: (list.items ?? []).map(eventRow),
-    next: list.metadata?.continue ?? '',
-    resourceVersion: list.metadata?.resourceVersion ?? '',
+    rows: (result.items ?? []).map((event) => eventRow(event, filters)),
+    next: result.metadata?.continue ?? '',
+    resourceVersion: result.metadata?.resourceVersion ?? '',
+    basis,
   }
+}
+
+/** Several pages of a list. */
+export interface EventPages {
+  readonly rows: readonly EventRow[]
+  /** There are events behind these, which are not loaded. */
+  readonly hasMore: boolean
+  /** Of the first page: the others are of the same state. */
+  readonly basis: Basis
+}
+
+export interface PagesOptions extends EventQuery {
+  /** No page is loaded when there are so many rows. */
+  readonly rowsMax: number
+  readonly signal: AbortSignal
+  /** Called with what there is after each page but the last one. */
+  readonly onPage?: (pages: EventPages) => void
+}
+
+/** The longest page that the page asks for. */
+const PAGE_ROWS = 500
+
+/** Page after page of one state of the server, until the end or `rowsMax`. */
+export async function listPages(
+  client: Pick<ApiClient, 'get'>,
+  options: PagesOptions,
+): Promise<EventPages> {
+  const { rowsMax, onPage } = options
+  const first = await listEvents(client, { ...options, limit: PAGE_ROWS })
+  const { basis } = first
+  let { rows, next } = first
+  while (next !== '' && rows.length < rowsMax) {
+    onPage?.({ rows, hasMore: true, basis })
+    const page = await listEvents(client, { ...options, limit: PAGE_ROWS, after: next })
+    rows = [...rows, ...page.rows]
+    next = page.next
+  }
+  return { rows, hasMore: next !== '', basis }
 }
 
 export function selectorOf({ filters, span, terms = [] }: EventQuery): string {

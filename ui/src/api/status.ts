@@ -3,6 +3,7 @@
 import type { Filters } from '../model/query.ts'
 import { type Check, readChecks } from '../model/server/health.ts'
 import { joinedWindows, type KeptWindow, type Lifetime } from '../model/server/retention.ts'
+import { timeOf } from '../model/times.ts'
 import { ApiError } from './api-error.ts'
 import type { ApiClient } from './client.ts'
 import { clusterPath, computedPath } from './paths.ts'
@@ -86,7 +87,7 @@ function windowOf(window: RetentionWindow): KeptWindow {
   const isOfCluster = (window.metadata?.namespace ?? '') === ''
   return {
     events,
-    oldestMs: oldestTime === undefined ? undefined : Date.parse(oldestTime),
+    oldestMs: timeOf(oldestTime),
     lifetimes: lifetimes.map(({ selects = '', lifetime = '' }) => ({ selects, lifetime })),
     hiddenRules,
     budget,

@@ -1,6 +1,8 @@
 import type { Filters } from '../model/query.ts'
 import type { Span } from '../model/range.ts'
 import { fieldSelector } from '../model/selector.ts'
+import { timeOf } from '../model/times.ts'
+import { askWithMemory, type Basis } from './answer.ts'
 import type { ApiClient } from './client.ts'
 import { computedPath } from './paths.ts'
 
@@ -35,7 +37,7 @@ interface HistogramList {
 export async function histogram(
   client: ApiClient,
   { filters, span, buckets, by, limit, signal }: HistogramOptions,
-): Promise<readonly Bucket[]> {
+): Promise<{ readonly buckets: readonly Bucket[]; readonly basis: Basis }> {
   const parameters: Record<string, string> = {
     fieldSelector: fieldSelector(filters, span),
     buckets: String(buckets),
@@ -43,12 +45,13 @@ export async function histogram(
     ...(limit === undefined ? {} : { limit: String(limit) }),
   }
   const path = computedPath(filters, 'eventhistograms')
-  const list = await client.get<HistogramList>(path, { parameters, signal })
-  return (list.items ?? []).map(({ startTime = '', endTime = '', counts = [] }) => ({
-    fromMs: Date.parse(startTime),
-    toMs: Date.parse(endTime),
+  const { result, basis } = await askWithMemory<HistogramList>(client, path, { parameters, signal })
+  const found = (result.items ?? []).map(({ startTime, endTime, counts = [] }) => ({
+    fromMs: timeOf(startTime) ?? 0,
+    toMs: timeOf(endTime) ?? 0,
     counts: new Map(counts.map(({ name = '', occurrences = 0 }) => [name, occurrences])),
   }))
+  return { buckets: found, basis }
 }
 
 /** A group of events with the same values. */
@@ -95,7 +98,7 @@ interface SummaryList {
 export async function summary(
   client: ApiClient,
   { filters, span, groupBy, order, limit, signal }: SummaryOptions,
-): Promise<readonly SourceGroup[]> {
+): Promise<{ readonly groups: readonly SourceGroup[]; readonly basis: Basis }> {
   const selector = fieldSelector(filters, span)
   const parameters: Record<string, string> = {
     ...(selector === '' ? {} : { fieldSelector: selector }),
@@ -104,13 +107,14 @@ export async function summary(
     limit: String(limit),
   }
   const path = computedPath(filters, 'eventsummaries')
-  const list = await client.get<SummaryList>(path, { parameters, signal })
-  return (list.items ?? []).map(
+  const { result, basis } = await askWithMemory<SummaryList>(client, path, { parameters, signal })
+  const groups = (result.items ?? []).map(
     ({ group = {}, occurrences = 0, warnings = 0, events = 0, objects = 0, ...rest }) => ({
       ...{ values: group, occurrences, warnings, events, objects },
       ratePerMinute: rest.ratePerMinute,
-      lastMs: rest.lastTime === undefined ? undefined : Date.parse(rest.lastTime),
+      lastMs: timeOf(rest.lastTime),
       note: rest.sampleNote ?? '',
     }),
   )
+  return { groups, basis }
 }

@@ -198,7 +198,7 @@ export class EventWatch {
     this.#version = version
     this.#seenMs = this.#options.pace.nowMs()
     if (type === 'ADDED' || type === 'MODIFIED') {
-      this.#options.onChange({ row: eventRow(object), bytes })
+      this.#options.onChange({ row: eventRow(object, this.#options.filters), bytes })
     }
     return undefined
   }
@@ -219,7 +219,9 @@ export class EventWatch {
     const { client, filters } = this.#options
     try {
       const list = await listEvents(client, { filters, order: 'newest', limit: 1, signal })
-      if (isNewer(this.#version, list.resourceVersion)) return expired
+      // What a replica has in memory may be older than what another one has sent.
+      const isCertain = !list.basis.isFromMemory
+      if (isCertain && isNewer(this.#version, list.resourceVersion)) return expired
       return { kind: 'ended', hasWorked: true, error: failure }
     } catch (error) {
       const why = error instanceof ApiError ? error : networkError(error)

@@ -33,7 +33,7 @@ export function ClustersView(): JSX.Element {
           </span>
         )}
       </div>
-      {error !== undefined && <ErrorPanel error={error} onRetry={again} />}
+      {error !== undefined && <ErrorPanel error={error} onRetry={again} isManual />}
       {error?.code === 403 && <MissingPermission />}
       {data === undefined && error === undefined && <p>Asking for the clusters…</p>}
       {data !== undefined && error?.code !== 403 && <Clusters rows={data} nowMs={atMs ?? 0} />}
@@ -96,7 +96,7 @@ function Clusters({ rows, nowMs }: ClustersProps): JSX.Element {
 function useMayReadAll(): boolean {
   const { client } = usePage()
   const access = { verb: 'list', group: '', resource: 'events', cluster: '*', namespace: '' }
-  return useLoad(() => mayI(client, access), [client]).data === true
+  return useLoad(() => mayI(client, access), { what: [client] }).data === true
 }
 
 function OneCluster(): JSX.Element {

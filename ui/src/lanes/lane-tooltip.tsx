@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
-import type { EventRow } from '../model/event-row.ts'
+import { type EventRow, repeatsOf } from '../model/event-row.ts'
 import { counted } from '../model/numbers.ts'
-import { humanDuration, localTime, utcTime } from '../model/times.ts'
+import { localTime, utcTime } from '../model/times.ts'
 import { PlainText } from '../parts/plain-text.tsx'
 import { TypeMark } from '../parts/type-mark.tsx'
 
@@ -45,7 +45,7 @@ export function LaneTooltip({
         <strong>
           <PlainText text={row.reason} />
         </strong>
-        {count > 1 && ` ×${count} over ${humanDuration(lastMs - firstMs)}`}
+        {count > 1 && ` ×${repeatsOf({ count, firstMs, lastMs })}`}
       </p>
       <dl>
         {count > 1 && <Moment name="First seen" ms={firstMs} />}

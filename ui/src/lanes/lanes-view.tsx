@@ -1,24 +1,32 @@
 import '../styles/lanes.css'
 import type { JSX } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
-import { listEvents } from '../api/events.ts'
+import { type EventPages, listPages } from '../api/events.ts'
+import type { EventRow } from '../model/event-row.ts'
 import { counted } from '../model/numbers.ts'
-import { FILTERS, LANE_SORTS, type LaneSort, type Query } from '../model/query.ts'
+import { FILTERS, LANE_SORTS, type LaneSort, type Query, questionOf } from '../model/query.ts'
 import { type Span, spanOf } from '../model/range.ts'
 import { localTime } from '../model/times.ts'
 import { CopyMenu } from '../parts/copy-menu.tsx'
 import { usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
+import { DataNotes } from '../parts/server/data-notes.tsx'
 import { HorizonNote } from '../parts/server/horizon-note.tsx'
-import { type LoadedPages, useEventPages } from '../parts/use-event-pages.ts'
+import { useLoad } from '../parts/use-load.ts'
 import { zoomed } from './axis-ticks.ts'
 import { LaneBoard } from './lane-board.tsx'
 import { type Lane, lanesOf, sortedLanes } from './lanes.ts'
 
-const PAGE_ROWS = 500
 /** What a browser draws and a person reads. Older events are behind a narrower filter or range. */
 const ROWS_MAX = 5_000
 const LANES_MAX = 500
+
+/** The same array each time, for what is computed from it. */
+const NO_ROWS: readonly EventRow[] = []
+
+interface LoadedPages extends Pick<EventPages, 'rows' | 'hasMore'> {
+  readonly isLoading: boolean
+}
 
 const SORT_TEXTS: Readonly<Record<LaneSort, string>> = {
   newest: 'newest activity',
@@ -30,18 +38,16 @@ const SORT_TEXTS: Readonly<Record<LaneSort, string>> = {
 export function LanesView(): JSX.Element {
   const { client, query, nowMs, refresh, change } = usePage()
   const span = useMemo(() => spanOf(query.range, nowMs), [query.range, nowMs])
-  const pages = useEventPages(
-    {
-      load: (after, signal) =>
-        listEvents(client, {
-          ...{ filters: query, span, order: 'newest', limit: PAGE_ROWS },
-          ...{ after, signal },
-        }),
-      rowsMax: ROWS_MAX,
-    },
-    [client, span, ...FILTERS.map((name) => query[name])],
+  const { data, error, isLoading } = useLoad<EventPages>(
+    (signal, onPage) =>
+      listPages(client, {
+        ...{ filters: query, span, order: 'newest' },
+        ...{ rowsMax: ROWS_MAX, signal, onPage },
+      }),
+    { what: [client, questionOf(query)], when: [nowMs] },
   )
-  const { rows, error } = pages
+  const pages: LoadedPages = { rows: NO_ROWS, hasMore: false, ...data, isLoading }
+  const { rows } = pages
   const { sort = 'newest' } = query
   const all = useMemo(() => lanesOf(rows), [rows])
   const lanes = useMemo(() => sortedLanes(all, sort).slice(0, LANES_MAX), [all, sort])
@@ -55,17 +61,18 @@ export function LanesView(): JSX.Element {
     return (
       <>
         <h1 class="hidden">Lanes</h1>
-        <ErrorPanel error={error} onRetry={refresh} />
+        <ErrorPanel error={error} onRetry={refresh} isBusy={isLoading} />
       </>
     )
   }
   return (
     <>
       <h1 class="hidden">Lanes</h1>
+      <DataNotes bases={[data?.basis]} isBusy={isLoading} />
       <LaneTools {...{ query, span, pages, zoomBy }} />
       <LaneStatus {...{ pages, lanes, span }} objects={all.length} />
       <HorizonNote span={span} />
-      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} />}
+      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} isBusy={isLoading} />}
       {rows.length === 0 && !pages.isLoading ? (
         <EmptyPanel title="No events in this range">
           Choose a longer range, or fewer filters.

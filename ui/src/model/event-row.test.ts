@@ -11,7 +11,7 @@ test('an event of a series was seen from its first to its last observation', () 
     reportingComponent: 'kubelet',
     type: 'Warning',
   })
-  assert.equal(row.key, 'eu/shop/a')
+  assert.equal(row.key, '/shop/a')
   assert.equal(row.count, 12)
   assert.equal(row.lastMs - row.firstMs, 600_500)
   assert.equal(row.isWarning, true)
@@ -49,4 +49,13 @@ test('durations are those of kubectl', () => {
     [-1, 0, 119, 120, 150, 600, 10_799, 10_800, 18_300, 172_799, 172_800, 190_800].map(seconds),
     ['0s', '0s', '119s', '2m', '2m30s', '10m', '179m', '3h', '5h5m', '47h', '2d', '2d5h'],
   )
+})
+
+test('an event names its cluster only where all clusters are listed', () => {
+  const event = {
+    metadata: { name: 'e', annotations: { 'tidings.dev/cluster': 'prod-eu' } },
+  }
+  assert.equal(eventRow(event, { cluster: '*' }).cluster, 'prod-eu')
+  assert.equal(eventRow(event, { cluster: 'prod-us' }).cluster, '')
+  assert.equal(eventRow(event, { cluster: '' }).key, '//e')
 })

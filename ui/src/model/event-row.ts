@@ -1,4 +1,5 @@
 /** An event as the page shows it, whichever API it was written with. */
+import { humanDuration, timeOf } from './times.ts'
 
 /** The object that an event is about. */
 export interface ObjectName {
@@ -71,10 +72,18 @@ interface CoreReference {
 /** The annotation that names the cluster of an event, in lists of all clusters. */
 const CLUSTER_ANNOTATION = 'tidings.dev/cluster'
 
-export function eventRow(event: CoreEvent): EventRow {
+/**
+ * `place.cluster`: the cluster that was asked for. The server writes the annotation only where that
+ * is `*`; elsewhere it is what any writer of events has made up.
+ */
+export function eventRow(
+  event: CoreEvent,
+  place: { readonly cluster: string } = { cluster: '' },
+): EventRow {
   const { metadata = {}, series, source } = event
   const { name = '', namespace = '', uid = '', resourceVersion = '' } = metadata
-  const cluster = metadata.annotations?.[CLUSTER_ANNOTATION] ?? ''
+  const named = metadata.annotations?.[CLUSTER_ANNOTATION] ?? ''
+  const cluster = place.cluster === '*' ? named : ''
   const createdMs = timeOf(metadata.creationTimestamp) ?? 0
   // The server sorts and selects by the same rule.
   const lastMs =
@@ -115,9 +124,13 @@ function objectName({
   return { kind, namespace, name, uid }
 }
 
-function timeOf(text: string | null | undefined): number | undefined {
-  const ms = Date.parse(text ?? '')
-  return Number.isNaN(ms) ? undefined : ms
+/** `42 over 18m`: how often it was seen. Empty for once. */
+export function repeatsOf({
+  count,
+  firstMs,
+  lastMs,
+}: Pick<EventRow, 'count' | 'firstMs' | 'lastMs'>): string {
+  return count === 1 ? '' : `${count} over ${humanDuration(lastMs - firstMs)}`
 }
 
 /** `Pod/shop/web-0`, or `Node/node-1`: names an object in URLs and in lanes. */

@@ -3,8 +3,8 @@
  * decide what else is in the report: all their texts are code spans, where nothing is interpreted,
  * neither HTML nor links nor names of people. A table has no bar but those between its cells.
  */
-import { type EventRow, objectPath } from './event-row.ts'
-import { humanDuration, utcTime } from './times.ts'
+import { type EventRow, objectPath, repeatsOf } from './event-row.ts'
+import { utcTime } from './times.ts'
 import { visible } from './visible.ts'
 
 /** Longer reports have the newest events only, and say so. */
@@ -40,7 +40,7 @@ function cellsOf(row: EventRow): readonly string[] {
     codeSpan(row.type),
     codeSpan(row.reason),
     codeSpan(`${where}${objectPath(row.regarding)}`),
-    count === 1 ? '1' : `${count} over ${humanDuration(lastMs - firstMs)}`,
+    repeatsOf({ count, firstMs, lastMs }) || '1',
     codeSpan(row.note),
     codeSpan(row.controller),
   ]

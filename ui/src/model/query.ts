@@ -95,6 +95,11 @@ export function writeQuery(query: Query): string {
   return text === '' ? '' : `?${text}`
 }
 
+/** What is asked for, as one text: it is the same while only time passes. */
+export function questionOf(query: Filters & Pick<Query, 'range'>): string {
+  return JSON.stringify([FILTERS.map((name) => query[name]), query.range])
+}
+
 function shortened(value: string | null): string {
   return (value ?? '').slice(0, FILTER_LENGTH_MAX)
 }

@@ -46,6 +46,12 @@ export function longDuration(ms: number): string {
   return texts.filter((text) => text !== '').join(' ')
 }
 
+/** The time of an answer. Undefined where there is none, or it is no time. */
+export function timeOf(text: string | null | undefined): number | undefined {
+  const ms = Date.parse(text ?? '')
+  return Number.isNaN(ms) ? undefined : ms
+}
+
 /** `2026-11-16 03:12:24` in the time zone of the browser. */
 export function localTime(ms: number): string {
   const date = new Date(ms)
@@ -72,7 +78,15 @@ export function shortTime(ms: number, nowMs: number): string {
   return day === localTime(nowMs).split(' ')[0] ? minutes : `${day} ${minutes}`
 }
 
-/** `2026-11-16 03:10 to 03:15`, in the time zone of the browser; with seconds where they are not 0. */
+/** How far the time zone of the browser is ahead of UTC then. */
+export function zoneAt(ms: number): number {
+  return -new Date(ms).getTimezoneOffset() * minuteMs
+}
+
+/**
+ * `2026-11-16 03:10 to 03:15`, in the time zone of the browser; with seconds where they are not 0,
+ * and with the offsets from UTC where the clock was changed in between.
+ */
 export function spanText({
   fromMs,
   toMs,
@@ -81,9 +95,19 @@ export function spanText({
   readonly toMs: number
 }): string {
   const hasSeconds = fromMs % minuteMs !== 0 || toMs % minuteMs !== 0
-  const [from, to] = [fromMs, toMs].map((ms) => localTime(ms).slice(0, hasSeconds ? 19 : 16))
+  const hasOffsets = zoneAt(fromMs) !== zoneAt(toMs)
+  const [from, to] = [fromMs, toMs].map(
+    (ms) => localTime(ms).slice(0, hasSeconds ? 19 : 16) + (hasOffsets ? offsetText(ms) : ''),
+  )
   const isSameDay = from?.slice(0, 10) === to?.slice(0, 10)
   return `${from} to ${isSameDay ? to?.slice(11) : to}`
+}
+
+/** ` +02:00` */
+function offsetText(ms: number): string {
+  const minutes = Math.abs(zoneAt(ms)) / minuteMs
+  const text = [Math.floor(minutes / 60), minutes % 60].map(two).join(':')
+  return ` ${zoneAt(ms) < 0 ? '-' : '+'}${text}`
 }
 
 /** For an axis that is so long: `03:10`, `03:10:15`, or the day at midnight. */

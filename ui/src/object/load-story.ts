@@ -1,7 +1,9 @@
 /** Loads the events that mention an object, as far as the user may read them. */
+
+import type { Basis } from '../api/answer.ts'
 import { ApiError } from '../api/api-error.ts'
 import type { ApiClient } from '../api/client.ts'
-import { type EventQuery, listEvents } from '../api/events.ts'
+import { type EventQuery, listPages } from '../api/events.ts'
 import { type AboutQuestion, eventsAbout, eventsElsewhere } from '../model/about.ts'
 import type { EventRow, ObjectName } from '../model/event-row.ts'
 import { NO_FILTERS } from '../model/query.ts'
@@ -9,7 +11,6 @@ import { type StoryEntry, storyOf } from './story.ts'
 
 /** The newest ones, where an object has more. */
 export const STORY_ROWS_MAX = 2_000
-const PAGE_ROWS = 500
 
 export interface Story {
   readonly entries: readonly StoryEntry[]
@@ -19,6 +20,7 @@ export interface Story {
   readonly lack: string
   /** What was asked, for commands that print the same. */
   readonly queries: readonly EventQuery[]
+  readonly bases: readonly Basis[]
 }
 
 export interface StoryOptions {
@@ -40,13 +42,14 @@ export async function loadStory(client: ApiClient, options: StoryOptions): Promi
     entries: storyOf([...main.rows, ...others.rows], about),
     hasMore: main.hasMore || others.hasMore,
     lack: main.lack || others.lack,
+    bases: [...main.bases, ...others.bases],
     queries: others.rows.length === 0 ? main.queries : [...main.queries, ...others.queries],
   }
 }
 
 type Part = Omit<Story, 'entries'> & { readonly rows: readonly EventRow[] }
 
-const NO_PART: Part = { rows: [], hasMore: false, lack: '', queries: [] }
+const NO_PART: Part = { rows: [], hasMore: false, lack: '', queries: [], bases: [] }
 
 /** Events of all namespaces or, if only these are permitted, of the namespace of the filters. */
 async function loadWhereAllowed(
@@ -94,14 +97,14 @@ async function loadPart(
     terms,
     order: 'newest',
   }
-  const rows: EventRow[] = []
-  let after = ''
-  do {
-    const page = await listEvents(client, { ...query, limit: PAGE_ROWS, after, signal })
-    rows.push(...page.rows)
-    after = page.next
-  } while (after !== '' && rows.length < STORY_ROWS_MAX)
-  return { rows, hasMore: after !== '', lack: '', queries: [query] }
+  const pages = await listPages(client, { ...query, rowsMax: STORY_ROWS_MAX, signal })
+  return {
+    rows: pages.rows,
+    hasMore: pages.hasMore,
+    lack: '',
+    queries: [query],
+    bases: [pages.basis],
+  }
 }
 
 function isForbidden(error: unknown): boolean {

@@ -9,6 +9,7 @@ import { usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 import { QueryLink } from '../parts/query-link.tsx'
+import { DataNotes } from '../parts/server/data-notes.tsx'
 import { useLoad } from '../parts/use-load.ts'
 import { loadStory, STORY_ROWS_MAX, type Story } from './load-story.ts'
 import { ObjectForm } from './object-form.tsx'
@@ -42,13 +43,14 @@ function ObjectStory(): JSX.Element {
   const about = useMemo(() => readAbout(query.about), [query.about])
   const { data, error, isLoading } = useLoad(
     (signal) => loadStory(client, { about, cluster, namespace, signal }),
-    [client, about, cluster, namespace, nowMs],
+    { what: [client, about, cluster, namespace], when: [nowMs] },
   )
   const isEmpty = !isLoading && error === undefined && data?.entries.length === 0
   return (
     <>
       <ObjectHead about={about} story={data} />
-      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} />}
+      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} isBusy={isLoading} />}
+      <DataNotes bases={data?.bases ?? []} isBusy={isLoading} />
       {isLoading && data === undefined && <p role="status">Loading…</p>}
       {isEmpty && (
         <EmptyPanel title="No event mentions this object">

@@ -1,6 +1,8 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import { humanDuration, localTime, longDuration, utcTime } from '../model/times.ts'
+import { repeatsOf } from '../model/event-row.ts'
+import { localTime, longDuration } from '../model/times.ts'
+import { Moment } from '../parts/event-time.tsx'
 import { ObjectLink } from '../parts/events/object-link.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 import { TypeMark } from '../parts/type-mark.tsx'
@@ -32,23 +34,14 @@ function Entry({ entry }: { readonly entry: StoryEntry }): JSX.Element {
       {gapMs > 0 && <p class="story-gap">{longDuration(gapMs)} later</p>}
       {isNewDay && <p class="story-day">{dayText(row.lastMs)}</p>}
       <div class="story-event">
-        <time
-          dateTime={utcTime(row.lastMs)}
-          title={`${localTime(row.lastMs)} local\n${utcTime(row.lastMs)}`}
-        >
-          {localTime(row.lastMs).slice(-8)}
-        </time>
+        <Moment ms={row.lastMs}>{localTime(row.lastMs).slice(-8)}</Moment>
         <div class="story-body">
           <p class="story-head">
             <TypeMark type={row.type} />{' '}
             <strong>
               <PlainText text={row.reason} />
             </strong>
-            {row.count > 1 && (
-              <span>
-                ×{row.count} over {humanDuration(row.lastMs - row.firstMs)}
-              </span>
-            )}
+            {row.count > 1 && <span>×{repeatsOf(row)}</span>}
             <Other entry={entry} />
             {row.controller !== '' && (
               <span class="story-from">

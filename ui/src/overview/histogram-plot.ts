@@ -1,6 +1,6 @@
 /** Draws bars with uPlot: Warnings above Normals. */
 import UPlot from 'uplot'
-import type { Bars } from '../model/histogram/buckets.ts'
+import { type Bars, barAt, spanOfBars } from '../model/histogram/buckets.ts'
 import type { Span } from '../model/range.ts'
 import { axisTime } from '../model/times.ts'
 import type { Colours } from '../parts/use-colours.ts'
@@ -22,9 +22,8 @@ const FONT = '12px system-ui, "DejaVu Sans", sans-serif'
 
 export function makePlot(options: PlotOptions, root: HTMLElement): UPlot {
   const { plan, normal, warnings } = options.bars
-  const starts = normal.map((_, index) => plan.fromMs + index * plan.stepMs)
   const totals = normal.map((count, index) => count + (warnings[index] ?? 0))
-  return new UPlot(plotOptions(options), [starts, totals, [...normal]], root)
+  return new UPlot(plotOptions(options), [[...plan.starts], totals, [...normal]], root)
 }
 
 function plotOptions(options: PlotOptions): UPlot.Options {
@@ -37,8 +36,7 @@ function plotOptions(options: PlotOptions): UPlot.Options {
     points: { show: false },
     ...(barPaths === undefined ? {} : { paths: barPaths }),
   })
-  const barAt = (plot: UPlot, left: number): number =>
-    Math.floor((plot.posToVal(left, 'x') - plan.fromMs) / plan.stepMs)
+  const barUnder = (plot: UPlot, left: number): number => barAt(plan, plot.posToVal(left, 'x'))
   return {
     width,
     height,
@@ -67,14 +65,14 @@ function plotOptions(options: PlotOptions): UPlot.Options {
       setCursor: [
         (plot) => {
           const { left = -1 } = plot.cursor
-          options.onPoint(left < 0 ? undefined : barAt(plot, left))
+          options.onPoint(left < 0 ? undefined : barUnder(plot, left))
         },
       ],
       setSelect: [
         (plot) => {
           const { left, width: brushed } = plot.select
           if (brushed < BRUSH_PX_MIN) return
-          options.onBrush(barAt(plot, left), barAt(plot, left + brushed - 1))
+          options.onBrush(barUnder(plot, left), barUnder(plot, left + brushed - 1))
         },
       ],
     },
@@ -114,9 +112,13 @@ function shortCount(count: number): string {
 
 /** Marks bars for the keyboard, as the pointer does. */
 export function markBars(plot: UPlot, { plan }: Bars, from: number, to: number): void {
-  const left = (index: number): number => plot.valToPos(plan.fromMs + index * plan.stepMs, 'x')
-  plot.setCursor({ left: left(to + 0.5), top: 0 })
-  const start = left(Math.min(from, to))
-  const width = from === to ? 0 : left(Math.max(from, to) + 1) - start
+  const edges = ({ fromMs, toMs }: Span): readonly [number, number] => [
+    plot.valToPos(fromMs, 'x'),
+    plot.valToPos(toMs, 'x'),
+  ]
+  const [left, right] = edges(spanOfBars(plan, to, to))
+  plot.setCursor({ left: (left + right) / 2, top: 0 })
+  const [start, end] = edges(spanOfBars(plan, from, to))
+  const width = from === to ? 0 : end - start
   plot.setSelect({ left: start, width, top: 0, height: plot.over.clientHeight }, false)
 }

@@ -15,6 +15,7 @@ export interface HistogramProps {
   /** Undefined before the first load. */
   readonly bars: Bars | undefined
   readonly isLoading: boolean
+  readonly hasFailed: boolean
   readonly onZoom: (span: Span) => void
   /** Undefined when there is nothing to go back to. */
   readonly onZoomOut: (() => void) | undefined
@@ -23,14 +24,15 @@ export interface HistogramProps {
 const HEIGHT_PX = 132
 
 /** How often events were seen in each part of the range. A brush chooses a shorter range. */
-export function Histogram({ bars, isLoading, onZoom, onZoomOut }: HistogramProps): JSX.Element {
+export function Histogram(props: HistogramProps): JSX.Element {
+  const { bars, isLoading, hasFailed, onZoom, onZoomOut } = props
   const [pointed, setPointed] = useState<number | undefined>(undefined)
   const [hasTable, setHasTable] = useState(false)
   return (
     <section class="histogram" aria-label="Histogram" aria-busy={isLoading}>
       <div class="histogram-caption">
         <span class="histogram-readout">
-          {bars === undefined ? 'Loading…' : readout(bars, pointed)}
+          {bars === undefined ? (hasFailed ? 'No counts' : 'Loading…') : readout(bars, pointed)}
         </span>
         <span class="histogram-actions">
           {onZoomOut !== undefined && (
@@ -70,7 +72,7 @@ function counts(warnings: number, normal: number): string {
   return `${text(warnings)} ${warnings === 1 ? 'Warning' : 'Warnings'}, ${text(normal)} Normal`
 }
 
-interface ChartProps extends Omit<HistogramProps, 'isLoading'> {
+interface ChartProps extends Omit<HistogramProps, 'isLoading' | 'hasFailed'> {
   readonly pointed: number | undefined
   readonly onPoint: (index: number | undefined) => void
 }
@@ -82,8 +84,12 @@ function Chart({ bars, pointed, onPoint, onZoom, onZoomOut }: ChartProps): JSX.E
   useEffect(() => {
     if (!isBrushing) return
     const onEnd = (): void => setIsBrushing(false)
-    window.addEventListener('pointerup', onEnd)
-    return () => window.removeEventListener('pointerup', onEnd)
+    // A touch that becomes a scroll is cancelled.
+    const ends = ['pointerup', 'pointercancel'] as const
+    for (const end of ends) window.addEventListener(end, onEnd)
+    return () => {
+      for (const end of ends) window.removeEventListener(end, onEnd)
+    }
   }, [isBrushing])
   const { root, plot } = usePlot({ bars, onPoint, onZoom, onZoomOut })
   const last = (bars?.plan.count ?? 1) - 1

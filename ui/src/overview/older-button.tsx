@@ -9,22 +9,24 @@ const NEAR = '600px'
 /** Leads to older events: when it is pressed, or when the user scrolls near it. */
 export function OlderButton({ events }: { readonly events: NewestEvents }): JSX.Element | null {
   const button = useRef<HTMLButtonElement>(null)
-  const { rows = [], hasOlder, isLoadingOlder, olderError, loadOlder } = events
+  const { rows = [], hasOlder, isLoading, isLoadingOlder, olderError, loadOlder } = events
+  const latest = useRef(loadOlder)
+  latest.current = loadOlder
   const isFull = rows.length >= ROWS_MAX
   useEffect(() => {
     const element = button.current
     // A failure is not repeated until the user asks for it.
-    if (element === null || isLoadingOlder || olderError !== undefined) return
+    if (element === null || isLoading || isLoadingOlder || olderError !== undefined) return
     const observer = new IntersectionObserver(
       (entries) => {
         // A short list shows the button at once; whoever has scrolled wants more.
-        if (entries.some((entry) => entry.isIntersecting) && window.scrollY > 0) loadOlder()
+        if (entries.some((entry) => entry.isIntersecting) && window.scrollY > 0) latest.current()
       },
       { rootMargin: NEAR },
     )
     observer.observe(element)
     return () => observer.disconnect()
-  })
+  }, [rows, isLoading, isLoadingOlder, olderError])
   if (!hasOlder) return null
   if (isFull) {
     return (
@@ -36,7 +38,7 @@ export function OlderButton({ events }: { readonly events: NewestEvents }): JSX.
   }
   return (
     <div class="list-end">
-      {olderError !== undefined && <ErrorPanel error={olderError} onRetry={loadOlder} />}
+      {olderError !== undefined && <ErrorPanel error={olderError} onRetry={loadOlder} isManual />}
       <button ref={button} type="button" onClick={loadOlder}>
         {isLoadingOlder ? 'Loading…' : 'Show older'}
       </button>

@@ -7,6 +7,7 @@ import { localTime } from '../model/times.ts'
 import { EventList } from '../parts/events/event-list.tsx'
 import { useHold, usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
+import { DataNotes } from '../parts/server/data-notes.tsx'
 import { HorizonNote } from '../parts/server/horizon-note.tsx'
 import { Histogram } from './histogram.tsx'
 import { OlderButton } from './older-button.tsx'
@@ -20,29 +21,41 @@ export function OverviewView(): JSX.Element {
   const bars = useBars()
   const events = useNewestEvents()
   const { zoomIn, zoomOut } = useZoom()
-  // What is wrong is said once, of the list; the histogram may fail alone.
-  const error = events.error ?? bars.error
   const { rows, isLoading } = events
+  // Who may read events may not be allowed to count them.
+  const isUncounted = bars.error?.code === 403
+  // What is wrong is said once, of the list; the histogram may fail alone.
+  const error = events.error ?? (isUncounted ? undefined : bars.error)
+  const isBusy = isLoading || bars.isLoading
   useEffect(() => {
     if (rows !== undefined && !isLoading) announce(`${rows.length} events are listed`)
   }, [isLoading, nowMs])
   const loadedAt = useMemo(() => localTime(Date.now()).slice(11), [rows])
-  const isRefused = error?.code === 403 || error?.code === 400
+  const isRefused = events.error?.code === 403 || events.error?.code === 400
   return (
     <>
       <h1 class="hidden">Overview</h1>
-      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} />}
+      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} isBusy={isBusy} />}
+      <DataNotes bases={[events.basis, bars.basis]} isBusy={isBusy} />
       {!isRefused && (
         <>
           {events.error !== undefined && rows !== undefined && (
             <p>Below is what was loaded at {loadedAt}.</p>
           )}
-          <Histogram
-            bars={bars.data}
-            isLoading={bars.isLoading}
-            onZoom={zoomIn}
-            onZoomOut={zoomOut}
-          />
+          {isUncounted ? (
+            <p class="muted">
+              There is no histogram: you may read these events, but not their counts (the resource
+              eventhistograms of tidings.dev).
+            </p>
+          ) : (
+            <Histogram
+              bars={bars.data}
+              isLoading={bars.isLoading}
+              hasFailed={bars.error !== undefined}
+              onZoom={zoomIn}
+              onZoomOut={zoomOut}
+            />
+          )}
           <HorizonNote span={spanOf(query.range, nowMs)} />
           <Events events={events} />
         </>

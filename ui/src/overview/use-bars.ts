@@ -1,4 +1,5 @@
 import { useEffect, useMemo } from 'preact/hooks'
+import type { Basis } from '../api/answer.ts'
 import { histogram } from '../api/summaries.ts'
 import {
   BARS_MAX,
@@ -7,8 +8,8 @@ import {
   NARROW_BARS_MAX,
   planBuckets,
   sumOf,
-  zoneAt,
 } from '../model/histogram/buckets.ts'
+import { questionOf } from '../model/query.ts'
 import { spanOf } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
 import { type Loaded, useLoad } from '../parts/use-load.ts'
@@ -16,22 +17,17 @@ import { type Loaded, useLoad } from '../parts/use-load.ts'
 const NARROW_PX = 700
 
 /** The histogram of the range. It has all types, so that Warnings are counted whatever is chosen. */
-export function useBars(): Loaded<Bars> {
+export function useBars(): Loaded<Bars> & { readonly basis: Basis | undefined } {
   const { client, query, nowMs, foundWarnings } = usePage()
+  const filters = { ...query, type: '' }
   const { data, error, isLoading } = useLoad(
     async (signal) => {
-      const span = spanOf(query.range, nowMs)
-      const plan = planBuckets(span, {
-        zoneMs: zoneAt(span.fromMs),
-        barsMax: window.innerWidth < NARROW_PX ? NARROW_BARS_MAX : BARS_MAX,
-      })
-      const filters = { ...query, type: '' }
-      return {
-        plan,
-        buckets: await histogram(client, { filters, span: plan, buckets: plan.count, signal }),
-      }
+      const barsMax = window.innerWidth < NARROW_PX ? NARROW_BARS_MAX : BARS_MAX
+      const plan = planBuckets(spanOf(query.range, nowMs), { barsMax })
+      const asked = { filters, span: plan, buckets: plan.parts, signal }
+      return { plan, ...(await histogram(client, asked)) }
     },
-    [client, query, nowMs],
+    { what: [client, questionOf(filters)], when: [nowMs] },
   )
   const warnings = useMemo(
     () => data && sumOf(barsOf(data.plan, data.buckets, 'Warning').warnings),
@@ -45,5 +41,5 @@ export function useBars(): Loaded<Bars> {
     () => data && barsOf(data.plan, data.buckets, query.type),
     [data, query.type],
   )
-  return { data: bars, error, isLoading }
+  return { data: bars, error, isLoading, basis: data?.basis }
 }

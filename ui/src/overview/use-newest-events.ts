@@ -3,10 +3,12 @@
  * as it keeps that: a user who returns after a minute continues behind the last row that is shown.
  */
 import { useEffect, useRef, useState } from 'preact/hooks'
+import type { Basis } from '../api/answer.ts'
 import { ApiError, asApiError } from '../api/api-error.ts'
-import { isAborted } from '../api/client.ts'
-import { type EventPage, listEvents } from '../api/events.ts'
+import { type ApiClient, isAborted } from '../api/client.ts'
+import { type EventPage, type EventQuery, type ListOptions, listEvents } from '../api/events.ts'
 import type { EventRow } from '../model/event-row.ts'
+import { questionOf } from '../model/query.ts'
 import { spanOf } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
 import { type Loaded, useLoad } from '../parts/use-load.ts'
@@ -17,9 +19,10 @@ const OLDER_ROWS = 250
 /** More rows make the page slow; and nobody reads them. */
 export const ROWS_MAX = 2_000
 
-export interface NewestEvents extends Omit<Loaded<EventPage>, 'data'> {
+export interface NewestEvents extends Omit<Loaded<unknown>, 'data'> {
   /** Undefined before the first load. */
   readonly rows: readonly EventRow[] | undefined
+  readonly basis: Basis | undefined
   readonly hasOlder: boolean
   /** Rows of further pages are shown. */
   readonly isFurther: boolean
@@ -28,9 +31,14 @@ export interface NewestEvents extends Omit<Loaded<EventPage>, 'data'> {
   readonly loadOlder: () => void
 }
 
+/** A first page, with what was asked for: the pages behind it are of the same question. */
+interface FirstPage extends EventPage {
+  readonly asked: EventQuery
+}
+
 interface Older {
   /** The first page that these follow. */
-  readonly first: EventPage | undefined
+  readonly first: FirstPage | undefined
   readonly rows: readonly EventRow[]
   readonly next: string
   readonly isLoading: boolean
@@ -39,24 +47,20 @@ interface Older {
 
 export function useNewestEvents(): NewestEvents {
   const { client, query, nowMs } = usePage()
-  const { range } = query
-  // What is reported while the page loads belongs to a range that ends now.
-  const { fromMs, toMs } = spanOf(range, nowMs)
-  const span = 'last' in range ? { fromMs } : { fromMs, toMs }
-  const load = (page: PageOptions): Promise<EventPage> =>
-    listEvents(client, {
-      filters: query,
-      order: 'newest',
-      ...page,
-      span: { ...span, ...(page.untilMs === undefined ? {} : { toMs: page.untilMs }) },
-    })
-  const { data, error, isLoading } = useLoad(
-    (signal) => load({ limit: FIRST_ROWS, signal }),
-    [client, query, nowMs],
+  const { data, error, isLoading } = useLoad<FirstPage>(
+    async (signal) => {
+      // What is reported while the page loads belongs to a range that ends now.
+      const { fromMs, toMs } = spanOf(query.range, nowMs)
+      const span = 'last' in query.range ? { fromMs } : { fromMs, toMs }
+      const asked: EventQuery = { filters: query, order: 'newest', span }
+      return { ...(await listEvents(client, { ...asked, limit: FIRST_ROWS, signal })), asked }
+    },
+    { what: [client, questionOf(query)], when: [nowMs] },
   )
-  const { older, loadOlder } = useOlder(data, load)
+  const { older, loadOlder } = useOlder(client, data)
   return {
     rows: data === undefined ? undefined : older.rows,
+    basis: data?.basis,
     error,
     isLoading,
     hasOlder: older.next !== '',
@@ -67,29 +71,24 @@ export function useNewestEvents(): NewestEvents {
   }
 }
 
-interface PageOptions {
-  readonly limit: number
-  readonly after?: string
-  readonly untilMs?: number
-  readonly signal: AbortSignal
-}
-
 /** The rows of the first page and those behind them. */
 function useOlder(
-  first: EventPage | undefined,
-  load: (page: PageOptions) => Promise<EventPage>,
+  client: ApiClient,
+  first: FirstPage | undefined,
 ): { readonly older: Older; readonly loadOlder: () => void } {
   const [state, setState] = useState<Older>(() => olderAfter(first))
   const controller = useRef<AbortController>(undefined)
   useEffect(() => () => controller.current?.abort(), [first])
   const older = state.first === first ? state : olderAfter(first)
   const loadOlder = async (): Promise<void> => {
-    if (older.isLoading || older.next === '') return
+    if (first === undefined || older.isLoading || older.next === '') return
     controller.current = new AbortController()
     const { signal } = controller.current
     setState({ ...older, isLoading: true, error: undefined })
     try {
-      const page = await loadBehind(older, (options) => load({ ...options, signal }))
+      const page = await loadBehind(older, (options) =>
+        listEvents(client, { ...first.asked, ...options, signal }),
+      )
       if (signal.aborted) return
       const rows = [...older.rows, ...withoutKnown(page.rows, older.rows)]
       setState({ first, rows, next: page.next, isLoading: false, error: undefined })
@@ -101,23 +100,23 @@ function useOlder(
   return { older, loadOlder }
 }
 
-function olderAfter(first: EventPage | undefined): Older {
+function olderAfter(first: FirstPage | undefined): Older {
   const { rows = [], next = '' } = first ?? {}
   return { first, rows, next, isLoading: false, error: undefined }
 }
 
 async function loadBehind(
-  { rows, next }: Older,
-  load: (page: Omit<PageOptions, 'signal'>) => Promise<EventPage>,
+  { first, rows, next }: Older,
+  load: (page: Pick<ListOptions, 'limit' | 'after' | 'span'>) => Promise<EventPage>,
 ): Promise<EventPage> {
   const limit = Math.min(OLDER_ROWS, Math.max(1, ROWS_MAX - rows.length))
   try {
-    return await load({ limit, after: next })
+    return await load({ limit, after: next, span: first?.asked.span })
   } catch (error) {
     const last = rows.at(-1)
     if (!(error instanceof ApiError && error.code === 410) || last === undefined) throw error
     // The server has forgotten the state of the first page. Rows of the same moment come again.
-    return load({ limit, untilMs: last.lastMs + 1 })
+    return load({ limit, span: { ...first?.asked.span, toMs: last.lastMs + 1 } })
   }
 }
 

@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks'
-import { type Span, type TimeRange, widerRange } from '../model/range.ts'
+import { type Span, spanOf, type TimeRange, widerRange } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
 
 /** Nothing happens in less. */
@@ -27,8 +27,18 @@ export function useZoom(): Zoom {
       'last' in range
         ? undefined
         : () => {
-            change({ range: before.current.pop() ?? widerRange(range, nowMs) })
+            const last = before.current.pop()
+            const isWayBack = last !== undefined && isAround(spanOf(last, nowMs), range)
+            // Another range was chosen meanwhile: the way back does not lead from there.
+            if (!isWayBack) before.current = []
+            change({ range: isWayBack ? last : widerRange(range, nowMs) })
             announce('Zoomed out')
           },
   }
+}
+
+/** Bars begin and end a little outside of the range that they are made of. */
+function isAround(outer: Span, inner: Span): boolean {
+  const isLonger = outer.toMs - outer.fromMs > inner.toMs - inner.fromMs
+  return isLonger && outer.fromMs < inner.toMs && inner.fromMs < outer.toMs
 }

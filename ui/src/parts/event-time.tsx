@@ -1,7 +1,22 @@
-import type { JSX } from 'preact'
+import type { ComponentChildren, JSX } from 'preact'
 import { humanDuration, localTime, utcTime } from '../model/times.ts'
 
-/** How long ago; with the local time and UTC on hover. */
+/** A time in whatever words; with the local time and UTC on hover. */
+export function Moment({
+  ms,
+  children,
+}: {
+  readonly ms: number
+  readonly children: ComponentChildren
+}): JSX.Element {
+  return (
+    <time dateTime={utcTime(ms)} title={`${localTime(ms)} local\n${utcTime(ms)}`}>
+      {children}
+    </time>
+  )
+}
+
+/** How long ago. */
 export function EventTime({
   ms,
   nowMs,
@@ -9,9 +24,5 @@ export function EventTime({
   readonly ms: number
   readonly nowMs: number
 }): JSX.Element {
-  return (
-    <time dateTime={utcTime(ms)} title={`${localTime(ms)} local\n${utcTime(ms)}`}>
-      {humanDuration(nowMs - ms)}
-    </time>
-  )
+  return <Moment ms={ms}>{humanDuration(nowMs - ms)}</Moment>
 }

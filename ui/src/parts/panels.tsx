@@ -1,9 +1,11 @@
 /** What is shown instead of data: nothing found, an error, a permission that is missing. */
 import type { ComponentChildren, JSX } from 'preact'
-import { useContext, useEffect, useRef } from 'preact/hooks'
+import { useContext } from 'preact/hooks'
 import type { ApiError } from '../api/api-error.ts'
+import { isFinal } from '../model/retries.ts'
 import { PageContext } from './page.ts'
 import { PlainText } from './plain-text.tsx'
+import { useRetry } from './use-retry.ts'
 
 export function EmptyPanel({
   title,
@@ -20,22 +22,28 @@ export function EmptyPanel({
   )
 }
 
-/**
- * Says what failed and what the user can do about it. What may work later is tried again by itself,
- * as soon as the server asks for it and while somebody looks.
- */
-export function ErrorPanel({
-  error,
-  onRetry,
-}: {
+export interface ErrorPanelProps {
   readonly error: ApiError
   readonly onRetry?: (() => void) | undefined
-}): JSX.Element {
+  /** Only the user tries again here: something else does so by itself, or nothing should. */
+  readonly isManual?: boolean
+  /** Something is under way that a retry would cancel. */
+  readonly isBusy?: boolean
+}
+
+/** Says what failed and what the user can do about it. What may work later is tried again. */
+export function ErrorPanel(props: ErrorPanelProps): JSX.Element {
+  const { error, onRetry, isManual = false, isBusy = false } = props
+  const isRetried = onRetry !== undefined && !isManual && isPassing(error)
   const isForbidden = error.code === 403
   // There is no page yet when signing in fails.
   const namespace = useContext(PageContext)?.query.namespace ?? ''
-  const retrySeconds = onRetry === undefined ? undefined : retrySecondsOf(error)
-  useRetry(error, retrySeconds, onRetry)
+  const delayMs = useRetry({
+    failure: error,
+    retryAfterSeconds: error.retryAfterSeconds,
+    isBusy,
+    retry: isRetried ? onRetry : undefined,
+  })
   return (
     <div class={isForbidden ? 'panel' : 'panel panel-problem'} role="alert">
       <strong>{titleOf(error)}</strong>
@@ -43,7 +51,7 @@ export function ErrorPanel({
         <PlainText text={error.message} />
       </div>
       {isForbidden && <div>{adviceOn(namespace)}</div>}
-      {retrySeconds !== undefined && <div>The page tries again after {retrySeconds} s.</div>}
+      {isRetried && <div>The page tries again after {Math.ceil(delayMs / 1_000)} s.</div>}
       {onRetry !== undefined && !isForbidden && (
         <button type="button" onClick={onRetry}>
           Try again
@@ -53,41 +61,9 @@ export function ErrorPanel({
   )
 }
 
-/** When the server does not say. */
-const RETRY_SECONDS = 5
-const RETRY_SECONDS_MAX = 120
-
-/** Undefined for what would fail again. */
-function retrySecondsOf({ code, reason, retryAfterSeconds }: ApiError): number | undefined {
-  const isPassing = [0, 408, 429, 500, 502, 503, 504].includes(code) && reason !== 'PageError'
-  if (!isPassing) return undefined
-  return Math.min(RETRY_SECONDS_MAX, Math.max(1, retryAfterSeconds ?? RETRY_SECONDS))
-}
-
-function useRetry(
-  error: ApiError,
-  seconds: number | undefined,
-  onRetry: (() => void) | undefined,
-): void {
-  const retry = useRef(onRetry)
-  retry.current = onRetry
-  useEffect(() => {
-    if (seconds === undefined) return
-    // Once for each failure: an answer is waited for, however long that takes.
-    const run = (): void => {
-      if (document.visibilityState !== 'visible') return
-      document.removeEventListener('visibilitychange', run)
-      retry.current?.()
-    }
-    const timer = setTimeout(() => {
-      document.addEventListener('visibilitychange', run)
-      run()
-    }, seconds * 1_000)
-    return () => {
-      clearTimeout(timer)
-      document.removeEventListener('visibilitychange', run)
-    }
-  }, [error, seconds])
+/** Whether the same may succeed later. */
+function isPassing({ code, reason }: ApiError): boolean {
+  return !isFinal(code) && reason !== 'PageError'
 }
 
 function titleOf({ code }: ApiError): string {

@@ -4,39 +4,57 @@ import { isAborted } from '../api/client.ts'
 import { useHold } from './page.ts'
 
 export interface Loaded<Data> {
-  /** Of the last load that succeeded with these inputs or earlier ones. */
+  /** Of the last load of this question that succeeded; a part of it while the first one goes on. */
   readonly data: Data | undefined
   readonly error: ApiError | undefined
   readonly isLoading: boolean
 }
 
+/** What is asked, and when: time passes, but the question stays the same. */
+export interface Inputs {
+  readonly what: readonly unknown[]
+  readonly when?: readonly unknown[]
+}
+
+const NOTHING = { data: undefined, error: undefined, isLoading: true }
+
 /**
- * Loads when `inputs` change, and cancels the load before. The old data, or the old error, stays
- * until there is an answer, so that nothing flickers. There is no automatic refresh meanwhile.
+ * Loads when an input changes, and cancels the load before. While the same is asked again, the old
+ * data or the old error stays until there is an answer, so that nothing flickers. Nothing stays of
+ * another question: nobody could tell to which one it belongs. There is no automatic refresh while
+ * something loads.
+ *
+ * `load` may show parts of the data, which are used only where there is no older data.
  */
 export function useLoad<Data>(
-  load: (signal: AbortSignal) => Promise<Data>,
-  inputs: readonly unknown[],
+  load: (signal: AbortSignal, show: (part: Data) => void) => Promise<Data>,
+  { what, when = [] }: Inputs,
 ): Loaded<Data> {
-  const [state, setState] = useState<Loaded<Data>>({
-    data: undefined,
-    error: undefined,
-    isLoading: true,
+  const [state, setState] = useState<Loaded<Data> & { readonly what: readonly unknown[] }>({
+    ...NOTHING,
+    what,
   })
-  useHold(state.isLoading)
+  const isSame = state.what.every((value, index) => value === what[index])
+  const { data, error, isLoading } = isSame ? state : NOTHING
+  useHold(isLoading)
   useEffect(() => {
     const controller = new AbortController()
-    setState((before) => ({ ...before, isLoading: true }))
-    load(controller.signal).then(
-      (data) => {
-        if (!controller.signal.aborted) setState({ data, error: undefined, isLoading: false })
+    const { signal } = controller
+    const hasOlder = data !== undefined
+    setState((before) => (isSame ? { ...before, isLoading: true } : { ...NOTHING, what }))
+    const show = (part: Data): void => {
+      if (!signal.aborted && !hasOlder) setState((before) => ({ ...before, data: part }))
+    }
+    load(signal, show).then(
+      (found) => {
+        if (!signal.aborted) setState({ data: found, error: undefined, isLoading: false, what })
       },
-      (error: unknown) => {
-        if (controller.signal.aborted || isAborted(error)) return
-        setState(({ data }) => ({ data, error: asApiError(error), isLoading: false }))
+      (failure: unknown) => {
+        if (signal.aborted || isAborted(failure)) return
+        setState((before) => ({ ...before, error: asApiError(failure), isLoading: false }))
       },
     )
     return () => controller.abort()
-  }, inputs)
-  return state
+  }, [...what, ...when])
+  return { data, error, isLoading }
 }

@@ -1,24 +1,37 @@
 import '../styles/sources.css'
 import type { JSX } from 'preact'
+import { questionOf } from '../model/query.ts'
 import { spanOf } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
 import { ErrorPanel } from '../parts/panels.tsx'
+import { DataNotes } from '../parts/server/data-notes.tsx'
 import { HorizonNote } from '../parts/server/horizon-note.tsx'
 import { SourcePanel } from './source-panel.tsx'
 import { FIELDS, useSources } from './use-sources.ts'
 
 /** Who and what most events come from. */
 export function SourcesView(): JSX.Element {
-  const { query, nowMs, refresh } = usePage()
+  const { query } = usePage()
   const isByRate = query.order === 'rate' && query.namespace === ''
-  const { panels, error } = useSources(isByRate ? 'rate' : 'count')
   return (
     <>
       <div class="sources-head">
         <h1>Top sources</h1>
         <OrderSwitch isByRate={isByRate} />
       </div>
-      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} />}
+      {/* Nothing of another question stays. */}
+      <Panels key={`${isByRate} ${questionOf(query)}`} isByRate={isByRate} />
+    </>
+  )
+}
+
+function Panels({ isByRate }: { readonly isByRate: boolean }): JSX.Element {
+  const { query, nowMs, refresh } = usePage()
+  const { panels, error, basis, isLoading } = useSources(isByRate ? 'rate' : 'count')
+  return (
+    <>
+      {error !== undefined && <ErrorPanel error={error} onRetry={refresh} isBusy={isLoading} />}
+      <DataNotes bases={[basis]} isBusy={isLoading} />
       <HorizonNote span={spanOf(query.range, nowMs)} />
       <div class="sources">
         {[...FIELDS, 'user' as const].map((field) => {

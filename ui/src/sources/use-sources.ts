@@ -1,4 +1,5 @@
 import { useEffect, useState } from 'preact/hooks'
+import type { Basis } from '../api/answer.ts'
 import { type ApiError, asApiError } from '../api/api-error.ts'
 import type { ApiClient } from '../api/client.ts'
 import { mayI } from '../api/session.ts'
@@ -31,6 +32,9 @@ export interface Sources {
   readonly panels: Panels
   /** Of the server or of a permission: it concerns all panels. */
   readonly error: ApiError | undefined
+  /** Of the last answer. */
+  readonly basis: Basis | undefined
+  readonly isLoading: boolean
 }
 
 const EMPTY: Panel = { groups: undefined, error: undefined, sparks: undefined, isLoading: true }
@@ -44,7 +48,9 @@ export function useSources(order: SourceOrder): Sources {
   const { client, query, nowMs } = usePage()
   const [panels, setPanels] = useState<Panels>({})
   const [error, setError] = useState<ApiError>()
-  useHold(error === undefined && Object.values(panels).some((panel) => panel?.isLoading))
+  const [basis, setBasis] = useState<Basis>()
+  const isLoading = error === undefined && Object.values(panels).some((panel) => panel?.isLoading)
+  useHold(isLoading)
   useEffect(() => {
     const controller = new AbortController()
     const { signal } = controller
@@ -56,14 +62,18 @@ export function useSources(order: SourceOrder): Sources {
       }))
     }
     for (const field of FIELDS) show(field, { isLoading: true })
-    const load = new Load({ client, query, order, span: spanOf(query.range, nowMs), signal, show })
+    const span = spanOf(query.range, nowMs)
+    const showBasis = (found: Basis): void => {
+      if (!signal.aborted) setBasis(found)
+    }
+    const load = new Load({ client, query, order, span, signal, show, showBasis })
     load.run().then(
       () => signal.aborted || setError(undefined),
       (failure) => signal.aborted || setError(asApiError(failure)),
     )
     return () => controller.abort()
   }, [client, query, nowMs, order])
-  return { panels, error }
+  return { panels, error, basis, isLoading }
 }
 
 interface LoadOptions {
@@ -74,6 +84,7 @@ interface LoadOptions {
   readonly signal: AbortSignal
   /** Undefined removes the panel. */
   readonly show: (field: SourceField, change: Partial<Panel> | undefined) => void
+  readonly showBasis: (basis: Basis) => void
 }
 
 class Load {
@@ -96,12 +107,13 @@ class Load {
     const { client, query: filters, span, order, signal, show } = this.#options
     const isOfUsers = field === 'user'
     try {
-      const groups = await summary(client, {
+      const { groups, basis } = await summary(client, {
         ...{ filters, span, signal },
         groupBy: field,
         order: isOfUsers || (order === 'rate' && hasRate(field, filters)) ? 'rate' : 'count',
         limit: TOP,
       })
+      this.#options.showBasis(basis)
       show(field, { groups, error: undefined, isLoading: false })
       return groups.length > 0
     } catch (error) {
@@ -118,7 +130,7 @@ class Load {
     try {
       const limit = order === 'rate' ? SPARKS_BY_RATE : TOP
       const by = { filters, span, signal, buckets: BUCKETS, by: field, limit }
-      show(field, { sparks: sparklines(await histogram(client, by)) })
+      show(field, { sparks: sparklines((await histogram(client, by)).buckets) })
     } catch {
       signal.throwIfAborted()
       // They are an addition: without them, the figures say the same of the whole range.

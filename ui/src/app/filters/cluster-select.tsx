@@ -6,7 +6,9 @@ import { useLoad } from '../../parts/use-load.ts'
 /** Chooses the cluster. Nothing where there is only one, or the user may not list them. */
 export function ClusterSelect(): JSX.Element | null {
   const { client, query, change } = usePage()
-  const { data = [] } = useLoad((signal) => listClusters(client, signal).catch(() => []), [client])
+  const { data = [] } = useLoad((signal) => listClusters(client, signal).catch(() => []), {
+    what: [client],
+  })
   const names = data.map(({ name }) => name)
   if (names.length < 2 && query.cluster === '') return null
   const others = ['', '*', ...names].includes(query.cluster) ? [] : [query.cluster]

@@ -47,7 +47,7 @@ export class Suggestions {
       case 'reason':
       case 'controller': {
         const { cluster, namespace } = query
-        const groups = await summary(this.#client, {
+        const { groups } = await summary(this.#client, {
           filters: { ...NO_FILTERS, cluster, namespace },
           span: spanOf(query.range, nowMs),
           groupBy: filter,

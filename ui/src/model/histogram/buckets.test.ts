@@ -5,11 +5,12 @@ import { barsOf, planBuckets, spanOfBars } from './buckets.ts'
 
 const nowMs = Date.parse('2026-11-16T12:34:56.789Z')
 const hourMs = 3_600_000
+const utc = (): number => 0
 
 test('every preset has 60 to 121 bars of whole units', () => {
   const steps = PRESETS.map((last) => {
     const span = spanOf({ last }, nowMs)
-    const plan = planBuckets(span, { zoneMs: 0 })
+    const plan = planBuckets(span, { zone: utc })
     assert.ok(plan.count >= 60 && plan.count <= 121, `${last}: ${plan.count}`)
     assert.ok(plan.fromMs <= span.fromMs && plan.toMs >= span.toMs)
     assert.equal(plan.fromMs % plan.stepMs, 0)
@@ -21,26 +22,26 @@ test('every preset has 60 to 121 bars of whole units', () => {
 
 test('a narrow chart has fewer bars', () => {
   for (const last of PRESETS) {
-    const { count } = planBuckets(spanOf({ last }, nowMs), { zoneMs: 0, barsMax: 61 })
+    const { count } = planBuckets(spanOf({ last }, nowMs), { zone: utc, barsMax: 61 })
     assert.ok(count >= 20 && count <= 61, `${last}: ${count}`)
   }
 })
 
 test('days begin at midnight of the local time', () => {
   const span = { fromMs: nowMs - 100 * 24 * hourMs, toMs: nowMs }
-  const { fromMs, stepMs } = planBuckets(span, { zoneMs: 2 * hourMs })
+  const { fromMs, stepMs } = planBuckets(span, { zone: () => 2 * hourMs })
   assert.equal(stepMs, 24 * hourMs)
   assert.equal(new Date(fromMs).toISOString().slice(11), '22:00:00.000Z')
 })
 
 test('a moment and a century have bars, too', () => {
-  assert.equal(planBuckets({ fromMs: nowMs, toMs: nowMs + 1 }, { zoneMs: 0 }).count, 1)
-  const century = planBuckets({ fromMs: nowMs - 36_525 * 24 * hourMs, toMs: nowMs }, { zoneMs: 0 })
+  assert.equal(planBuckets({ fromMs: nowMs, toMs: nowMs + 1 }, { zone: utc }).count, 1)
+  const century = planBuckets({ fromMs: nowMs - 36_525 * 24 * hourMs, toMs: nowMs }, { zone: utc })
   assert.ok(century.count <= 122, String(century.count))
 })
 
 test('bars count Warnings and all others, or only the chosen type', () => {
-  const plan = planBuckets({ fromMs: 0, toMs: 2_000 }, { zoneMs: 0 })
+  const plan = planBuckets({ fromMs: 0, toMs: 2_000 }, { zone: utc })
   const buckets = [
     { counts: new Map([['Normal', 2]]) },
     {
@@ -57,7 +58,7 @@ test('bars count Warnings and all others, or only the chosen type', () => {
 })
 
 test('bars that were chosen in either direction are a span inside of the plan', () => {
-  const plan = planBuckets({ fromMs: 0, toMs: 60_000 }, { zoneMs: 0 })
+  const plan = planBuckets({ fromMs: 0, toMs: 60_000 }, { zone: utc })
   assert.deepEqual(spanOfBars(plan, 7, 5), { fromMs: 5_000, toMs: 8_000 })
   assert.deepEqual(spanOfBars(plan, -3, 99), { fromMs: 0, toMs: 60_000 })
 })

@@ -1,5 +1,6 @@
 /** How a span is cut into bars: of whole seconds, minutes, hours or days. */
 import type { Span } from '../range.ts'
+import { zoneAt } from '../times.ts'
 
 const secondMs = 1_000
 const minuteMs = 60 * secondMs
@@ -18,40 +19,75 @@ export const BARS_MAX = 121
 /** Where there is less room. */
 export const NARROW_BARS_MAX = 61
 
-/** Equal parts of a span, which contains the one that they were made for. */
+/** Parts of a span, which contains the one that they were made for. */
 export interface BucketPlan extends Span {
+  /** Of a bar; one of those in which the clock is changed may be shorter or longer. */
   readonly stepMs: number
+  /** Of bars. */
   readonly count: number
+  /** Where each bar begins. */
+  readonly starts: readonly number[]
+  /** The server counts in this many equal parts, of which bars are made. */
+  readonly parts: number
 }
 
 export interface PlanOptions {
-  /** How far local time is ahead of UTC, so that days begin at midnight. */
-  readonly zoneMs: number
+  /** How far local time is ahead of UTC at a time, so that days begin at midnight. */
+  readonly zone?: (ms: number) => number
   /** The number of bars is between a third and all of this, for spans of a minute or more. */
   readonly barsMax?: number
 }
 
 export function planBuckets(
   { fromMs, toMs }: Span,
-  { zoneMs, barsMax = BARS_MAX }: PlanOptions,
+  { zone = zoneAt, barsMax = BARS_MAX }: PlanOptions = {},
 ): BucketPlan {
   const wholeDays = Math.ceil((toMs - fromMs) / (barsMax - 1) / dayMs)
   const steps = [...STEPS_MS, Math.max(1, wholeDays) * dayMs]
-  const plans = steps.map((stepMs) => aligned({ fromMs, toMs }, stepMs, zoneMs))
-  const plan = plans.find(({ count }) => count <= barsMax) ?? plans.at(-1)
-  if (plan === undefined) throw new RangeError('there are no steps')
-  return plan
+  const firstOf = (step: number): number =>
+    Math.floor((fromMs + zone(fromMs)) / step) * step - zone(fromMs)
+  const countOf = (step: number): number => Math.max(1, Math.ceil((toMs - firstOf(step)) / step))
+  const stepMs = steps.find((step) => countOf(step) <= barsMax) ?? steps.at(-1) ?? dayMs
+  const plan = equalParts(firstOf(stepMs), stepMs, countOf(stepMs))
+  const isChanged = zone(plan.fromMs) !== zone(plan.toMs)
+  return isChanged && plan.stepMs > hourMs ? localParts({ fromMs, toMs }, plan, zone) : plan
 }
 
-function aligned({ fromMs, toMs }: Span, stepMs: number, zoneMs: number): BucketPlan {
-  const firstMs = Math.floor((fromMs + zoneMs) / stepMs) * stepMs - zoneMs
-  const count = Math.max(1, Math.ceil((toMs - firstMs) / stepMs))
-  return { fromMs: firstMs, toMs: firstMs + count * stepMs, stepMs, count }
+function equalParts(fromMs: number, stepMs: number, count: number): BucketPlan {
+  const starts = Array.from({ length: count }, (_, index) => fromMs + index * stepMs)
+  return { fromMs, toMs: fromMs + count * stepMs, stepMs, count, starts, parts: count }
 }
 
-/** How far local time is ahead of UTC. */
-export function zoneAt(ms: number): number {
-  return -new Date(ms).getTimezoneOffset() * minuteMs
+/** The server counts in no more parts. */
+const PARTS_MAX = 500
+
+/**
+ * Bars that begin at the same local times before and after a change of the clock. Where these are
+ * made of too many parts, equal bars remain, which say themselves when they begin.
+ */
+function localParts(
+  { fromMs, toMs }: Span,
+  equal: BucketPlan,
+  zone: (ms: number) => number,
+): BucketPlan {
+  const { stepMs } = equal
+  const bounds: number[] = []
+  const firstWall = Math.floor((fromMs + zone(fromMs)) / stepMs) * stepMs
+  for (let wall = firstWall; (bounds.at(-1) ?? fromMs - 1) < toMs; wall += stepMs) {
+    // The offset is that of the time itself, which an offset tells.
+    bounds.push(wall - zone(wall - zone(wall)))
+  }
+  const starts = bounds.slice(0, -1)
+  const [from = fromMs] = starts
+  const end = bounds.at(-1) ?? toMs
+  const partMs = bounds.reduce((common, ms) => commonDivisor(common, ms - from), stepMs)
+  const parts = (end - from) / partMs
+  if (parts > PARTS_MAX) return equal
+  return { fromMs: from, toMs: end, stepMs, count: starts.length, starts, parts }
+}
+
+function commonDivisor(a: number, b: number): number {
+  return b === 0 ? a : commonDivisor(b, a % b)
 }
 
 /** Occurrences in each part of a span, by type. Whatever is no Warning counts as Normal. */
@@ -68,16 +104,22 @@ export function barsOf(
   type: string,
 ): Bars {
   const shown = (name: string, count: number): number => (type === '' || type === name ? count : 0)
-  const warnings: number[] = []
-  const normal: number[] = []
-  for (let index = 0; index < plan.count; index++) {
-    const counts = buckets[index]?.counts ?? new Map<string, number>()
-    warnings.push(shown('Warning', counts.get('Warning') ?? 0))
-    let others = 0
-    for (const [name, count] of counts) if (name !== 'Warning') others += shown(name, count)
-    normal.push(others)
+  const warnings = plan.starts.map(() => 0)
+  const normal = plan.starts.map(() => 0)
+  const partMs = (plan.toMs - plan.fromMs) / plan.parts
+  for (const [index, { counts }] of buckets.entries()) {
+    const bar = barAt(plan, plan.fromMs + index * partMs)
+    for (const [name, count] of counts) {
+      const bars = name === 'Warning' ? warnings : normal
+      bars[bar] = (bars[bar] ?? 0) + shown(name, count)
+    }
   }
   return { plan, normal, warnings }
+}
+
+/** The bar that has this time. */
+export function barAt({ starts }: BucketPlan, ms: number): number {
+  return starts.findLastIndex((startMs) => startMs <= ms)
 }
 
 export function sumOf(values: readonly number[]): number {
@@ -85,8 +127,9 @@ export function sumOf(values: readonly number[]): number {
 }
 
 /** The span of one or more bars. */
-export function spanOfBars({ fromMs, stepMs, count }: BucketPlan, from: number, to: number): Span {
+export function spanOfBars(plan: BucketPlan, from: number, to: number): Span {
+  const { starts, count, toMs } = plan
   const first = Math.max(0, Math.min(from, to))
   const last = Math.min(count - 1, Math.max(from, to))
-  return { fromMs: fromMs + first * stepMs, toMs: fromMs + (last + 1) * stepMs }
+  return { fromMs: starts[first] ?? plan.fromMs, toMs: starts[last + 1] ?? toMs }
 }

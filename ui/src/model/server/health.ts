@@ -27,7 +27,7 @@ const MEANINGS: readonly (readonly [name: RegExp, title: string, meaning: string
   [
     /^(datastore|etcd)$/,
     'etcd does not respond',
-    'Events written now are not stored, and what is shown cannot be refreshed.',
+    'Events written now are not stored. What is shown is what this replica has in memory.',
   ],
   [
     /^informer-sync$/,

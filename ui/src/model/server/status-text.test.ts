@@ -17,11 +17,11 @@ test('a failing check is named, with what it means', () => {
   assert.equal(
     told({ checks: [{ name: 'datastore', isOk: false }] }),
     'problem: etcd does not respond (check datastore). ' +
-      'Events written now are not stored, and what is shown cannot be refreshed.',
+      'Events written now are not stored. What is shown is what this replica has in memory.',
   )
   assert.match(
     told({ checks: ['log', 'datastore', 'x'].map((name) => ({ name, isOk: false })) }),
-    /refreshed\. Also failing: log, x\.$/,
+    /in memory\. Also failing: log, x\.$/,
   )
 })
 

@@ -1,7 +1,7 @@
 /** Everything that is known of an event, below its line in a list. */
 import type { ComponentChildren, JSX } from 'preact'
-import type { EventRow, ObjectName } from '../../model/event-row.ts'
-import { humanDuration, localTime, utcTime } from '../../model/times.ts'
+import { type EventRow, type ObjectName, repeatsOf } from '../../model/event-row.ts'
+import { localTime, utcTime } from '../../model/times.ts'
 import { PlainText } from '../plain-text.tsx'
 import { FilterButton } from './filter-button.tsx'
 import { ObjectLink } from './object-link.tsx'
@@ -24,11 +24,7 @@ export function EventDetails({
       <dl>
         <Moment name="Last seen" ms={row.lastMs} />
         <Moment name="First seen" ms={row.firstMs} />
-        {row.count > 1 && (
-          <Entry name="Seen">
-            {row.count} times over {humanDuration(row.lastMs - row.firstMs)}
-          </Entry>
-        )}
+        {row.count > 1 && <Entry name="Times">{repeatsOf(row)}</Entry>}
         <ObjectEntry name="Object" object={row.regarding} cluster={row.cluster} />
         {row.related !== undefined && (
           <ObjectEntry name="Related" object={row.related} cluster={row.cluster} />

@@ -1,6 +1,5 @@
 import type { JSX } from 'preact'
-import type { EventRow } from '../../model/event-row.ts'
-import { humanDuration } from '../../model/times.ts'
+import { type EventRow, repeatsOf } from '../../model/event-row.ts'
 import { EventTime } from '../event-time.tsx'
 import { PlainText } from '../plain-text.tsx'
 import { TypeMark } from '../type-mark.tsx'
@@ -38,7 +37,7 @@ export function EventItem(props: EventItemProps): JSX.Element {
         <span class="event-seen">
           <EventTime ms={row.lastMs} nowMs={nowMs} />
         </span>
-        <span class="event-count">{repeatsOf(row)}</span>
+        <span class="event-count">{row.count > 1 && `x${repeatsOf(row)}`}</span>
         <TypeMark type={row.type} />
         <span class="event-reason">
           {row.reason !== '' && (
@@ -82,9 +81,4 @@ export function EventItem(props: EventItemProps): JSX.Element {
 
 function classOf({ row, isMarked }: EventItemProps): string {
   return `event${row.isWarning ? ' event-warning' : ''}${isMarked ? ' event-marked' : ''}`
-}
-
-/** `x12 over 13m`, as kubectl has it; empty for an event that was seen once. */
-function repeatsOf({ count, firstMs, lastMs }: EventRow): string {
-  return count === 1 ? '' : `x${count} over ${humanDuration(lastMs - firstMs)}`
 }

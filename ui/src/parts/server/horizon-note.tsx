@@ -1,6 +1,7 @@
 import type { JSX } from 'preact'
 import type { Span } from '../../model/range.ts'
-import { localTime, shortTime, utcTime } from '../../model/times.ts'
+import { shortTime } from '../../model/times.ts'
+import { Moment } from '../event-time.tsx'
 import { usePage } from '../page.ts'
 import { useServerStatus } from './status.ts'
 
@@ -12,14 +13,8 @@ export function HorizonNote({ span }: { readonly span: Span }): JSX.Element | nu
   if (oldestMs === undefined || span.fromMs >= oldestMs) return null
   return (
     <p class="horizon-note">
-      No events from before{' '}
-      <time
-        dateTime={utcTime(oldestMs)}
-        title={`${localTime(oldestMs)} local\n${utcTime(oldestMs)}`}
-      >
-        {shortTime(oldestMs, nowMs)}
-      </time>{' '}
-      are kept: they have expired or were evicted, or there were none.
+      No events from before <Moment ms={oldestMs}>{shortTime(oldestMs, nowMs)}</Moment> are kept:
+      they have expired or were evicted, or there were none.
     </p>
   )
 }
