@@ -42,6 +42,16 @@ test('notes with quotes and with letters beyond ASCII are searched without being
   assert.equal(find('at 300 \u212a', 'k'), undefined)
 })
 
+test('a repetitive text in a repetitive note is not compared length by length', () => {
+  const note = 'a'.repeat(126_000)
+  const startedAt = process.cpuUsage()
+  assert.equal(find(note, `b${'a'.repeat(255)}`), undefined)
+  assert.equal(find(note, `${'a'.repeat(128)}b`), false)
+  const { user } = process.cpuUsage(startedAt)
+  // Length by length it takes 32 million comparisons.
+  assert.ok(user < 100_000, `${user} µs`)
+})
+
 test('labels and annotations that are called note do not confuse', () => {
   assert.equal(find('the note', 'note', { note: 'a label' }), true)
   assert.equal(find('the note', 'label', { note: 'a label' }), false)

@@ -47,6 +47,12 @@ export function placeOfNote(body: Buffer, note: string): NotePlace {
 /** Whether a text is in a note; undefined when the bytes do not tell. */
 export type Found = boolean | undefined
 
+/**
+ * Horspool's algorithm compares a repetitive text with a repetitive note length by length: beyond
+ * this many comparisons for each byte, an event is read instead.
+ */
+const COMPARISONS_PER_BYTE = 2
+
 /** A text to be found in written notes without regard to case. Horspool's algorithm. */
 export class Needle {
   /** As JSON writes it, in small letters. */
@@ -73,19 +79,26 @@ export class Needle {
     // Small letters beyond ASCII are not a matter of single bytes.
     if (!this.#isAscii) return isAscii(bytes, from, to) ? false : undefined
     const shifts = this.#shifts
-    for (let end = from + this.#bytes.length - 1; end < to; end += shifts[bytes[end] ?? 0] ?? 1) {
+    const { length } = this.#bytes
+    let comparisonsLeft = COMPARISONS_PER_BYTE * (to - from)
+    for (let end = from + length - 1; end < to; end += shifts[bytes[end] ?? 0] ?? 1) {
+      const equal = this.#equalBefore(bytes, end)
       // It may have found the letter of an escape.
-      if (this.#endsAt(bytes, end)) return hasEscape(bytes, from, to) ? undefined : true
+      if (equal === length) return hasEscape(bytes, from, to) ? undefined : true
+      comparisonsLeft -= equal
+      if (comparisonsLeft < 0) return undefined
     }
     return false
   }
 
-  #endsAt(bytes: Uint8Array, end: number): boolean {
+  /** How many bytes at the end of the text are those that end here. */
+  #equalBefore(bytes: Uint8Array, end: number): number {
     const own = this.#bytes
-    for (let at = own.length - 1, there = end; at >= 0; at--, there--) {
-      if (lower(bytes[there] ?? 0) !== own[at]) return false
+    const { length } = own
+    for (let equal = 0; equal < length; equal++) {
+      if (lower(bytes[end - equal] ?? 0) !== own[length - 1 - equal]) return equal
     }
-    return true
+    return length
   }
 }
 

@@ -81,7 +81,9 @@ export class Matcher {
     const table = this.#table
     if (this.#texts !== undefined) {
       this.#readBytes += table.noteBytesOf(slot)
-      if (!this.#texts.isMatch(slot)) return false
+      const found = this.#texts.find(slot)
+      if (found === undefined) this.#readBytes += table.bytesOf(slot)
+      if (!(found ?? this.#texts.isIn(table.read(slot)))) return false
     }
     if (this.#matches === undefined) return true
     this.#readBytes += table.bytesOf(slot)
@@ -185,7 +187,7 @@ class TextMarks {
   }
 }
 
-/** Whether notes and reasons have texts. Events are decoded only where their bytes do not tell. */
+/** Whether notes and reasons have texts. */
 class TextSearch {
   readonly #table: EventTable
   readonly #texts: readonly RequiredText[]
@@ -205,16 +207,21 @@ class TextSearch {
     }))
   }
 
-  isMatch(slot: number): boolean {
+  /** Undefined when the event must be read to know it. */
+  find(slot: number): boolean | undefined {
     const table = this.#table
     const reason = table.valueOf(slot, COLUMNS.reason)
     const isReasonKnown = !table.texts.isShortened(reason)
     for (const { needle, reasons, isIn } of this.#terms) {
       const isInReason = reasons.has(reason)
       const found = isInReason || (isReasonKnown ? table.findInNote(slot, needle) : undefined)
-      if (found === undefined) return hasTexts(this.#texts, table.read(slot).fields)
+      if (found === undefined) return undefined
       if (found !== isIn) return false
     }
     return true
+  }
+
+  isIn({ fields }: StoredEvent): boolean {
+    return hasTexts(this.#texts, fields)
   }
 }

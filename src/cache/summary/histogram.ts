@@ -35,12 +35,18 @@ export async function histogram(
   const objects = new ObjectNumbers(table)
   const groups = await Groups.of(table, list, { groupBy, objects, signal })
   const buckets = bounds.length - 1
-  if (groups.size * buckets > CELLS_MAX && namesMax === undefined) throw new TooManyGroups()
+  // Each group has a count, so before its texts are read it is known that there are too many.
+  const isTooMuch = groups.size > GROUPS_MAX || groups.size * buckets > CELLS_MAX
+  if (isTooMuch && namesMax === undefined) throw new TooManyGroups()
   const top = await topGroups(groups, { max: namesMax ?? groups.size, signal })
-  const chosen = top.map(({ group }) => group)
+  const named = top
+    .map(({ group, values }) => ({ group, name: values.join('/') }))
+    // Whoever is called like the others is counted among them: no name appears twice.
+    .filter(({ name }) => name !== OTHER_GROUP)
+  const chosen = named.map(({ group }) => group)
   const cells = new Cells(table, { groups, rows: rowsOf(groups, chosen), bounds })
   await cells.count(list, signal)
-  const names = [OTHER_GROUP, ...top.map(({ values }) => values.join('/'))]
+  const names = [OTHER_GROUP, ...named.map(({ name }) => name)]
   const countsMax = namesMax === undefined ? GROUPS_MAX : Number.POSITIVE_INFINITY
   return { version: state.version, buckets: await cells.buckets(names, { countsMax, signal }) }
 }

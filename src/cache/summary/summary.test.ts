@@ -14,7 +14,7 @@ import {
   type SummaryGroup,
   TooManyGroups,
 } from '../../storage/summary.ts'
-import { storedEvent } from '../memory/made-events.fixture.ts'
+import { madeEvent, storedEvent } from '../memory/made-events.fixture.ts'
 import { defaultMemoryBounds, EventMemory } from '../memory/memory.ts'
 import { histogram } from './histogram.ts'
 import { summarize } from './summarize.ts'
@@ -393,6 +393,30 @@ describe('a summary', () => {
       [
         { name: 'R0', occurrences: 1, events: 1 },
         { name: '_other', occurrences: GROUPS_MAX, events: GROUPS_MAX },
+      ],
+    ])
+  })
+
+  test('a reason that is called as the others are is counted among them', async () => {
+    const reasons = ['_other', '_other', 'Kept', 'Kept', 'Kept', 'Rare']
+    const memory = memoryOf(
+      reasons.map((reason, at) =>
+        madeEvent(
+          { cluster: 'local', namespace: 'shop', name: `e${at}` },
+          versionOfChange(at + 1, 0),
+          {
+            reason,
+            lastSeenMs: 5_000,
+          },
+        ),
+      ),
+    )
+    const options = { scope: allEvents, by: 'reason', bounds: [0, 10_000], signal } as const
+    const { buckets } = await histogram(memory, memory.peek(), { ...options, namesMax: 2 })
+    assert.deepEqual(buckets, [
+      [
+        { name: 'Kept', occurrences: 3, events: 3 },
+        { name: '_other', occurrences: 3, events: 3 },
       ],
     ])
   })

@@ -210,6 +210,7 @@ describe('eventSelector', () => {
       ['mentions=Pod/', /^mentions: /],
       ['mentions=Pod/ns/web-0', /^mentions: /],
       ['text=a,text=b,text!=c,text=d,text=e', /^a field selector has at most 4 texts/],
+      [`text=${'a'.repeat(257)}`, /^text: a text has at most 256 characters/],
     ] as const) {
       assert.throws(() => select(text, stored({})), { code: 400, message }, text)
     }

@@ -5,6 +5,8 @@ import type { StoredEvent } from '../../storage/storage.ts'
 
 /** Each is searched for in every event that the other terms leave, and in each change of a watch. */
 const textsMax = 4
+/** People search for words. The search for a long text in a long note can be made slow. */
+const textLengthMax = 256
 
 /** JSON has no escapes for these characters: a note that has them has them in the body. */
 const PLAIN = /^[\w .:/()[\]{}@#%*+;|~^`$-]*$/
@@ -13,6 +15,9 @@ const PLAIN = /^[\w .:/()[\]{}@#%*+;|~^`$-]*$/
 export function textsOf(fields: readonly FieldRequirement[]): readonly RequiredText[] {
   const terms = fields.filter(({ field }) => field === 'text')
   if (terms.length > textsMax) throw badRequest(`a field selector has at most ${textsMax} texts`)
+  if (terms.some(({ value }) => value.length > textLengthMax)) {
+    throw badRequest(`text: a text has at most ${textLengthMax} characters`)
+  }
   return terms.map(({ operator, value }) => ({
     text: value.toLowerCase(),
     isIn: operator === '=',

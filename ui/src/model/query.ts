@@ -48,8 +48,10 @@ export const FILTERS: readonly FilterName[] = [
   'text',
 ]
 
-/** Longer values cannot be typed, and the server refuses longer selectors. */
-export const FILTER_LENGTH_MAX = 1_024
+/** Names are no longer, and the server refuses longer texts. */
+export const FILTER_LENGTH_MAX = 256
+/** A kind, a namespace and a name. */
+const ABOUT_LENGTH_MAX = 1_024
 
 export const NO_FILTERS: Filters = {
   cluster: '',
@@ -66,9 +68,9 @@ export const NO_FILTERS: Filters = {
 export function readQuery(search: string): Query {
   const parameters = new URLSearchParams(search)
   const filters = Object.fromEntries(
-    FILTERS.map((name) => [name, shortened(parameters.get(name))]),
+    FILTERS.map((name) => [name, (parameters.get(name) ?? '').slice(0, FILTER_LENGTH_MAX)]),
   ) as unknown as Filters
-  const about = shortened(parameters.get('about'))
+  const about = (parameters.get('about') ?? '').slice(0, ABOUT_LENGTH_MAX)
   const view = VIEWS.find((one) => one === parameters.get('view')) ?? 'overview'
   const sort = LANE_SORTS.find((one) => one === parameters.get('sort'))
   return {
@@ -98,8 +100,4 @@ export function writeQuery(query: Query): string {
 /** What is asked for, as one text: it is the same while only time passes. */
 export function questionOf(query: Filters & Pick<Query, 'range'>): string {
   return JSON.stringify([FILTERS.map((name) => query[name]), query.range])
-}
-
-function shortened(value: string | null): string {
-  return (value ?? '').slice(0, FILTER_LENGTH_MAX)
 }

@@ -58,7 +58,7 @@ function Field({
         defaultValue={value}
         placeholder={placeholder}
         required={!isOptional}
-        maxLength={FILTER_LENGTH_MAX / 4}
+        maxLength={FILTER_LENGTH_MAX}
         autoComplete="off"
         spellcheck={false}
       />
