@@ -70,6 +70,7 @@ describe('page: overview', () => {
     await page.getByLabel('Namespace').press('Enter')
     await page.waitForURL(/\?namespace=batch$/)
     await rows.filter({ hasText: 'cart' }).first().waitFor({ state: 'detached' })
+    await rows.first().waitFor()
     assert.equal(await rows.count(), 1)
     await page.getByLabel('Text', { exact: true }).pressSequentially('insufficient', { delay: 20 })
     await page.waitForURL(/text=insufficient/)
@@ -95,7 +96,7 @@ describe('page: overview', () => {
     const { page } = opened
     const suggested = async (label: string): Promise<readonly (string | null)[]> => {
       const input = page.getByLabel(label, { exact: true })
-      await input.focus()
+      await input.press('ArrowDown')
       const options = page.locator(`.filter:has(input[aria-label="${label}"]) option`)
       await options.first().waitFor({ state: 'attached' })
       return options.evaluateAll((all) => all.map((one) => one.getAttribute('value')))
@@ -104,6 +105,34 @@ describe('page: overview', () => {
     assert.ok((await suggested('Reason')).includes('FailedScheduling'))
     assert.ok((await suggested('Kind')).includes('Deployment'))
     assert.ok((await suggested('Controller')).includes('default-scheduler'))
+    opened.assertNoProblems()
+  })
+
+  test('what is typed on while a filter is applied stays, and Escape applies nothing', async () => {
+    await using opened = await open()
+    const { page } = opened
+    const text = page.getByLabel('Text', { exact: true })
+    await text.pressSequentially('probe ')
+    await page.waitForURL(/text=probe$/)
+    await rowsOf(page).filter({ hasText: 'Back-off' }).first().waitFor({ state: 'detached' })
+    await text.pressSequentially('failed')
+    assert.equal(await text.inputValue(), 'probe failed')
+    await page.waitForURL(/text=probe\+failed$/)
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(request.url()))
+    const namespace = page.getByLabel('Namespace')
+    await namespace.focus()
+    await page.getByLabel('Reason').focus()
+    await page.getByLabel('Controller', { exact: true }).focus()
+    await namespace.fill('sh')
+    await namespace.press('Escape')
+    assert.equal(await namespace.inputValue(), '')
+    assert.equal(new URL(page.url()).search, '?text=probe+failed')
+    assert.deepEqual(
+      asked.filter((url) => url.includes('eventsummaries')),
+      [],
+      'the focus alone asks for nothing',
+    )
     opened.assertNoProblems()
   })
 
@@ -160,6 +189,21 @@ describe('page: overview', () => {
     await page.getByRole('button', { name: 'Zoom out' }).waitFor()
     await chart.dblclick()
     await page.waitForURL(`${server.base}/ui/`)
+    opened.assertNoProblems()
+  })
+
+  test('zooming out leads to a range around the one that is shown', async () => {
+    await using opened = await open()
+    const { page } = opened
+    const slider = page.getByRole('slider', { name: 'Time in the histogram' })
+    await slider.focus()
+    await page.keyboard.press('Home')
+    await page.keyboard.press('Enter')
+    await page.waitForURL(/from=/)
+    await opened.go('?from=2026-01-05T00:00:00Z&to=2026-01-05T01:00:00Z')
+    await page.getByRole('button', { name: 'Zoom out' }).click()
+    await page.waitForURL(/from=2026-01-04T23/)
+    assert.match(page.url(), /to=2026-01-05T02/)
     opened.assertNoProblems()
   })
 

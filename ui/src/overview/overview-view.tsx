@@ -70,7 +70,14 @@ function Events({ events }: { readonly events: NewestEvents }): JSX.Element | nu
   // A refresh would move what the user reads.
   useHold(isAnyOpen || isFurther)
   useHold(useIsScrolled())
-  if (rows === undefined) return error === undefined ? <p class="list-end">Loading…</p> : null
+  if (rows === undefined) {
+    const waiting = (
+      <p class="list-end" aria-busy="true">
+        Loading…
+      </p>
+    )
+    return error === undefined ? waiting : null
+  }
   if (rows.length === 0) return <NoEvents />
   return (
     <>

@@ -3,7 +3,8 @@ import '../../styles/filters.css'
 import type { JSX } from 'preact'
 import { useMemo, useRef, useState } from 'preact/hooks'
 import { FILTERS, NO_FILTERS } from '../../model/query.ts'
-import { localTime, utcTime } from '../../model/times.ts'
+import { localTime } from '../../model/times.ts'
+import { Moment } from '../../parts/event-time.tsx'
 import { usePage } from '../../parts/page.ts'
 import { useShortcut } from '../../parts/shortcuts.ts'
 import { ClusterSelect } from './cluster-select.tsx'
@@ -75,8 +76,8 @@ function RefreshButton(): JSX.Element {
       <button type="button" onClick={refresh}>
         Refresh
       </button>
-      <span class="muted" title={`${localTime(nowMs)} local\n${utcTime(nowMs)}`}>
-        as of {localTime(nowMs).slice(11)}
+      <span class="muted">
+        as of <Moment ms={nowMs}>{localTime(nowMs).slice(11)}</Moment>
       </span>
     </span>
   )

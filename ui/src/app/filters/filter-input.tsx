@@ -20,13 +20,9 @@ const TYPING_MS = 350
 export function FilterInput(props: FilterInputProps): JSX.Element {
   const { filter, label, suggestions, inputRef } = props
   const { query } = usePage()
-  const { typed, type, apply, begin } = useTyping(props)
-  const [values, setValues] = useState<readonly string[]>([])
+  const { typed, type, apply, begin, undo } = useTyping(props)
+  const { values, load, stop } = useSuggestions(filter, suggestions)
   const id = useId()
-  const load = async (): Promise<void> => {
-    begin()
-    if (suggestions !== undefined) setValues(await suggestions.valuesOf(filter, query))
-  }
   const isActive = query[filter] !== ''
   return (
     <span class={isActive ? 'filter filter-active' : 'filter'}>
@@ -41,12 +37,21 @@ export function FilterInput(props: FilterInputProps): JSX.Element {
         autoComplete="off"
         autoCapitalize="off"
         spellcheck={false}
-        onFocus={load}
-        onInput={(event) => type(event.currentTarget.value, values)}
+        onFocus={begin}
+        onBlur={stop}
+        onClick={load}
+        onInput={(event) => {
+          load()
+          type(event.currentTarget.value, values)
+        }}
         onChange={apply}
         onKeyDown={(event) => {
+          if (event.key === 'ArrowDown') load()
           if (event.key === 'Enter') apply()
-          if (event.key === 'Escape') event.currentTarget.blur()
+          if (event.key === 'Escape') {
+            undo()
+            event.currentTarget.blur()
+          }
         }}
       />
       {values.length > 0 && (
@@ -83,12 +88,44 @@ function RemoveButton({
   )
 }
 
+interface Suggested {
+  readonly values: readonly string[]
+  /** Once, until the input is left. */
+  readonly load: () => void
+  readonly stop: () => void
+}
+
+/**
+ * What the filter could be. It is asked for when the user does something in the input, not when the
+ * focus passes through: the server computes one answer of a user at a time, and events wait for it.
+ */
+function useSuggestions(filter: FilterName, suggestions: Suggestions | undefined): Suggested {
+  const { query } = usePage()
+  const [values, setValues] = useState<readonly string[]>([])
+  const loading = useRef<AbortController>(undefined)
+  const stop = (): void => {
+    loading.current?.abort()
+    loading.current = undefined
+  }
+  useEffect(() => stop, [])
+  const load = async (): Promise<void> => {
+    if (suggestions === undefined || loading.current !== undefined) return
+    loading.current = new AbortController()
+    const { signal } = loading.current
+    const found = await suggestions.valuesOf(filter, query, signal)
+    if (!signal.aborted) setValues(found)
+  }
+  return { values, load, stop }
+}
+
 interface Typing {
   readonly typed: string
   readonly type: (text: string, known: readonly string[]) => void
   readonly apply: () => void
   /** The user begins to edit: what follows is one step of the history. */
   readonly begin: () => void
+  /** The filter stays as it is. */
+  readonly undo: () => void
 }
 
 /**
@@ -102,25 +139,34 @@ function useTyping({ filter, isLive = false }: FilterInputProps): Typing {
   const latest = useRef(typed)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
   const isStep = useRef(false)
+  /** What this input has applied itself: the user may have typed on meanwhile. */
+  const own = useRef(applied)
   const show = (text: string): void => {
     latest.current = text
     setTyped(text)
   }
-  useEffect(() => {
+  const undo = (): void => {
     clearTimeout(timer.current)
     show(applied)
+  }
+  useEffect(() => {
+    if (applied === own.current) return
+    own.current = applied
+    undo()
   }, [applied])
   useEffect(() => () => clearTimeout(timer.current), [])
   const apply = (): void => {
     clearTimeout(timer.current)
     const value = latest.current.trim()
-    if (value === applied) return
+    if (value === own.current) return
+    own.current = value
     change({ [filter]: value }, { isMinor: isStep.current })
     isStep.current = true
   }
   return {
     typed,
     apply,
+    undo,
     begin: () => {
       isStep.current = false
     },

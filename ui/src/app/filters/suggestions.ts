@@ -25,13 +25,21 @@ export class Suggestions {
   }
 
   /** Empty where the user may not know, or nothing is known. Never rejects. */
-  async valuesOf(filter: FilterName, query: Query): Promise<readonly string[]> {
+  async valuesOf(
+    filter: FilterName,
+    query: Query,
+    signal: AbortSignal,
+  ): Promise<readonly string[]> {
     const nowMs = Date.now()
     const { cluster, namespace, range } = query
     const key = JSON.stringify([filter, cluster, filter === 'namespace' ? '' : [namespace, range]])
     const known = this.#answers.get(key)
     if (known !== undefined && known.untilMs > nowMs) return known.values
-    const values = this.#load(filter, query, nowMs).catch(() => [])
+    const values = this.#load(filter, { query, nowMs, signal }).catch(() => {
+      // It may succeed when it is asked for again.
+      if (this.#answers.get(key)?.values === values) this.#answers.delete(key)
+      return []
+    })
     this.#answers.delete(key)
     this.#answers.set(key, { untilMs: nowMs + KEPT_MS, values })
     const [oldest] = this.#answers.keys()
@@ -39,10 +47,13 @@ export class Suggestions {
     return values
   }
 
-  async #load(filter: FilterName, query: Query, nowMs: number): Promise<readonly string[]> {
+  async #load(
+    filter: FilterName,
+    { query, nowMs, signal }: { query: Query; nowMs: number; signal: AbortSignal },
+  ): Promise<readonly string[]> {
     switch (filter) {
       case 'namespace':
-        return listNamespaces(this.#client, query.cluster)
+        return listNamespaces(this.#client, query.cluster, signal)
       case 'kind':
       case 'reason':
       case 'controller': {
@@ -53,6 +64,7 @@ export class Suggestions {
           groupBy: filter,
           order: 'count',
           limit: VALUES_MAX,
+          signal,
         })
         return groups.map(({ values }) => values[filter] ?? '').filter((value) => value !== '')
       }
