@@ -1,5 +1,4 @@
 /** The labels of an axis of time, in the time zone of the browser. */
-import type { Span } from '../model/range.ts'
 import { localTime } from '../model/times.ts'
 import { type Scale, xOf } from './marks.ts'
 
@@ -42,21 +41,4 @@ function tickText(ms: number, stepMs: number): string {
   const [day = '', time = ''] = localTime(ms).split(' ')
   if (stepMs >= dayMs || time === '00:00:00') return day.slice(5)
   return stepMs < minuteMs ? time : time.slice(0, 5)
-}
-
-/** Shorter spans have nothing to show. */
-const SPAN_MIN_MS = secondMs
-/** Longer spans than that of any retention. */
-const SPAN_MAX_MS = 400 * dayMs
-
-/** The span around `centreMs`, longer or shorter by `factor`; not after `nowMs`. */
-export function zoomed(
-  { fromMs, toMs }: Span,
-  { factor, centreMs, nowMs }: { factor: number; centreMs: number; nowMs: number },
-): Span {
-  const lengthMs = Math.round(
-    Math.min(SPAN_MAX_MS, Math.max(SPAN_MIN_MS, (toMs - fromMs) * factor)),
-  )
-  const endMs = Math.min(Math.max(nowMs, toMs), Math.round(centreMs + lengthMs / 2))
-  return { fromMs: endMs - lengthMs, toMs: endMs }
 }

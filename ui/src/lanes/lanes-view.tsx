@@ -5,7 +5,7 @@ import { type EventPages, listPages } from '../api/events.ts'
 import type { EventRow } from '../model/event-row.ts'
 import { counted } from '../model/numbers.ts'
 import { FILTERS, LANE_SORTS, type LaneSort, type Query, questionOf } from '../model/query.ts'
-import { type Span, spanOf } from '../model/range.ts'
+import { type Span, spanOf, zoomed } from '../model/range.ts'
 import { localTime } from '../model/times.ts'
 import { CopyMenu } from '../parts/copy-menu.tsx'
 import { usePage } from '../parts/page.ts'
@@ -13,7 +13,6 @@ import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
 import { DataNotes } from '../parts/server/data-notes.tsx'
 import { HorizonNote } from '../parts/server/horizon-note.tsx'
 import { useLoad } from '../parts/use-load.ts'
-import { zoomed } from './axis-ticks.ts'
 import { LaneBoard } from './lane-board.tsx'
 import { type Lane, lanesOf, sortedLanes } from './lanes.ts'
 
@@ -54,8 +53,7 @@ export function LanesView(): JSX.Element {
   const placeMs = useRef<number | undefined>(undefined)
   const zoomTo = (range: Span): void => change({ range })
   const zoomBy = (factor: number): void => {
-    const centreMs = placeMs.current ?? (span.fromMs + span.toMs) / 2
-    zoomTo(zoomed(span, { factor, centreMs, nowMs }))
+    zoomTo(zoomed(span, { factor, centreMs: placeMs.current, nowMs }))
   }
   if (error !== undefined && rows.length === 0) {
     return (

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import { type EventRow, eventRow } from '../model/event-row.ts'
-import { axisTicks, zoomed } from './axis-ticks.ts'
+import { axisTicks } from './axis-ticks.ts'
 import { eventSummary, laneSummary, lanesOf, sortedLanes } from './lanes.ts'
 import { markAt, marksOf, type Scale, timeAt, xOf } from './marks.ts'
 import { nextPlace } from './place.ts'
@@ -149,13 +149,6 @@ describe('the axis', () => {
       ),
     )
     assert.deepEqual(axisTicks({ fromMs: 5, toMs: 5, width: 100 }), [])
-  })
-
-  test('zooms around an event, and not into the future', () => {
-    const span = { fromMs: 0, toMs: 100_000 }
-    const into = { factor: 0.5, centreMs: 50_000, nowMs: 100_000 }
-    assert.deepEqual(zoomed(span, into), { fromMs: 25_000, toMs: 75_000 })
-    assert.deepEqual(zoomed(span, { ...into, factor: 2 }), { fromMs: -100_000, toMs: 100_000 })
   })
 })
 

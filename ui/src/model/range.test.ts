@@ -1,6 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { inputTime, readInputTime, widerRange } from './range.ts'
+import {
+  boundedSpan,
+  inputTime,
+  readInputTime,
+  readRange,
+  type Span,
+  type TimeRange,
+  zoomed,
+} from './range.ts'
 import { axisTime, spanText } from './times.ts'
 
 const hourMs = 3_600_000
@@ -11,11 +19,49 @@ test('an input shows and reads the same time', () => {
   assert.ok(Number.isNaN(readInputTime('')))
 })
 
-test('a wider range has three times the length, contains the other one and ends at the latest now', () => {
-  const range = { fromMs: 10 * hourMs, toMs: 12 * hourMs }
-  assert.deepEqual(widerRange(range, 90 * hourMs), { fromMs: 8 * hourMs, toMs: 14 * hourMs })
-  assert.deepEqual(widerRange(range, 12 * hourMs), { fromMs: 6 * hourMs, toMs: 12 * hourMs })
-  assert.deepEqual(widerRange(range, 11 * hourMs), { fromMs: 6 * hourMs, toMs: 12 * hourMs })
+test('a longer span contains the other one and ends at the latest now', () => {
+  const span = { fromMs: 10 * hourMs, toMs: 12 * hourMs }
+  const longer = (nowMs: number): object => zoomed(span, { factor: 3, nowMs })
+  assert.deepEqual(longer(90 * hourMs), { fromMs: 8 * hourMs, toMs: 14 * hourMs })
+  assert.deepEqual(longer(12 * hourMs), { fromMs: 6 * hourMs, toMs: 12 * hourMs })
+  assert.deepEqual(longer(11 * hourMs), { fromMs: 6 * hourMs, toMs: 12 * hourMs })
+})
+
+test('a shorter span is around what the user points at', () => {
+  const span = { fromMs: 0, toMs: 100_000 }
+  assert.deepEqual(zoomed(span, { factor: 0.5, centreMs: 30_000, nowMs: 100_000 }), {
+    fromMs: 5_000,
+    toMs: 55_000,
+  })
+})
+
+test('no zoom leaves what can be shown', () => {
+  const nowMs = Date.parse('2026-11-16T03:12:24Z')
+  for (const factor of [0.5, 2]) {
+    let range: Span = { fromMs: nowMs - hourMs, toMs: nowMs }
+    for (let count = 0; count < 100; count++) {
+      range = boundedSpan(zoomed(range, { factor, nowMs }), nowMs)
+      assert.doesNotThrow(() => new Date(range.fromMs).toISOString())
+    }
+    assert.equal(range.toMs - range.fromMs, factor < 1 ? 1_000 : 400 * 24 * hourMs)
+  }
+})
+
+test('a link to any time is a range that can be shown', () => {
+  const read = (from: string, to: string): TimeRange => readRange(new URLSearchParams({ from, to }))
+  const lengthOf = (range: TimeRange): number => ('last' in range ? 0 : range.toMs - range.fromMs)
+  assert.deepEqual(read('-271821-04-20T00:00:00Z', '-271821-04-20T01:00:00Z'), {
+    fromMs: 0,
+    toMs: 1_000,
+  })
+  assert.equal(lengthOf(read('-271821-04-20T00:00:00Z', '2026-01-01T00:00:00Z')), 400 * 24 * hourMs)
+  assert.equal(lengthOf(read('+275760-09-12T00:00:00Z', '+275760-09-13T00:00:00Z')), 1_000)
+  assert.deepEqual(read('nonsense', '2026-01-01T00:00:00Z'), { last: '1h' })
+  const fromMs = Date.parse('2026-01-01T00:00:00Z')
+  assert.deepEqual(read('2026-01-01T00:00:00Z', '2026-01-01T01:00:00Z'), {
+    fromMs,
+    toMs: fromMs + hourMs,
+  })
 })
 
 test('a span is said shortly', () => {

@@ -10,18 +10,20 @@ export type Preset = (typeof PRESETS)[number]
 
 export const PRESETS = ['15m', '1h', '6h', '24h', '7d'] as const
 
-const minuteMs = 60_000
+const secondMs = 1_000
+const minuteMs = 60 * secondMs
 const hourMs = 60 * minuteMs
+const dayMs = 24 * hourMs
 
 const PRESET_MS: Readonly<Record<Preset, number>> = {
   '15m': 15 * minuteMs,
   '1h': hourMs,
   '6h': 6 * hourMs,
-  '24h': 24 * hourMs,
-  '7d': 7 * 24 * hourMs,
+  '24h': dayMs,
+  '7d': 7 * dayMs,
 }
 
-export const DEFAULT_PRESET: Preset = '1h'
+const DEFAULT_PRESET: Preset = '1h'
 
 /** A range that is fixed in time. */
 export interface Span {
@@ -33,10 +35,24 @@ export function spanOf(range: TimeRange, nowMs: number): Span {
   return 'last' in range ? { fromMs: nowMs - PRESET_MS[range.last], toMs: nowMs } : range
 }
 
+/** Shorter spans have nothing to show. */
+const SPAN_MS_MIN = secondMs
+/** Longer spans than that of any retention. */
+const SPAN_MS_MAX = 400 * dayMs
+/** Clocks of those who report events may be wrong. */
+const FUTURE_MS_MAX = dayMs
+
+/** The nearest span that can be shown: of what is too long, the end. */
+export function boundedSpan(span: Span, nowMs: number): Span {
+  const toMs = Math.round(Math.min(nowMs + FUTURE_MS_MAX, Math.max(SPAN_MS_MIN, span.toMs)))
+  const lengthMs = toMs - Math.max(0, Math.round(span.fromMs))
+  return { fromMs: toMs - Math.min(SPAN_MS_MAX, Math.max(SPAN_MS_MIN, lengthMs)), toMs }
+}
+
 export function readRange(parameters: URLSearchParams): TimeRange {
   const fromMs = Date.parse(parameters.get('from') ?? '')
   const toMs = Date.parse(parameters.get('to') ?? '')
-  if (fromMs < toMs) return { fromMs, toMs }
+  if (fromMs < toMs) return boundedSpan({ fromMs, toMs }, Date.now())
   const last = PRESETS.find((preset) => preset === parameters.get('range')) ?? DEFAULT_PRESET
   return { last }
 }
@@ -60,10 +76,20 @@ export function readInputTime(text: string): number {
   return new Date(text).getTime()
 }
 
-/** A range around another one, three times as long; it does not end after now. */
-export function widerRange(range: TimeRange, nowMs: number): TimeRange {
-  const { fromMs, toMs } = spanOf(range, nowMs)
-  const lengthMs = toMs - fromMs
-  const endMs = Math.max(toMs, Math.min(nowMs, toMs + lengthMs))
-  return { fromMs: endMs - 3 * lengthMs, toMs: endMs }
+export interface ZoomOptions {
+  /** Above 1: a longer span. */
+  readonly factor: number
+  /** What stays in the middle, unless the span would end after now. */
+  readonly centreMs?: number | undefined
+  readonly nowMs: number
+}
+
+/** A span that is longer or shorter than another one. */
+export function zoomed(
+  { fromMs, toMs }: Span,
+  { factor, centreMs = (fromMs + toMs) / 2, nowMs }: ZoomOptions,
+): Span {
+  const lengthMs = (toMs - fromMs) * factor
+  const endMs = Math.min(Math.max(nowMs, toMs), centreMs + lengthMs / 2)
+  return { fromMs: Math.round(endMs - lengthMs), toMs: Math.round(endMs) }
 }

@@ -1,5 +1,5 @@
 import { useRef } from 'preact/hooks'
-import { type Span, spanOf, type TimeRange, widerRange } from '../model/range.ts'
+import { type Span, spanOf, type TimeRange, zoomed } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
 
 /** Nothing happens in less. */
@@ -31,7 +31,7 @@ export function useZoom(): Zoom {
             const isWayBack = last !== undefined && isAround(spanOf(last, nowMs), range)
             // Another range was chosen meanwhile: the way back does not lead from there.
             if (!isWayBack) before.current = []
-            change({ range: isWayBack ? last : widerRange(range, nowMs) })
+            change({ range: isWayBack ? last : zoomed(range, { factor: 2, nowMs }) })
             announce('Zoomed out')
           },
   }
