@@ -5,6 +5,7 @@ import { after, before, describe, test } from 'node:test'
 import { TestBrowser } from '../../support/browser.ts'
 import { Folder } from '../../support/gate.ts'
 import { PageServer } from '../../support/page-server.ts'
+import { WebhookServer } from '../../support/webhook-server.ts'
 
 const CLUSTERS = `apiVersion: tidings.dev/v1alpha1
 kind: ClusterConfiguration
@@ -124,4 +125,41 @@ describe('page: clusters', () => {
     await opened.screenshot('clusters-403')
     opened.assertNoProblems()
   })
+})
+
+test('page: a user whom one cluster knows signs in there, and stays signed in elsewhere', async () => {
+  await using folder = await Folder.create()
+  // The API server of the cluster, which says who its users are and what they may do.
+  await using origin = await WebhookServer.start((question, response) => {
+    const { kind, apiVersion, spec } = question as {
+      readonly kind: string
+      readonly apiVersion: string
+      readonly spec: { readonly token?: string }
+    }
+    const user = { username: 'ada', groups: [] }
+    const status =
+      kind === 'TokenReview' ? { authenticated: spec.token === 'theirs', user } : { allowed: true }
+    response.writeHead(201).end(JSON.stringify({ kind, apiVersion, status }))
+  })
+  await folder.write('prod.kubeconfig', origin.kubeconfig)
+  const clusters = `apiVersion: tidings.dev/v1alpha1
+kind: ClusterConfiguration
+clusters:
+  - { name: prod, kubeconfig: prod.kubeconfig, authorization: origin }
+`
+  await using server = await PageServer.start([
+    `--clusters-file=${await folder.write('clusters.yaml', clusters)}`,
+  ])
+  await using browser = await TestBrowser.start()
+  await using opened = await browser.open(server.base, { path: '?cluster=prod', token: 'theirs' })
+  opened.allowProblems(/status of 40[13]/)
+  const { page } = opened
+  const user = page.getByRole('banner').getByText('ada', { exact: true })
+  await user.waitFor()
+  await page.getByLabel('Cluster', { exact: true }).selectOption('Default cluster')
+  await page.getByRole('alert').getByText('Unauthorized').first().waitFor()
+  await opened.settle()
+  assert.equal(await user.isVisible(), true)
+  assert.deepEqual(await page.getByRole('option', { name: 'All clusters' }).count(), 0)
+  opened.assertNoProblems()
 })

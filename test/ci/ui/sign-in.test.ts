@@ -1,6 +1,7 @@
 /** Signing in to the page, in a real browser. */
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { TestBrowser } from '../../support/browser.ts'
 import { PageServer } from '../../support/page-server.ts'
 
@@ -50,6 +51,98 @@ describe('page: sign-in', () => {
     opened.assertNoProblems()
   })
 
+  test('what cannot be a token is not sent, and said to be none', async () => {
+    await using opened = await browser.open(server.base)
+    opened.allowProblems(/status of 401/)
+    const { page } = opened
+    await page.getByLabel('Bearer token').fill('view\u2026er')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('alert').getByText('This is not a token').waitFor()
+    opened.assertNoProblems()
+  })
+
+  test('an answer that breaks the page is said, with a way out', async () => {
+    await using opened = await browser.open(server.base)
+    opened.allowProblems(/status of 401/)
+    const { page } = opened
+    await page.getByLabel('Bearer token').waitFor()
+    const broken = { status: { userInfo: { username: {}, groups: [] } } }
+    await page.route('**/selfsubjectreviews*', (route) => route.fulfill({ json: broken }))
+    await page.getByLabel('Bearer token').fill('viewer')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByRole('heading', { name: 'This page failed' }).waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('page-failed')
+    await page.unroute('**/selfsubjectreviews*')
+    await page.getByRole('button', { name: 'Reload' }).click()
+    await opened.signIn('viewer')
+    opened.assertNoProblems()
+  })
+
+  test('an answer to the user before does not sign out the next one', async () => {
+    await using opened = await browser.open(server.base, { token: 'viewer' })
+    opened.allowProblems(/status of 401/, /ERR_FAILED/)
+    const { page } = opened
+    let refuse = (): void => {}
+    const refused = new Promise<void>((resolve) => {
+      refuse = resolve
+    })
+    await page.route('**/api/v1/namespaces?*', async (route) => {
+      await refused
+      await route.fulfill({ status: 401, body: '{}' }).catch(() => {})
+    })
+    const asked = page.waitForRequest('**/api/v1/namespaces?*')
+    await page.getByLabel('Namespace').focus()
+    await page.getByLabel('Namespace').press('ArrowDown')
+    await asked
+    await page.getByRole('button', { name: 'Sign out' }).click()
+    await opened.signIn('root')
+    refuse()
+    await page.waitForTimeout(500)
+    await page.getByRole('banner').getByText('root', { exact: true }).waitFor()
+    opened.assertNoProblems()
+  })
+
+  test('views have titles, and begin at their top with the focus', async () => {
+    await using opened = await browser.open(server.base, { token: 'viewer' })
+    opened.allowProblems(/status of 401/)
+    const { page } = opened
+    const titled = async (title: string): Promise<void> => {
+      await until(async () => (await page.title()) === title)
+      assert.equal(await page.title(), title)
+    }
+    await titled('Overview · Events')
+    await page.getByRole('link', { name: 'Top sources' }).click()
+    await titled('Top sources · Events')
+    assert.equal(await page.evaluate('document.activeElement.id'), 'view')
+    await opened.go('?view=object&about=Pod/shop/web-0')
+    await titled('Pod/shop/web-0 · Events')
+    await page.goBack()
+    await titled('Top sources · Events')
+    opened.assertNoProblems()
+  })
+
+  test('the theme follows the system until the user chooses one', async () => {
+    await using opened = await browser.open(server.base, { theme: 'dark' })
+    opened.allowProblems(/status of 401/)
+    const { page } = opened
+    const isDark = async (): Promise<boolean> =>
+      (await page.evaluate('getComputedStyle(document.body).backgroundColor')) === 'rgb(20, 24, 28)'
+    await page.getByLabel('Bearer token').waitFor()
+    assert.equal(await isDark(), true)
+    await page.emulateMedia({ colorScheme: 'light' })
+    await until(async () => !(await isDark()))
+    assert.equal(await isDark(), false)
+    await opened.signIn('viewer')
+    await page.getByRole('button', { name: 'Theme: system' }).click()
+    await page.getByRole('button', { name: 'Theme: light' }).click()
+    assert.equal(await isDark(), true)
+    await page.reload()
+    await page.getByLabel('Bearer token').waitFor()
+    assert.equal(await isDark(), true)
+    opened.assertNoProblems()
+  })
+
   test('a kept token survives a reload of the tab, until the user signs out', async () => {
     await using opened = await browser.open(server.base)
     opened.allowProblems(/status of 401/)
@@ -65,3 +158,8 @@ describe('page: sign-in', () => {
     opened.assertNoProblems()
   })
 })
+
+/** The page is asked until it holds, or five seconds have passed. */
+async function until(holds: () => Promise<boolean>): Promise<void> {
+  for (let round = 0; round < 50 && !(await holds()); round++) await sleep(100)
+}

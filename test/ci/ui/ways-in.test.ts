@@ -72,6 +72,27 @@ describe('page: ways in', () => {
     opened.assertNoProblems()
   })
 
+  test('the end of a session of a proxy is said, with a way to begin another', async () => {
+    await using opened = await browser.open(server.base)
+    opened.allowProblems(/status of 401/)
+    const { page } = opened
+    await page.getByLabel('Bearer token').waitFor()
+    // As a proxy in front would do it.
+    await page.route(/\/apis?\//, (route) =>
+      route.continue({ headers: { ...route.request().headers(), authorization: 'Bearer viewer' } }),
+    )
+    await page.reload()
+    await page.getByText('Assigned to node-4').waitFor()
+    await page.unroute(/\/apis?\//)
+    await page.getByRole('button', { name: 'Refresh' }).click()
+    await page.getByRole('heading', { name: 'Your session has ended' }).waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('session-ended')
+    await page.getByRole('button', { name: 'Reload' }).click()
+    await page.getByLabel('Bearer token').waitFor()
+    opened.assertNoProblems()
+  })
+
   test('a server that cannot be reached does not cost the kept token', async () => {
     await using opened = await browser.open(server.base)
     opened.allowProblems(/status of 401/, /ERR_FAILED/)
@@ -95,7 +116,16 @@ test('page: the link of tidings dev signs in once, and leaves no code behind', a
   try {
     const link = dev.lines.join('\n').match(/https:\/\/localhost:\d+\/ui\/#code=\w+/)?.[0] ?? ''
     const [base = '', path = ''] = link.split('/ui/')
-    await using first = await browser.open(base, { path })
+    await using first = await browser.open(base)
+    first.allowProblems(/status of 401/, /ERR_FAILED/)
+    await first.page.getByLabel('Bearer token').waitFor()
+    // The tab has the page already, and the server is away for a moment: the code is not lost.
+    await first.page.route('**/ui/sign-in?*', (route) => route.abort())
+    await first.page.evaluate(`location.href = ${JSON.stringify(link)}`)
+    await first.page.getByText('The server cannot be reached').waitFor()
+    assert.equal(first.page.url(), `${base}/ui/`)
+    await first.page.unroute('**/ui/sign-in?*')
+    await first.page.getByRole('button', { name: 'Try again' }).click()
     await first.page.getByRole('navigation', { name: 'Views' }).waitFor()
     assert.equal(first.page.url(), `${base}/ui/`)
     await first.page.reload()

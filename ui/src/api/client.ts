@@ -1,6 +1,7 @@
 /** Sends requests to the API of the server that this page comes from. */
 import { warningTexts } from '../model/server/warnings.ts'
-import { type ApiError, networkError, statusError } from './api-error.ts'
+import { ApiError, networkError, statusError } from './api-error.ts'
+import { clusterOf } from './paths.ts'
 
 export interface Ask {
   readonly parameters?: Readonly<Record<string, string>>
@@ -15,13 +16,18 @@ export interface ClientOptions {
   /** The URL of the server, with a slash at its end. */
   readonly base: string
   readonly token: string | undefined
-  /** Called when the server no longer accepts the credentials. */
-  readonly onUnauthorized?: (error: ApiError) => void
+  /** The cluster that knows the user, which another one need not do. Empty: the default one. */
+  readonly cluster?: string
+  /** Ends all requests. */
+  readonly signal?: AbortSignal
+  /** Called when that cluster no longer accepts the credentials. */
+  readonly onUnauthorized?: () => void
 }
 
 /** A response takes longer only if the server or the network is stuck. */
 const TIMEOUT_MS = 30_000
 
+/** All requests reject with an ApiError; with an AbortError when a signal aborts. */
 export class ApiClient {
   readonly base: string
   readonly #options: ClientOptions
@@ -31,25 +37,28 @@ export class ApiClient {
     this.#options = options
   }
 
-  /** Rejects with an ApiError; with an AbortError when `signal` aborts. */
   async get<Result>(path: string, ask: Ask = {}): Promise<Result> {
-    const response = await this.#send(path, { method: 'GET' }, ask)
-    return (await readJson(response)) as Result
+    return (await this.#send(path, { ...ask, read: readJson })) as Result
   }
 
-  async getText(path: string, ask: Ask = {}): Promise<string> {
-    return (await this.#send(path, { method: 'GET' }, { ...ask, accept: 'text/plain' })).text()
+  getText(path: string, ask: Ask = {}): Promise<string> {
+    const read = (response: Response): Promise<string> => response.text()
+    return this.#send(path, { ...ask, accept: 'text/plain', read })
   }
 
   async post<Result>(path: string, body: object, ask: Ask = {}): Promise<Result> {
-    const sent = { method: 'POST', body: JSON.stringify(body) }
-    return (await readJson(await this.#send(path, sent, ask))) as Result
+    return (await this.#send(path, {
+      ...ask,
+      body: JSON.stringify(body),
+      read: readJson,
+    })) as Result
   }
 
   /** The bytes of a response without an end, such as a watch. Has no time limit. */
-  async stream(path: string, ask: Ask = {}): Promise<ReadableStream<Uint8Array>> {
-    const response = await this.#send(path, { method: 'GET' }, { ...ask, isLong: true })
-    return response.body ?? new Blob([]).stream()
+  stream(path: string, ask: Ask = {}): Promise<ReadableStream<Uint8Array>> {
+    const read = async ({ body }: Response): Promise<ReadableStream<Uint8Array>> =>
+      body ?? new Blob([]).stream()
+    return this.#send(path, { ...ask, isLong: true, read })
   }
 
   url(path: string, parameters: Readonly<Record<string, string>> = {}): string {
@@ -57,52 +66,65 @@ export class ApiClient {
     return `${this.base}${path}${query === '' ? '' : `?${query}`}`
   }
 
-  async #send(
-    path: string,
-    init: RequestInit,
-    { parameters, signal, isAside, isLong, onWarning, accept = 'application/json' }: SendOptions,
-  ): Promise<Response> {
-    const { token } = this.#options
-    const headers: Record<string, string> = { accept }
-    if (token !== undefined) headers['authorization'] = `Bearer ${token}`
-    if (init.body !== undefined) headers['content-type'] = 'application/json'
-    const signals = [signal, isLong === true ? undefined : AbortSignal.timeout(TIMEOUT_MS)].filter(
-      (one) => one !== undefined,
-    )
-    let response: Response
+  async #send<Result>(path: string, sent: Sent<Result>): Promise<Result> {
+    const { parameters, isLong, onWarning, read } = sent
+    const given = [sent.signal, this.#options.signal].filter((one) => one !== undefined)
+    const timeout = isLong === true ? [] : [AbortSignal.timeout(TIMEOUT_MS)]
+    let failure: ApiError
     try {
       // The server indents what it sends to browsers, which doubles it.
-      response = await fetch(this.url(path, { pretty: 'false', ...parameters }), {
-        ...init,
-        headers,
-        signal: AbortSignal.any(signals),
+      const response = await fetch(this.url(path, { pretty: 'false', ...parameters }), {
+        ...this.#initOf(sent),
+        signal: AbortSignal.any([...given, ...timeout]),
         cache: 'no-store',
         redirect: 'error',
       })
+      if (response.ok) {
+        if (onWarning) warningTexts(response.headers.get('warning') ?? '').forEach(onWarning)
+        return await read(response)
+      }
+      failure = await statusError(response)
     } catch (error) {
-      if (signal?.aborted === true) throw error
-      throw networkError(error)
+      failure = error instanceof ApiError ? error : networkError(error)
     }
-    if (response.ok) {
-      if (onWarning) warningTexts(response.headers.get('warning') ?? '').forEach(onWarning)
-      return response
-    }
-    const failure = await statusError(response)
-    if (failure.code === 401 && isAside !== true) this.#options.onUnauthorized?.(failure)
+    for (const signal of given) signal.throwIfAborted()
+    if (failure.code === 401 && sent.isAside !== true) this.#endSession(path)
     throw failure
+  }
+
+  #initOf({ body, accept = 'application/json' }: Sent<unknown>): RequestInit {
+    const { token } = this.#options
+    const headers: Record<string, string> = { accept }
+    if (token !== undefined) headers['authorization'] = `Bearer ${token}`
+    if (body === undefined) return { headers }
+    return { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body }
+  }
+
+  #endSession(path: string): void {
+    const { cluster = '', onUnauthorized } = this.#options
+    if (clusterOf(path) === cluster) onUnauthorized?.()
   }
 }
 
-interface SendOptions extends Ask {
-  readonly isLong?: boolean
+interface Sent<Result> extends Ask {
+  readonly body?: string
   readonly accept?: string
+  readonly isLong?: boolean
+  /** Of a response that is no error. */
+  readonly read: (response: Response) => Promise<Result>
 }
 
 async function readJson(response: Response): Promise<unknown> {
   try {
     return await response.json()
   } catch (error) {
-    throw networkError(error)
+    if (!(error instanceof SyntaxError)) throw error
+    throw new ApiError({
+      code: 0,
+      reason: 'NoJson',
+      message: 'The response is not one of the API: a proxy in between may have sent it.',
+      cause: error,
+    })
   }
 }
 

@@ -21,3 +21,13 @@ function inPlace({ cluster, namespace }: Place, group: string, resource: string)
 export function clusterPath(cluster: string): string {
   return cluster === '' ? '' : `clusters/${encodeURIComponent(cluster)}/`
 }
+
+/** The cluster that knows the user of a request to a path; empty for the default one. */
+export function clusterOf(path: string): string {
+  return knownIn(decodeURIComponent(/^clusters\/([^/]+)\//.exec(path)?.[1] ?? ''))
+}
+
+/** Users of all clusters are known in the default one. */
+export function knownIn(cluster: string): string {
+  return cluster === '*' ? '' : cluster
+}

@@ -10,12 +10,13 @@ export interface Caller {
 
 const ANONYMOUS = 'system:anonymous'
 
-export async function whoAmI(client: ApiClient): Promise<Caller> {
+/** Who the user is in a cluster: users of one need not be known in others. */
+export async function whoAmI(client: ApiClient, cluster: string): Promise<Caller> {
   const review = await client.post<{
     readonly status?: {
       readonly userInfo?: { readonly username?: string; readonly groups?: readonly string[] }
     }
-  }>('apis/authentication.k8s.io/v1/selfsubjectreviews', {
+  }>(`${clusterPath(cluster)}apis/authentication.k8s.io/v1/selfsubjectreviews`, {
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'SelfSubjectReview',
   })
@@ -33,14 +34,23 @@ export interface Access {
   readonly namespace: string
 }
 
-export async function mayI(client: ApiClient, access: Access): Promise<boolean> {
+export async function mayI(
+  client: ApiClient,
+  access: Access,
+  signal?: AbortSignal,
+): Promise<boolean> {
   const { cluster, ...resourceAttributes } = access
   const path = `${clusterPath(cluster)}apis/authorization.k8s.io/v1/selfsubjectaccessreviews`
-  const review = await client.post<{ readonly status?: { readonly allowed?: boolean } }>(path, {
+  const asked = {
     apiVersion: 'authorization.k8s.io/v1',
     kind: 'SelfSubjectAccessReview',
     spec: { resourceAttributes },
-  })
+  }
+  const review = await client.post<{ readonly status?: { readonly allowed?: boolean } }>(
+    path,
+    asked,
+    { signal },
+  )
   return review.status?.allowed === true
 }
 

@@ -6,7 +6,7 @@ import { joinedWindows, type KeptWindow, type Lifetime } from '../model/server/r
 import { timeOf } from '../model/times.ts'
 import { ApiError } from './api-error.ts'
 import type { ApiClient } from './client.ts'
-import { clusterPath, computedPath } from './paths.ts'
+import { clusterPath, computedPath, knownIn } from './paths.ts'
 
 type Place = Pick<Filters, 'cluster' | 'namespace'>
 
@@ -17,7 +17,7 @@ export async function readiness(
   signal: AbortSignal,
 ): Promise<readonly Check[]> {
   // Who may read one cluster only is known under its path alone.
-  const path = `${cluster === '*' ? '' : clusterPath(cluster)}readyz`
+  const path = `${clusterPath(knownIn(cluster))}readyz`
   try {
     const ask = { parameters: { verbose: 'true' }, signal, isAside: true }
     return readChecks(await client.getText(path, ask))

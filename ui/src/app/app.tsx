@@ -1,11 +1,18 @@
 import type { JSX } from 'preact'
+import { useErrorBoundary } from 'preact/hooks'
+import { asApiError } from '../api/api-error.ts'
 import { ErrorPanel } from '../parts/panels.tsx'
+import { PlainText } from '../parts/plain-text.tsx'
 import { Shell } from './shell.tsx'
 import { SignIn } from './sign-in.tsx'
 import { useSession } from './use-session.ts'
 
 export function App(): JSX.Element {
+  const [failure] = useErrorBoundary()
   const { session, retry, signIn, signOut } = useSession()
+  if (failure !== undefined) {
+    return <Stopped title="This page failed" message={asApiError(failure).message} />
+  }
   switch (session.state) {
     case 'starting':
       return (
@@ -22,7 +29,35 @@ export function App(): JSX.Element {
       )
     case 'signed-out':
       return <SignIn message={session.message} signIn={signIn} />
+    case 'ended':
+      return (
+        <Stopped
+          title="Your session has ended"
+          message="The server no longer accepts what your browser, or a proxy in between, sends it."
+        />
+      )
     case 'signed-in':
       return <Shell {...session} signOut={signOut} />
   }
+}
+
+/** Nothing else can be shown: loading the page again is the way out. */
+function Stopped({
+  title,
+  message,
+}: {
+  readonly title: string
+  readonly message: string
+}): JSX.Element {
+  return (
+    <main class="sign-in">
+      <h1>{title}</h1>
+      <p class="sign-in-message" role="alert">
+        <PlainText text={message} />
+      </p>
+      <button type="button" onClick={() => location.reload()}>
+        Reload
+      </button>
+    </main>
+  )
 }

@@ -27,11 +27,18 @@ export function forgetToken(): void {
   }
 }
 
+export function hasCode(): boolean {
+  return codeInUrl() !== null
+}
+
 /** Takes the one-time code out of the URL, so that neither the history nor a copied link has it. */
 export function takeCode(): string | undefined {
-  const code = new URLSearchParams(location.hash.slice(1)).get('code') ?? undefined
-  if (code !== undefined) {
-    history.replaceState(history.state, '', `${location.pathname}${location.search}`)
-  }
+  const code = codeInUrl()
+  if (code === null) return undefined
+  history.replaceState(history.state, '', `${location.pathname}${location.search}`)
   return code
+}
+
+function codeInUrl(): string | null {
+  return new URLSearchParams(location.hash.slice(1)).get('code')
 }

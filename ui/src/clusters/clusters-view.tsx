@@ -1,7 +1,6 @@
 import '../styles/clusters.css'
 import type { ComponentChildren, JSX } from 'preact'
 import { type ClusterRow, listClusters } from '../api/clusters.ts'
-import { mayI } from '../api/session.ts'
 import { countText } from '../model/numbers.ts'
 import { mirrorText } from '../model/server/mirror.ts'
 import { localTime } from '../model/times.ts'
@@ -11,7 +10,7 @@ import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
 import { PlainText } from '../parts/plain-text.tsx'
 import { QueryLink } from '../parts/query-link.tsx'
 import { StateIcon } from '../parts/server/state-icon.tsx'
-import { useLoad } from '../parts/use-load.ts'
+import { useMayReadAll } from '../parts/use-may-read-all.ts'
 import { usePoll } from '../parts/use-poll.ts'
 
 const POLL_MS = 15_000
@@ -90,13 +89,6 @@ function Clusters({ rows, nowMs }: ClustersProps): JSX.Element {
       {rows.length === 1 && <OneCluster />}
     </>
   )
-}
-
-/** Whether the user may list the events of all clusters at once. */
-function useMayReadAll(): boolean {
-  const { client } = usePage()
-  const access = { verb: 'list', group: '', resource: 'events', cluster: '*', namespace: '' }
-  return useLoad(() => mayI(client, access), { what: [client] }).data === true
 }
 
 function OneCluster(): JSX.Element {
@@ -206,13 +198,7 @@ function TimeCell({
 }): JSX.Element {
   return (
     <Cell label={label}>
-      {ms === undefined ? (
-        '–'
-      ) : (
-        <>
-          <EventTime ms={ms} nowMs={nowMs} /> ago
-        </>
-      )}
+      {ms === undefined ? '–' : <EventTime ms={ms} nowMs={nowMs} isInSentence />}
     </Cell>
   )
 }

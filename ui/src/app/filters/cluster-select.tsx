@@ -2,6 +2,7 @@ import type { JSX } from 'preact'
 import { listClusters } from '../../api/clusters.ts'
 import { usePage } from '../../parts/page.ts'
 import { useLoad } from '../../parts/use-load.ts'
+import { useMayReadAll } from '../../parts/use-may-read-all.ts'
 
 /** Chooses the cluster. Nothing where there is only one, or the user may not list them. */
 export function ClusterSelect(): JSX.Element | null {
@@ -9,6 +10,7 @@ export function ClusterSelect(): JSX.Element | null {
   const { data = [] } = useLoad((signal) => listClusters(client, signal).catch(() => []), {
     what: [client],
   })
+  const mayReadAll = useMayReadAll()
   const names = data.map(({ name }) => name)
   if (names.length < 2 && query.cluster === '') return null
   const others = ['', '*', ...names].includes(query.cluster) ? [] : [query.cluster]
@@ -20,7 +22,7 @@ export function ClusterSelect(): JSX.Element | null {
         onChange={(event) => change({ cluster: event.currentTarget.value })}
       >
         <option value="">Default cluster</option>
-        <option value="*">All clusters</option>
+        {(mayReadAll || query.cluster === '*') && <option value="*">All clusters</option>}
         {[...names, ...others].map((name) => (
           <option key={name} value={name}>
             {name}

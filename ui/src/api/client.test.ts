@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import http from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { type TestContext, test } from 'node:test'
+import type { ApiError } from './api-error.ts'
+import { ApiClient, type ClientOptions, isAborted } from './client.ts'
+
+/** A client of a server that responds like this. */
+async function clientOf(
+  t: TestContext,
+  listener: http.RequestListener,
+  options: Partial<ClientOptions> = {},
+): Promise<ApiClient> {
+  const server = http.createServer(listener).listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  t.after(() => {
+    server.close()
+    server.closeAllConnections()
+  })
+  const { port } = server.address() as AddressInfo
+  return new ApiClient({ base: `http://127.0.0.1:${port}/`, token: 'secret', ...options })
+}
+
+async function failureOf(response: Promise<unknown>): Promise<ApiError> {
+  return response.then(
+    () => assert.fail('it did not fail'),
+    (error) => error,
+  )
+}
+
+/** Sends the beginning of a body. */
+const begin: http.RequestListener = (_request, response) => {
+  response.writeHead(200, { 'content-length': '100' }).write('{"items":')
+}
+
+test('a body that is cut is an answer that is missing', async (t) => {
+  const client = await clientOf(t, (_request, response) => {
+    response.writeHead(200, { 'content-length': '100' })
+    response.write('{"items":', () => response.destroy())
+  })
+  for (const request of [client.get('list'), client.getText('readyz')]) {
+    const { reason, message } = await failureOf(request)
+    assert.deepEqual([reason, message], ['NoResponse', 'The server cannot be reached.'])
+  }
+})
+
+test('who cancels in the middle of a body gets an AbortError', async (t) => {
+  const client = await clientOf(t, begin)
+  for (const ask of ['get', 'getText'] as const) {
+    const stop = new AbortController()
+    setTimeout(() => stop.abort(), 100)
+    assert.ok(isAborted(await failureOf(client[ask]('list', { signal: stop.signal }))), ask)
+  }
+})
+
+test('the end of a session ends its requests', async (t) => {
+  const session = new AbortController()
+  const client = await clientOf(t, begin, { signal: session.signal })
+  setTimeout(() => session.abort(), 100)
+  assert.ok(isAborted(await failureOf(client.get('list'))))
+  assert.ok(isAborted(await failureOf(client.get('list'))))
+})
+
+test('a page of a proxy instead of JSON is said to be one', async (t) => {
+  const client = await clientOf(t, (_request, response) => response.end('<h1>Log in</h1>'))
+  assert.match((await failureOf(client.get('list'))).message, /a proxy in between/)
+})
+
+test('only the cluster that knows the user ends the session', async (t) => {
+  const refuse: http.RequestListener = (_request, response) => response.writeHead(401).end()
+  const ends = async (cluster: string, path: string, isAside = false): Promise<boolean> => {
+    let hasEnded = false
+    const onUnauthorized = (): void => {
+      hasEnded = true
+    }
+    const client = await clientOf(t, refuse, { cluster, onUnauthorized })
+    assert.equal((await failureOf(client.get(path, { isAside }))).code, 401)
+    return hasEnded
+  }
+  assert.equal(await ends('', 'api/v1/events'), true)
+  assert.equal(await ends('', 'clusters/*/api/v1/events'), true)
+  assert.equal(await ends('', 'readyz', true), false)
+  assert.equal(await ends('', 'clusters/prod-eu/api/v1/events'), false)
+  assert.equal(await ends('prod-eu', 'clusters/prod-eu/api/v1/events'), true)
+  assert.equal(await ends('prod-eu', 'api/v1/events'), false)
+  assert.equal(await ends('prod-eu', 'clusters/prod-us/api/v1/events'), false)
+})
