@@ -1,6 +1,6 @@
 import type { JSX } from 'preact'
 import { useState } from 'preact/hooks'
-import type { View } from '../model/query.ts'
+import { VIEWS, type View } from '../model/query.ts'
 import { isolated } from '../model/visible.ts'
 import { usePage } from '../parts/page.ts'
 import { PlainText } from '../parts/plain-text.tsx'
@@ -8,14 +8,14 @@ import { QueryLink } from '../parts/query-link.tsx'
 import { useShortcut } from '../parts/shortcuts.ts'
 import { chooseTheme, chosenTheme, type Theme } from './theme.ts'
 
-const LINKS: readonly (readonly [View, string])[] = [
-  ['overview', 'Overview'],
-  ['lanes', 'Lanes'],
-  ['object', 'Object'],
-  ['tail', 'Live'],
-  ['sources', 'Top sources'],
-  ['clusters', 'Clusters'],
-]
+export const VIEW_TITLES: Readonly<Record<View, string>> = {
+  overview: 'Overview',
+  lanes: 'Lanes',
+  object: 'Object',
+  tail: 'Live',
+  sources: 'Top sources',
+  clusters: 'Clusters',
+}
 
 const NEXT_THEME: Readonly<Record<Theme, Theme>> = {
   system: 'light',
@@ -35,9 +35,9 @@ export function Header({ onSignOut, onHelp }: HeaderProps): JSX.Element {
   return (
     <header class="header">
       <nav aria-label="Views">
-        {LINKS.map(([view, text]) => (
+        {VIEWS.map((view) => (
           <QueryLink key={view} to={{ view }} isCurrent={query.view === view}>
-            {text}
+            {VIEW_TITLES[view]}
           </QueryLink>
         ))}
       </nav>

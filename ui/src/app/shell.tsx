@@ -15,6 +15,7 @@ import { TailView } from '../tail/tail-view.tsx'
 import { FilterBar } from './filters/filter-bar.tsx'
 import { Header } from './header.tsx'
 import { HelpDialog } from './help-dialog.tsx'
+import { useArrival } from './use-arrival.ts'
 import { useQuery } from './use-query.ts'
 import { useRefresh } from './use-refresh.ts'
 import type { Session } from './use-session.ts'
@@ -36,12 +37,16 @@ const VIEW_PARTS: Readonly<Record<View, () => JSX.Element>> = {
 /** These show all events of an object, or no events: filters do not apply. */
 const UNFILTERED: readonly View[] = ['object', 'clusters']
 
+/** The others ask by themselves, or have no range: the user refreshes an object. */
+const REFRESHED: readonly View[] = ['overview', 'lanes', 'sources']
+
 export function Shell({ client, caller, hasToken, signOut }: ShellProps): JSX.Element {
   const { page, announcement } = usePageState({ client, caller })
   const shortcuts = useShortcuts()
   const [isHelpShown, setIsHelpShown] = useState(false)
   const { view } = page.query
   const ViewPart = VIEW_PARTS[view]
+  const main = useArrival(page.query)
   return (
     <PageContext.Provider value={page}>
       <ShortcutsContext.Provider value={shortcuts}>
@@ -51,7 +56,7 @@ export function Shell({ client, caller, hasToken, signOut }: ShellProps): JSX.El
         <Header onSignOut={hasToken ? signOut : undefined} onHelp={() => setIsHelpShown(true)} />
         {!UNFILTERED.includes(view) && <FilterBar />}
         <StatusProvider>
-          <main id="view" tabIndex={-1}>
+          <main id="view" ref={main} tabIndex={-1}>
             <ViewPart />
           </main>
           <StatusFooter />
@@ -69,19 +74,17 @@ function usePageState({ client, caller }: Pick<Page, 'client' | 'caller'>): {
   readonly page: Page
   readonly announcement: string
 } {
-  const { query, change } = useQuery()
-  const { nowMs, refresh, hold } = useRefresh('last' in query.range)
+  const [nowMs, setNowMs] = useState(Date.now)
+  const refresh = useCallback(() => setNowMs(Date.now()), [])
+  const { query, change } = useQuery(refresh)
+  const isLive = 'last' in query.range && REFRESHED.includes(query.view)
+  const hold = useRefresh({ nowMs, isLive, refresh })
   const [warnings, foundWarnings] = useState<number | undefined>(undefined)
   const [announcement, announce] = useState('')
-  const changeNow: Page['change'] = useCallback((changed, options) => {
-    change(changed, options)
-    // Whoever looks at something else wants to see how it is now.
-    refresh()
-  }, [])
   const page = useMemo(
     () => ({
-      ...{ client, caller, query, nowMs, refresh, hold, warnings, foundWarnings, announce },
-      change: changeNow,
+      ...{ client, caller, query, change, nowMs, refresh, hold },
+      ...{ warnings, foundWarnings, announce },
     }),
     [client, caller, query, nowMs, warnings],
   )

@@ -69,7 +69,7 @@ function ObjectHead({
   readonly about: ObjectName
   readonly story: Story | undefined
 }): JSX.Element {
-  const { query, refresh } = usePage()
+  const { query, nowMs, refresh } = usePage()
   return (
     <>
       <h1 class="object-name">
@@ -88,6 +88,7 @@ function ObjectHead({
         <button type="button" onClick={refresh}>
           Refresh
         </button>
+        <span class="muted">as of {localTime(nowMs).slice(11)}</span>
         {story !== undefined && story.entries.length > 0 && (
           <CopyMenu
             queries={story.queries}

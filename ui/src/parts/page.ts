@@ -9,7 +9,10 @@ export interface Page {
   readonly client: ApiClient
   readonly caller: Caller
   readonly query: Query
-  /** Changes the query and the URL. By default the change is a step of the browser's history. */
+  /**
+   * Changes the query and the URL. By default the change is a step of the browser's history, and
+   * refreshes the page; a minor one does neither.
+   */
   readonly change: (change: Partial<Query>, options?: { readonly isMinor?: boolean }) => void
   /** The time at which ranges that end now end: moves when the page is refreshed. */
   readonly nowMs: number

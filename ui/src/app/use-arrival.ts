@@ -1,0 +1,26 @@
+import type { RefObject } from 'preact'
+import { useEffect, useRef } from 'preact/hooks'
+import type { Query } from '../model/query.ts'
+import { visible } from '../model/visible.ts'
+import { VIEW_TITLES } from './header.tsx'
+
+/** Tells that another view is shown: by the title, and by beginning at its top, with the focus. */
+export function useArrival(query: Query): RefObject<HTMLElement | null> {
+  const main = useRef<HTMLElement>(null)
+  const isFirst = useRef(true)
+  const { view, about, namespace, cluster } = query
+  useEffect(() => {
+    const subject = view === 'object' && about !== '' ? about : VIEW_TITLES[view]
+    const parts = [subject, namespace, cluster, 'Events'].filter((part) => part !== '')
+    document.title = visible(parts.join(' · '))
+  }, [view, about, namespace, cluster])
+  useEffect(() => {
+    const hasArrived = !isFirst.current
+    isFirst.current = false
+    if (!hasArrived) return
+    window.scrollTo(0, 0)
+    // A view may have given the focus to one of its inputs.
+    if (main.current?.contains(document.activeElement) === false) main.current.focus()
+  }, [view, about])
+  return main
+}
