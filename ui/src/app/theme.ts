@@ -6,12 +6,15 @@ export type Theme = 'system' | 'light' | 'dark'
 
 const KEY = 'tidings.theme'
 
+const DARK = '(prefers-color-scheme: dark)'
+
 export function chosenTheme(): Theme {
-  const stored = readStored()
-  return stored === 'light' || stored === 'dark' ? stored : 'system'
+  const chosen = document.documentElement.dataset['chosenTheme'] ?? readStored()
+  return chosen === 'light' || chosen === 'dark' ? chosen : 'system'
 }
 
 export function startTheme(): void {
+  matchMedia(DARK).addEventListener('change', () => show(chosenTheme()))
   show(chosenTheme())
 }
 
@@ -27,8 +30,9 @@ export function chooseTheme(theme: Theme): void {
 
 function show(theme: Theme): void {
   const { dataset } = document.documentElement
-  if (theme === 'system') delete dataset['theme']
-  else dataset['theme'] = theme
+  const system = matchMedia(DARK).matches ? 'dark' : 'light'
+  dataset['chosenTheme'] = theme
+  dataset['theme'] = theme === 'system' ? system : theme
   window.dispatchEvent(new Event(THEME_CHANGED))
 }
 
