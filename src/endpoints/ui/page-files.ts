@@ -20,14 +20,8 @@ const SUFFIXES: ReadonlyMap<Coding, string> = new Map([
 const CONTENT_TYPES: ReadonlyMap<string, string> = new Map([
   ['.css', 'text/css; charset=utf-8'],
   ['.html', 'text/html; charset=utf-8'],
-  ['.ico', 'image/x-icon'],
   ['.js', 'text/javascript; charset=utf-8'],
-  ['.json', 'application/json'],
-  ['.map', 'application/json'],
-  ['.png', 'image/png'],
   ['.svg', 'image/svg+xml'],
-  ['.txt', 'text/plain; charset=utf-8'],
-  ['.woff2', 'font/woff2'],
 ])
 
 /** One form of a file: the bytes in one coding. */

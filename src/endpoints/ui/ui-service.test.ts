@@ -169,7 +169,7 @@ describe('the web page', () => {
       const { headers } = await found(path, { method })
       assert.equal(
         headers['content-security-policy'],
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'",
       )
       assert.equal(headers['x-content-type-options'], 'nosniff')
       assert.equal(headers['referrer-policy'], 'no-referrer')
