@@ -9,8 +9,9 @@
  */
 import { type CoreEvent, type EventRow, eventRow } from '../model/event-row.ts'
 import { type Line, LineSplitter } from '../model/line-splitter.ts'
+import { isNewer } from '../model/numbers.ts'
 import type { Filters } from '../model/query.ts'
-import { isFinal, isNewer, retryDelayMs } from '../model/retries.ts'
+import { isFinal, retryDelayMs } from '../model/retries.ts'
 import { fieldSelector } from '../model/selector.ts'
 import { ApiError, networkError } from './api-error.ts'
 import type { ApiClient } from './client.ts'

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { bytesText, counted, percentOf } from './numbers.ts'
+import { bytesText, counted, isNewer, percentOf } from './numbers.ts'
 
 test('counts have a noun', () => {
   assert.deepEqual(
@@ -32,4 +32,11 @@ test('a share is 0 or 100 only where it really is', () => {
     [0, 1, 33, 99, 100],
   )
   assert.equal(percentOf(3, 0), 0)
+})
+
+test('versions are compared as numbers of any length', () => {
+  assert.equal(isNewer('1000', '999'), true)
+  assert.equal(isNewer('999', '1000'), false)
+  assert.equal(isNewer('90071992547409931999', '90071992547409930999'), true)
+  assert.equal(isNewer('5', '5'), false)
 })

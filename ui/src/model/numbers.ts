@@ -26,3 +26,8 @@ export function percentOf(part: number, whole: number): number {
   if (part >= whole) return 100
   return Math.min(99, Math.max(1, Math.round((100 * part) / whole)))
 }
+
+/** Whether version `a` is newer than `b`. They are numbers, and may be beyond what a double holds. */
+export function isNewer(a: string, b: string): boolean {
+  return a.length === b.length ? a > b : a.length > b.length
+}

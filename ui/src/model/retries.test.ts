@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { isFinal, isNewer, retryDelayMs } from './retries.ts'
+import { isFinal, retryDelayMs } from './retries.ts'
 
 test('delays double up to half a minute, and half of each is random', () => {
   const counts = [1, 2, 3, 5, 6, 50]
@@ -22,11 +22,4 @@ test('only errors that time does not mend are final', () => {
     [0, 400, 401, 403, 404, 408, 410, 429, 500, 503, 504].filter(isFinal),
     [400, 401, 403, 404],
   )
-})
-
-test('versions are compared as numbers of any length', () => {
-  assert.equal(isNewer('1000', '999'), true)
-  assert.equal(isNewer('999', '1000'), false)
-  assert.equal(isNewer('90071992547409931999', '90071992547409930999'), true)
-  assert.equal(isNewer('5', '5'), false)
 })

@@ -27,8 +27,3 @@ export function retryDelayMs(
 export function isFinal(code: number): boolean {
   return code >= 400 && code < 500 && code !== 408 && code !== 410 && code !== 429
 }
-
-/** Whether version `a` is newer than `b`. They are numbers, and may be beyond what a double holds. */
-export function isNewer(a: string, b: string): boolean {
-  return a.length === b.length ? a > b : a.length > b.length
-}

@@ -1,6 +1,6 @@
 /** The newest events of a live view, in the order of their arrival. */
 import type { EventRow } from './event-row.ts'
-import { isNewer } from './retries.ts'
+import { isNewer } from './numbers.ts'
 
 export type TailEntry = TailRow | TailGap
 

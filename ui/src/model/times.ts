@@ -20,6 +20,11 @@ export function humanDuration(ms: number): string {
   return `${Math.floor(ms / yearMs)}y`
 }
 
+/** How long ago; `in 3h` for what a wrong clock has put into the future. */
+export function age(ms: number, nowMs: number): string {
+  return ms - nowMs < secondMs ? humanDuration(nowMs - ms) : `in ${humanDuration(ms - nowMs)}`
+}
+
 type Unit = readonly [ms: number, name: string]
 
 /** Two units, without the second one where it is zero. */

@@ -1,5 +1,5 @@
 import type { ComponentChildren, JSX } from 'preact'
-import { humanDuration, localTime, utcTime } from '../model/times.ts'
+import { age, localTime, utcTime } from '../model/times.ts'
 
 /** A time in whatever words; with the local time and UTC on hover. */
 export function Moment({
@@ -16,13 +16,20 @@ export function Moment({
   )
 }
 
-/** How long ago. */
+/** How long ago; in a sentence with that word. */
 export function EventTime({
   ms,
   nowMs,
+  isInSentence = false,
 }: {
   readonly ms: number
   readonly nowMs: number
+  readonly isInSentence?: boolean
 }): JSX.Element {
-  return <Moment ms={ms}>{humanDuration(nowMs - ms)}</Moment>
+  return (
+    <Moment ms={ms}>
+      {age(ms, nowMs)}
+      {isInSentence && ms <= nowMs && ' ago'}
+    </Moment>
+  )
 }

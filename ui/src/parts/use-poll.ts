@@ -36,13 +36,14 @@ export function usePoll<Data>(
   useEffect(() => {
     const poller = new Poller(options, setState)
     again.current = () => poller.poll()
-    const onSeen = (): void => poller.poll()
+    const onSeen = (): void => poller.pollIfDue()
+    const onOnline = (): void => poller.pollIfLost()
     document.addEventListener('visibilitychange', onSeen)
-    window.addEventListener('online', onSeen)
+    window.addEventListener('online', onOnline)
     poller.poll()
     return () => {
       document.removeEventListener('visibilitychange', onSeen)
-      window.removeEventListener('online', onSeen)
+      window.removeEventListener('online', onOnline)
       poller.end()
     }
   }, inputs)
@@ -58,6 +59,9 @@ class Poller<Data> {
   #timer: number | undefined
   #isPolling = false
   #failures = 0
+  #dueMs = 0
+  /** The last poll had no response. */
+  #isLost = false
 
   constructor(options: PollOptions<Data>, show: (change: Change<Data>) => void) {
     this.#options = options
@@ -71,8 +75,19 @@ class Poller<Data> {
     clearTimeout(this.#timer)
     void this.#load().then((delayMs) => {
       this.#isPolling = false
+      this.#dueMs = Date.now() + delayMs
       if (!this.#ended.signal.aborted) this.#timer = setTimeout(() => this.poll(), delayMs)
     })
+  }
+
+  /** Nobody has looked when the next poll was due. */
+  pollIfDue(): void {
+    if (Date.now() >= this.#dueMs) this.poll()
+  }
+
+  /** The network is back: what had no response may have one. */
+  pollIfLost(): void {
+    if (this.#isLost) this.poll()
   }
 
   end(): void {
@@ -87,11 +102,13 @@ class Poller<Data> {
     try {
       const data = await load(signal)
       this.#failures = 0
+      this.#isLost = false
       if (!signal.aborted) this.#show(() => ({ data, atMs: Date.now(), error: undefined }))
       return everyMs(data)
     } catch (error) {
       this.#failures++
       const failure = asApiError(error)
+      this.#isLost = failure.code === 0
       if (!signal.aborted) this.#show((before) => ({ ...before, error: failure }))
       return retryDelayMs({ count: this.#failures, retryAfterSeconds: failure.retryAfterSeconds })
     }

@@ -10,7 +10,7 @@ import type { PolledStatus } from '../parts/server/status.ts'
 
 /** Everything that is known of the server, each with what it means. */
 export function StatusDetails({ status }: { readonly status: PolledStatus }): JSX.Element {
-  const { checks, checksError, window, windowError, error, again } = status
+  const { checks, checksError, window, windowError, isWindowKnown, error, again } = status
   return (
     <div class="status-details">
       <section aria-label="What is kept">
@@ -22,7 +22,8 @@ export function StatusDetails({ status }: { readonly status: PolledStatus }): JS
             <PlainText text={windowError.message} />
           </p>
         )}
-        {window === undefined && windowError === undefined && <p>No events are stored here.</p>}
+        {window === undefined && isWindowKnown && <p>No events are stored here.</p>}
+        {!isWindowKnown && windowError === undefined && <p>The server has not told yet.</p>}
         {window !== undefined && <Kept window={window} />}
       </section>
       <section aria-label="Checks">

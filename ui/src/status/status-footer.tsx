@@ -55,7 +55,7 @@ function Figures({ status }: { readonly status: PolledStatus }): JSX.Element {
       )}
       {window?.oldestMs !== undefined && (
         <span class="status-figure">
-          Oldest event <EventTime ms={window.oldestMs} nowMs={nowMs} /> ago
+          Oldest event <EventTime ms={window.oldestMs} nowMs={nowMs} isInSentence />
         </span>
       )}
       {window?.evicted !== undefined && (

@@ -23,7 +23,7 @@ interface Known {
   readonly clusterNames: Map<string, string | undefined>
 }
 
-type StatusOfPlace = ServerStatus & { readonly place: Place }
+type StatusOfPlace = Omit<ServerStatus, 'isWindowKnown'> & { readonly place: Place }
 
 /** Polls the status of the server, and provides it to the parts that show it. */
 export function StatusProvider({
@@ -50,6 +50,7 @@ export function StatusProvider({
     // Not those of the namespace that was shown before.
     window: isOfPlace ? data.window : undefined,
     windowError: isOfPlace ? data.windowError : undefined,
+    isWindowKnown: isOfPlace && data.windowError === undefined,
     ...{ atMs, error, again },
   }
   return <StatusContext.Provider value={value}>{children}</StatusContext.Provider>
@@ -92,6 +93,6 @@ async function settled<Value>(
   }
 }
 
-function isInTrouble({ checks, windowError }: ServerStatus): boolean {
+function isInTrouble({ checks, windowError }: StatusOfPlace): boolean {
   return checks?.some(({ isOk }) => !isOk) === true || (windowError?.code ?? 0) >= 500
 }

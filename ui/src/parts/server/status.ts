@@ -13,6 +13,8 @@ export interface ServerStatus {
   /** Of the namespace and the cluster that are shown. Undefined until it is known, or without events. */
   readonly window: KeptWindow | undefined
   readonly windowError: ApiError | undefined
+  /** Whether the server has told what is kept there: if so, an undefined window is an empty one. */
+  readonly isWindowKnown: boolean
   /** Empty until it is known. */
   readonly version: string
 }
