@@ -10,7 +10,7 @@ import {
   warningsText,
 } from '../model/sources.ts'
 import { shortTime } from '../model/times.ts'
-import { visible } from '../model/visible.ts'
+import { isolated } from '../model/visible.ts'
 import { EventTime } from '../parts/event-time.tsx'
 import { usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
@@ -114,7 +114,7 @@ function Name({ field, group }: Pick<SourceRowProps, 'field' | 'group'>): JSX.El
   const to = leadsTo(field, group.values)
   const { cluster } = group.values
   return (
-    <span class="source-name" title={visible(value)}>
+    <span class="source-name" title={isolated(value)}>
       {to === undefined ? (
         <PlainText text={valueText(value)} />
       ) : (

@@ -1,6 +1,7 @@
 import type { JSX, Ref } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import { FILTER_LENGTH_MAX, type FilterName } from '../../model/query.ts'
+import { isolated, visible } from '../../model/visible.ts'
 import { usePage } from '../../parts/page.ts'
 import type { Suggestions } from './suggestions.ts'
 
@@ -30,7 +31,7 @@ export function FilterInput(props: FilterInputProps): JSX.Element {
         ref={inputRef ?? null}
         aria-label={label}
         placeholder={label}
-        title={isActive ? `${label}: ${query[filter]}` : undefined}
+        title={isActive ? `${label}: ${isolated(query[filter])}` : undefined}
         value={typed}
         list={values.length === 0 ? undefined : id}
         maxLength={FILTER_LENGTH_MAX}
@@ -56,7 +57,7 @@ export function FilterInput(props: FilterInputProps): JSX.Element {
       />
       {values.length > 0 && (
         <datalist id={id}>
-          {values.map((value) => (
+          {values.filter(isPlain).map((value) => (
             <option key={value} value={value} />
           ))}
         </datalist>
@@ -64,6 +65,11 @@ export function FilterInput(props: FilterInputProps): JSX.Element {
       {isActive && <RemoveButton filter={filter} label={label} />}
     </span>
   )
+}
+
+/** A value with parts that cannot be seen is chosen in an event, where they are written out. */
+function isPlain(value: string): boolean {
+  return visible(value) === value
 }
 
 function RemoveButton({
