@@ -42,7 +42,7 @@ export interface OpenedLimits {
   readonly observer: RequestObserver
   readonly eventLimits: EventLimits
   /** How many writes of events of a cluster were refused. */
-  refusedIn(cluster: string): number
+  refusedIn(cluster: string): number | undefined
   /** Stops polling files. */
   stop(): void
 }

@@ -230,7 +230,7 @@ export class Server {
       decide: async (user, attributes) => this.#gate?.decide(user, attributes),
       version: () => this.#engine.storage.stats().version,
       eventLimits: this.#limits?.eventLimits,
-      refusedIn: (cluster) => this.#limits?.refusedIn(cluster) ?? 0,
+      refusedIn: (cluster) => this.#limits?.refusedIn(cluster),
       accessChecks: this.#accessChecks,
     })
   }

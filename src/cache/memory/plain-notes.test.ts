@@ -32,7 +32,12 @@ test('a search in bytes finds what a search in small letters finds, or does not 
 })
 
 test('notes with quotes and with letters beyond ASCII are searched without being decoded', () => {
-  assert.equal(find('Pulling image "Nginx"', 'nginx'), undefined)
+  assert.equal(find('Pulling image "Nginx"', 'nginx'), true)
+  assert.equal(find('Pulling image "Nginx"', '"nginx'), true)
+  assert.equal(find('a\nbc', 'nbc'), undefined, 'the letter of an escape')
+  assert.equal(find('a\u001fbc', '1fb'), undefined, 'the digits of an escape')
+  assert.equal(find('C:\\new', 'new'), true, 'a backslash, and a letter')
+  assert.equal(find('C:\\new', '\\n'), true)
   assert.equal(find('Pulling image "nginx"', 'redis'), false)
   assert.equal(find('Pulling image nginx', 'IMAGE'.toLowerCase()), true)
   assert.equal(find('größer als erlaubt', 'erlaubt'), true)

@@ -19,6 +19,7 @@ const PLAIN = /^[\x20\x21\x23-\x5b\x5d-\x7e]*$/
 const LOWERS_TO_ASCII = /[\u0130\u212a]/
 const quote = 0x22
 const backslash = 0x5c
+const letterU = 0x75
 /** Other members of this name are in labels and annotations. */
 const attemptsMax = 4
 
@@ -84,7 +85,7 @@ export class Needle {
     for (let end = from + length - 1; end < to; end += shifts[bytes[end] ?? 0] ?? 1) {
       const equal = this.#equalBefore(bytes, end)
       // It may have found the letter of an escape.
-      if (equal === length) return hasEscape(bytes, from, to) ? undefined : true
+      if (equal === length) return isInEscape(bytes, from, end + 1 - length) ? undefined : true
       comparisonsLeft -= equal
       if (comparisonsLeft < 0) return undefined
     }
@@ -107,9 +108,23 @@ function isAscii(bytes: Uint8Array, from: number, to: number): boolean {
   return true
 }
 
-function hasEscape(bytes: Uint8Array, from: number, to: number): boolean {
-  for (let at = from; at < to; at++) if (bytes[at] === backslash) return true
+/** `\u001f` */
+const escapeLengthMax = 6
+
+/** Whether a character of the note begins before this byte, and ends with it or after it. */
+function isInEscape(bytes: Uint8Array, from: number, at: number): boolean {
+  for (let start = at - 1; start >= from && start > at - escapeLengthMax; start--) {
+    if (bytes[start] !== backslash || !isEscapeStart(bytes, from, start)) continue
+    return start + (bytes[start + 1] === letterU ? escapeLengthMax : 2) > at
+  }
   return false
+}
+
+/** Of several backslashes in a row, every other one is the character and not the start. */
+function isEscapeStart(bytes: Uint8Array, from: number, at: number): boolean {
+  let first = at
+  while (first > from && bytes[first - 1] === backslash) first--
+  return (at - first) % 2 === 0
 }
 
 function lower(byte: number): number {

@@ -211,10 +211,9 @@ class TextSearch {
   find(slot: number): boolean | undefined {
     const table = this.#table
     const reason = table.valueOf(slot, COLUMNS.reason)
-    const isReasonKnown = !table.texts.isShortened(reason)
+    if (table.texts.isShortened(reason)) return undefined
     for (const { needle, reasons, isIn } of this.#terms) {
-      const isInReason = reasons.has(reason)
-      const found = isInReason || (isReasonKnown ? table.findInNote(slot, needle) : undefined)
+      const found = reasons.has(reason) || table.findInNote(slot, needle)
       if (found === undefined) return undefined
       if (found !== isIn) return false
     }

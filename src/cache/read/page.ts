@@ -97,7 +97,8 @@ async function readSorted(memory: EventMemory, state: State, query: SourceQuery)
   const isReverse = query.order === 'newest'
   const passMax = isSelective(query) ? scanCost(state) : undefined
   const isLong = passMax !== undefined && passMax < source.size
-  // Before the walk, after which the present may be another one.
+  // Before the walk, after which the present may be another one: its rows are used again.
+  using _pin = isLong ? memory.pin(state) : undefined
   const scan = isLong ? scanOf(state) : undefined
   using slicer = pinningSlicer(memory, state)
   const sliced = { ...query, isReverse, passMax, slicer }

@@ -44,7 +44,8 @@ export async function histogram(
     // Whoever is called like the others is counted among them: no name appears twice.
     .filter(({ name }) => name !== OTHER_GROUP)
   const chosen = named.map(({ group }) => group)
-  const cells = new Cells(table, { groups, rows: rowsOf(groups, chosen), bounds })
+  const rows = rowsOf(groups, chosen)
+  const cells = new Cells(table, { groups, rows, rowCount: chosen.length + 1, bounds })
   await cells.count(list, signal)
   const names = [OTHER_GROUP, ...named.map(({ name }) => name)]
   const countsMax = namesMax === undefined ? GROUPS_MAX : Number.POSITIVE_INFINITY
@@ -55,6 +56,7 @@ interface CellsOptions {
   readonly groups: Groups
   /** The row of each group; 0 for those that are counted together. */
   readonly rows: Uint32Array
+  readonly rowCount: number
   readonly bounds: readonly number[]
 }
 
@@ -67,12 +69,12 @@ class Cells {
   readonly #occurrences: Float64Array
   readonly #events: Uint32Array
 
-  constructor(table: EventTable, { groups, rows, bounds }: CellsOptions) {
+  constructor(table: EventTable, { groups, rows, rowCount, bounds }: CellsOptions) {
     this.#table = table
     this.#groups = groups
     this.#rows = rows
     this.#buckets = new Buckets(bounds)
-    const cells = (rows.reduce((most, row) => Math.max(most, row), 0) + 1) * this.#buckets.count
+    const cells = rowCount * this.#buckets.count
     this.#occurrences = new Float64Array(cells)
     this.#events = new Uint32Array(cells)
   }

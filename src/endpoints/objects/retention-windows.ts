@@ -78,7 +78,7 @@ export interface WindowsOptions {
   /** The version of memory. */
   readonly version: () => Version
   /** How many writes to a cluster this replica has refused. */
-  readonly refusedIn?: ((cluster: string) => number) | undefined
+  readonly refusedIn?: ((cluster: string) => number | undefined) | undefined
 }
 
 /** More windows than this are not listed: they have no pages. */

@@ -136,9 +136,13 @@ export class RequestTallies implements RequestObserver {
     if (REFUSALS.includes(reason)) this.#countRefused(attributes.cluster)
   }
 
-  /** How many writes of events of a cluster were refused by limits, or by a full datastore. */
-  refusedIn(cluster: string): number {
-    return this.#refusedIn.get(cluster) ?? 0
+  /**
+   * How many writes of events of a cluster were refused by limits, or by a full datastore; undefined
+   * when this is not counted.
+   */
+  refusedIn(cluster: string): number | undefined {
+    const isFull = this.#refusedIn.size >= CLUSTERS_MAX
+    return this.#refusedIn.get(cluster) ?? (isFull ? undefined : 0)
   }
 
   #countRefused(cluster: string): void {

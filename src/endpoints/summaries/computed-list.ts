@@ -55,7 +55,7 @@ export async function computed<T>(
   } catch (error) {
     if (!(error instanceof TooManyGroups)) throw error
     throw badRequest(
-      `the histogram has more than ${GROUPS_MAX} counts: narrow the query with selectors, ` +
+      `the histogram has more than ${GROUPS_MAX} counts, or too many values for its buckets: narrow the query with selectors, ` +
         'ask for fewer buckets, or send a limit, beyond which all values are counted together',
       error,
     )
