@@ -105,7 +105,7 @@ describe('page: an object', () => {
     await using opened = await browser.open(server.base, { path, token: 'viewer' })
     opened.allowProblems(/status of 401/)
     const { page } = opened
-    const more = page.getByRole('button', { name: 'more' })
+    const more = page.getByRole('button', { name: 'more', exact: true })
     await more.waitFor()
     assert.equal(await page.getByText('end of the note').count(), 0)
     await more.click()
