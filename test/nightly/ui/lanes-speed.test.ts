@@ -49,6 +49,8 @@ interface TraceEvent {
   readonly pid: number
   readonly tid: number
   readonly ts: number
+  /** Microseconds of time, and of CPU time. */
+  readonly dur?: number
   readonly tdur?: number
   readonly args?: { readonly name?: string }
 }
@@ -99,8 +101,8 @@ function workOfFrames(events: readonly TraceEvent[]): readonly number[] {
   const name = tasks.some((task) => task.name === 'RunTask') ? 'RunTask' : tasks[0]?.name
   const work = new Array<number>(Math.max(0, frames.length - 1)).fill(0)
   for (const task of tasks.filter((one) => one.name === name)) {
-    // A task that draws begins before its mark, and belongs to it.
-    const end = task.ts + (task.tdur ?? 0)
+    // A task that draws begins before the mark that it makes, and belongs to it.
+    const end = task.ts + (task.dur ?? 0)
     const index = frames.findLastIndex((ts) => ts <= end)
     if (index >= 0 && index < work.length)
       work[index] = (work[index] ?? 0) + (task.tdur ?? 0) / 1_000

@@ -6,6 +6,7 @@
 import type { JSX } from 'preact'
 import { useMemo, useRef } from 'preact/hooks'
 import type { Span } from '../model/range.ts'
+import { useHold } from '../parts/page.ts'
 import { useColours } from '../parts/use-colours.ts'
 import { axisTicks } from './axis-ticks.ts'
 import { boardSize, useWidth } from './board-size.ts'
@@ -18,7 +19,7 @@ import { type Mark, marksOf, type Scale, xOf } from './marks.ts'
 import type { Painting } from './paint.ts'
 import { useBoardKeys } from './use-board-keys.ts'
 import { usePointer } from './use-pointer.ts'
-import { CHUNK, type RowsInSight, useRowsInSight } from './use-rows-in-sight.ts'
+import { type RowsInSight, useRowsInSight } from './use-rows-in-sight.ts'
 
 export interface LaneBoardProps {
   readonly lanes: readonly Lane[]
@@ -50,6 +51,8 @@ export function LaneBoard(props: LaneBoardProps): JSX.Element {
   const marksAt = useMarks(lanes, scale)
   const pointer = usePointer({ board, rail, scroller, lanes, size, marksAt })
   const { pointed, pointAt } = pointer
+  // A refresh would move what the user looks at.
+  useHold(pointed !== undefined)
   const keys = useBoardKeys({ scroller, lanes, size, scale, update, pointAt, onPlace })
   const uncovered = xOf(scale, coveredFromMs)
   const canvases = useCanvases({ lanes, rows, marksAt, size, ticks })
@@ -134,6 +137,9 @@ interface Drawn extends Pick<Painting, 'size'> {
   readonly ticks: readonly { readonly x: number }[]
 }
 
+/** So many lanes share a canvas. */
+const CHUNK = 10
+
 /** One canvas for each chunk. A chunk is drawn again only if what it shows has changed. */
 function useCanvases({ lanes, rows, marksAt, size, ticks }: Drawn): readonly JSX.Element[] {
   const colours = useColours()
@@ -150,17 +156,19 @@ function useCanvases({ lanes, rows, marksAt, size, ticks }: Drawn): readonly JSX
       return painting
     }
   }, [lanes, marksAt, size, ticks, colours])
+  const from = Math.floor(rows.first / CHUNK)
+  const to = Math.ceil(Math.min(rows.end, lanes.length) / CHUNK)
   return useMemo(() => {
-    const firsts: number[] = []
-    for (let at = rows.first; at < Math.min(rows.end, lanes.length); at += CHUNK) firsts.push(at)
-    // A canvas that is out of sight is used for the lanes that come into sight.
-    const pool = Math.ceil((rows.end - rows.first) / CHUNK) + 1
-    return firsts.map((first) => (
+    const chunks = Array.from({ length: Math.max(0, to - from) }, (_, index) => from + index)
+    // A canvas that is out of sight is used for the lanes that come into sight. As many as there
+    // are now would change with each scroll, and all would be drawn again.
+    const pool = 2 ** Math.ceil(Math.log2(chunks.length + 1))
+    return chunks.map((chunk) => (
       <LaneCanvas
-        key={(first / CHUNK) % pool}
-        top={first * size.rowHeight}
-        painting={paintingOf(first)}
+        key={chunk % pool}
+        top={chunk * CHUNK * size.rowHeight}
+        painting={paintingOf(chunk * CHUNK)}
       />
     ))
-  }, [rows, paintingOf])
+  }, [from, to, paintingOf])
 }

@@ -7,7 +7,7 @@ import { counted } from '../model/numbers.ts'
 import { FILTERS, LANE_SORTS, type LaneSort, type Query, questionOf } from '../model/query.ts'
 import { type Span, spanOf, zoomed } from '../model/range.ts'
 import { localTime } from '../model/times.ts'
-import { CopyMenu } from '../parts/copy-menu.tsx'
+import { FilterCopyMenu } from '../parts/copy-menu.tsx'
 import { usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
 import { DataNotes } from '../parts/server/data-notes.tsx'
@@ -125,23 +125,9 @@ function LaneTools({ query, span, pages, zoomBy }: LaneToolsProps): JSX.Element 
           Zoom out
         </button>
       </span>
-      <CopyMenu
-        queries={[{ filters: query, span, order: 'newest' }]}
-        subject={subjectOf(query, span)}
-        rows={pages.rows.toReversed()}
-        hasMore={pages.hasMore}
-      />
+      <FilterCopyMenu span={span} rows={pages.rows} hasMore={pages.hasMore} />
     </div>
   )
-}
-
-/** What the filters and the range leave, in a line. */
-function subjectOf(query: Query, { fromMs, toMs }: Span): string {
-  const filters = FILTERS.filter((name) => query[name] !== '').map(
-    (name) => `${name}=${query[name]}`,
-  )
-  const times = [fromMs, toMs].map((ms) => new Date(ms).toISOString())
-  return [...filters, times.join(' to ')].join(', ')
 }
 
 /** How much of the range is shown. */

@@ -28,10 +28,12 @@ export function paint(context: CanvasRenderingContext2D, painting: Painting): vo
   context.textBaseline = 'middle'
   for (const [index, marks] of lanes.entries()) {
     const middle = index * size.rowHeight + size.plotTop + size.plotHeight / 2
+    const row = { middle, colours }
     for (const mark of marks) {
-      if (mark.isBar) paintBar(context, mark, { middle, colours })
-      else paintTick(context, mark, { middle, colours })
+      if (mark.isBar) paintBar(context, mark, row)
+      else paintTick(context, mark, row)
     }
+    paintCounts(context, marks, row)
   }
 }
 
@@ -51,7 +53,7 @@ interface Row {
 }
 
 function paintBar(context: CanvasRenderingContext2D, mark: Mark, { middle, colours }: Row): void {
-  const { left, right, isWarning, isCut, count } = mark
+  const { left, right, isWarning, isCut } = mark
   const half = isWarning ? 6 : 4
   context.fillStyle = isWarning ? colours.warning : colours.normal
   context.globalAlpha = 0.3
@@ -60,9 +62,22 @@ function paintBar(context: CanvasRenderingContext2D, mark: Mark, { middle, colou
   // An end that is known has a line.
   if (!isCut) context.fillRect(left, middle - half, 1, 2 * half)
   paintTick(context, { ...mark, left: right }, { middle, colours })
-  if (right - left < COUNT_BAR_MIN) return
+}
+
+/** A count has its place alone: where bars begin at the same time, the topmost has it. */
+function paintCounts(
+  context: CanvasRenderingContext2D,
+  marks: readonly Mark[],
+  { middle, colours }: Row,
+): void {
   context.fillStyle = colours.text
-  context.fillText(`×${count}`, left + 4, middle, right - left - 10)
+  const taken: number[] = []
+  for (const { isBar, left, right, count } of marks.toReversed()) {
+    const isFree = taken.every((other) => Math.abs(other - left) >= COUNT_BAR_MIN)
+    if (!isBar || right - left < COUNT_BAR_MIN || !isFree) continue
+    taken.push(left)
+    context.fillText(`×${count}`, left + 4, middle, COUNT_BAR_MIN - 6)
+  }
 }
 
 function paintTick(

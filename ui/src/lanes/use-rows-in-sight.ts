@@ -6,8 +6,10 @@ export interface RowsInSight {
   readonly end: number
 }
 
-/** Lanes are drawn by so many at once. */
-export const CHUNK = 8
+/** Labels are made by so many at once: few, since each frame of a fast scroll makes some. */
+const STEP = 2
+/** And so many before they are in sight. */
+const MARGIN = 6
 
 interface Scrolled {
   readonly scroller: { readonly current: HTMLElement | null }
@@ -15,19 +17,19 @@ interface Scrolled {
   readonly count: number
 }
 
-/** The lanes that are in sight and some around them, in whole chunks. Changes only with the chunks. */
+/** The lanes that are in sight, and some around them. Does not change with every pixel. */
 export function useRowsInSight({ scroller, rowHeight, count }: Scrolled): {
   readonly rows: RowsInSight
   readonly update: () => void
 } {
-  const [rows, setRows] = useState<RowsInSight>({ first: 0, end: 4 * CHUNK })
+  const [rows, setRows] = useState<RowsInSight>({ first: 0, end: 40 })
   const update = useCallback(() => {
     const { current } = scroller
     if (current === null) return
     const top = current.scrollTop / rowHeight
     const bottom = (current.scrollTop + current.clientHeight) / rowHeight
-    const first = Math.max(0, Math.floor(top / CHUNK - 0.5) * CHUNK)
-    const end = Math.ceil(bottom / CHUNK + 0.5) * CHUNK
+    const first = Math.max(0, Math.floor(top / STEP) * STEP - MARGIN)
+    const end = Math.ceil(bottom / STEP) * STEP + MARGIN
     setRows((before) => (before.first === first && before.end === end ? before : { first, end }))
   }, [scroller, rowHeight])
   useLayoutEffect(update, [update, count])

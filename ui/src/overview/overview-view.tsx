@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from 'preact/hooks'
 import { FILTERS, NO_FILTERS } from '../model/query.ts'
 import { spanOf } from '../model/range.ts'
 import { localTime } from '../model/times.ts'
+import { FilterCopyMenu } from '../parts/copy-menu.tsx'
 import { EventList } from '../parts/events/event-list.tsx'
 import { useHold, usePage } from '../parts/page.ts'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
@@ -57,6 +58,13 @@ export function OverviewView(): JSX.Element {
             />
           )}
           <HorizonNote span={spanOf(query.range, nowMs)} />
+          {rows !== undefined && rows.length > 0 && (
+            <FilterCopyMenu
+              span={spanOf(query.range, nowMs)}
+              rows={rows}
+              hasMore={events.hasOlder}
+            />
+          )}
           <Events events={events} />
         </>
       )}

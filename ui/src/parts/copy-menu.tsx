@@ -6,6 +6,8 @@ import { type EventQuery, listUrl, selectorOf } from '../api/events.ts'
 import { curlCommand, kubectlCommand } from '../model/commands.ts'
 import type { EventRow } from '../model/event-row.ts'
 import { markdownReport } from '../model/markdown.ts'
+import { FILTERS, type Query } from '../model/query.ts'
+import type { Span } from '../model/range.ts'
 import { usePage } from './page.ts'
 
 export interface CopyMenuProps {
@@ -50,6 +52,32 @@ export function CopyMenu({ queries, subject, rows, hasMore }: CopyMenuProps): JS
       <CopyButton name="Markdown" onCopy={() => copy('Markdown', markdown())} />
       {refused !== undefined && <CopyDialog text={refused} onClose={() => setRefused(undefined)} />}
     </fieldset>
+  )
+}
+
+/** What the filters and the range leave, in a line. */
+function subjectOf(query: Query, { fromMs, toMs }: Span): string {
+  const filters = FILTERS.filter((name) => query[name] !== '').map(
+    (name) => `${name}=${query[name]}`,
+  )
+  const times = [fromMs, toMs].map((ms) => new Date(ms).toISOString())
+  return [...filters, times.join(' to ')].join(', ')
+}
+
+/** Copies the events that the filters of the page and a span leave. `rows` are the newest first. */
+export function FilterCopyMenu({
+  span,
+  rows,
+  hasMore,
+}: Pick<CopyMenuProps, 'rows' | 'hasMore'> & { readonly span: Span }): JSX.Element {
+  const { query } = usePage()
+  return (
+    <CopyMenu
+      queries={[{ filters: query, span, order: 'newest' }]}
+      subject={subjectOf(query, span)}
+      rows={rows.toReversed()}
+      hasMore={hasMore}
+    />
   )
 }
 
