@@ -71,7 +71,8 @@ describe('page: lanes', () => {
     await using opened = await open()
     const { page } = opened
     const lane = page.getByRole('listitem').filter({ hasText: 'web-0' })
-    await lane.waitFor()
+    await page.getByText('17 events of 15 objects').waitFor()
+    await page.getByText('Ready', { exact: true }).waitFor()
     const box = await lane.boundingBox()
     const label = await lane.locator('.lane-label').boundingBox()
     assert.ok(box !== null && label !== null)

@@ -4,7 +4,7 @@ import { useMemo, useRef } from 'preact/hooks'
 import { type EventPages, listPages } from '../api/events.ts'
 import type { EventRow } from '../model/event-row.ts'
 import { counted } from '../model/numbers.ts'
-import { FILTERS, LANE_SORTS, type LaneSort, type Query, questionOf } from '../model/query.ts'
+import { LANE_SORTS, type LaneSort, type Query, questionOf } from '../model/query.ts'
 import { type Span, spanOf, zoomed } from '../model/range.ts'
 import { localTime } from '../model/times.ts'
 import { FilterCopyMenu } from '../parts/copy-menu.tsx'
@@ -69,7 +69,6 @@ export function LanesView(): JSX.Element {
       <DataNotes bases={[data?.basis]} isBusy={isLoading} />
       <LaneTools {...{ query, span, pages, zoomBy }} />
       <LaneStatus {...{ pages, lanes, span }} objects={all.length} />
-      <HorizonNote span={span} />
       {error !== undefined && <ErrorPanel error={error} onRetry={refresh} isBusy={isLoading} />}
       {rows.length === 0 && !pages.isLoading ? (
         <EmptyPanel title="No events in this range">
@@ -85,6 +84,7 @@ export function LanesView(): JSX.Element {
           }}
         />
       )}
+      <HorizonNote span={span} />
     </>
   )
 }
