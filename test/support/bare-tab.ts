@@ -15,6 +15,8 @@ export interface TabMemory {
 }
 
 const MIB = 2 ** 20
+/** Even an empty tab has more: with less, something else was measured, or nothing. */
+const TAB_MIB_MIN = 10
 const ARGS = [
   ...['--headless=new', '--no-sandbox', '--disable-gpu', '--ignore-certificate-errors'],
   ...['--no-first-run', '--disable-extensions', '--remote-debugging-port=0'],
@@ -78,17 +80,16 @@ export class BareTab implements AsyncDisposable {
     await eventually(expression, () => this.evaluate<boolean>(expression), waitMsMax)
   }
 
-  /** At this moment, without a garbage collection first. */
+  /** At this moment, without a garbage collection first. Fails if the tab was not found. */
   async memory(): Promise<TabMemory> {
     await this.#send('Performance.enable')
     const { metrics } = await this.#send<{
       readonly metrics: readonly { readonly name: string; readonly value: number }[]
     }>('Performance.getMetrics')
     const heap = metrics.find(({ name }) => name === 'JSHeapUsedSize')?.value ?? Number.NaN
-    return {
-      privateMib: (await largestRendererKib(this.#browser.pid ?? 0)) / 1024,
-      heapMib: heap / MIB,
-    }
+    const privateMib = (await largestRendererKib(this.#browser.pid ?? 0)) / 1024
+    if (!(privateMib >= TAB_MIB_MIN)) throw new Error(`no tab is as small as ${privateMib} MiB`)
+    return { privateMib, heapMib: heap / MIB }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

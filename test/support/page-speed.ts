@@ -11,25 +11,32 @@ export interface Taken {
 
 /**
  * Runs in the page before its scripts. `tidingsPainted(from)` resolves after the frame in which the
- * list and the bars of requests sent since `from` are painted.
+ * list and the bars of requests sent since `from` are painted. Errors are no result: neither a
+ * response with one, nor a panel above rows of before.
  */
 const METER = `
   performance.setResourceTimingBufferSize(10000)
   const isIdle = () =>
     document.querySelector('.histogram')?.ariaBusy === 'false' &&
     document.querySelector('.histogram canvas') !== null &&
-    document.querySelector('ol.events')?.ariaBusy === 'false'
+    document.querySelector('ol.events')?.ariaBusy === 'false' &&
+    document.querySelector('ol.events > li') !== null &&
+    document.querySelector('main [role=alert]') === null
   const asked = (from, pattern) =>
     performance.getEntriesByType('resource').find(
-      (entry) => entry.startTime >= from && pattern.test(entry.name),
+      (entry) =>
+        entry.startTime >= from && pattern.test(entry.name) && entry.responseStatus === 200,
     )
   const afterPaint = (then) => requestAnimationFrame(() => {
     const { port1, port2 } = new MessageChannel()
     port1.onmessage = then
     port2.postMessage(0)
   })
-  window.tidingsPainted = (from) => new Promise((resolve) => {
+  window.tidingsPainted = (from) => new Promise((resolve, reject) => {
     const look = () => {
+      if (performance.now() - from > 60000) {
+        return reject(new Error('no rows and bars: ' + document.querySelector('main')?.innerText))
+      }
       const list = asked(from, /\\/events\\?.*order=newest/)
       const bars = asked(from, /\\/eventhistograms\\?/)
       if (!list || !bars || !isIdle()) return requestAnimationFrame(look)
@@ -100,6 +107,11 @@ export async function brushed(page: Page, from: number, to: number): Promise<Tak
 export function median(values: readonly number[]): number {
   const sorted = values.toSorted((a, b) => a - b)
   return sorted[Math.floor(sorted.length / 2)] ?? Number.NaN
+}
+
+/** NaN without values. */
+export function mean(values: readonly number[]): number {
+  return values.reduce((sum, value) => sum + value, 0) / values.length
 }
 
 /** `overview: 312 ms (server: list 12 ms, bars 40 ms)`: medians. */

@@ -6,14 +6,16 @@
  *   npm run build && node --test --test-timeout=1200000 test/nightly/ui/million.test.ts
  */
 import assert from 'node:assert/strict'
-import { after, before, describe, test } from 'node:test'
+import { after, before, describe, type TestContext, test } from 'node:test'
 import { EtcdClient } from '../../../src/etcd/client.ts'
 import { TestBrowser, type TestPage } from '../../support/browser.ts'
+import { percentile } from '../../support/load.ts'
 import { PageServer } from '../../support/page-server.ts'
 import {
   brushed,
   changed,
   firstPaint,
+  mean,
   median,
   prepareMeter,
   said,
@@ -26,7 +28,11 @@ const COUNT = 1_000_000
 const TIMES = 5
 const FIRST_PAINT_MS_MAX = 1_500
 const CHANGE_MS_MAX = 500
+/** Of medians and of means: what few requests have to wait for is in the mean. */
 const RATIO_MAX = 1.1
+/** A request that comes while the server counts waits for a slice of that work. */
+const P99_MORE_MS_MAX = 20
+const REQUESTS_MIN = 500
 const TURNS = 12
 const TURN_MS = 5_000
 
@@ -126,15 +132,29 @@ describe('page: a million events', () => {
       }
       await page.evaluate('clearInterval(window.clicks)')
       for (const verb of SteadyClient.verbs) {
-        const [without, withBrowser] = [median(alone[verb]), median(beside[verb])]
-        const ratio = withBrowser / without
-        const counts = `${alone[verb].length} and ${beside[verb].length} requests`
-        t.diagnostic(
-          `${verb}: ${without.toFixed(2)} ms alone, ${withBrowser.toFixed(2)} ms beside a browser: ${ratio.toFixed(3)} (${counts})`,
-        )
-        assert.ok(ratio <= RATIO_MAX, `${verb}: ${ratio}`)
+        assertUnchanged(t, { verb, alone: alone[verb], beside: beside[verb] })
       }
     })
     opened.assertNoProblems()
   })
 })
+
+interface Compared {
+  readonly verb: string
+  readonly alone: readonly number[]
+  readonly beside: readonly number[]
+}
+
+/** Compares the latencies of a client alone and beside a browser. */
+function assertUnchanged(t: TestContext, { verb, alone, beside }: Compared): void {
+  const p99 = (values: readonly number[]): number => percentile(values, 0.99)
+  const text = ([name, of]: readonly [string, (values: readonly number[]) => number]): string =>
+    `${name} ${of(alone).toFixed(2)} and ${of(beside).toFixed(2)} ms`
+  const figures = [['median', median] as const, ['mean', mean] as const, ['p99', p99] as const]
+  const counts = `${alone.length} and ${beside.length} requests`
+  t.diagnostic(`${verb}, alone and beside a browser: ${figures.map(text).join(', ')} (${counts})`)
+  assert.ok(Math.min(alone.length, beside.length) >= REQUESTS_MIN, counts)
+  assert.ok(median(beside) <= RATIO_MAX * median(alone), `${verb}: median`)
+  assert.ok(mean(beside) <= RATIO_MAX * mean(alone), `${verb}: mean`)
+  assert.ok(p99(beside) <= RATIO_MAX * p99(alone) + P99_MORE_MS_MAX, `${verb}: p99`)
+}

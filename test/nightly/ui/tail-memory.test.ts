@@ -1,7 +1,9 @@
 /**
  * The memory of a tab after an hour of live events at 100 a second: 360,000 events. The hour takes
- * six minutes: events come ten times as fast, and so does the clock of the page, so that the page
- * shows all of them and does not say that they are too many.
+ * six minutes. Ten times as fast are the events, the clock of the page, so that it shows all of them
+ * and does not say that they are too many, and the end of its watches, so that it reconnects as
+ * often as in an hour. Timers are not faster: the page renders as often as in six minutes, each time
+ * with ten times as many new rows, and the server is asked for its status as often as in six minutes.
  *
  *   npm run build && node --test --test-timeout=1200000 test/nightly/ui/tail-memory.test.ts
  */
@@ -23,6 +25,8 @@ const MIB_MAX = 150
 const GROWTH_MIB_MAX = 10
 /** Says how many events were too many to read. */
 const HAS_UNSHOWN = `document.body.innerText.includes('Too many to read')`
+/** A watch ends after five minutes at the latest. */
+const WATCHES_MIN = SECONDS / 300
 /** Events in one write. */
 const BATCH = 50
 
@@ -33,6 +37,15 @@ test('an hour of live events at 100 a second leaves the tab small', async (t) =>
     const real = Date.now
     const began = real()
     Date.now = () => began + (real() - began) * ${FASTER}
+    const realFetch = fetch
+    window.tidingsWatches = 0
+    window.fetch = (url, options) => realFetch(
+      String(url).replace(/(timeoutSeconds=)([0-9]+)/, (_, name, seconds) => {
+        tidingsWatches++
+        return name + Math.round(seconds / ${FASTER})
+      }),
+      options,
+    )
   `)
   await tab.until(`document.querySelector('#token') !== null`)
   await tab.evaluate(`sessionStorage.setItem('tidings.token', 'viewer')`)
@@ -52,6 +65,9 @@ test('an hour of live events at 100 a second leaves the tab small', async (t) =>
   assert.equal(await tab.evaluate(`document.querySelectorAll('.event').length`), 500)
   assert.equal(await tab.evaluate(HAS_UNSHOWN), false, 'not all events were shown')
   assert.equal(await tab.evaluate(`document.querySelector('.tail-gap')`), null)
+  const watches = await tab.evaluate<number>('tidingsWatches')
+  t.diagnostic(`${watches} watches`)
+  assert.ok(watches >= WATCHES_MIN, `${watches} watches`)
   assert.ok(most <= MIB_MAX, `${most} MiB`)
   const third = samples.length / 3
   const growth = average(samples.slice(2 * third)) - average(samples.slice(third, 2 * third))
