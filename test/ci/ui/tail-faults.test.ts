@@ -31,7 +31,7 @@ describe('page: live view under faults', () => {
       ...visit,
     })
     // The browser itself reports what a test does to the network.
-    opened.allowProblems(/status of (401|503|504)/, /net::ERR/)
+    opened.allowProblems(/status of (401|500|503|504)/, /net::ERR/)
     return opened
   }
 
@@ -64,6 +64,7 @@ describe('page: live view under faults', () => {
     await page.getByText('before the cut').waitFor()
     proxy.set('refuse')
     await untilState(page, /Reconnecting in \d+ s – The server cannot be reached/)
+    await page.locator('.announcement').getByText('The connection is lost').waitFor()
     await opened.assertAccessible()
     await opened.screenshot('tail-reconnecting')
     await tell('during the cut 1', 'during the cut 2')
@@ -97,6 +98,8 @@ describe('page: live view under faults', () => {
   })
 
   test('shows a gap when history was lost, and what is left of that time', async () => {
+    const old = { reason: 'Pulled', object: 'Pod/web-1', note: 'before the tab' }
+    await server.tell(Array.from({ length: 150 }, () => ({ ...old, minutesAgo: 10 })))
     await using opened = await openTail()
     const { page } = opened
     await untilState(page, /^Live$/)
@@ -117,6 +120,8 @@ describe('page: live view under faults', () => {
       'in the gap',
       'before the gap',
     ])
+    // The tab began with the newest 100; older ones are not shown as if they were of the gap.
+    assert.ok((await page.locator('.event').count()) <= 103)
     const text = (await page.locator('.tail-gap').textContent()) ?? ''
     assert.match(text, /no longer has the changes between \d\d:\d\d:\d\d and \d\d:\d\d:\d\d/)
     await opened.assertAccessible()
@@ -124,6 +129,29 @@ describe('page: live view under faults', () => {
     await page.locator('.tail-gap').getByRole('link').click()
     await page.waitForURL(/\?from=.*&to=/)
     await page.getByText('in the gap').waitFor()
+    opened.assertNoProblems()
+  })
+
+  test('keeps its rows after a failure, and goes on without a gap when the user asks', async () => {
+    await using opened = await openTail()
+    opened.allowProblems(/status of 404/)
+    const { page } = opened
+    await untilState(page, /^Live$/)
+    await tell('before the failure')
+    await page.getByText('before the failure').waitFor()
+    await page.route(/watch=true/, (route) => route.fulfill({ status: 404, body: 'not here' }))
+    proxy.cut()
+    await page.getByText('Error 404').waitFor({ timeout: 45_000 })
+    await untilState(page, /^Stopped$/)
+    await page.getByText('before the failure').waitFor()
+    await opened.assertAccessible()
+    await opened.screenshot('tail-stopped')
+    await tell('while it was stopped')
+    await page.unroute(/watch=true/)
+    await page.getByRole('button', { name: 'Try again' }).click()
+    await page.getByText('while it was stopped').waitFor()
+    assert.equal(await page.getByText('Error 404').count(), 0)
+    await assertNoGap(page)
     opened.assertNoProblems()
   })
 
@@ -141,11 +169,13 @@ describe('page: live view under faults', () => {
     try {
       await using opened = await openTail({ theme: 'dark' })
       const { page } = opened
-      await untilState(page, /Reconnecting in \d+ s/)
+      await untilState(page, /Reconnecting in \d+ s – etcd does not respond/)
+      await page.locator('.event').first().waitFor()
       await opened.screenshot('tail-etcd-down')
       etcd.resume()
       await untilState(page, /^Live$/)
-      await page.getByText('at the beginning').waitFor()
+      await tell('etcd is back')
+      await page.getByText('etcd is back').waitFor()
       opened.assertNoProblems()
     } finally {
       etcd.resume()

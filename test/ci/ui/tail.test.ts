@@ -46,6 +46,10 @@ describe('page: live view', () => {
     return { ...SCHEDULED, note, ...more }
   }
 
+  function flood(note: string): ToldEvent {
+    return told(note, { namespace: 'flood' })
+  }
+
   test('shows the newest events first, then new ones above them as they happen', async () => {
     await using opened = await openTail()
     const { page } = opened
@@ -67,7 +71,7 @@ describe('page: live view', () => {
     const { page } = opened
     const before = await notes(page)
     await page.keyboard.press('Space')
-    await page.getByText('Paused', { exact: true }).waitFor()
+    await page.getByText('Paused', { exact: true }).and(state(page)).waitFor()
     await server.tell([told('while paused 1'), told('while paused 2')])
     const pill = page.getByRole('button', { name: '2 new' })
     await pill.waitFor()
@@ -93,7 +97,7 @@ describe('page: live view', () => {
     await page.getByText('row 59').waitFor()
     await page.mouse.move(400, 400)
     await page.mouse.wheel(0, 600)
-    await page.getByText('Paused while you read').waitFor()
+    await page.getByText('Paused while you read').and(state(page)).waitFor()
     await server.tell([told('news', { namespace: 'long' })])
     const back = page.getByRole('button', { name: '1 new – back to top' })
     await back.waitFor()
@@ -102,7 +106,7 @@ describe('page: live view', () => {
     await page.getByText('news', { exact: true }).waitFor()
     assert.equal(await page.evaluate('scrollY'), 0)
     await page.getByText('news', { exact: true }).click()
-    await page.getByText('Paused while you read').waitFor()
+    await page.getByText('Paused while you read').and(state(page)).waitFor()
     await page.getByText('news', { exact: true }).first().click()
     await page.getByText('Live', { exact: true }).and(state(page)).waitFor()
     opened.assertNoProblems()
@@ -163,20 +167,38 @@ describe('page: live view', () => {
     await using opened = await openTail()
     await server.tell([told('quiet 1'), told('quiet 2', { type: 'Warning' })])
     const status = opened.page.locator('.announcement')
-    await status.getByText('2 new events, 1 of type Warning').waitFor({ timeout: 10_000 })
+    // The rows of the beginning are not counted.
+    await status.getByText(/^2 new events, 1 of type Warning$/).waitFor({ timeout: 10_000 })
+    await opened.page.keyboard.press('Space')
+    await status.getByText(/^Paused$/).waitFor()
+    await opened.page.keyboard.press('Space')
+    await status.getByText(/^Live$/).waitFor()
+    opened.assertNoProblems()
+  })
+
+  test('has no range and nothing to refresh', async () => {
+    await using opened = await openTail()
+    const { page } = opened
+    assert.equal(await page.getByRole('button', { name: 'Warnings' }).count(), 1)
+    assert.equal(await page.getByRole('button', { name: 'Refresh' }).count(), 0)
+    assert.equal(await page.locator('.filters .range').count(), 0)
     opened.assertNoProblems()
   })
 
   test('keeps the newest 500 events, and says where the others are', async () => {
     await using opened = await openTail('&namespace=flood')
     const { page } = opened
-    const write = async (from: number): Promise<void> => {
-      for (let n = from; n < from + 100; n++) {
-        await server.tell([told(`flood ${n}`, { namespace: 'flood' })])
-      }
+    let written = 0
+    const write = async (count: number): Promise<void> => {
+      const told = Array.from({ length: count }, () => flood(`flood ${written++}`))
+      const parts = [0, 1, 2, 3].map((part) => told.filter((_, index) => index % 4 === part))
+      await Promise.all(parts.map((part) => server.tell(part)))
     }
-    await Promise.all([0, 100, 200, 300, 400, 500].map(write))
-    await page.getByText('Older rows have dropped off').waitFor()
+    // So many are shown at once, and 200 a second after them: however fast the writers are.
+    await write(400)
+    await page.locator('.event').nth(399).waitFor()
+    const dropped = page.getByText('Older rows have dropped off')
+    while (!(await dropped.isVisible())) await write(20)
     assert.equal((await notes(page)).length, 500)
     await opened.screenshot('tail-full')
     await page.getByRole('link', { name: 'Show that time in the overview' }).last().click()

@@ -58,6 +58,8 @@ export interface WatchOptions {
   readonly pace: Pace
   /** An event is new or has changed. Deletions are not told. */
   readonly onChange: (change: WatchedChange) => void
+  /** A change was too long to be read. */
+  readonly onSkipped: () => void
   readonly onLink: (link: WatchLink) => void
 }
 
@@ -80,8 +82,6 @@ export class EventWatch {
   readonly #options: WatchOptions
   #version: string
   #seenMs: number
-  /** Changes that were too long to be read. */
-  skippedCount = 0
 
   constructor(options: WatchOptions) {
     this.#options = options
@@ -89,9 +89,9 @@ export class EventWatch {
     this.#seenMs = options.pace.nowMs()
   }
 
-  /** The last version that was seen. */
-  get version(): string {
-    return this.#version
+  /** Whether anything was seen since the list. */
+  get hasAdvanced(): boolean {
+    return this.#version !== this.#options.from
   }
 
   /** When the server last said what there is. */
@@ -159,7 +159,7 @@ export class EventWatch {
   /** Undefined when the response ends without an error. */
   async #read(reader: ReadableStreamDefaultReader<Uint8Array>): Promise<ResponseEnd | undefined> {
     const splitter = new LineSplitter(LINE_BYTES_MAX)
-    const skippedBefore = this.skippedCount
+    let skipped = 0
     for (;;) {
       const { done, value } = await this.#within(reader.read(), SILENCE_MS_MAX)
       if (done) return undefined
@@ -169,7 +169,7 @@ export class EventWatch {
         const rest = this.#options.pace.rest()
         if (rest !== undefined) await rest
       }
-      this.skippedCount = skippedBefore + splitter.skippedCount
+      for (; skipped < splitter.skippedCount; skipped++) this.#options.onSkipped()
     }
   }
 

@@ -80,7 +80,11 @@ function usePageState({ client, caller }: Pick<Page, 'client' | 'caller'>): {
   const isLive = 'last' in query.range && REFRESHED.includes(query.view)
   const hold = useRefresh({ nowMs, isLive, refresh })
   const [warnings, foundWarnings] = useState<number | undefined>(undefined)
-  const [announcement, announce] = useState('')
+  const [announcement, setAnnouncement] = useState('')
+  // The same text again would be no change, and not be told.
+  const announce = useCallback((message: string) => {
+    setAnnouncement((before) => (before === message ? `${message}\u00a0` : message))
+  }, [])
   const page = useMemo(
     () => ({
       ...{ client, caller, query, change, nowMs, refresh, hold },

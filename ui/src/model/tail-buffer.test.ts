@@ -29,7 +29,7 @@ describe('the rows of a tail', () => {
     buffer.take({ row: row('d'), ...at })
     assert.deepEqual(namesIn(buffer), ['d', 'c', 'b'])
     assert.equal(buffer.hasDropped, true)
-    assert.equal(buffer.arrivedCount, 4)
+    assert.equal(buffer.arrived.events, 4)
   })
 
   test('move to the top when an event is seen again, and stay when it is only changed', () => {
@@ -43,7 +43,7 @@ describe('the rows of a tail', () => {
     assert.deepEqual(namesIn(buffer), ['a', 'c', 'b'])
     const last = buffer.entries.at(-1)
     assert.ok(last?.kind === 'row' && last.row.note === 'new')
-    assert.equal(buffer.arrivedCount, 4)
+    assert.equal(buffer.arrived.events, 4)
   })
 
   test('are bounded by bytes, but the newest is always there', () => {
@@ -64,6 +64,33 @@ describe('the rows of a tail', () => {
     buffer.addGap({ fromMs: 1, toMs: 2, isListed: false })
     buffer.addListed([row('c', { version: 9 }), row('a', { version: 8, count: 2 }), row('b')], 0)
     assert.deepEqual(namesIn(buffer), ['c', 'a', 'gap', 'b'])
+  })
+
+  test('have one gap between them, however often history was lost', () => {
+    const buffer = new TailBuffer({ rowsMax: 10, bytesMax: 100_000 })
+    buffer.take({ row: row('a'), ...at })
+    buffer.addGap({ fromMs: 1, toMs: 2, isListed: true })
+    buffer.addGap({ fromMs: 3, toMs: 4, isListed: false })
+    buffer.addGap({ fromMs: 5, toMs: 6, isListed: true })
+    assert.deepEqual(namesIn(buffer), ['gap', 'a'])
+    const [gap] = buffer.entries
+    assert.ok(gap?.kind === 'gap')
+    assert.deepEqual([gap.fromMs, gap.toMs, gap.isListed], [1, 6, false])
+    buffer.take({ row: row('b'), ...at })
+    buffer.addGap({ fromMs: 7, toMs: 8, isListed: true })
+    assert.deepEqual(namesIn(buffer), ['gap', 'b', 'gap', 'a'])
+    assert.equal(buffer.gapCount, 2)
+  })
+
+  test('are counted with their types, each as often as it comes to the top', () => {
+    const buffer = new TailBuffer(bounds)
+    const warning: EventRow = { ...row('a'), isWarning: true }
+    buffer.take({ row: warning, ...at })
+    buffer.take({ row: { ...warning, note: 'changed' }, ...at })
+    buffer.take({ row: row('b'), ...at })
+    assert.deepEqual(buffer.arrived, { events: 2, warnings: 1 })
+    buffer.take({ row: { ...warning, count: 2 }, ...at })
+    assert.deepEqual(buffer.arrived, { events: 3, warnings: 2 })
   })
 
   test('never exceed their bounds', () => {
@@ -110,6 +137,8 @@ test('what cannot be read is counted, and some of the room is kept for Warnings'
   const { normal, warning, fromMs, toMs } = reading.unshown ?? {}
   assert.deepEqual([normal, warning, toMs], [10_000 - shown.normal, 0, 9_999])
   assert.ok(fromMs !== undefined && fromMs > 400 && fromMs < 700, String(fromMs))
+  reading.countTooLong(10_000)
+  assert.equal(reading.unshown?.tooLong, 1)
   reading.forget()
   assert.equal(reading.unshown, undefined)
 })

@@ -36,15 +36,21 @@ export interface Arrival {
   readonly nowMs: number
 }
 
+/** Rows that came to the top, also those that have dropped off since. */
+export interface Arrived {
+  readonly events: number
+  readonly warnings: number
+}
+
 export class TailBuffer {
   readonly #bounds: TailBounds
   /** From the oldest arrival to the newest. */
   readonly #entries = new Map<string, TailEntry>()
   #bytes = 0
-  #gaps = 0
   #shown: readonly TailEntry[] | undefined
-  /** Events that arrived, also those that have dropped off. */
-  arrivedCount = 0
+  arrived: Arrived = { events: 0, warnings: 0 }
+  /** Gaps so far, also those that have dropped off. */
+  gapCount = 0
   /** Whether older rows had to make room. */
   hasDropped = false
 
@@ -72,7 +78,8 @@ export class TailBuffer {
       bytes,
     }
     if (known === undefined || isRepeated) {
-      this.arrivedCount++
+      const { events, warnings } = this.arrived
+      this.arrived = { events: events + 1, warnings: warnings + (row.isWarning ? 1 : 0) }
       this.#remove(row.key)
     }
     this.#put(entry)
@@ -88,8 +95,14 @@ export class TailBuffer {
     }
   }
 
+  /** Above everything. Without a row in between, it is one gap with the one before. */
   addGap(gap: Pick<TailGap, 'fromMs' | 'toMs' | 'isListed'>): void {
-    this.#put({ kind: 'gap', key: `gap ${this.#gaps++}`, ...gap })
+    const newest = this.entries[0]
+    if (newest?.kind !== 'gap') {
+      this.#put({ kind: 'gap', key: `gap ${++this.gapCount}`, ...gap })
+    } else {
+      this.#put({ ...newest, toMs: gap.toMs, isListed: newest.isListed && gap.isListed })
+    }
   }
 
   #put(entry: TailEntry): void {

@@ -32,10 +32,12 @@ export class RateMeter {
   }
 }
 
-/** Events that arrived faster than a person can read. */
+/** Events that are not shown: they arrived faster than a person can read, or are too long. */
 export interface Unshown {
   readonly normal: number
   readonly warning: number
+  /** Of these nobody knows the type. */
+  readonly tooLong: number
   readonly fromMs: number
   readonly toMs: number
 }
@@ -70,21 +72,20 @@ export class ReadingPace {
       this.#left--
       return true
     }
-    this.#countUnshown(isWarning, nowMs)
+    this.#countUnshown(isWarning ? 'warning' : 'normal', nowMs)
     return false
+  }
+
+  countTooLong(nowMs: number): void {
+    this.#countUnshown('tooLong', nowMs)
   }
 
   forget(): void {
     this.unshown = undefined
   }
 
-  #countUnshown(isWarning: boolean, nowMs: number): void {
-    const { normal = 0, warning = 0, fromMs = nowMs } = this.unshown ?? {}
-    this.unshown = {
-      normal: isWarning ? normal : normal + 1,
-      warning: isWarning ? warning + 1 : warning,
-      fromMs,
-      toMs: nowMs,
-    }
+  #countUnshown(what: 'normal' | 'warning' | 'tooLong', nowMs: number): void {
+    const before = this.unshown ?? { normal: 0, warning: 0, tooLong: 0, fromMs: nowMs }
+    this.unshown = { ...before, [what]: before[what] + 1, toMs: nowMs }
   }
 }

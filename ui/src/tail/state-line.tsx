@@ -2,16 +2,18 @@ import type { JSX } from 'preact'
 import { useShortcut } from '../parts/shortcuts.ts'
 import type { TailFeed, TailLink } from './tail-feed.ts'
 import type { PauseControl } from './use-pause.ts'
+import { useTick } from './use-tick.ts'
 
 export interface StateLineProps {
   readonly feed: TailFeed
   readonly pause: PauseControl
-  readonly nowMs: number
 }
 
 /** Whether the rows are those of now, and how fast they come. Stays in view. */
-export function StateLine({ feed, pause, nowMs }: StateLineProps): JSX.Element {
+export function StateLine({ feed, pause }: StateLineProps): JSX.Element {
   const isPaused = pause.by !== undefined
+  const nowMs = Date.now()
+  useTick(feed.link.kind === 'waiting')
   useShortcut({ keys: [' '], title: 'Pause or resume', run: pause.toggle })
   return (
     <div class="tail-state">
@@ -21,7 +23,12 @@ export function StateLine({ feed, pause, nowMs }: StateLineProps): JSX.Element {
       <span class={isProblem(feed.link) ? 'tail-link tail-link-problem' : 'tail-link'}>
         {isPaused && feed.link.kind === 'live' ? pausedText(pause) : linkText(feed.link, nowMs)}
       </span>
-      {feed.link.kind === 'live' && (
+      {feed.link.kind === 'failed' && (
+        <button type="button" onClick={() => feed.retryNow()}>
+          Try again
+        </button>
+      )}
+      {feed.link.kind === 'live' && !isPaused && (
         <span class="tail-rate">{rateText(feed.rate.perSecond(nowMs))}</span>
       )}
       {isPaused && pause.newCount > 0 && (
@@ -46,7 +53,7 @@ function pausedText({ by }: PauseControl): string {
 }
 
 function isProblem(link: TailLink): boolean {
-  return link.kind === 'waiting'
+  return link.kind === 'waiting' || link.kind === 'failed'
 }
 
 function linkText(link: TailLink, nowMs: number): string {

@@ -7,18 +7,19 @@
  * | `live`       | changes come in                                        | `waiting`, `asleep`      |
  * | `waiting`    | a request has failed and is repeated later             | `connecting`             |
  * | `asleep`     | the tab was hidden for long: nothing is open           | `connecting`             |
- * | `failed`     | the user has to change something: permissions, filters |                          |
+ * | `failed`     | the user has to change something: permissions, filters | `connecting`, if the user asks |
  *
- * When the server no longer has the history since the last change, the newest events are listed
- * again, above a gap that says from when to when.
+ * When the server no longer has the history since the last change, the events since then are listed,
+ * above a gap that says from when to when.
  */
+
 import { ApiError, asApiError } from '../api/api-error.ts'
 import type { ApiClient } from '../api/client.ts'
-import { type EventPage, listEvents } from '../api/events.ts'
+import { type EventPage, type ListOptions, listEvents } from '../api/events.ts'
 import { EventWatch, type Pace, type WatchedChange, type WatchLink } from '../api/watch.ts'
 import type { Filters } from '../model/query.ts'
 import { isFinal, retryDelayMs } from '../model/retries.ts'
-import { TailBuffer } from '../model/tail-buffer.ts'
+import { type Arrived, TailBuffer } from '../model/tail-buffer.ts'
 import { RateMeter, ReadingPace } from '../model/tail-rate.ts'
 
 /** What a tab keeps. More rows are in the overview. */
@@ -50,7 +51,11 @@ export class TailFeed {
   readonly reading: ReadingPace = new ReadingPace(READING)
   /** Since when changes are followed. */
   readonly startedMs: number
-  warningCount = 0
+  /** Of the list at the beginning: these are not new. Undefined until it is there. */
+  first: Arrived | undefined
+  #watch: EventWatch | undefined
+  /** Times in a row that the server had no history since a list that it had just sent. */
+  #expirations = 0
   #link: TailLink = { kind: 'connecting' }
   readonly #options: FeedOptions
   readonly #closed = new AbortController()
@@ -68,15 +73,14 @@ export class TailFeed {
     return this.#link
   }
 
-  /** Resolves when the feed is closed, or has failed for good. */
+  /** Resolves when the feed is closed, or has failed for good: then it may run again. */
   async run(): Promise<void> {
     try {
-      let watch = this.#watchFrom(await this.#list(FIRST_ROWS))
+      this.#watch ??= this.#watchFrom(await this.#firstList())
       while (!this.#closed.signal.aborted) {
         await this.#awake()
-        if ((await watch.run(this.#signal())) === 'expired') {
-          watch = this.#watchFrom(await this.#listAfterGap(watch.seenMs))
-        }
+        const end = await this.#watch.run(this.#signal())
+        if (end === 'expired') this.#watch = await this.#watchAfterGap(this.#watch)
       }
     } catch (error) {
       if (this.#closed.signal.aborted) return
@@ -102,9 +106,17 @@ export class TailFeed {
     this.#onWake?.()
   }
 
-  /** Ends the wait after a failure. */
+  /** Ends the wait after a failure; after the last one, begins again. */
   retryNow(): void {
     if (this.#link.kind === 'waiting') this.#interrupt()
+    if (this.#link.kind !== 'failed') return
+    this.#setLink({ kind: 'connecting' })
+    void this.run()
+  }
+
+  forgetUnshown(): void {
+    this.reading.forget()
+    this.#options.onUpdate()
   }
 
   #interrupt(): void {
@@ -132,6 +144,7 @@ export class TailFeed {
       from: resourceVersion,
       pace,
       onChange: (change) => this.#take(change),
+      onSkipped: () => this.reading.countTooLong(pace.nowMs()),
       onLink: (link) => {
         if (!this.#isAsleep) this.#setLink(link)
       },
@@ -141,24 +154,26 @@ export class TailFeed {
   #take({ row, bytes }: WatchedChange): void {
     const nowMs = this.#options.pace.nowMs()
     this.rate.count(nowMs)
-    if (row.isWarning) this.warningCount++
     if (this.reading.isShown(row.isWarning, nowMs)) this.buffer.take({ row, bytes, nowMs })
     this.#options.onUpdate()
   }
 
-  async #listAfterGap(fromMs: number): Promise<EventPage> {
-    const page = await this.#requestList(GAP_ROWS)
-    const oldestMs = page.rows.at(-1)?.lastMs ?? Number.POSITIVE_INFINITY
-    const isListed = page.next === '' || oldestMs < fromMs - CLOCKS_MS
-    this.buffer.addGap({ fromMs, toMs: this.#options.pace.nowMs(), isListed })
+  async #firstList(): Promise<EventPage> {
+    const page = await this.#requestList({ limit: FIRST_ROWS })
     this.#show(page)
+    this.first = this.buffer.arrived
     return page
   }
 
-  async #list(limit: number): Promise<EventPage> {
-    const page = await this.#requestList(limit)
+  async #watchAfterGap({ seenMs: fromMs, hasAdvanced }: EventWatch): Promise<EventWatch> {
+    this.#expirations = hasAdvanced ? 1 : this.#expirations + 1
+    if (this.#expirations > 1) await this.#wait({ count: this.#expirations - 1, error: expired() })
+    const span = { fromMs: fromMs - CLOCKS_MS }
+    const page = await this.#requestList({ limit: GAP_ROWS, span })
+    const toMs = this.#options.pace.nowMs()
+    this.buffer.addGap({ fromMs, toMs, isListed: page.next === '' })
     this.#show(page)
-    return page
+    return this.#watchFrom(page)
   }
 
   #show(page: EventPage): void {
@@ -166,29 +181,60 @@ export class TailFeed {
     this.#options.onUpdate()
   }
 
-  /** Repeats the request until it succeeds, or fails for good. */
-  async #requestList(limit: number): Promise<EventPage> {
-    const { client, filters, pace } = this.#options
+  /** Repeats the request until it succeeds with the newest state, or fails for good. */
+  async #requestList(what: Pick<ListOptions, 'limit' | 'span'>): Promise<EventPage> {
+    const { client, filters } = this.#options
     for (let count = 1; ; count++) {
       await this.#awake()
       this.#closed.signal.throwIfAborted()
       this.#setLink({ kind: 'connecting' })
       const signal = this.#signal()
       try {
-        return await listEvents(client, { filters, order: 'newest', limit, signal })
+        const page = await listEvents(client, { ...what, filters, order: 'newest', signal })
+        if (!page.basis.isFromMemory) return page
+        // Better than no rows at all.
+        if (this.first === undefined) this.#show(page)
+        await this.#wait({ count, error: fromMemory() })
       } catch (error) {
         if (signal.aborted) continue
         if (!(error instanceof ApiError) || isFinal(error.code)) throw error
-        const { retryAfterSeconds } = error
-        const delayMs = retryDelayMs({ count, retryAfterSeconds }, pace.random)
-        this.#setLink({ kind: 'waiting', untilMs: pace.nowMs() + delayMs, error })
-        await pace.sleep(delayMs, this.#signal()).catch(() => {})
+        await this.#wait({ count, error })
       }
     }
+  }
+
+  async #wait({
+    count,
+    error,
+  }: {
+    readonly count: number
+    readonly error: ApiError
+  }): Promise<void> {
+    const { pace } = this.#options
+    const { retryAfterSeconds } = error
+    const delayMs = retryDelayMs({ count, retryAfterSeconds }, pace.random)
+    this.#setLink({ kind: 'waiting', untilMs: pace.nowMs() + delayMs, error })
+    await pace.sleep(delayMs, this.#signal()).catch(() => {})
   }
 
   #setLink(link: TailLink): void {
     this.#link = link
     this.#options.onUpdate()
   }
+}
+
+function expired(): ApiError {
+  return new ApiError({
+    code: 410,
+    reason: 'Expired',
+    message: 'The server again has no changes since its last list.',
+  })
+}
+
+function fromMemory(): ApiError {
+  return new ApiError({
+    code: 503,
+    reason: 'ServiceUnavailable',
+    message: 'etcd does not respond: these are the events that the replica knew last.',
+  })
 }

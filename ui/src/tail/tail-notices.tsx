@@ -27,7 +27,7 @@ export function GapNotice({
   )
 }
 
-/** Events that came faster than anybody can read. */
+/** Events that came faster than anybody can read, or were too long. */
 export function UnshownNotice({
   unshown,
   onForget,
@@ -37,22 +37,25 @@ export function UnshownNotice({
   readonly onForget: () => void
   readonly nowMs: number
 }): JSX.Element {
-  const { normal, warning, fromMs, toMs } = unshown
-  const counts = [
-    ...(warning === 0 ? [] : [`${warning.toLocaleString('en')} Warning`]),
-    ...(normal === 0 ? [] : [`${normal.toLocaleString('en')} Normal`]),
-  ].join(' and ')
+  const { normal, warning, tooLong, fromMs, toMs } = unshown
+  const many = [...counted(warning, 'Warning'), ...counted(normal, 'Normal')].join(' and ')
+  const what = [
+    ...(many === '' ? [] : [`Too many to read: ${many} not shown`]),
+    ...counted(tooLong, 'not shown since too long'),
+  ].join(', ')
   return (
     <div class="tail-notice">
-      <span>
-        {`Too many to read: ${counts} not shown, from ${clockTime(fromMs, nowMs)} to ${clockTime(toMs, nowMs)}.`}
-      </span>
+      <span>{`${what}, from ${clockTime(fromMs, nowMs)} to ${clockTime(toMs, nowMs)}.`}</span>
       <OverviewLink span={unshown} />
       <button type="button" onClick={onForget}>
         Dismiss
       </button>
     </div>
   )
+}
+
+function counted(count: number, what: string): readonly string[] {
+  return count === 0 ? [] : [`${count.toLocaleString('en')} ${what}`]
 }
 
 /** Below the last row. */

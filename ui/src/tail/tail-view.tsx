@@ -1,5 +1,6 @@
 import '../styles/tail.css'
 import type { JSX } from 'preact'
+import { useMemo } from 'preact/hooks'
 import type { EventRow } from '../model/event-row.ts'
 import type { TailEntry, TailGap, TailRow } from '../model/tail-buffer.ts'
 import { EventList } from '../parts/events/event-list.tsx'
@@ -10,12 +11,13 @@ import { DroppedNotice, GapNotice, UnshownNotice } from './tail-notices.tsx'
 import { useAnnouncements } from './use-announcements.ts'
 import { useFeed } from './use-feed.ts'
 import { type PauseControl, usePause } from './use-pause.ts'
+import { useTick } from './use-tick.ts'
 
 /** Events as they happen, the newest on top. */
 export function TailView(): JSX.Element {
   const feed = useFeed()
   const pause = usePause(feed)
-  useAnnouncements(feed, pause.by !== undefined)
+  useAnnouncements(feed, pause)
   return (
     <>
       <h1 class="hidden">Live</h1>
@@ -32,19 +34,28 @@ function Tail({
   readonly pause: PauseControl
 }): JSX.Element {
   const { link, reading, buffer } = feed
-  if (link.kind === 'failed') return <ErrorPanel error={link.error} />
+  const { entries, onOpen } = pause
   const nowMs = Date.now()
-  const { entries } = pause
+  const tick = useTick(pause.by === undefined && link.kind !== 'asleep' && link.kind !== 'failed')
+  const rows = useMemo(
+    () => entries.length > 0 && <TailRows entries={entries} nowMs={nowMs} onOpen={onOpen} />,
+    [entries, tick, onOpen],
+  )
   return (
     <>
-      <StateLine feed={feed} pause={pause} nowMs={nowMs} />
+      <StateLine feed={feed} pause={pause} />
+      {link.kind === 'failed' && <ErrorPanel error={link.error} />}
       {reading.unshown !== undefined && (
-        <UnshownNotice unshown={reading.unshown} nowMs={nowMs} onForget={() => reading.forget()} />
+        <UnshownNotice
+          unshown={reading.unshown}
+          nowMs={nowMs}
+          onForget={() => feed.forgetUnshown()}
+        />
       )}
       {link.kind === 'live' && entries.length === 0 && (
         <EmptyPanel title="No events yet">New events appear here as they happen.</EmptyPanel>
       )}
-      {entries.length > 0 && <TailRows entries={entries} nowMs={nowMs} onOpen={pause.onOpen} />}
+      {rows}
       {buffer.hasDropped && (
         <DroppedNotice entries={entries} startedMs={feed.startedMs} nowMs={nowMs} />
       )}
@@ -76,11 +87,27 @@ function TailRows({
         onOpen={onOpen}
         isMarked={({ key }: EventRow) => marked.has(key)}
         noticeAbove={({ key }: EventRow) => {
-          const gap = gaps.get(key)
-          return gap === undefined ? undefined : <GapNotice gap={gap} nowMs={nowMs} />
+          const above = gaps.get(key)
+          return above === undefined ? undefined : <Gaps gaps={above} nowMs={nowMs} />
         }}
       />
-      {gaps.has(END) && <GapNotice gap={gaps.get(END) as TailGap} nowMs={nowMs} />}
+      <Gaps gaps={gaps.get(END) ?? []} nowMs={nowMs} />
+    </>
+  )
+}
+
+function Gaps({
+  gaps,
+  nowMs,
+}: {
+  readonly gaps: readonly TailGap[]
+  readonly nowMs: number
+}): JSX.Element {
+  return (
+    <>
+      {gaps.map((gap) => (
+        <GapNotice key={gap.key} gap={gap} nowMs={nowMs} />
+      ))}
     </>
   )
 }
@@ -92,13 +119,16 @@ function isMarked({ isRepeated, arrivedMs }: TailRow, nowMs: number): boolean {
 /** No key of a row. */
 const END = 'end'
 
-/** Gaps by the key of the row below them. */
-function gapsAbove(entries: readonly TailEntry[]): ReadonlyMap<string, TailGap> {
-  const gaps = new Map<string, TailGap>()
-  for (const [index, entry] of entries.entries()) {
-    if (entry.kind !== 'gap') continue
-    const below = entries.slice(index).find((one) => one.kind === 'row')
-    gaps.set(below?.key ?? END, entry)
+/** Gaps by the key of the row below them: more than one when the rows between have moved up. */
+function gapsAbove(entries: readonly TailEntry[]): ReadonlyMap<string, readonly TailGap[]> {
+  const gaps = new Map<string, readonly TailGap[]>()
+  let above: readonly TailGap[] = []
+  for (const entry of entries) {
+    if (entry.kind === 'gap') above = [...above, entry]
+    else if (above.length > 0) {
+      gaps.set(entry.key, above)
+      above = []
+    }
   }
-  return gaps
+  return gaps.set(END, above)
 }

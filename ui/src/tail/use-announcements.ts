@@ -1,37 +1,86 @@
+/** Tells those who do not see the rows what happens. */
 import { useEffect, useRef } from 'preact/hooks'
+import type { Arrived } from '../model/tail-buffer.ts'
 import { usePage } from '../parts/page.ts'
 import type { TailFeed } from './tail-feed.ts'
+import type { PauseControl } from './use-pause.ts'
 
 /** More often, a screen reader would never stop talking. */
 const SUMMARY_EVERY_MS = 5_000
 
-/** Tells those who do not see the rows how many came. */
-export function useAnnouncements(feed: TailFeed | undefined, isPaused: boolean): void {
+export function useAnnouncements(feed: TailFeed | undefined, { by }: PauseControl): void {
+  useSummaries(feed, by !== undefined)
+  useStates(feed, by)
+}
+
+/** How many events came. */
+function useSummaries(feed: TailFeed | undefined, isPaused: boolean): void {
   const { announce } = usePage()
   const paused = useRef(isPaused)
   paused.current = isPaused
   useEffect(() => {
     if (feed === undefined) return
-    let told = counts(feed)
+    let told: Arrived | undefined
     const timer = setInterval(() => {
-      const now = counts(feed)
-      const arrived = now.arrived - told.arrived
-      if (paused.current || arrived === 0) return
-      announce(summary(arrived, now.warnings - told.warnings))
-      told = now
+      told ??= feed.first
+      const { arrived } = feed.buffer
+      if (paused.current || told === undefined || arrived.events === told.events) return
+      announce(summary(arrived.events - told.events, arrived.warnings - told.warnings))
+      told = arrived
     }, SUMMARY_EVERY_MS)
     return () => clearInterval(timer)
   }, [feed])
 }
 
-function counts({ buffer, warningCount }: TailFeed): {
-  readonly arrived: number
-  readonly warnings: number
-} {
-  return { arrived: buffer.arrivedCount, warnings: warningCount }
+function summary(events: number, warnings: number): string {
+  const text = events === 1 ? '1 new event' : `${events} new events`
+  return warnings === 0 ? text : `${text}, ${warnings} of type Warning`
 }
 
-function summary(arrived: number, warnings: number): string {
-  const events = arrived === 1 ? '1 new event' : `${arrived} new events`
-  return warnings === 0 ? events : `${events}, ${warnings} of type Warning`
+type State = 'lost' | 'live' | NonNullable<PauseControl['by']>
+
+const STATE_TEXTS: Readonly<Record<State, string>> = {
+  lost: 'The connection is lost, and is tried again.',
+  live: 'Live',
+  user: 'Paused',
+  reading: 'Paused while you read',
+}
+
+interface News {
+  readonly feed: TailFeed
+  readonly state: State
+  readonly gapCount: number
+  readonly isAllShown: boolean
+}
+
+/** Whether events come, and whether some are missing. */
+function useStates(feed: TailFeed | undefined, by: PauseControl['by']): void {
+  const { announce } = usePage()
+  const told = useRef<News | undefined>(undefined)
+  useEffect(() => {
+    const now = feed === undefined ? undefined : newsOf(feed, by)
+    if (now === undefined) return
+    const text = changeText(told.current, now)
+    told.current = now
+    if (text !== '') announce(text)
+  })
+}
+
+function changeText(before: News | undefined, now: News): string {
+  // At the beginning, only a failure is news.
+  if (before?.feed !== now.feed) return now.state === 'lost' ? STATE_TEXTS.lost : ''
+  const texts = [
+    ...(now.state === before.state ? [] : [STATE_TEXTS[now.state]]),
+    ...(now.gapCount === before.gapCount ? [] : ['There is a gap: changes are missing.']),
+    ...(now.isAllShown || !before.isAllShown ? [] : ['Not all events are shown.']),
+  ]
+  return texts.join(' ')
+}
+
+/** Undefined while the link changes, has failed, which a panel tells, or nobody is there. */
+function newsOf(feed: TailFeed, by: PauseControl['by']): News | undefined {
+  const { link, buffer, reading } = feed
+  if (link.kind !== 'waiting' && link.kind !== 'live') return undefined
+  const state = link.kind === 'waiting' ? 'lost' : (by ?? 'live')
+  return { feed, state, gapCount: buffer.gapCount, isAllShown: reading.unshown === undefined }
 }

@@ -2,12 +2,10 @@ import { useEffect, useReducer, useState } from 'preact/hooks'
 import { FILTERS } from '../model/query.ts'
 import { usePage } from '../parts/page.ts'
 import { framePace } from './frame-pace.ts'
-import { TailFeed } from './tail-feed.ts'
+import { TailFeed, type TailLink } from './tail-feed.ts'
 
 /** Rows that move more often cannot be read. */
 const SHOW_EVERY_MS = 250
-/** So that times and countdowns go on. */
-const TICK_MS = 1_000
 /** After this long in the background, nobody looks at the tab. */
 const HIDDEN_MS_MAX = 60_000
 
@@ -18,22 +16,26 @@ export function useFeed(): TailFeed | undefined {
   const [, render] = useReducer<number, void>((count) => count + 1, 0)
   useEffect(() => {
     let timer: ReturnType<typeof setTimeout> | undefined
+    let shownLink: TailLink | undefined
     const show = (): void => {
       timer = undefined
+      shownLink = started.link
       render()
     }
     const onUpdate = (): void => {
+      // Rows that nobody sees are not rendered.
+      if (document.hidden && started.link === shownLink) return
       timer ??= setTimeout(show, SHOW_EVERY_MS)
     }
     const started = new TailFeed({ client, filters: query, pace: framePace(), onUpdate })
     setFeed(started)
     void started.run()
-    const ticks = setInterval(onUpdate, TICK_MS)
     const stopListening = listen(started)
+    document.addEventListener('visibilitychange', onUpdate)
     return () => {
       started.close()
       clearTimeout(timer)
-      clearInterval(ticks)
+      document.removeEventListener('visibilitychange', onUpdate)
       stopListening()
     }
   }, [client, ...FILTERS.map((name) => query[name])])

@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useCallback, useEffect, useRef, useState } from 'preact/hooks'
 import type { TailEntry } from '../model/tail-buffer.ts'
 import type { TailFeed } from './tail-feed.ts'
 
@@ -32,8 +32,10 @@ export function usePause(feed: TailFeed | undefined): PauseControl {
   const isRowOpen = useRef(false)
   const begin = (by: Pause['by']): void => {
     if (feed === undefined) return
-    const { entries, arrivedCount } = feed.buffer
-    setPause((before) => (before?.feed === feed ? before : { feed, by, entries, arrivedCount }))
+    const { entries, arrived } = feed.buffer
+    setPause((before) =>
+      before?.feed === feed ? before : { feed, by, entries, arrivedCount: arrived.events },
+    )
   }
   const check = (): void => {
     if (isRowOpen.current || window.scrollY > TOP_PX) begin('reading')
@@ -43,14 +45,18 @@ export function usePause(feed: TailFeed | undefined): PauseControl {
     window.addEventListener('scroll', check, { passive: true })
     return () => window.removeEventListener('scroll', check)
   }, [feed])
-  return {
-    entries: pause?.entries ?? feed?.buffer.entries ?? [],
-    by: pause?.by,
-    newCount: pause === undefined ? 0 : pause.feed.buffer.arrivedCount - pause.arrivedCount,
-    onOpen: (isAnyOpen) => {
+  const onOpen = useCallback(
+    (isAnyOpen: boolean) => {
       isRowOpen.current = isAnyOpen
       check()
     },
+    [feed],
+  )
+  return {
+    entries: pause?.entries ?? feed?.buffer.entries ?? [],
+    by: pause?.by,
+    newCount: pause === undefined ? 0 : pause.feed.buffer.arrived.events - pause.arrivedCount,
+    onOpen,
     toggle: () => {
       if (pause === undefined) return begin('user')
       isRowOpen.current = false

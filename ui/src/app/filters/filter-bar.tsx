@@ -13,7 +13,7 @@ import { RangePicker } from './range-picker.tsx'
 import { Suggestions } from './suggestions.ts'
 
 export function FilterBar(): JSX.Element {
-  const { query, change, refresh, client } = usePage()
+  const { query, change, client } = usePage()
   const suggestions = useMemo(() => new Suggestions(client), [client])
   const [isOpen, setIsOpen] = useState(false)
   const text = useRef<HTMLInputElement>(null)
@@ -24,12 +24,13 @@ export function FilterBar(): JSX.Element {
     requestAnimationFrame(() => text.current?.select())
   }
   useShortcut({ keys: ['/'], title: 'Search in notes and reasons', run: focusText })
-  useShortcut({ keys: ['r'], title: 'Refresh', run: refresh })
+  // The live view is always of now.
+  const hasRange = query.view !== 'tail'
   return (
     <search class="filters">
-      <RangePicker />
+      {hasRange && <RangePicker />}
       <WarningsToggle />
-      <RefreshButton />
+      {hasRange && <RefreshButton />}
       <button
         type="button"
         class="filters-toggle"
@@ -71,6 +72,7 @@ function WarningsToggle(): JSX.Element {
 
 function RefreshButton(): JSX.Element {
   const { nowMs, refresh } = usePage()
+  useShortcut({ keys: ['r'], title: 'Refresh', run: refresh })
   return (
     <span class="refresh">
       <button type="button" onClick={refresh}>
