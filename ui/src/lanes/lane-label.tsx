@@ -38,7 +38,7 @@ export function LaneLabel({ lane, index, count, size, isActive }: LaneLabelProps
         <QueryLink
           to={objectQuery(lane)}
           tabIndex={isActive ? 0 : -1}
-          title={`${where}${isolated(path)}`}
+          title={isolated(`${where}${path}`)}
         >
           <span class="lane-kind">
             <PlainText text={`${where}${kind}`} />
@@ -51,7 +51,9 @@ export function LaneLabel({ lane, index, count, size, isActive }: LaneLabelProps
           <span class="lane-name">
             <PlainText text={name} />
           </span>
-          <span class="hidden">: {laneSummary(lane)}</span>
+          <span class="hidden">
+            : <PlainText text={laneSummary(lane)} />
+          </span>
         </QueryLink>
       </span>
     </li>

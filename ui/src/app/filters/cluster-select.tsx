@@ -1,5 +1,6 @@
 import type { JSX } from 'preact'
 import { listClusters } from '../../api/clusters.ts'
+import { visible } from '../../model/visible.ts'
 import { usePage } from '../../parts/page.ts'
 import { useLoad } from '../../parts/use-load.ts'
 import { useMayReadAll } from '../../parts/use-may-read-all.ts'
@@ -25,7 +26,7 @@ export function ClusterSelect(): JSX.Element | null {
         {(mayReadAll || query.cluster === '*') && <option value="*">All clusters</option>}
         {[...names, ...others].map((name) => (
           <option key={name} value={name}>
-            {name}
+            {visible(name)}
           </option>
         ))}
       </select>
