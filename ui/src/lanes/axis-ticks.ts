@@ -1,5 +1,5 @@
 /** The labels of an axis of time, in the time zone of the browser. */
-import { localTime } from '../model/times.ts'
+import { localTime, zoneAt } from '../model/times.ts'
 import { type Scale, xOf } from './marks.ts'
 
 export interface AxisTick {
@@ -22,18 +22,28 @@ const STEPS: readonly number[] = [
 /** No label is nearer to the next one. */
 const GAP = 80
 
-export function axisTicks(scale: Scale): readonly AxisTick[] {
+/** `zone`: how far local time is ahead of UTC. */
+export function axisTicks(
+  scale: Scale,
+  zone: (ms: number) => number = zoneAt,
+): readonly AxisTick[] {
   const { fromMs, toMs, width } = scale
   if (width <= 0 || toMs <= fromMs) return []
   const stepMs = STEPS.find((ms) => (ms / (toMs - fromMs)) * width >= GAP) ?? STEPS.at(-1) ?? dayMs
-  // Midnight is where the user is.
-  const offsetMs = -new Date(fromMs).getTimezoneOffset() * minuteMs
-  const firstMs = Math.ceil((fromMs + offsetMs) / stepMs) * stepMs - offsetMs
-  const count = Math.max(0, Math.floor((toMs - firstMs) / stepMs) + 1)
-  return Array.from({ length: count }, (_, index) => {
-    const ms = firstMs + index * stepMs
-    return { x: Math.round(xOf(scale, ms)), text: tickText(ms, stepMs) }
-  })
+  const ticks: AxisTick[] = []
+  // Midnight is where the user is, before and after a change of the clock.
+  let wallMs = Math.ceil((fromMs + zone(fromMs)) / stepMs) * stepMs
+  for (let ms = fromWall(wallMs, zone); ms <= toMs; ms = fromWall(wallMs, zone)) {
+    const tick = { x: Math.round(xOf(scale, ms)), text: tickText(ms, stepMs) }
+    if (ms >= fromMs && tick.x !== ticks.at(-1)?.x) ticks.push(tick)
+    wallMs += stepMs
+  }
+  return ticks
+}
+
+/** The time at which clocks show this; the offset is that of the time itself. */
+function fromWall(wallMs: number, zone: (ms: number) => number): number {
+  return wallMs - zone(wallMs - zone(wallMs))
 }
 
 /** `03:12`, `03:12:30`, or `11-16` for the beginning of a day. */

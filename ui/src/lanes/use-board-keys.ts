@@ -25,8 +25,9 @@ const NOTE_SPOKEN = 200
 export function useBoardKeys(options: BoardKeysOptions): { readonly place: Place } {
   const { announce } = usePage()
   const { lanes, scroller } = options
-  const [chosen, setPlace] = useState<Place>({ lane: 0, event: -1 })
-  const place = chosen.lane < lanes.length ? chosen : { lane: 0, event: -1 }
+  const [chosen, choose] = useState<ChosenPlace>({ lane: '', event: '' })
+  const place = placeOf(chosen, lanes)
+  const setPlace = (next: Place): void => choose(chosenAt(next, latest.current.lanes))
   const latest = useRef({ ...options, place })
   latest.current = { ...options, place }
   useEffect(() => {
@@ -60,6 +61,24 @@ export function useBoardKeys(options: BoardKeysOptions): { readonly place: Place
     label?.focus({ preventScroll: true })
   }, [place.lane])
   return { place }
+}
+
+/** By keys, since a refresh may move lanes and events. */
+interface ChosenPlace {
+  readonly lane: string
+  /** Empty: at the lane itself. */
+  readonly event: string
+}
+
+function placeOf({ lane, event }: ChosenPlace, lanes: readonly Lane[]): Place {
+  const index = lanes.findIndex(({ key }) => key === lane)
+  if (index === -1) return { lane: 0, event: -1 }
+  return { lane: index, event: lanes[index]?.events.findIndex(({ key }) => key === event) ?? -1 }
+}
+
+function chosenAt({ lane, event }: Place, lanes: readonly Lane[]): ChosenPlace {
+  const chosen = lanes[lane]
+  return { lane: chosen?.key ?? '', event: chosen?.events[event]?.key ?? '' }
 }
 
 function bringIntoSight({ scroller, size, update }: BoardKeysOptions, lane: number): void {

@@ -10,7 +10,7 @@ import { NO_FILTERS } from '../model/query.ts'
 import { type StoryEntry, storyOf } from './story.ts'
 
 /** The newest ones, where an object has more. */
-export const STORY_ROWS_MAX = 2_000
+const STORY_ROWS_MAX = 2_000
 
 export interface Story {
   readonly entries: readonly StoryEntry[]
@@ -38,8 +38,11 @@ export async function loadStory(client: ApiClient, options: StoryOptions): Promi
     loadWhereAllowed(client, eventsAbout(about), options),
     elsewhere === undefined ? NO_PART : loadOthers(client, elsewhere, options),
   ])
+  // Where one list ends, the other one alone would tell a story with holes.
+  const cutMs = Math.max(cutOf(main), cutOf(others))
+  const rows = [...main.rows, ...others.rows].filter(({ lastMs }) => lastMs >= cutMs)
   return {
-    entries: storyOf([...main.rows, ...others.rows], about),
+    entries: storyOf(rows, about),
     hasMore: main.hasMore || others.hasMore,
     lack: main.lack || others.lack,
     bases: [...main.bases, ...others.bases],
@@ -48,6 +51,11 @@ export async function loadStory(client: ApiClient, options: StoryOptions): Promi
 }
 
 type Part = Omit<Story, 'entries'> & { readonly rows: readonly EventRow[] }
+
+/** Events from before this time are not all loaded. */
+function cutOf({ hasMore, rows }: Part): number {
+  return hasMore ? (rows.at(-1)?.lastMs ?? 0) : Number.NEGATIVE_INFINITY
+}
 
 const NO_PART: Part = { rows: [], hasMore: false, lack: '', queries: [], bases: [] }
 

@@ -11,7 +11,7 @@ import { PlainText } from '../parts/plain-text.tsx'
 import { QueryLink } from '../parts/query-link.tsx'
 import { DataNotes } from '../parts/server/data-notes.tsx'
 import { useLoad } from '../parts/use-load.ts'
-import { loadStory, STORY_ROWS_MAX, type Story } from './load-story.ts'
+import { loadStory, type Story } from './load-story.ts'
 import { ObjectForm } from './object-form.tsx'
 import { type Individual, individualsOf } from './story.ts'
 import { StoryList } from './story-list.tsx'
@@ -128,8 +128,8 @@ function StoryBody({
       {lack !== '' && <p class="object-line">{lack}</p>}
       {hasMore && (
         <p class="object-line">
-          Showing the newest {STORY_ROWS_MAX.toLocaleString()} events. There are older ones, which
-          the command of “Copy as kubectl” prints.
+          Showing the newest {entries.length.toLocaleString('en')} events. There are older ones,
+          which the command of “Copy as kubectl” prints.
         </p>
       )}
       {individuals.length > 1 && <Individuals about={about} individuals={individuals} />}
