@@ -5,6 +5,7 @@
  */
 import { queryBoolean } from '../api/query-boolean.ts'
 import {
+  anyFieldNames,
   coreFieldNames,
   eventFieldNames,
   eventOptionNames,
@@ -265,6 +266,8 @@ const NAME_ONLY: ReadonlySet<string> = new Set(['namespaces', 'clusters', 'reten
 
 function fieldNamesOf(group: string, resource: string): FieldNames {
   if (NAME_ONLY.has(resource)) return nameFieldOnly
+  // What is counted are events, whichever API their labels are from.
+  if (group === TIDINGS_GROUP) return anyFieldNames
   return group === '' ? coreFieldNames : eventFieldNames
 }
 

@@ -83,6 +83,9 @@ export const coreFieldNames: FieldNames = new Map<string, SelectableField>([
   ['source', 'source'],
 ])
 
+/** The names of both APIs. */
+export const anyFieldNames: FieldNames = new Map([...coreFieldNames, ...eventFieldNames])
+
 /** For objects that have none of the fields of events. */
 export const nameFieldOnly: FieldNames = new Map([['metadata.name', 'metadata.name']])
 

@@ -77,13 +77,19 @@ export async function walkSliced(
   const slots = new SourceWalk(source, options)
   let passed = 0
   for (let batch = slots.next(); batch !== undefined; batch = slots.next()) {
-    if (slicer.isOver()) await pause()
+    // A short search ends within its first batch, and pins nothing.
+    if (isOver(slicer, passed > 0)) await pause()
     for (const index of matcher.hitsIn(batch)) {
       const slot = batch.slots[index] ?? 0
       if (matcher.isMatch(slot) && !visit(slot)) return passed + index + 1
-      if (matcher.hasReadMuch() && slicer.isOver()) await pause()
+      if (isOver(slicer, matcher.hasReadMuch())) await pause()
     }
     passed += batch.length
   }
   return passed
+}
+
+/** Not a promise: whoever waits without a pin lets others change the memory. */
+function isOver(slicer: TimeSlicer, hasDoneMuch: boolean): boolean {
+  return hasDoneMuch && slicer.isOver()
 }

@@ -126,6 +126,13 @@ describe('summaries and histograms', () => {
     )
   })
 
+  test('field labels of both APIs are filters', async () => {
+    for (const label of ['regarding', 'involvedObject']) {
+      const fieldSelector = `${label}.kind=Pod,${label}.name=web-0,groupBy=object`
+      assert.deepEqual(await groupsOf({ fieldSelector }), ['Pod/shop/web-0 6 2 1'])
+    }
+  })
+
   test('field labels are filters and options', async () => {
     assert.deepEqual(await groupsOf({ fieldSelector: 'type=Warning,groupBy=reason+type' }), [
       'Warning BackOff 9 2 2',

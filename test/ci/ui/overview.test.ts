@@ -52,6 +52,19 @@ describe('page: overview', () => {
     opened.assertNoProblems()
   })
 
+  test('the list and the histogram understand every filter', async () => {
+    const filters = [
+      ...['namespace=shop', 'kind=Pod', 'object=checkout-5d8f7c9b4-x2lqz', 'reason=BackOff'],
+      ...['type=Warning', 'controller=kubelet', 'text=back-off'],
+    ]
+    for (const path of [...filters, filters.join('&')]) {
+      await using opened = await open({ path: `?${path}` })
+      assert.match((await readout(opened.page)) ?? '', /[1-9]\d* Warnings/, path)
+      await opened.page.getByText('Back-off restarting').first().waitFor()
+      opened.assertNoProblems()
+    }
+  })
+
   test('an object leads to its view, also in a new tab', async () => {
     await using opened = await open()
     const { page } = opened
