@@ -196,9 +196,15 @@ describe('page: live view', () => {
     }
     // So many are shown at once, and 200 a second after them: however fast the writers are.
     await write(400)
-    await page.locator('.event').nth(399).waitFor()
+    await page.getByText('300 older rows are shown when you scroll or pause').waitFor()
     const dropped = page.getByText('Older rows have dropped off')
-    while (!(await dropped.isVisible())) await write(20)
+    const moving = page.getByText('400 older rows are shown when you scroll or pause')
+    while (!(await moving.isVisible())) await write(20)
+    assert.equal((await notes(page)).length, 100)
+    await write(20)
+    await page.getByText(`flood ${written - 1}`, { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Pause', exact: true }).click()
+    await dropped.waitFor()
     assert.equal((await notes(page)).length, 500)
     await opened.screenshot('tail-full')
     await page.getByRole('link', { name: 'Show that time in the overview' }).last().click()

@@ -1,10 +1,12 @@
 import '../styles/tail.css'
 import type { JSX } from 'preact'
-import { useMemo } from 'preact/hooks'
+import { useMemo, useRef } from 'preact/hooks'
 import type { EventRow } from '../model/event-row.ts'
 import type { TailEntry, TailGap, TailRow } from '../model/tail-buffer.ts'
+import { clockTime } from '../model/times.ts'
 import { EventList } from '../parts/events/event-list.tsx'
 import { EmptyPanel, ErrorPanel } from '../parts/panels.tsx'
+import { assignSlots } from './slots.ts'
 import { StateLine } from './state-line.tsx'
 import type { TailFeed } from './tail-feed.ts'
 import { DroppedNotice, GapNotice, UnshownNotice } from './tail-notices.tsx'
@@ -37,9 +39,10 @@ function Tail({
   const { entries, onOpen } = pause
   const nowMs = Date.now()
   const tick = useTick(pause.by === undefined && link.kind !== 'asleep' && link.kind !== 'failed')
+  const shown = pause.by === undefined ? entries.slice(0, MOVING_ROWS) : entries
   const rows = useMemo(
-    () => entries.length > 0 && <TailRows entries={entries} nowMs={nowMs} onOpen={onOpen} />,
-    [entries, tick, onOpen],
+    () => entries.length > 0 && <TailRows entries={shown} nowMs={nowMs} onOpen={onOpen} />,
+    [entries, shown.length, tick, onOpen],
   )
   return (
     <>
@@ -56,12 +59,20 @@ function Tail({
         <EmptyPanel title="No events yet">New events appear here as they happen.</EmptyPanel>
       )}
       {rows}
-      {buffer.hasDropped && (
+      {shown.length < entries.length && (
+        <p class="tail-notice">
+          {`${entries.length - shown.length} older rows are shown when you scroll or pause.`}
+        </p>
+      )}
+      {buffer.hasDropped && shown.length === entries.length && (
         <DroppedNotice entries={entries} startedMs={feed.startedMs} nowMs={nowMs} />
       )}
     </>
   )
 }
+
+/** Rows that move are only read at the top; drawing all of them costs the tab memory. */
+const MOVING_ROWS = 100
 
 /** A row that was seen again is marked for this long. */
 const MARKED_MS = 5_000
@@ -76,14 +87,20 @@ function TailRows({
   readonly onOpen: (isAnyOpen: boolean) => void
 }): JSX.Element {
   const rows = entries.filter((entry) => entry.kind === 'row')
+  const slots = useRef<ReadonlyMap<string, number>>(new Map())
+  slots.current = assignSlots(
+    slots.current,
+    rows.map(({ key }) => key),
+  )
   const marked = new Set(rows.filter((one) => isMarked(one, nowMs)).map(({ key }) => key))
   const gaps = gapsAbove(entries)
   return (
-    <>
+    <div class="tail-rows">
       <EventList
         rows={rows.map(({ row }) => row)}
         label="Events, newest first"
-        nowMs={nowMs}
+        seenText={({ lastMs }: EventRow) => clockTime(lastMs, nowMs)}
+        keyOf={({ key }: EventRow) => slots.current.get(key) ?? key}
         onOpen={onOpen}
         isMarked={({ key }: EventRow) => marked.has(key)}
         noticeAbove={({ key }: EventRow) => {
@@ -92,7 +109,7 @@ function TailRows({
         }}
       />
       <Gaps gaps={gaps.get(END) ?? []} nowMs={nowMs} />
-    </>
+    </div>
   )
 }
 

@@ -1,6 +1,6 @@
-import type { JSX } from 'preact'
+import { Component, type JSX } from 'preact'
 import { type EventRow, repeatsOf } from '../../model/event-row.ts'
-import { EventTime } from '../event-time.tsx'
+import { Moment } from '../event-time.tsx'
 import { PlainText } from '../plain-text.tsx'
 import { TypeMark } from '../type-mark.tsx'
 import { EventDetails } from './event-details.tsx'
@@ -9,33 +9,51 @@ import { ObjectLink } from './object-link.tsx'
 
 export interface EventItemProps {
   readonly row: EventRow
-  readonly nowMs: number
-  /** Unique on the page. */
+  /** When it was last seen, as a text. */
+  readonly seen: string
+  /** Of the list, unique on the page. */
   readonly id: string
   readonly isOpen: boolean
   /** Of all rows, only the controls of this one are reached by the tabulator key. */
   readonly isActive: boolean
   readonly hasNamespace: boolean
   readonly hasCluster: boolean
-  readonly onFocus: () => void
-  readonly onToggle: () => void
-  /** Moves to another row, by the arrow keys. */
-  readonly onMove: (step: number) => void
   readonly isMarked: boolean
   /** Above the line. */
   readonly notice: JSX.Element | undefined
+  readonly actions: ItemActions
 }
 
-/** One event: a line, and all the rest when it is open. */
-export function EventItem(props: EventItemProps): JSX.Element {
-  const { row, nowMs, id, isOpen, isActive, onFocus, onToggle } = props
+/** What a row asks of its list; keys are those of rows. */
+export interface ItemActions {
+  readonly focus: (key: string) => void
+  readonly toggle: (key: string) => void
+  /** Moves to another row, by the arrow keys. */
+  readonly move: (step: number) => void
+}
+
+/** One event: a line, and all the rest when it is open. Rendered again only if it has changed. */
+export class EventItem extends Component<EventItemProps> {
+  override shouldComponentUpdate(next: EventItemProps): boolean {
+    const names = Object.keys(next) as (keyof EventItemProps)[]
+    return names.some((name) => next[name] !== this.props[name])
+  }
+
+  override render(): JSX.Element {
+    return <Item {...this.props} />
+  }
+}
+
+function Item(props: EventItemProps): JSX.Element {
+  const { row, isOpen, isActive, actions } = props
+  const id = `${props.id}-${row.key}`
   const tabIndex = isActive ? 0 : -1
   return (
-    <li class={classOf(props)} onFocusCapture={onFocus}>
+    <li class={classOf(props)} onFocusCapture={() => actions.focus(row.key)}>
       {props.notice}
       <div class="event-line">
         <span class="event-seen">
-          <EventTime ms={row.lastMs} nowMs={nowMs} />
+          <Moment ms={row.lastMs}>{props.seen}</Moment>
         </span>
         <span class="event-count">{row.count > 1 && `x${repeatsOf(row)}`}</span>
         <TypeMark type={row.type} />
@@ -63,12 +81,12 @@ export function EventItem(props: EventItemProps): JSX.Element {
           tabIndex={tabIndex}
           aria-expanded={isOpen}
           aria-controls={isOpen ? id : undefined}
-          onClick={onToggle}
+          onClick={() => actions.toggle(row.key)}
           onKeyDown={(event) => {
             const step = event.key === 'ArrowDown' ? 1 : event.key === 'ArrowUp' ? -1 : 0
             if (step === 0) return
             event.preventDefault()
-            props.onMove(step)
+            actions.move(step)
           }}
         >
           <PlainText text={row.note.trim() === '' ? '(no note)' : row.note} />

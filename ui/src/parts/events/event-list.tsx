@@ -6,9 +6,10 @@ import '../../styles/event-list.css'
 import type { JSX } from 'preact'
 import { useEffect, useId, useRef, useState } from 'preact/hooks'
 import type { EventRow } from '../../model/event-row.ts'
+import { age } from '../../model/times.ts'
 import { usePage } from '../page.ts'
 import { useShortcut } from '../shortcuts.ts'
-import { EventItem } from './event-item.tsx'
+import { EventItem, type ItemActions } from './event-item.tsx'
 import { useNow } from './use-now.ts'
 
 export interface EventListProps {
@@ -18,8 +19,10 @@ export interface EventListProps {
   readonly isBusy?: boolean
   /** Told whether any row is open. */
   readonly onOpen?: (isAnyOpen: boolean) => void
-  /** For views that know the time better than to a quarter of a minute. */
-  readonly nowMs?: number
+  /** When the event was seen; by default how long ago. */
+  readonly seenText?: (row: EventRow) => string
+  /** By default that of the row: rows with the same key use the same parts, one after the other. */
+  readonly keyOf?: (row: EventRow) => string | number
   /** Whether to point out a row calmly. */
   readonly isMarked?: (row: EventRow) => boolean
   /** Something between this row and the one above it. */
@@ -29,8 +32,7 @@ export interface EventListProps {
 export function EventList(props: EventListProps): JSX.Element {
   const { rows, label, isBusy = false, onOpen } = props
   const { query } = usePage()
-  const tickedMs = useNow()
-  const nowMs = props.nowMs ?? tickedMs
+  const nowMs = useNow()
   const id = useId()
   const [activeKey, setActiveKey] = useState('')
   const [openKeys, setOpenKeys] = useState<ReadonlySet<string>>(new Set())
@@ -43,6 +45,8 @@ export function EventList(props: EventListProps): JSX.Element {
     rows.findIndex(({ key }) => key === activeKey),
   )
   const { list, move } = useRowKeys(activeIndex, () => toggle(rows[activeIndex]?.key ?? ''))
+  // The same in every render, so that a row that has not changed is not rendered again.
+  const { current: actions } = useRef<ItemActions>({ focus: setActiveKey, toggle, move })
   const hasCluster = query.cluster === '*'
   const hasNamespace = query.namespace === ''
   return (
@@ -54,19 +58,17 @@ export function EventList(props: EventListProps): JSX.Element {
     >
       {rows.map((row, index) => (
         <EventItem
-          key={row.key}
+          key={props.keyOf?.(row) ?? row.key}
           row={row}
-          nowMs={nowMs}
-          id={`${id}-${index}`}
+          id={id}
+          seen={props.seenText?.(row) ?? age(row.lastMs, nowMs)}
           isOpen={openKeys.has(row.key)}
           isActive={index === activeIndex}
           hasCluster={hasCluster}
           hasNamespace={hasNamespace}
-          onFocus={() => setActiveKey(row.key)}
-          onToggle={() => toggle(row.key)}
-          onMove={move}
           isMarked={props.isMarked?.(row) === true}
           notice={props.noticeAbove?.(row)}
+          actions={actions}
         />
       ))}
     </ol>
@@ -82,10 +84,12 @@ function useRowKeys(
   readonly move: (step: number) => void
 } {
   const list = useRef<HTMLOListElement>(null)
+  const active = useRef(activeIndex)
+  active.current = activeIndex
   const hasFocus = (): boolean => list.current?.contains(document.activeElement) === true
   const move = (step: number): void => {
     // The first key enters the list where it was left.
-    const index = hasFocus() ? activeIndex + step : activeIndex
+    const index = active.current + (hasFocus() ? step : 0)
     const note = list.current?.querySelectorAll<HTMLElement>('.event-note')[index]
     note?.focus()
     note?.scrollIntoView({ block: 'nearest' })
