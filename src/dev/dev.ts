@@ -84,6 +84,7 @@ tidings is up, in front of a private etcd:
 
   tidings  ${base}
   etcd     ${etcd.endpoint}
+  token    ${credentials.token}
 ${pageText(base, code)}${mirrorText(mirrored, kubectl)}
 In another terminal:
 

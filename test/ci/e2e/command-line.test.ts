@@ -83,6 +83,8 @@ describe('tidings dev', () => {
     const dev = await startDev()
     const folder = dev.folder
     assert.ok(existsSync(folder))
+    const token = /^ {2}token {4}(\S+)$/m.exec(dev.lines.join('\n'))?.[1] ?? assert.fail('no token')
+    assert.ok(readFileSync(join(folder, 'kubeconfig'), 'utf8').includes(token))
     for (const [path, expected] of [
       ['/readyz?verbose', /healthz check passed\n$/],
       ['/livez', /^ok$/],

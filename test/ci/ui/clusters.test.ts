@@ -108,7 +108,7 @@ describe('page: clusters', () => {
     opened.allowProblems(/status of 401/)
     const { page } = opened
     await page.getByText('You see one cluster here').waitFor()
-    await page.getByText('docs/how-to/clusters.md').waitFor()
+    await page.getByText('--clusters-file').waitFor()
     assert.equal(await page.getByRole('row').count(), 2)
     await opened.assertAccessible()
     await opened.screenshot('clusters-one')

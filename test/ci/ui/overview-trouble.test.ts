@@ -62,6 +62,23 @@ describe('page: overview in trouble', () => {
     opened.assertNoProblems()
   })
 
+  test('an error stands alone: it is not said that no events match', async () => {
+    await using opened = await browser.open(server.base, { token: 'viewer' })
+    opened.allowProblems(/status of 40[01]/)
+    const { page } = opened
+    await page.getByText('Liveness probe failed').waitFor()
+    await page.route('**/eventhistograms*', (route) => route.fulfill({ status: 400, body: 'no' }))
+    await page.getByLabel('Reason').fill('NoSuchReason')
+    await page.getByLabel('Reason').press('Enter')
+    await page.getByRole('alert').waitFor()
+    await page.getByRole('status').getByText('0 events are listed').waitFor()
+    assert.equal(await page.getByText('No events match the filters').count(), 0)
+    await page.unroute('**/eventhistograms*')
+    await page.getByRole('button', { name: 'Refresh' }).click()
+    await page.getByText('No events match the filters').waitFor()
+    opened.assertNoProblems()
+  })
+
   test('who may read events only sees them, without counts', async () => {
     await using opened = await browser.open(server.base, { token: 'reader' })
     opened.allowProblems(/status of 40[13]/)

@@ -39,7 +39,7 @@ describe('page: overview', () => {
     const rows = rowsOf(page)
     assert.match((await rows.first().textContent()) ?? '', /Liveness probe failed/)
     const backOff = rows.filter({ hasText: 'Back-off restarting' })
-    assert.match((await backOff.textContent()) ?? '', /x42 over 18m.*Warning.*BackOff/)
+    assert.match((await backOff.textContent()) ?? '', /×42 over 18m.*Warning.*BackOff/)
     await backOff.getByRole('button', { name: 'Back-off restarting' }).click()
     await backOff.getByText('42 over 18m', { exact: true }).waitFor()
     await backOff.getByText('app=checkout').waitFor()

@@ -70,7 +70,9 @@ describe('page: status of the server', () => {
     opened.allowProblems(/status of 401/)
     const footer = footerOf(opened)
     await footer.getByText('Ready').waitFor()
-    await footer.getByText('Events are kept 7 days (Warnings 14 days); 1 further rule').waitFor()
+    await footer
+      .getByText('Events are kept 7 days after their last write (Warnings 14 days); 1 further rule')
+      .waitFor()
     await footer.getByText(/^Oldest event \S+ ago$/).waitFor()
     await footer.getByText('tidings 0.1.0').waitFor()
     await footer.getByRole('button', { name: 'More' }).click()

@@ -84,7 +84,7 @@ describe('page: live view', () => {
     await page.getByRole('button', { name: 'Pause', exact: true }).click()
     await server.tell([told('while paused 3')])
     await page.getByRole('button', { name: '1 new' }).waitFor()
-    await page.getByRole('button', { name: 'Pause', exact: true }).click()
+    await page.getByRole('button', { name: 'Resume', exact: true }).click()
     await page.getByText('while paused 3').waitFor()
     opened.assertNoProblems()
   })
@@ -131,7 +131,7 @@ describe('page: live view', () => {
       }),
     })
     assert.equal(status, 200, body)
-    await page.getByText('x7 over').waitFor()
+    await page.getByText('×7').waitFor()
     assert.match((await notes(page))[0] ?? '', /seen again/)
     assert.equal((await notes(page)).length, 2)
     assert.equal(await page.locator('.event-marked').count(), 1)

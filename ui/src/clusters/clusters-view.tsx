@@ -97,8 +97,8 @@ function OneCluster(): JSX.Element {
       It is the only one that this server has, or that you may read. A server can hold the events of
       many: those of other clusters are mirrored from their API servers, or written to paths that
       begin with <code>/clusters/NAME</code>. Then they are compared here, and every view can show
-      one of them or all. The documentation has two pages about it:{' '}
-      <code>docs/how-to/clusters.md</code> and <code>docs/how-to/mirror.md</code>.
+      one of them or all. To add one, name it in the file of the server's flag{' '}
+      <code>--clusters-file</code>, or let its programs write to its path.
     </EmptyPanel>
   )
 }

@@ -1,8 +1,8 @@
 /** Events by the object that they are about. */
-import { type EventRow, type ObjectName, objectPath } from '../model/event-row.ts'
+import { type EventRow, type ObjectName, objectPath, overText } from '../model/event-row.ts'
 import { counted } from '../model/numbers.ts'
 import type { LaneSort } from '../model/query.ts'
-import { humanDuration, localTime } from '../model/times.ts'
+import { localTime } from '../model/times.ts'
 
 export interface Lane {
   readonly key: string
@@ -81,6 +81,6 @@ export function laneSummary({ events, lastMs }: Lane): string {
 /** An event in words, for those who do not see its mark. */
 export function eventSummary(row: EventRow): string {
   const { count, firstMs, lastMs, type, reason } = row
-  const times = count === 1 ? '' : `, ${count} times over ${humanDuration(lastMs - firstMs)}`
+  const times = count === 1 ? '' : `, ${count} times${overText(lastMs - firstMs)}`
   return `${type} ${reason}${times}, ${localTime(lastMs)}`
 }

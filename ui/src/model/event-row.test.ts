@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { eventRow, objectPath, readObjectPath } from './event-row.ts'
+import { eventRow, objectPath, readObjectPath, repeatsOf } from './event-row.ts'
 import { humanDuration } from './times.ts'
 
 test('an event of a series was seen from its first to its last observation', () => {
@@ -41,6 +41,15 @@ test('an object path names the object', () => {
     assert.equal(objectPath(name), path)
   }
   assert.equal(readObjectPath('0b9d3a51-uid'), undefined)
+})
+
+test('repeats say over how long, unless it was less than a second', () => {
+  const repeats = (count: number, lastMs: number): string =>
+    repeatsOf({ count, firstMs: 0, lastMs })
+  assert.deepEqual(
+    [repeats(1, 0), repeats(12, 0), repeats(12, 999), repeats(12, 1_000), repeats(42, 1_080_000)],
+    ['', '12', '12', '12 over 1s', '42 over 18m'],
+  )
 })
 
 test('durations are those of kubectl', () => {

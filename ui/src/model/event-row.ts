@@ -124,13 +124,18 @@ function objectName({
   return { kind, namespace, name, uid }
 }
 
-/** `42 over 18m`: how often it was seen. Empty for once. */
+/** `42 over 18m`, or `42` within a second: how often it was seen. Empty for once. */
 export function repeatsOf({
   count,
   firstMs,
   lastMs,
 }: Pick<EventRow, 'count' | 'firstMs' | 'lastMs'>): string {
-  return count === 1 ? '' : `${count} over ${humanDuration(lastMs - firstMs)}`
+  return count === 1 ? '' : `${count}${overText(lastMs - firstMs)}`
+}
+
+/** ` over 18m`; empty for less than a second. */
+export function overText(ms: number): string {
+  return ms < 1_000 ? '' : ` over ${humanDuration(ms)}`
 }
 
 /** `Pod/shop/web-0`, or `Node/node-1`: names an object in URLs and in lanes. */

@@ -5,7 +5,7 @@ import { useEffect, useRef, useState } from 'preact/hooks'
 import type UPlot from 'uplot'
 import { type Bars, spanOfBars, sumOf } from '../model/histogram/buckets.ts'
 import type { Span } from '../model/range.ts'
-import { humanDuration, spanText } from '../model/times.ts'
+import { longDuration, spanText } from '../model/times.ts'
 import { useHold } from '../parts/page.ts'
 import { useColours } from '../parts/use-colours.ts'
 import { makePlot, markBars } from './histogram-plot.ts'
@@ -64,7 +64,7 @@ function readout(bars: Bars, index: number | undefined): string {
     return `${spanText(spanOfBars(plan, index, index))}: ${counts(warnings[index] ?? 0, normal[index] ?? 0)}`
   }
   const total = counts(sumOf(warnings), sumOf(normal))
-  return `${spanText(plan)}: ${total}; a bar is ${humanDuration(plan.stepMs)}`
+  return `${spanText(plan)}: ${total}; a bar is ${longDuration(plan.stepMs)}`
 }
 
 function counts(warnings: number, normal: number): string {

@@ -1,6 +1,7 @@
 import '../styles/overview.css'
 import type { JSX } from 'preact'
 import { useEffect, useMemo, useState } from 'preact/hooks'
+import { counted } from '../model/numbers.ts'
 import { FILTERS, NO_FILTERS } from '../model/query.ts'
 import { spanOf } from '../model/range.ts'
 import { localTime } from '../model/times.ts'
@@ -29,7 +30,7 @@ export function OverviewView(): JSX.Element {
   const error = events.error ?? (isUncounted ? undefined : bars.error)
   const isBusy = isLoading || bars.isLoading
   useEffect(() => {
-    if (rows !== undefined && !isLoading) announce(`${rows.length} events are listed`)
+    if (rows !== undefined && !isLoading) announce(listedText(rows.length))
   }, [isLoading, nowMs])
   const loadedAt = useMemo(() => localTime(Date.now()).slice(11), [rows])
   const isRefused = events.error?.code === 403 || events.error?.code === 400
@@ -40,7 +41,7 @@ export function OverviewView(): JSX.Element {
       <DataNotes bases={[events.basis, bars.basis]} isBusy={isBusy} />
       {!isRefused && (
         <>
-          {events.error !== undefined && rows !== undefined && (
+          {events.error !== undefined && rows !== undefined && rows.length > 0 && (
             <p>Below is what was loaded at {loadedAt}.</p>
           )}
           {isUncounted ? (
@@ -65,14 +66,24 @@ export function OverviewView(): JSX.Element {
               hasMore={events.hasOlder}
             />
           )}
-          <Events events={events} />
+          <Events events={events} hasFailed={error !== undefined} />
         </>
       )}
     </>
   )
 }
 
-function Events({ events }: { readonly events: NewestEvents }): JSX.Element | null {
+function listedText(count: number): string {
+  return `${counted(count, 'event')} ${count === 1 ? 'is' : 'are'} listed`
+}
+
+interface EventsProps {
+  readonly events: NewestEvents
+  /** An error is shown: that there is nothing would contradict it. */
+  readonly hasFailed: boolean
+}
+
+function Events({ events, hasFailed }: EventsProps): JSX.Element | null {
   const { rows, isLoading, error, isFurther } = events
   const [isAnyOpen, setIsAnyOpen] = useState(false)
   // A refresh would move what the user reads.
@@ -86,7 +97,7 @@ function Events({ events }: { readonly events: NewestEvents }): JSX.Element | nu
     )
     return error === undefined ? waiting : null
   }
-  if (rows.length === 0) return <NoEvents />
+  if (rows.length === 0) return hasFailed ? null : <NoEvents />
   return (
     <>
       <EventList rows={rows} label="Events" isBusy={isLoading} onOpen={setIsAnyOpen} />

@@ -17,8 +17,8 @@ export function StateLine({ feed, pause }: StateLineProps): JSX.Element {
   useShortcut({ keys: [' '], title: 'Pause or resume', run: pause.toggle })
   return (
     <div class="tail-state">
-      <button type="button" aria-pressed={isPaused} onClick={pause.toggle} title="Space">
-        Pause
+      <button type="button" onClick={pause.toggle} title="Space">
+        {isPaused ? 'Resume' : 'Pause'}
       </button>
       <span class={isProblem(feed.link) ? 'tail-link tail-link-problem' : 'tail-link'}>
         {isPaused && feed.link.kind === 'live' ? pausedText(pause) : linkText(feed.link, nowMs)}

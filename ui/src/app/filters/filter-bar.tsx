@@ -47,7 +47,13 @@ export function FilterBar(): JSX.Element {
         <FilterInput filter="object" label="Object name" />
         <FilterInput filter="reason" label="Reason" suggestions={suggestions} />
         <FilterInput filter="controller" label="Controller" suggestions={suggestions} />
-        <FilterInput filter="text" label="Text" isLive inputRef={text} />
+        <FilterInput
+          filter="text"
+          label="Text"
+          placeholder="Text in notes"
+          isLive
+          inputRef={text}
+        />
         {active > 0 && (
           <button type="button" onClick={() => change(NO_FILTERS)}>
             Clear all

@@ -8,6 +8,8 @@ import type { Suggestions } from './suggestions.ts'
 export interface FilterInputProps {
   readonly filter: FilterName
   readonly label: string
+  /** The label, unless that says too little. */
+  readonly placeholder?: string
   /** Applied while the user types, and not only when it is complete. */
   readonly isLive?: boolean
   readonly suggestions?: Suggestions
@@ -19,7 +21,7 @@ const TYPING_MS = 350
 
 /** One filter: empty it invites, filled it can be removed. */
 export function FilterInput(props: FilterInputProps): JSX.Element {
-  const { filter, label, suggestions, inputRef } = props
+  const { filter, label, placeholder = label, suggestions, inputRef } = props
   const { query } = usePage()
   const { typed, type, apply, begin, undo } = useTyping(props)
   const { values, load, stop } = useSuggestions(filter, suggestions)
@@ -30,7 +32,7 @@ export function FilterInput(props: FilterInputProps): JSX.Element {
       <input
         ref={inputRef ?? null}
         aria-label={label}
-        placeholder={label}
+        placeholder={placeholder}
         title={isActive ? `${label}: ${isolated(query[filter])}` : undefined}
         value={typed}
         list={values.length === 0 ? undefined : id}

@@ -31,31 +31,34 @@ describe('how long events are kept', () => {
     keptText(windowOf(lifetimes, more))
 
   test('with one lifetime for all', () => {
-    assert.equal(rules({ '': '8d' }), 'Events are kept 8 days')
+    assert.equal(rules({ '': '8d' }), 'Events are kept 8 days after their last write')
     assert.equal(rules({ '': 'never' }), 'Events are kept for ever')
   })
 
   test('with lifetimes by type', () => {
-    assert.equal(rules({ Warning: '14d', '': '7d' }), 'Events are kept 7 days (Warnings 14 days)')
+    assert.equal(
+      rules({ Warning: '14d', '': '7d' }),
+      'Events are kept 7 days after their last write (Warnings 14 days)',
+    )
     assert.equal(
       rules({ Warning: '7d', Normal: '6h', '': '1h' }),
-      'Normal events are kept 6 hours (Warnings 7 days)',
+      'Normal events are kept 6 hours after their last write (Warnings 7 days)',
     )
     assert.equal(
       rules({ Normal: '6h', '': '1h' }),
-      'Normal events are kept 6 hours (others 1 hour)',
+      'Normal events are kept 6 hours after their last write (others 1 hour)',
     )
-    assert.equal(rules({ Warning: '7d' }), 'Warnings are kept 7 days')
+    assert.equal(rules({ Warning: '7d' }), 'Warnings are kept 7 days after their last write')
   })
 
   test('with further rules, which are counted', () => {
     assert.equal(
       rules({ 'reason=Pulled': '10m', Warning: '7d', '': '1h' }),
-      'Events are kept 1 hour (Warnings 7 days); 1 further rule',
+      'Events are kept 1 hour after their last write (Warnings 7 days); 1 further rule',
     )
     assert.equal(
       rules({ 'reason=Pulled': '10m', '': '1h' }, { hiddenRules: 3 }),
-      'Events are kept 1 hour; 4 further rules',
+      'Events are kept 1 hour after their last write; 4 further rules',
     )
     assert.equal(rules({}), '')
   })
@@ -78,7 +81,7 @@ test('the windows of several clusters are one', () => {
   assert.ok(same)
   assert.deepEqual([same.events, same.oldestMs, same.evicted, same.refused], [20, 2_000, 7, 2])
   assert.equal(same.budget, undefined)
-  assert.equal(keptText(same), 'Events are kept 8 days')
+  assert.equal(keptText(same), 'Events are kept 8 days after their last write')
   const other = joinedWindows([
     one,
     windowOf({ '': '1d' }, { oldestMs: undefined, evicted: undefined }),

@@ -46,7 +46,7 @@ export function lifetimeText(lifetime: string): string {
     .join(' ')
 }
 
-/** `Events are kept 7 days (Warnings 14 days)` */
+/** `Events are kept 7 days after their last write (Warnings 14 days)` */
 export function keptText({ lifetimes, hiddenRules }: KeptWindow): string {
   if (lifetimes === undefined) return 'Each cluster keeps its events for a time of its own'
   const of = (selects: string): string | undefined =>
@@ -55,13 +55,18 @@ export function keptText({ lifetimes, hiddenRules }: KeptWindow): string {
   const more = lifetimes.length - [warnings, normals, others].filter(isThere).length + hiddenRules
   const rest = more === 0 ? '' : `; ${counted(more, 'further rule')}`
   if (warnings === undefined && normals === undefined) {
-    return others === undefined ? '' : `Events are kept ${lifetimeText(others)}${rest}`
+    return others === undefined ? '' : `Events are kept ${fromWriteText(others)}${rest}`
   }
   const usual = normals ?? others
-  if (usual === undefined) return `Warnings are kept ${lifetimeText(warnings ?? '')}${rest}`
+  if (usual === undefined) return `Warnings are kept ${fromWriteText(warnings ?? '')}${rest}`
   const aside = warnings === undefined ? othersText(others) : `Warnings ${lifetimeText(warnings)}`
   const what = normals === undefined ? 'Events' : 'Normal events'
-  return `${what} are kept ${lifetimeText(usual)}${aside === '' ? '' : ` (${aside})`}${rest}`
+  return `${what} are kept ${fromWriteText(usual)}${aside === '' ? '' : ` (${aside})`}${rest}`
+}
+
+/** An event can have happened long before it was written, and be older than its lifetime. */
+function fromWriteText(lifetime: string): string {
+  return `${lifetimeText(lifetime)}${lifetime === 'never' ? '' : ' after their last write'}`
 }
 
 function othersText(others: string | undefined): string {

@@ -55,7 +55,7 @@ function Item(props: EventItemProps): JSX.Element {
         <span class="event-seen">
           <Moment ms={row.lastMs}>{props.seen}</Moment>
         </span>
-        <span class="event-count">{row.count > 1 && `x${repeatsOf(row)}`}</span>
+        <span class="event-count">{row.count > 1 && `×${repeatsOf(row)}`}</span>
         <TypeMark type={row.type} />
         <span class="event-reason">
           {row.reason !== '' && (
