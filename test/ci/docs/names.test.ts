@@ -43,7 +43,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
     'validate',
     'watch',
   ],
-  'kube-apiserver': ['enable-aggregator-routing', 'etcd-servers-overrides'],
+  'kube-apiserver': ['cors-allowed-origins', 'enable-aggregator-routing', 'etcd-servers-overrides'],
   node: ['cpu-prof', 'inspect', 'max-semi-space-size'],
   npm: ['include'],
   helm: ['atomic', 'reuse-values', 'hide-secret', 'rollback-on-failure', 'set'],
