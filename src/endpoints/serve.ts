@@ -56,9 +56,9 @@ export interface ServeOptions {
 
 /**
  * The life of a request, on one page: find the service of its path, refuse pages of other origins,
- * authenticate the user, acquire a slot, authorise, call the service. An error from any step becomes a response here and nowhere
- * else. An unknown path gets its 404 after the gate, so that unauthenticated clients learn nothing
- * from it.
+ * authenticate the user, acquire a slot, authorise, call the service. An error from any step becomes
+ * a response here and nowhere else. An unknown path gets its 404 after the gate, so that
+ * unauthenticated clients learn nothing from it.
  */
 export function serve(options: ServeOptions): Handler {
   const { log, observer } = options

@@ -1,6 +1,7 @@
 /**
- * The services of a replica, and when each is installed: health and the web page before the
- * listener is up, the self reviews with the gate, the events when the engine is open, and the rest by a start-up step.
+ * The services of a replica, and when each is installed: health and the web page before the listener
+ * is up, the self reviews with the gate, the events when the engine is open, and the rest by a
+ * start-up step.
  */
 
 import type { Registry } from '@prometheus-io/client'

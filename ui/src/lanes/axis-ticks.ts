@@ -1,5 +1,5 @@
 /** The labels of an axis of time, in the time zone of the browser. */
-import { localTime, zoneAt } from '../model/times.ts'
+import { dayMs, localTime, minuteMs, STEPS_OF_DAY_MS, timeOfWall, zoneAt } from '../model/times.ts'
 import { type Scale, xOf } from './marks.ts'
 
 export interface AxisTick {
@@ -7,15 +7,8 @@ export interface AxisTick {
   readonly text: string
 }
 
-const secondMs = 1_000
-const minuteMs = 60 * secondMs
-const hourMs = 60 * minuteMs
-const dayMs = 24 * hourMs
-
 const STEPS: readonly number[] = [
-  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * secondMs),
-  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * minuteMs),
-  ...[1, 2, 3, 6, 12].map((hours) => hours * hourMs),
+  ...STEPS_OF_DAY_MS,
   ...[1, 2, 7, 14, 28].map((days) => days * dayMs),
 ]
 
@@ -33,17 +26,12 @@ export function axisTicks(
   const ticks: AxisTick[] = []
   // Midnight is where the user is, before and after a change of the clock.
   let wallMs = Math.ceil((fromMs + zone(fromMs)) / stepMs) * stepMs
-  for (let ms = fromWall(wallMs, zone); ms <= toMs; ms = fromWall(wallMs, zone)) {
+  for (let ms = timeOfWall(wallMs, zone); ms <= toMs; ms = timeOfWall(wallMs, zone)) {
     const tick = { x: Math.round(xOf(scale, ms)), text: tickText(ms, stepMs) }
     if (ms >= fromMs && tick.x !== ticks.at(-1)?.x) ticks.push(tick)
     wallMs += stepMs
   }
   return ticks
-}
-
-/** The time at which clocks show this; the offset is that of the time itself. */
-function fromWall(wallMs: number, zone: (ms: number) => number): number {
-  return wallMs - zone(wallMs - zone(wallMs))
 }
 
 /** `03:12`, `03:12:30`, or `11-16` for the beginning of a day. */

@@ -1,5 +1,5 @@
 /** The time range that is shown. */
-import { localTime } from './times.ts'
+import { dayMs, hourMs, localTime, minuteMs, secondMs } from './times.ts'
 
 /** Until now, or between two times. Times are milliseconds since 1970. */
 export type TimeRange =
@@ -9,11 +9,6 @@ export type TimeRange =
 export type Preset = (typeof PRESETS)[number]
 
 export const PRESETS = ['15m', '1h', '6h', '24h', '7d'] as const
-
-const secondMs = 1_000
-const minuteMs = 60 * secondMs
-const hourMs = 60 * minuteMs
-const dayMs = 24 * hourMs
 
 const PRESET_MS: Readonly<Record<Preset, number>> = {
   '15m': 15 * minuteMs,

@@ -1,9 +1,9 @@
 /** Times and durations as texts. */
 
-const secondMs = 1_000
-const minuteMs = 60 * secondMs
-const hourMs = 60 * minuteMs
-const dayMs = 24 * hourMs
+export const secondMs = 1_000
+export const minuteMs: number = 60 * secondMs
+export const hourMs: number = 60 * minuteMs
+export const dayMs: number = 24 * hourMs
 const yearMs = 365 * dayMs
 
 /** A duration as kubectl prints it in a column LAST SEEN: `8s`, `2m30s`, `47m`, `3h5m`, `2d`. */
@@ -87,6 +87,18 @@ export function shortTime(ms: number, nowMs: number): string {
 export function zoneAt(ms: number): number {
   return -new Date(ms).getTimezoneOffset() * minuteMs
 }
+
+/** The time at which clocks show this. The offset is that of the time itself, not of the text. */
+export function timeOfWall(wallMs: number, zone: (ms: number) => number): number {
+  return wallMs - zone(wallMs - zone(wallMs))
+}
+
+/** Whole parts of a day, by which an axis of time is divided. */
+export const STEPS_OF_DAY_MS: readonly number[] = [
+  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * secondMs),
+  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * minuteMs),
+  ...[1, 2, 3, 6, 12].map((hours) => hours * hourMs),
+]
 
 /**
  * `2026-11-16 03:10 to 03:15`, in the time zone of the browser; with seconds where they are not 0,

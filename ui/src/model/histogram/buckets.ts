@@ -1,18 +1,8 @@
 /** How a span is cut into bars: of whole seconds, minutes, hours or days. */
 import type { Span } from '../range.ts'
-import { zoneAt } from '../times.ts'
+import { dayMs, hourMs, STEPS_OF_DAY_MS, timeOfWall, zoneAt } from '../times.ts'
 
-const secondMs = 1_000
-const minuteMs = 60 * secondMs
-const hourMs = 60 * minuteMs
-const dayMs = 24 * hourMs
-
-const STEPS_MS: readonly number[] = [
-  ...[1, 2, 5, 10, 15, 30].map((seconds) => seconds * secondMs),
-  ...[1, 2, 5, 10, 15, 30].map((minutes) => minutes * minuteMs),
-  ...[1, 2, 3, 6, 12].map((hours) => hours * hourMs),
-  dayMs,
-]
+const STEPS_MS: readonly number[] = [...STEPS_OF_DAY_MS, dayMs]
 
 /** One more than 120, for a span that does not begin with a step. */
 export const BARS_MAX = 121
@@ -74,8 +64,7 @@ function localParts(
   const bounds: number[] = []
   const firstWall = Math.floor((fromMs + zone(fromMs)) / stepMs) * stepMs
   for (let wall = firstWall; (bounds.at(-1) ?? fromMs - 1) < toMs; wall += stepMs) {
-    // The offset is that of the time itself, which an offset tells.
-    bounds.push(wall - zone(wall - zone(wall)))
+    bounds.push(timeOfWall(wall, zone))
   }
   const starts = bounds.slice(0, -1)
   const [from = fromMs] = starts
