@@ -1,4 +1,4 @@
-import { type CoreEvent, type EventRow, eventRow } from '../model/event-row.ts'
+import { type CoreEvent, type EventRow, eventRow, isMuch } from '../model/event-row.ts'
 import type { Filters } from '../model/query.ts'
 import type { Span } from '../model/range.ts'
 import { fieldSelector } from '../model/selector.ts'
@@ -65,7 +65,7 @@ export interface EventPages {
 }
 
 export interface PagesOptions extends EventQuery {
-  /** No page is loaded when there are so many rows. */
+  /** No page is loaded when there are so many rows, or rows with many bytes. */
   readonly rowsMax: number
   readonly signal: AbortSignal
   /** Called with what there is after each page but the last one. */
@@ -75,7 +75,7 @@ export interface PagesOptions extends EventQuery {
 /** The longest page that the page asks for. */
 const PAGE_ROWS = 500
 
-/** Page after page of one state of the server, until the end or `rowsMax`. */
+/** Page after page of one state of the server, until the end or a limit. */
 export async function listPages(
   client: Pick<ApiClient, 'get'>,
   options: PagesOptions,
@@ -84,7 +84,7 @@ export async function listPages(
   const first = await listEvents(client, { ...options, limit: PAGE_ROWS })
   const { basis } = first
   let { rows, next } = first
-  while (next !== '' && rows.length < rowsMax) {
+  while (next !== '' && rows.length < rowsMax && !isMuch(rows)) {
     onPage?.({ rows, hasMore: true, basis })
     const page = await listEvents(client, { ...options, limit: PAGE_ROWS, after: next })
     rows = [...rows, ...page.rows]

@@ -138,6 +138,26 @@ export function overText(ms: number): string {
   return ms < 1_000 ? '' : ` over ${humanDuration(ms)}`
 }
 
+/** About the bytes of an event whose JSON is not at hand. */
+export function sizeOf(row: EventRow): number {
+  let size = 500 + row.note.length + row.key.length
+  for (const [name, value] of Object.entries(row.labels)) size += name.length + value.length
+  return size
+}
+
+/**
+ * Whether the page holds as much as it should. Rows alone do not tell: a note may have as many bytes
+ * as an event, and thousands of such events would end the tab.
+ */
+export function isMuch(rows: readonly EventRow[]): boolean {
+  let bytes = 0
+  for (const row of rows) bytes += sizeOf(row)
+  return bytes > HELD_BYTES_MAX
+}
+
+/** Some 20,000 events as they usually are. */
+const HELD_BYTES_MAX = 16 * 1024 * 1024
+
 /** `Pod/shop/web-0`, or `Node/node-1`: names an object in URLs and in lanes. */
 export function objectPath({ kind, namespace, name }: Omit<ObjectName, 'uid'>): string {
   const parts = namespace === '' ? [kind, name] : [kind, namespace, name]

@@ -1,5 +1,5 @@
 /** The newest events of a live view, in the order of their arrival. */
-import type { EventRow } from './event-row.ts'
+import { type EventRow, sizeOf } from './event-row.ts'
 import { isNewer } from './numbers.ts'
 
 export type TailEntry = TailRow | TailGap
@@ -134,11 +134,4 @@ const GAP_BYTES = 256
 function bytesOf(entry: TailEntry | undefined): number {
   if (entry === undefined) return 0
   return entry.kind === 'row' ? entry.bytes : GAP_BYTES
-}
-
-/** About the bytes of an event whose JSON is not at hand. */
-function sizeOf(row: EventRow): number {
-  let size = 500 + row.note.length + row.key.length
-  for (const [name, value] of Object.entries(row.labels)) size += name.length + value.length
-  return size
 }

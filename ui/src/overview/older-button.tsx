@@ -1,7 +1,7 @@
 import type { JSX } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import { ErrorPanel } from '../parts/panels.tsx'
-import { type NewestEvents, ROWS_MAX } from './use-newest-events.ts'
+import type { NewestEvents } from './use-newest-events.ts'
 
 /** How near the end of the list must be to load what follows. */
 const NEAR = '600px'
@@ -9,10 +9,9 @@ const NEAR = '600px'
 /** Leads to older events: when it is pressed, or when the user scrolls near it. */
 export function OlderButton({ events }: { readonly events: NewestEvents }): JSX.Element | null {
   const button = useRef<HTMLButtonElement>(null)
-  const { rows = [], hasOlder, isLoading, isLoadingOlder, olderError, loadOlder } = events
+  const { rows = [], hasOlder, isFull, isLoading, isLoadingOlder, olderError, loadOlder } = events
   const latest = useRef(loadOlder)
   latest.current = loadOlder
-  const isFull = rows.length >= ROWS_MAX
   useEffect(() => {
     const element = button.current
     // A failure is not repeated until the user asks for it.

@@ -2,12 +2,12 @@
  * The newest events, and older ones page by page. All pages are of one state of the server, as long
  * as it keeps that: a user who returns after a minute continues behind the last row that is shown.
  */
-import { useEffect, useRef, useState } from 'preact/hooks'
+import { useEffect, useMemo, useRef, useState } from 'preact/hooks'
 import type { Basis } from '../api/answer.ts'
 import { ApiError, asApiError } from '../api/api-error.ts'
 import { type ApiClient, isAborted } from '../api/client.ts'
 import { type EventPage, type EventQuery, type ListOptions, listEvents } from '../api/events.ts'
-import type { EventRow } from '../model/event-row.ts'
+import { type EventRow, isMuch } from '../model/event-row.ts'
 import { questionOf } from '../model/query.ts'
 import { spanOf } from '../model/range.ts'
 import { usePage } from '../parts/page.ts'
@@ -17,13 +17,15 @@ import { type Loaded, useLoad } from '../parts/use-load.ts'
 const FIRST_ROWS = 100
 const OLDER_ROWS = 250
 /** More rows make the page slow; and nobody reads them. */
-export const ROWS_MAX = 2_000
+const ROWS_MAX = 2_000
 
 export interface NewestEvents extends Omit<Loaded<unknown>, 'data'> {
   /** Undefined before the first load. */
   readonly rows: readonly EventRow[] | undefined
   readonly basis: Basis | undefined
   readonly hasOlder: boolean
+  /** No further pages are loaded: they would make the page slow, or the tab large. */
+  readonly isFull: boolean
   /** Rows of further pages are shown. */
   readonly isFurther: boolean
   readonly isLoadingOlder: boolean
@@ -58,12 +60,14 @@ export function useNewestEvents(): NewestEvents {
     { what: [client, questionOf(query)], when: [nowMs] },
   )
   const { older, loadOlder } = useOlder(client, data)
+  const isFull = useMemo(() => older.rows.length >= ROWS_MAX || isMuch(older.rows), [older.rows])
   return {
     rows: data === undefined ? undefined : older.rows,
     basis: data?.basis,
     error,
     isLoading,
     hasOlder: older.next !== '',
+    isFull,
     isFurther: older.rows.length > (data?.rows.length ?? 0),
     isLoadingOlder: older.isLoading,
     olderError: older.error,
