@@ -11,7 +11,7 @@ const WATCH: Outgoing = {
   headers: {},
   payload: undefined,
   watchMs: 5000,
-  linesExpected: 1,
+  framesExpected: 1,
 }
 
 /** A server with the given handler, and a client of it. */
@@ -59,8 +59,20 @@ describe('Client', () => {
 
   test('the client waits for missing lines no longer than the step allows', async () => {
     await using server = await start((_, response) => response.write('half'))
-    const { body, ended } = await server.client.send({ ...WATCH, watchMs: 50 })
+    const { body, ended } = await server.client.send({ ...WATCH, watchMs: 10 })
     assert.equal(body.toString(), 'half')
+    assert.equal(ended, false)
+  })
+
+  test('the client waits longer than the recorded time for what is expected', async () => {
+    const frame = Buffer.from([0, 0, 0, 2, 0x61, 0x62])
+    await using server = await start((_, response) => {
+      response.writeHead(200, { 'content-type': 'application/vnd.kubernetes.protobuf' })
+      response.write(frame.subarray(0, 5))
+      setTimeout(() => response.write(frame.subarray(5)), 200)
+    })
+    const { body, ended } = await server.client.send({ ...WATCH, watchMs: 100 })
+    assert.deepEqual(body, frame)
     assert.equal(ended, false)
   })
 

@@ -3,8 +3,10 @@ import http from 'node:http'
 import https from 'node:https'
 import type { Request } from './recording.ts'
 
-/** How long a stream with all its expected lines must be silent until it counts as complete. */
+/** How long a stream with all its expected frames must be silent until it counts as complete. */
 const QUIET_MS = 150
+/** The recorded times are those of a quiet machine; what is expected may take this much longer. */
+const SLOWER_MAX = 20
 const ANSWER_MS_MAX = 20_000
 
 /** The response as it was received. */
@@ -20,8 +22,8 @@ export interface Answer {
 export interface Outgoing extends Pick<Request, 'method' | 'path' | 'watchMs'> {
   readonly headers: Readonly<Record<string, string>>
   readonly payload: string | undefined
-  /** The number of expected lines of a stream; undefined: read until it ends. */
-  readonly linesExpected: number | undefined
+  /** The number of expected frames of a stream; undefined: read until it ends. */
+  readonly framesExpected: number | undefined
 }
 
 /** Sends HTTP/1.1 requests to the server under test, over kept connections. */
@@ -69,14 +71,14 @@ export class Client implements Disposable {
   }
 }
 
-/** Reads to the end or, for a stream, until all expected lines have arrived and it is silent. */
+/** Reads to the end or, for a stream, until all expected frames have arrived and it is silent. */
 function listen(
   response: http.IncomingMessage,
-  { watchMs, linesExpected }: Outgoing,
+  { watchMs, framesExpected }: Outgoing,
 ): Promise<{ readonly body: Buffer; readonly ended: boolean }> {
   const { promise, resolve, reject } = Promise.withResolvers<{ body: Buffer; ended: boolean }>()
   const chunks: Buffer[] = []
-  let lines = 0
+  const isBinary = response.headers['content-type']?.includes('protobuf') === true
   let quiet: NodeJS.Timeout | undefined
   const finish = (ended: boolean): void => {
     clearTimeout(latest)
@@ -84,15 +86,16 @@ function listen(
     resolve({ body: Buffer.concat(chunks), ended })
     if (!ended) response.destroy()
   }
-  const latest = watchMs === undefined ? undefined : setTimeout(() => finish(false), watchMs)
+  const latest =
+    watchMs === undefined ? undefined : setTimeout(() => finish(false), watchMs * SLOWER_MAX)
   const settle = (): void => {
-    if (watchMs === undefined || linesExpected === undefined || lines < linesExpected) return
+    if (watchMs === undefined || framesExpected === undefined) return
+    if (framesIn(Buffer.concat(chunks), isBinary) < framesExpected) return
     clearTimeout(quiet)
     quiet = setTimeout(() => finish(false), QUIET_MS)
   }
   response.on('data', (chunk: Buffer) => {
     chunks.push(chunk)
-    for (const byte of chunk) if (byte === 0x0a) lines++
     settle()
   })
   response.on('end', () => finish(true))
@@ -103,4 +106,18 @@ function listen(
   })
   settle()
   return promise
+}
+
+/** Counts the complete frames: lines, or messages that follow their length in four bytes. */
+export function framesIn(body: Buffer, isBinary: boolean): number {
+  let count = 0
+  if (!isBinary) {
+    for (const byte of body) if (byte === 0x0a) count++
+    return count
+  }
+  for (let at = 0; at + 4 <= body.length; ) {
+    at += 4 + body.readUInt32BE(at)
+    if (at <= body.length) count++
+  }
+  return count
 }

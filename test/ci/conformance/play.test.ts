@@ -101,10 +101,10 @@ describe('play', () => {
       { ...READ, watchMs: 700, answer: { ...answer, ends: true } },
     ])
     assert.deepEqual(
-      client.sent.map(({ watchMs, linesExpected }) => ({ watchMs, linesExpected })),
+      client.sent.map(({ watchMs, framesExpected }) => ({ watchMs, framesExpected })),
       [
-        { watchMs: 700, linesExpected: 2 },
-        { watchMs: 700, linesExpected: undefined },
+        { watchMs: 700, framesExpected: 2 },
+        { watchMs: 700, framesExpected: undefined },
       ],
     )
   })

@@ -1,5 +1,5 @@
 import { isObject, type Json, memberOf } from '../../../src/lib/json.ts'
-import type { Answer, Outgoing } from './client.ts'
+import { type Answer, framesIn, type Outgoing } from './client.ts'
 import { judge } from './compare.ts'
 import type { Recording, Step } from './recording.ts'
 
@@ -79,13 +79,15 @@ function outgoing(step: Step, names: ReadonlyMap<string, string>, token: string)
       ...step.headers,
     }).map(([name, value]) => [name, fill(value, names)]),
   )
-  const { frames, ends } = ours?.answer ?? answer
+  const { frames, base64, ends } = ours?.answer ?? answer
+  const count =
+    base64 === undefined ? frames?.length : framesIn(Buffer.from(base64, 'base64'), true)
   return {
     method: step.method,
     path: fill(step.path, names),
     headers,
     payload: raw !== undefined || body !== undefined ? payloadOf(raw, body, names) : undefined,
-    linesExpected: ends === true ? undefined : frames?.length,
+    framesExpected: ends === true ? undefined : count,
     ...(step.watchMs !== undefined && { watchMs: step.watchMs }),
   }
 }
