@@ -1,7 +1,9 @@
 /**
- * A baseline for a server on Node, in its own process, which sends its port to the parent: `/` is
- * the minimum (TLS and HTTP/2, the body read, a response of 900 bytes); `/list` lists the events of
- * a namespace without a cache: read from etcd, decoded, encoded.
+ * A baseline for a server on Node, in its own process, which sends its port to the parent.
+ *
+ * - `/` and `/bytes/<n>` are the minimum: TLS and HTTP/2, the body read, a response of 900 or n bytes.
+ * - `/watch` streams what `/publish/<n>` sends to all streams at once: n bytes each.
+ * - `/list` lists the events of a namespace without a cache: read from etcd, decoded, encoded.
  *
  *   node bench/support/bare-server.ts <etcd endpoint> <prefix> <namespace>
  */
@@ -15,14 +17,21 @@ import { EventKeys } from '../../src/storage/etcd/keys.ts'
 const [endpoint = '', prefix = '', namespace = ''] = process.argv.slice(2)
 const client = new EtcdClient({ endpoints: [endpoint], defaultTimeoutMs: 10_000 })
 const range = new EventKeys(prefix).range({ cluster: 'local', namespace })
-const short = Buffer.alloc(900, 'x')
+const DEFAULT_BYTES = 900
+const bodies = new Map<number, Buffer>()
+const watchers = new Set<ServerHttp2Stream>()
 
 const server = http2.createSecureServer(await makeSelfSigned(['127.0.0.1']))
 server.on('stream', (stream, headers) => {
   stream.on('data', () => {})
   stream.once('end', () => {
-    if (headers[':path'] === '/') answer(stream, short)
-    else void decodedList().then((list) => answer(stream, list))
+    const [, kind = '', size = String(DEFAULT_BYTES)] = (headers[':path'] ?? '').split('/')
+    if (kind === 'list') void decodedList().then((list) => answer(stream, list))
+    else if (kind === 'watch') watch(stream)
+    else {
+      if (kind === 'publish') for (const watcher of watchers) watcher.write(bytes(Number(size)))
+      answer(stream, bytes(Number(size)))
+    }
   })
 })
 server.listen(0, '127.0.0.1')
@@ -36,6 +45,18 @@ function answer(stream: ServerHttp2Stream, body: Buffer): void {
   const length = String(body.length)
   stream.respond({ ':status': 200, 'content-type': 'application/json', 'content-length': length })
   stream.end(body)
+}
+
+function watch(stream: ServerHttp2Stream): void {
+  stream.respond({ ':status': 200, 'content-type': 'application/json' })
+  watchers.add(stream)
+  stream.once('close', () => watchers.delete(stream))
+}
+
+function bytes(length: number): Buffer {
+  const known = bodies.get(length) ?? Buffer.from(`${'x'.repeat(Math.max(0, length - 1))}\n`)
+  bodies.set(length, known)
+  return known
 }
 
 /** All in one read; each event follows the header line of its value. */

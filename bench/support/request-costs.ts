@@ -67,13 +67,17 @@ export async function costOf(
 }
 
 /** CPU time of the whole process, including its threads for garbage collection and encryption. */
-function secondsOf({ process: { pid } }: Tidings): number {
+export function secondsOf({
+  process: { pid },
+}: {
+  readonly process: { readonly pid?: number | undefined }
+}): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
   return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
 }
 
 /** Events about an object that has ten of them; without the fields that new events may not have. */
-function event(n: number, namespace: string): Parameters<EventClient['create']>[0] {
+export function event(n: number, namespace: string): Parameters<EventClient['create']>[0] {
   const { deprecatedSource, deprecatedLastTimestamp, deprecatedCount, ...made } = JSON.parse(
     benchEvent(n).body.toString(),
   )
