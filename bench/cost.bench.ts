@@ -33,7 +33,10 @@ const WATCHERS = { sessions: 8, streamsPerSession: 50 }
 const PUBLISHED = 200
 const historyFile = join(import.meta.dirname, '../.cache/bench/cost.jsonl')
 const MANY = { connections: 8, streams: 32 }
+const SHOWN = 16
 const ONE = { connections: 1, streams: 1 }
+/** `{"type":"ADDED","object":…}` and the end of the line, and the names of kind and version. */
+const FRAME_BYTES = 80
 
 /** Of one kind of request: what the issue asks for at most, where it does. */
 interface Operation {
@@ -179,9 +182,6 @@ async function compareFrames(): Promise<void> {
   show('watch frame', used, 1.3)
 }
 
-/** `{"type":"ADDED","object":…}` and the end of the line, and the names of kind and version. */
-const FRAME_BYTES = 80
-
 /** The first round warms up. The order changes with each round. */
 async function byTurns(
   runs: readonly [() => Promise<number>, () => Promise<number>],
@@ -256,8 +256,6 @@ async function written(name: string): Promise<string> {
   while (!existsSync(file)) await sleep(50)
   return readFileSync(file, 'utf8')
 }
-
-const SHOWN = 16
 
 function printShares(title: string, sums: ReadonlyMap<string, number>): void {
   const total = sumOf(sums)
