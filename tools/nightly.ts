@@ -39,6 +39,7 @@ const SCRIPTS = [
   'fuzz:protobuf',
   'bench',
   'bench:api',
+  'bench:cost',
   'bench:storage',
   'bench:tracing',
   'bench:decode',

@@ -1,6 +1,6 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 
@@ -20,23 +20,40 @@ export interface Load {
   readonly body?: Buffer
 }
 
+export interface LoadOutcome {
+  readonly perSecond: number
+  /** From the request to the end of its response, in milliseconds, in the order of the ends. */
+  readonly latenciesMs: readonly number[]
+}
+
 /** Requests a second. Each must have a 2xx response. */
 export async function loadRate(load: Load): Promise<number> {
+  return (await runLoad(load)).perSecond
+}
+
+/** Each request must have a 2xx response. */
+export async function runLoad(load: Load): Promise<LoadOutcome> {
   const folder = await mkdtemp(join(tmpdir(), 'tidings-bench-'))
   try {
     const bodyFile = join(folder, 'body')
+    const logFile = join(folder, 'log')
     if (load.body !== undefined) await writeFile(bodyFile, load.body)
     const report = await run([
       ...(load.url.startsWith('http://') ? ['-p', 'h2c'] : []),
       ...['-c', String(load.connections), '-m', String(load.streams), ...amountFlag(load.amount)],
       ...Object.entries(load.headers ?? {}).flatMap(([name, value]) => ['-H', `${name}: ${value}`]),
       ...(load.body === undefined ? [] : ['-d', bodyFile]),
+      `--log-file=${logFile}`,
       load.url,
     ])
     const [, perSecond] = /finished in .*?, ([\d.]+) req\/s/.exec(report) ?? []
     const isAllWell = / 0 failed, 0 errored/.test(report) && / 0 3xx, 0 4xx, 0 5xx/.test(report)
     if (perSecond === undefined || !isAllWell) throw new Error(`${load.url}:\n${report}`)
-    return Number(perSecond)
+    const rows = (await readFile(logFile, 'utf8')).trim().split('\n')
+    return {
+      perSecond: Number(perSecond),
+      latenciesMs: rows.map((row) => Number(row.split('\t')[2]) / 1_000),
+    }
   } finally {
     await rm(folder, { recursive: true, force: true })
   }

@@ -1,5 +1,5 @@
 /** The loads of benchmarks that compare CPU time per request, and how it is measured. */
-import { readFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
 import { EventClient } from '../../test/support/event-client.ts'
 import { inParallel } from '../../test/support/load.ts'
 import type { Tidings } from '../../test/support/tidings.ts'
@@ -8,8 +8,6 @@ import { loadRate } from './h2load.ts'
 
 export const LISTED = 2000
 const NAMESPACE = 'listed'
-/** CPU time is counted in hundredths of a second, on every Linux. */
-const TICKS_PER_SECOND = 100
 /** 64 requests in flight. */
 const MANY = { connections: 4, streams: 16 }
 
@@ -72,8 +70,17 @@ export function secondsOf({
 }: {
   readonly process: { readonly pid?: number | undefined }
 }): number {
-  const fields = readFileSync(`/proc/${pid}/stat`, 'utf8').split(') ')[1]?.split(' ') ?? []
-  return (Number(fields[11]) + Number(fields[12])) / TICKS_PER_SECOND
+  const threads = readdirSync(`/proc/${pid}/task`)
+  return threads.reduce((sum, thread) => sum + threadSeconds(`/proc/${pid}/task/${thread}`), 0)
+}
+
+/** Exact, unlike the hundredths of a second in `stat`; 0 for a thread that has just ended. */
+function threadSeconds(folder: string): number {
+  try {
+    return Number(readFileSync(`${folder}/schedstat`, 'utf8').split(' ')[0]) / 1e9
+  } catch {
+    return 0
+  }
 }
 
 /** Events about an object that has ten of them; without the fields that new events may not have. */

@@ -39,6 +39,8 @@ export interface KubeApiserverOptions {
   readonly flags?: readonly string[]
   /** Whether all admission plugins run: namespaces must exist, pods need a service account. */
   readonly hasAdmission?: boolean
+  /** Further flags of its etcd. */
+  readonly etcdArgs?: readonly string[]
 }
 
 export interface KubeRequest {
@@ -73,7 +75,7 @@ export class KubeApiserver implements AsyncDisposable {
   /** Resolves when it is ready. */
   static async start(options: KubeApiserverOptions = {}): Promise<KubeApiserver> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-kube-'))
-    const etcd = await startEtcd()
+    const etcd = await startEtcd({ args: options.etcdArgs })
     const authority = await CertificateAuthority.create('kube')
     const { client: port } = await reservePorts()
     const files = await writeFiles(folder, authority, options)
@@ -131,6 +133,10 @@ export class KubeApiserver implements AsyncDisposable {
       }
       await sleep(POLL_MS)
     }
+  }
+
+  get pid(): number | undefined {
+    return this.#process?.pid
   }
 
   /** With SIGSTOP its connections stay open and nothing responds. */
