@@ -46,6 +46,7 @@ const SCRIPTS = [
   'bench:yaml',
   'bench:map',
   'bench:memory',
+  'bench:follow',
   'bench:replica',
   'bench:mirror',
   'bench:etcd',

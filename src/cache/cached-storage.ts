@@ -3,8 +3,7 @@ import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { Traced } from '../lib/tracing/span.ts'
 import { missing, OtherHistoryError } from '../storage/errors.ts'
-import type { UpdateOptions } from '../storage/fence.ts'
-import type { RegardedKind } from '../storage/regarded-kind.ts'
+import type { RegardedKind } from '../storage/event-fields.ts'
 import {
   beginning,
   isAfter,
@@ -30,6 +29,7 @@ import type {
 } from '../storage/storage.ts'
 import { unreadable } from '../storage/stored-form.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
+import type { CreateOptions, UpdateOptions } from '../storage/write-options.ts'
 import { throwIfAborted } from './aborted-read.ts'
 import type { CacheStats } from './cache-stats.ts'
 import { ClusterActivities } from './cluster-activity.ts'
@@ -253,7 +253,7 @@ export class CachedStorage implements WatchedStorage {
     return readRuns(this.#memory, scope, options)
   }
 
-  create(key: EventKey, body: Buffer, options?: Traced): Promise<StoredEvent> {
+  create(key: EventKey, body: Buffer, options?: CreateOptions): Promise<StoredEvent> {
     return this.#inner.create(key, body, options)
   }
 

@@ -10,9 +10,9 @@ import { StatusError } from '../api/status.ts'
 import { isDnsLabel, pathSegmentNames } from '../api/validation/names.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
 import { isPart } from '../storage/event-scope.ts'
-import type { Fence } from '../storage/fence.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { fieldsOf } from '../storage/stored-form.ts'
+import type { Fence } from '../storage/write-options.ts'
 import {
   compareOriginVersions,
   heldBy,

@@ -27,7 +27,7 @@ import {
   resourceNames,
   statusOfStorageError,
 } from './storage-errors.ts'
-import { type CurrentEvent, readEvent } from './stored-event.ts'
+import { type CurrentEvent, keptEvent, readEvent } from './stored-event.ts'
 import { afterDelete, changedEvent, isReleased, newEvent } from './strategy.ts'
 import type { ChangeOptions, Deleted, DeleteOptions, Updated, WriteOptions } from './writes.ts'
 
@@ -247,7 +247,7 @@ export class EventRegistry {
       return await (options.isDryRun
         ? this.#dryRunCreate(key, body)
         : recorded(options.span, 'storage create', (span) =>
-            this.#writes.create(key, body, { span }),
+            this.#writes.create(key, body, { span, event: keptEvent(event, body, options) }),
           ))
     } catch (error) {
       if (!(error instanceof StorageError)) throw error

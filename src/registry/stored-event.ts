@@ -2,6 +2,7 @@ import type { Event } from '../api/event.ts'
 import { readEncoded } from '../codec/event/event-json.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { StoredEvent } from '../storage/storage.ts'
+import type { WriteOptions } from './writes.ts'
 
 /** A stored event with its decoded form. */
 export interface CurrentEvent {
@@ -17,4 +18,16 @@ export function readEvent({ key, body }: StoredEvent): Event {
     const message = `the stored value of ${key.namespace}/${key.name} is not an event`
     throw new StorageError({ kind: 'corrupt', message, key, cause })
   }
+}
+
+/**
+ * The event, if keeping it keeps not much more than itself: its texts may be parts of the text that
+ * it was decoded from, which has `sentBytes`.
+ */
+export function keptEvent(
+  event: Event,
+  body: Buffer,
+  { sentBytes }: Pick<WriteOptions, 'sentBytes'>,
+): Event | undefined {
+  return sentBytes !== undefined && sentBytes <= 2 * body.length ? event : undefined
 }

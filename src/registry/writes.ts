@@ -8,6 +8,8 @@ import type { Preconditions } from './preconditions.ts'
 export interface WriteOptions extends Traced {
   /** Everything is done except the write itself. */
   readonly isDryRun: boolean
+  /** The size of what the event was decoded from, all of which the texts of the event may keep. */
+  readonly sentBytes?: number | undefined
   /**
    * Called before the write with the event and the number of bytes that etcd stores for it; throws
    * to prevent the write. It may be called again when a concurrent write causes a retry. Not called

@@ -4,8 +4,8 @@
  */
 import type { Traced } from '../lib/tracing/span.ts'
 import { StorageError } from './errors.ts'
-import type { UpdateOptions } from './fence.ts'
 import type { Change, EventKey, EventStorage, Guard, StoredEvent } from './storage.ts'
+import type { CreateOptions, UpdateOptions } from './write-options.ts'
 
 export const CHANGE_KINDS = ['created', 'updated', 'deleted'] as const
 export type ChangeKind = (typeof CHANGE_KINDS)[number]
@@ -27,7 +27,7 @@ export class CountedWrites implements EventWrites {
     this.#inner = inner
   }
 
-  create(key: EventKey, body: Buffer, options?: Traced): Promise<StoredEvent> {
+  create(key: EventKey, body: Buffer, options?: CreateOptions): Promise<StoredEvent> {
     return this.#counted(this.#inner.create(key, body, options), () => 'created')
   }
 

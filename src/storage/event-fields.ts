@@ -9,6 +9,14 @@ export type ObjectReference = Readonly<
   >
 >
 
+/** A kind of the objects that events are about. */
+export interface RegardedKind {
+  /** Empty for the core group. */
+  readonly group: string
+  readonly version: string
+  readonly kind: string
+}
+
 /** Absent strings are empty. */
 export interface EventFields {
   readonly uid: string

@@ -1,6 +1,5 @@
 import { missing, StorageError } from './errors.ts'
 import { pathOf, scopePath } from './event-scope.ts'
-import type { UpdateOptions } from './fence.ts'
 import { versionOfChange, versionOfState } from './resource-version.ts'
 import type {
   Change,
@@ -11,6 +10,7 @@ import type {
   StoredEvent,
 } from './storage.ts'
 import { prepareValue, StoredBody, withVersion } from './stored-form.ts'
+import type { UpdateOptions } from './write-options.ts'
 
 /** Storage in a map, with one leader key for fences, for tests of code that uses storage. */
 export class PlainStorage {

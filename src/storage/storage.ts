@@ -1,9 +1,9 @@
 import type { Pull } from '../lib/pull.ts'
 import type { Traced } from '../lib/tracing/span.ts'
 import type { EventFields } from './event-fields.ts'
-import type { UpdateOptions } from './fence.ts'
 import type { Requires } from './requires.ts'
 import type { Version } from './resource-version.ts'
+import type { CreateOptions, UpdateOptions } from './write-options.ts'
 
 export interface EventKey {
   /** The cluster that the event belongs to, a DNS label. */
@@ -249,7 +249,7 @@ export interface EventStorage {
   list(scope: EventScope, options: ListOptions): Promise<EventPage>
 
   /** Fails with `exists` when the key exists; the error contains the existing event. */
-  create(key: EventKey, body: Buffer, options?: Traced): Promise<StoredEvent>
+  create(key: EventKey, body: Buffer, options?: CreateOptions): Promise<StoredEvent>
 
   /**
    * Optimistic update: reads, changes, and writes if there was no other write in between; else it

@@ -4,6 +4,7 @@
  * responded. To serve an event, the JSON is copied and the version inserted.
  */
 import { isUtf8 } from 'node:buffer'
+import type { Event } from '../api/event.ts'
 import { eventType } from '../api/schema.ts'
 import { findTypeMismatch } from '../api/validation/type-check.ts'
 import { StorageError } from './errors.ts'
@@ -30,14 +31,16 @@ export interface PreparedValue {
   /** Space for the header, then the body. */
   readonly bytes: Buffer
   readonly versionOffset: number
+  /** The event whose encoded form the body is, if the writer still has it. */
+  readonly event: Event | undefined
 }
 
 /** Throws when `body` does not start with metadata: that is a bug in the caller. */
-export function prepareValue(body: Buffer): PreparedValue {
+export function prepareValue(body: Buffer, event?: Event): PreparedValue {
   checkBody(body)
   const bytes = Buffer.allocUnsafe(headerRoom + body.length)
   body.copy(bytes, headerRoom)
-  return { bytes, versionOffset }
+  return { bytes, versionOffset, event }
 }
 
 /** The value for etcd. A view: it is overwritten when the header is written again. */
@@ -83,15 +86,22 @@ export type ValueFault = 'foreign' | 'damaged'
 /**
  * Decodes the value of this key; undefined is a key that is not an event key. The whole value is
  * validated once, when it is read: it is served unchanged later, so a value that an encoder cannot
- * handle must be rejected here.
+ * handle must be rejected here. `recall` returns the fields of a body that this replica wrote, and so
+ * knows to be valid.
  */
-export function openValue(value: Buffer, key: EventKey | undefined): OpenedValue | BadValue {
+export function openValue(
+  value: Buffer,
+  key: EventKey | undefined,
+  recall?: (body: Buffer) => EventFields | undefined,
+): OpenedValue | BadValue {
   const header = readHeader(value)
   if (header === undefined) return new BadValue('it does not have the header of tidings')
   const { writtenAtMs, index } = header
   if (index > changeIndexMax) return new BadValue('its index is out of range', header)
   if (key === undefined) return new BadValue('its key is not the key of an event', header)
   const body = value.subarray(header.end)
+  const known = recall?.(body)
+  if (known !== undefined) return { key, writtenAtMs, index, body, versionOffset, fields: known }
   const event = parse(body)
   if (event === undefined) return new BadValue('it is not JSON that starts with metadata', header)
   const wrong = findTypeMismatch(eventType, event) ?? contradictingField(event as StoredTree, key)

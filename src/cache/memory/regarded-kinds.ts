@@ -1,4 +1,4 @@
-import type { RegardedKind } from '../../storage/regarded-kind.ts'
+import type { RegardedKind } from '../../storage/event-fields.ts'
 
 /** With the bounds on their names, at most about 800 KiB. */
 const KINDS_MAX = 2_000

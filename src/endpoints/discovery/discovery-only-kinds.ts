@@ -1,5 +1,5 @@
 import { pluralOf } from '../../api/kind-words.ts'
-import type { RegardedKind } from '../../storage/regarded-kind.ts'
+import type { RegardedKind } from '../../storage/event-fields.ts'
 import type { GroupDiscovery, ResourceDiscovery } from './aggregated-discovery.ts'
 
 /**

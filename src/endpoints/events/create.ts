@@ -28,6 +28,7 @@ export function createEvent(api: EventApi): Endpoint<EventCollection> {
         recorded(request.span, 'registry create', (span) =>
           registry.create({ cluster, namespace }, placedIn(namespace, event), {
             isDryRun,
+            sentBytes: body.bytes.length,
             admit: admitOnce(api, caller, cluster),
             span,
           }),

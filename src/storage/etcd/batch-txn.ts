@@ -12,9 +12,9 @@ import type {
   TxnResult,
 } from '../../etcd/client.ts'
 import type { Traced } from '../../lib/tracing/span.ts'
-import type { Fence } from '../fence.ts'
 import { ChangeNumbering, type Version } from '../resource-version.ts'
 import { type PreparedValue, sealValue } from '../stored-form.ts'
+import type { Fence } from '../write-options.ts'
 
 /** A conditional write: applied only if the key still has the expected revision. */
 export interface Operation extends Traced {

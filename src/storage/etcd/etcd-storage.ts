@@ -13,7 +13,7 @@ import {
   type StorageErrorKind,
 } from '../errors.ts'
 import { allEvents } from '../event-scope.ts'
-import type { UpdateOptions } from '../fence.ts'
+import { OwnWrites } from '../own-writes.ts'
 import {
   firstRevisionAfter,
   formatVersion,
@@ -44,6 +44,7 @@ import {
   StoredBody,
   unreadable,
 } from '../stored-form.ts'
+import type { CreateOptions, UpdateOptions } from '../write-options.ts'
 import type { EtcdAvailability } from './etcd-availability.ts'
 import { storageErrorOfRead, storageErrorOfWrite } from './etcd-errors.ts'
 import { EtcdFollowWatch, EtcdWatch, toFollowItem, toWatchItem } from './etcd-watch.ts'
@@ -93,6 +94,7 @@ export class EtcdStorage implements EventStorage {
   readonly #writes: GroupCommit
   readonly #updater: OptimisticUpdater
   readonly #lists: ListReader
+  readonly #ownWrites = new OwnWrites()
 
   constructor(options: EtcdStorageOptions) {
     const { client, now, onCommit, availability, quotaAlarm, check, onCorrupt } = options
@@ -106,6 +108,7 @@ export class EtcdStorage implements EventStorage {
       availability,
       quotaAlarm,
       check,
+      ownWrites: this.#ownWrites,
     })
     this.#lists = new ListReader({
       keys: this.#keys,
@@ -145,9 +148,9 @@ export class EtcdStorage implements EventStorage {
     return this.#lists.read(scope, options)
   }
 
-  async create(key: EventKey, body: Buffer, traced?: Traced): Promise<StoredEvent> {
-    const value = prepareValue(body)
-    const operation = { key: this.#keys.format(key), expected: 0, value, span: traced?.span }
+  async create(key: EventKey, body: Buffer, options?: CreateOptions): Promise<StoredEvent> {
+    const value = prepareValue(body, options?.event)
+    const operation = { key: this.#keys.format(key), expected: 0, value, span: options?.span }
     const outcome = await this.#writes.submit(operation)
     if (outcome.applied) {
       const { version, writtenAtMs } = outcome
@@ -185,16 +188,10 @@ export class EtcdStorage implements EventStorage {
     options: { readonly from: Version; readonly signal: AbortSignal },
   ): EtcdWatch<WatchItem> {
     const { from, signal } = options
-    const { onCorrupt } = this.#options
-    const watch = this.#options.client.watch(this.#watchRequest(from, signal, true))
-    return new EtcdWatch({
-      watch,
-      keys: this.#keys,
-      scope,
-      from,
-      toItem: toWatchItem,
-      onCorrupt,
-    })
+    const { onCorrupt, client } = this.#options
+    const watch = client.watch(this.#watchRequest(from, signal, true))
+    const how = { scope, from, toItem: toWatchItem, onCorrupt }
+    return new EtcdWatch({ watch, keys: this.#keys, ...how })
   }
 
   /**
@@ -214,7 +211,8 @@ export class EtcdStorage implements EventStorage {
       sameHistory: { isUnique: (kv) => this.#isUnique(kv), connectionMax },
     })
     const toItem = toFollowItem
-    return new EtcdFollowWatch({ watch, keys, scope: allEvents, from, toItem, onCorrupt })
+    const how = { scope: allEvents, from, toItem, onCorrupt, ownWrites: this.#ownWrites }
+    return new EtcdFollowWatch({ watch, keys, ...how })
   }
 
   async currentVersion(options: { readonly signal: AbortSignal }): Promise<Version> {

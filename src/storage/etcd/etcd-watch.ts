@@ -9,6 +9,7 @@ import type { WatchBatch as EtcdBatch, HistoryWatch, Watch, WatchEvent } from '.
 import { EtcdError } from '../../etcd/errors.ts'
 import { OtherHistoryError, StorageError } from '../errors.ts'
 import { isInScope } from '../event-scope.ts'
+import type { OwnWrites } from '../own-writes.ts'
 import { ChangeNumbering, isAfter, type Version, versionOfState } from '../resource-version.ts'
 import type {
   ConnectionNumber,
@@ -44,6 +45,8 @@ export interface EtcdWatchOptions<Item> {
   readonly toItem: (change: NumberedChange, keys: EventKeys) => Item | undefined
   /** Called for keys that are left out because their value is not an event of ours. */
   readonly onCorrupt: (etcdKey: Buffer, value: BadValue) => void
+  /** Values among these need not be validated again. */
+  readonly ownWrites?: Pick<OwnWrites, 'take'> | undefined
 }
 
 export class EtcdWatch<Item> implements EventWatch<Item> {
@@ -89,7 +92,7 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
   }
 
   #number(event: WatchEvent): NumberedChange | undefined {
-    const { keys, onCorrupt } = this.#options
+    const { keys, onCorrupt, ownWrites } = this.#options
     const { kv } = event
     if (keys.isMark(kv.key)) return undefined
     const key = keys.parse(kv.key)
@@ -97,7 +100,8 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
       const version = this.#deleteVersion(kv.modRevision)
       return key === undefined ? undefined : { key, version, value: undefined, event }
     }
-    const value = openValue(kv.value, key)
+    const recall = (body: Buffer) => ownWrites?.take(kv.key.toString(), body)
+    const value = openValue(kv.value, key, recall)
     // A foreign value has no index; a damaged one has an index, which its writer counted.
     const isOurs = !(value instanceof BadValue) || value.fault === 'damaged'
     const version = isOurs ? this.#numbering.put(kv.modRevision, value.index) : undefined

@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import type { CallOptions, KeyValue, Txn, TxnOpResult, TxnResult } from '../../etcd/client.ts'
 import { EtcdError, type EtcdErrorDetails } from '../../etcd/errors.ts'
 import { StorageError } from '../errors.ts'
+import { OwnWrites } from '../own-writes.ts'
 import { formatVersion } from '../resource-version.ts'
 import { prepareValue } from '../stored-form.ts'
 import type { Outcome } from './batch-txn.ts'
@@ -466,5 +467,42 @@ describe('group commit: while etcd is unavailable', () => {
     assert.deepEqual([again.keys, again.options.connectionMax], [['new'], undefined])
     await created
     assert.deepEqual(bench.commits.waiting, { operations: 0, bytes: 0 })
+  })
+})
+
+describe('group commit: own writes', () => {
+  const body = Buffer.from('{"metadata":{"name":"a"}}')
+  const own = (bench: Bench, key: string): Promise<string> => {
+    const value = prepareValue(body, { metadata: { name: 'a' } })
+    return resultOf(bench.commits.submit({ key, expected: 0, value }))
+  }
+
+  test('are known while they are in flight, and afterwards if they were applied', async () => {
+    const ownWrites = new OwnWrites()
+    const bench = new Bench({ ownWrites })
+    const all = [own(bench, 'early'), own(bench, 'late'), own(bench, 'refused')]
+    assert.equal(ownWrites.size, 0)
+    await tick()
+    assert.notEqual(ownWrites.take('early', body), undefined)
+    await bench.commit({ refused: kv('other') })
+    await Promise.all(all)
+    assert.equal(ownWrites.take('refused', body), undefined)
+    assert.notEqual(ownWrites.take('late', body), undefined)
+    assert.equal(ownWrites.size, 0)
+  })
+
+  test('are forgotten when they fail, and known again when they are retried', async () => {
+    const ownWrites = new OwnWrites()
+    const bench = new Bench({ ownWrites })
+    const created = own(bench, 'a')
+    await bench.fail({ kind: 'unavailable', maybeApplied: false })
+    await bench.fail({ kind: 'timeout', maybeApplied: true })
+    assert.equal(await created, 'timeout')
+    assert.equal(ownWrites.size, 0)
+    const again = own(bench, 'a')
+    await bench.fail({ kind: 'unavailable', maybeApplied: false })
+    await bench.commit()
+    assert.equal(await again, 'applied 101000')
+    assert.notEqual(ownWrites.take('a', body), undefined)
   })
 })

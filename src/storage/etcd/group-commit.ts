@@ -19,6 +19,7 @@ import { EtcdError } from '../../etcd/errors.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import { BatchTrace, type TracedWrite, waitsInQueue } from '../../lib/tracing/batch-trace.ts'
 import { StorageError } from '../errors.ts'
+import type { OwnWrites } from '../own-writes.ts'
 import {
   composeTxn,
   type Operation,
@@ -67,6 +68,8 @@ export interface GroupCommitOptions {
     | undefined
   /** Rejects all writes until the keys under the prefix have been checked. */
   readonly check?: Pick<PrefixCheck, 'refusal'> | undefined
+  /** Is told what is sent, before it can come back. */
+  readonly ownWrites?: Pick<OwnWrites, 'sending' | 'failed'> | undefined
   /** Called for each transaction that got a response, for metrics. */
   readonly onCommit?: ((operations: number) => void) | undefined
 }
@@ -276,6 +279,7 @@ export class GroupCommit {
     let failure: unknown
     try {
       const txn = composeTxn(batch, writtenAtMs)
+      this.#options.ownWrites?.sending(batch)
       const cancelIfSafe = this.#options.availability?.outageSignal
       const connectionMax = connectionMaxOf(batch)
       const span = trace?.span
@@ -297,6 +301,7 @@ export class GroupCommit {
     batch.forEach((operation, index) => {
       const outcome = outcomes[index]
       if (outcome?.applied === true) bytes += operation.bytes
+      else this.#options.ownWrites?.failed(operation)
       if (outcome !== undefined) operation.resolve(outcome)
       this.#finish(operation)
     })
@@ -306,6 +311,7 @@ export class GroupCommit {
 
   /** The transaction as a whole failed. */
   #onFailure(batch: readonly Queued[], error: unknown): void {
+    for (const operation of batch) this.#options.ownWrites?.failed(operation)
     if (error instanceof EtcdError) {
       if (error.kind === 'no-space') this.#options.quotaAlarm?.onFull()
       if (error.kind === 'outdated') {

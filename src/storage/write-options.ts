@@ -1,3 +1,4 @@
+import type { Event } from '../api/event.ts'
 import type { Traced } from '../lib/tracing/span.ts'
 
 /**
@@ -14,4 +15,12 @@ export interface UpdateOptions extends Traced {
   readonly fence?: Fence | undefined
   /** There is probably no event yet: a read of the key is not worth its cost. Default false. */
   readonly isProbablyNew?: boolean | undefined
+}
+
+export interface CreateOptions extends Traced {
+  /**
+   * The event of which `body` is the encoded form, which saves parsing `body` when it is read again.
+   * May be kept in memory for a while, with all that its texts are parts of.
+   */
+  readonly event?: Event | undefined
 }
