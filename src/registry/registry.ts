@@ -242,12 +242,13 @@ export class EventRegistry {
     this.#check(event, this.#group.createProblems(event))
     const key = { cluster, namespace, name: event.metadata.name ?? '' }
     const body = encodeEvent(event)
+    const kept = keptEvent(event, body, options.sentBytes)
     this.#changes.checkLimits(key, { event, body, stored: undefined }, options)
     try {
       return await (options.isDryRun
         ? this.#dryRunCreate(key, body)
         : recorded(options.span, 'storage create', (span) =>
-            this.#writes.create(key, body, { span, event: keptEvent(event, body, options) }),
+            this.#writes.create(key, body, { span, event: kept }),
           ))
     } catch (error) {
       if (!(error instanceof StorageError)) throw error

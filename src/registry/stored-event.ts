@@ -2,7 +2,6 @@ import type { Event } from '../api/event.ts'
 import { readEncoded } from '../codec/event/event-json.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { StoredEvent } from '../storage/storage.ts'
-import type { WriteOptions } from './writes.ts'
 
 /** A stored event with its decoded form. */
 export interface CurrentEvent {
@@ -27,7 +26,7 @@ export function readEvent({ key, body }: StoredEvent): Event {
 export function keptEvent(
   event: Event,
   body: Buffer,
-  { sentBytes }: Pick<WriteOptions, 'sentBytes'>,
+  sentBytes: number | undefined,
 ): Event | undefined {
   return sentBytes !== undefined && sentBytes <= 2 * body.length ? event : undefined
 }

@@ -1,3 +1,4 @@
+import { ownText } from '../../lib/text/own-text.ts'
 import type { RegardedKind } from '../../storage/event-fields.ts'
 
 /** With the bounds on their names, at most about 800 KiB. */
@@ -36,7 +37,9 @@ export class RegardedKinds {
     const [matched, group = '', version = ''] = API_VERSION.exec(apiVersion) ?? []
     if (matched === undefined || !KIND.test(kind)) return
     if (this.#kinds.size >= KINDS_MAX) this.#kinds.delete(this.#kinds.keys().next().value ?? '')
-    this.#kinds.set(key, { cluster, group, version, kind })
+    // Copies: they may be parts of a whole request.
+    const names = { group: ownText(group), version: ownText(version), kind: ownText(kind) }
+    this.#kinds.set(key, { cluster, ...names })
     this.#listed.clear()
   }
 
