@@ -4,6 +4,7 @@ import https from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type EtcdCluster, startEtcd } from './etcd.ts'
+import { percentile } from './load.ts'
 import type { LoadRequest } from './request-load.ts'
 import { Tidings } from './tidings.ts'
 
@@ -63,19 +64,15 @@ export class LimitedServer implements AsyncDisposable {
     this.#folder = folder
   }
 
-  /**
-   * How long the main thread has waited for a CPU, in ms: time that other programs on this machine
-   * took.
-   */
+  /** Time that other programs on this machine took from the server. */
   starvedMs(): number {
-    const { pid } = this.server.process
-    const [, waitedNs] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')
-    return Number(waitedNs) / 1e6
+    return starvedMs(this.server.process.pid)
   }
 
   /** Memory of the process, without the events and changes that it caches. */
   async memoryBytes(): Promise<number> {
-    const { body } = await this.server.ask('/metrics')
+    const { status, body } = await this.server.ask('/metrics')
+    if (status !== 200) throw new Error(`/metrics: ${status}`)
     const metric = (name: string): number =>
       Number(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'm').exec(body)?.[1] ?? 0)
     const kept = metric('tidings_history_bytes') + metric('tidings_memory_event_bytes')
@@ -89,11 +86,30 @@ export class LimitedServer implements AsyncDisposable {
   }
 }
 
+/** How long the main thread of a process has waited for a CPU. */
+export function starvedMs(pid: number | undefined): number {
+  const [, waitedNs] = readFileSync(`/proc/${pid}/task/${pid}/schedstat`, 'utf8').split(' ')
+  return Number(waitedNs) / 1e6
+}
+
+/** What a `HealthProbe` found. */
+export interface Health {
+  readonly p99Ms: number
+  /**
+   * The same without the time in which the server, or this process, waited for a CPU: what it would
+   * be if each had a core.
+   */
+  readonly ownP99Ms: number
+  readonly count: number
+  readonly failures: number
+}
+
 /** Requests a health endpoint over and over on one connection. */
 export class HealthProbe {
   readonly #server: Tidings
   readonly #agent: https.Agent
   readonly #latenciesMs: number[] = []
+  readonly #ownMs: number[] = []
   readonly #done: Promise<void>
   #isOver = false
   failures = 0
@@ -104,22 +120,34 @@ export class HealthProbe {
     this.#done = this.#run()
   }
 
-  async stop(): Promise<{ readonly p99Ms: number; readonly count: number; failures: number }> {
+  async stop(): Promise<Health> {
     this.#isOver = true
     await this.#done
     this.#agent.destroy()
-    const sorted = this.#latenciesMs.toSorted((a, b) => a - b)
-    const p99Ms = sorted[Math.floor(sorted.length * 0.99)] ?? 0
-    return { p99Ms, count: sorted.length, failures: this.failures }
+    return {
+      p99Ms: percentile(this.#latenciesMs, 0.99),
+      ownP99Ms: percentile(this.#ownMs, 0.99),
+      count: this.#latenciesMs.length,
+      failures: this.failures,
+    }
   }
 
   async #run(): Promise<void> {
     while (!this.#isOver) {
       const askedAt = performance.now()
+      const before = this.#starved()
       if ((await this.#ask()) !== 200) this.failures += 1
-      this.#latenciesMs.push(performance.now() - askedAt)
+      const latencyMs = performance.now() - askedAt
+      const lost = this.#starved().map((ms, at) => ms - (before[at] ?? 0))
+      this.#latenciesMs.push(latencyMs)
+      // The larger of the two: both may have waited at the same time.
+      this.#ownMs.push(latencyMs - Math.max(...lost))
       await new Promise((resolve) => setTimeout(resolve, 20))
     }
+  }
+
+  #starved(): readonly number[] {
+    return [this.#server.process.pid, process.pid].map(starvedMs)
   }
 
   #ask(): Promise<number> {

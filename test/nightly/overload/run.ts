@@ -1,17 +1,53 @@
 /**
- * Ten times the peak load, for a minute or as many seconds as the first argument says: as many
- * requests as fit into the queue, then more than that. With `http1` as the second argument, more
- * than fit over HTTP/1.1 instead: 3,000 handshakes take their time, and the memory of so many
- * connections still grows while each sends its first long response, which is reported as a failure.
- * Prints the results; exits with 1 when they are not what the server promises.
+ * Ten times the peak load, five times for each crowd of clients: as many requests as fit into the
+ * queue, more than that, and more than that over HTTP/1.1. Prints a line for each run with its
+ * verdict; exits with 1 when one is not what the server promises.
+ *
+ *   npm run test:overload [-- --runs 5] [--seconds 20] [--crowd http1] [--json]
  */
-import { complaints, overload, PAST_WAITING, PAST_WAITING_HTTP1, WAITING } from './overload.ts'
+import { parseArgs } from 'node:util'
+import { CROWDS, complaints, HEALTH_P99_MS_MAX, type OverloadReport, overload } from './overload.ts'
 
-const seconds = Number(process.argv[2] ?? 60)
-const crowds = process.argv[3] === 'http1' ? [PAST_WAITING_HTTP1] : [WAITING, PAST_WAITING]
-for (const crowd of crowds) {
-  const report = await overload(seconds * 1000, crowd)
-  const wrong = complaints(report)
-  process.stdout.write(`${JSON.stringify({ ...report, wrong }, undefined, 2)}\n`)
-  if (wrong.length > 0) process.exitCode = 1
+const { values: options } = parseArgs({
+  options: {
+    runs: { type: 'string', default: '5' },
+    seconds: { type: 'string', default: '20' },
+    crowd: { type: 'string' },
+    json: { type: 'boolean', default: false },
+  },
+})
+const crowds = Object.entries(CROWDS).filter(
+  ([name]) => options.crowd === undefined || options.crowd === name,
+)
+if (crowds.length === 0) throw new Error(`--crowd is one of ${Object.keys(CROWDS)}`)
+for (const [, crowd] of crowds) {
+  for (let run = 1; run <= Number(options.runs); run++) {
+    const report = await overload(Number(options.seconds) * 1000, crowd)
+    const wrong = complaints(report)
+    if (wrong.length > 0) process.exitCode = 1
+    process.stdout.write(
+      `${lineOf(report)}: ${wrong.length === 0 ? 'met' : `MISSED, ${wrong.join('; ')}`}\n`,
+    )
+    if (options.json) process.stdout.write(`${JSON.stringify(report)}\n`)
+  }
+}
+
+function lineOf({
+  crowd,
+  peakPerSecond,
+  goodputRatio,
+  wallRatio,
+  health,
+  memoryMib,
+  result,
+}: OverloadReport): string {
+  const { ok, refused, unsent } = result
+  return [
+    crowd,
+    `peak ${peakPerSecond.toFixed(0)}/s`,
+    `goodput ${goodputRatio.toFixed(2)} (by the clock ${wallRatio.toFixed(2)})`,
+    `health p99 ${health.ownP99Ms.toFixed(0)} ms of ${HEALTH_P99_MS_MAX} (by the clock ${health.p99Ms.toFixed(0)})`,
+    `memory ${memoryMib.early.toFixed(0)} to ${memoryMib.late.toFixed(0)} MiB`,
+    `${ok} served, ${refused} refused, ${unsent} not sent`,
+  ].join(', ')
 }
