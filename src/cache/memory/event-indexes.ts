@@ -1,5 +1,6 @@
-import { type Column, indexes } from './columns.ts'
+import { indexes } from './columns.ts'
 import type { EventTable } from './event-table.ts'
+import { ColumnOrder, KeyOrder, TimeOrder } from './row-orders.ts'
 import { SlotTree } from './slot-tree.ts'
 import type { TreeView } from './tree-view.ts'
 
@@ -21,11 +22,9 @@ export class EventIndexes {
 
   constructor(table: EventTable) {
     this.#table = table
-    this.#byKey = new SlotTree((slot, other) => table.compareKeys(slot, other))
-    this.#byTime = new SlotTree((slot, other) => table.compareTimes(slot, other))
-    this.#byColumn = indexes.map(
-      ({ column }) => new SlotTree((slot, other) => this.#compareColumn(slot, other, column)),
-    )
+    this.#byKey = new SlotTree(new KeyOrder(table))
+    this.#byTime = new SlotTree(new TimeOrder(table))
+    this.#byColumn = indexes.map(({ column }) => new SlotTree(new ColumnOrder(table, column)))
   }
 
   /** Roughly how much has been copied on write because of views. */
@@ -58,53 +57,50 @@ export class EventIndexes {
     return this.#byKey.peek()
   }
 
-  insert(slot: number): void {
-    this.#byKey.insert(slot)
-    this.#byTime.insert(slot)
-    for (const [index, tree] of this.#byColumn.entries()) {
-      if (this.#isIn(slot, index)) tree.insert(slot)
+  /** Returns the row in which the event was before, if it was in one: it is replaced. */
+  put(slot: number): number | undefined {
+    const old = this.#byKey.put(slot)
+    if (old !== undefined) this.#replaceByValue(old, slot)
+    else {
+      this.#byTime.insert(slot)
+      this.#byColumn.forEach((tree, index) => {
+        if (this.#isIn(slot, index)) tree.insert(slot)
+      })
     }
+    return old
   }
 
   remove(slot: number): void {
     this.#byKey.remove(slot)
     this.#byTime.remove(slot)
-    for (const [index, tree] of this.#byColumn.entries()) {
+    this.#byColumn.forEach((tree, index) => {
       if (this.#isIn(slot, index)) tree.remove(slot)
-    }
+    })
   }
 
   /** The event in row `old` is in row `slot` now. */
-  replace(old: number, slot: number): void {
+  #replaceByValue(old: number, slot: number): void {
     const table = this.#table
-    this.#byKey.replace(old, slot)
     if (table.lastSeenOf(old) === table.lastSeenOf(slot)) this.#byTime.replace(old, slot)
     else {
       this.#byTime.remove(old)
       this.#byTime.insert(slot)
     }
-    for (const [index, tree] of this.#byColumn.entries()) {
+    this.#byColumn.forEach((tree, index) => {
       const { column } = indexAt(index)
       const isIn = this.#isIn(slot, index)
       if (isIn && table.valueOf(old, column) === table.valueOf(slot, column)) {
         tree.replace(old, slot)
-        continue
+        return
       }
       if (this.#isIn(old, index)) tree.remove(old)
       if (isIn) tree.insert(slot)
-    }
+    })
   }
 
   #isIn(slot: number, index: number): boolean {
     const { column, isSparse } = indexAt(index)
     return !isSparse || this.#table.valueOf(slot, column) !== 0
-  }
-
-  #compareColumn(slot: number, other: number, column: Column): number {
-    const table = this.#table
-    return (
-      table.valueOf(slot, column) - table.valueOf(other, column) || table.compareKeys(slot, other)
-    )
   }
 }
 

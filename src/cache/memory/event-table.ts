@@ -11,7 +11,7 @@ import { COLUMNS, type Column, columnsPerRow, firstTextColumn, writeColumns } fr
 import { InternedTexts } from './interned-texts.ts'
 import { eventKeyOf } from './order-key.ts'
 import { type Found, type Needle, placeOfNote, UNSEARCHABLE } from './plain-notes.ts'
-import { bytesOfText, type PlaceColumn, Slabs, type TextRef } from './slabs.ts'
+import { bytesOfText, type PlaceColumn, Slabs, type TextRef, type TextSearch } from './slabs.ts'
 
 /** Columns grow by blocks, so that growing never copies existing rows. */
 const blockRowBits = 14
@@ -111,7 +111,7 @@ export class EventTable {
 
   /** Below 0 when the key of `slot` is before that of `other`, 0 when they are equal. */
   compareKeys(slot: number, other: number): number {
-    return this.#keys.compare(this.#keyPlaceOf(slot), this.#keyPlaceOf(other))
+    return this.#keys.compare(this.keyPlaceOf(slot), this.keyPlaceOf(other))
   }
 
   /** By when the events were last seen, then by key. */
@@ -120,7 +120,16 @@ export class EventTable {
   }
 
   compareKey(slot: number, key: DataView): number {
-    return this.#keys.compareWith(this.#keyPlaceOf(slot), key)
+    return this.#keys.compareWith(this.keyPlaceOf(slot), key)
+  }
+
+  /** For finding the place of a key among sorted ones, by `keyPlaceOf`. */
+  keySearch(): TextSearch {
+    return this.#keys.search()
+  }
+
+  keyPlaceOf(slot: number): number {
+    return this.#block(slot).keyPlaces[slot & rowMask] ?? nowhere
   }
 
   versionOf(slot: number): Version {
@@ -172,7 +181,7 @@ export class EventTable {
 
   /** Undefined when the row has been freed, or has another event now. */
   textsOf(slot: number, version: Version): EventValues | undefined {
-    if (this.#keyPlaceOf(slot) === nowhere || this.versionOf(slot) !== version) return undefined
+    if (this.keyPlaceOf(slot) === nowhere || this.versionOf(slot) !== version) return undefined
     const textIn = (column: Column) => this.texts.textOf(this.valueOf(slot, column))
     return {
       type: textIn(COLUMNS.type),
@@ -186,10 +195,6 @@ export class EventTable {
     const slot = this.#rows++
     if (slot >>> blockRowBits === this.#blocks.length) this.#blocks.push(newBlock())
     return slot
-  }
-
-  #keyPlaceOf(slot: number): number {
-    return this.#block(slot).keyPlaces[slot & rowMask] ?? nowhere
   }
 
   #placesIn(column: 'keyPlaces' | 'places'): PlaceColumn {

@@ -96,20 +96,17 @@ export class EventMemory {
 
   /** Returns the previous state of the event, with a view of its body. */
   put(stored: StoredEvent): StoredEvent | undefined {
-    const key = orderKey(stored.key)
-    const old = this.find(key)
-    const slot = this.table.add(key, stored)
+    const slot = this.table.add(orderKey(stored.key), stored)
     this.#rows.add(slot)
     this.kinds.note(stored.key.cluster, stored.fields.regarding)
+    const old = this.#indexes.put(slot)
     if (old === undefined) {
       this.namespaces.added(stored)
-      this.#indexes.insert(slot)
       this.#freeSome()
       return undefined
     }
     const previous = this.table.read(old)
     this.namespaces.resized(stored.key, stored.body.length - previous.body.length)
-    this.#indexes.replace(old, slot)
     this.#retire(old)
     return previous
   }

@@ -21,6 +21,30 @@ test('slabs: texts compare as their bytes do', () => {
   )
 })
 
+test('slabs: a search finds the place of a text, whatever its neighbours have in common', () => {
+  // Few letters, so that long beginnings are equal, and texts are beginnings of others.
+  const letters = fc.uint8Array({ max: 2, maxLength: 24 }).map((array) => Buffer.from(array))
+  const texts = fc.array(letters, { minLength: 1, maxLength: 300, size: 'max' })
+  fc.assert(
+    fc.property(texts, letters, fc.boolean(), (all, sought, isUpTo) => {
+      const slabs = new Slabs({ placeOf: () => -1, moved: () => {} })
+      const sorted = all.toSorted(Buffer.compare)
+      const places = sorted.map((text) => slabs.put(1, text))
+      const search = slabs.search()
+      search.seek(slabs.put(2, sought))
+      let [low, high] = [0, places.length]
+      while (low < high) {
+        const middle = (low + high) >>> 1
+        const found = search.compare(places[middle] ?? 0)
+        assert.equal(Math.sign(found), Buffer.compare(sorted[middle] ?? sought, sought))
+        if (found < 0 || (isUpTo && found === 0)) low = middle + 1
+        else high = middle
+      }
+    }),
+    { numRuns: 500 },
+  )
+})
+
 test('slabs: every body is at its recorded place, and dead bytes are bounded', () => {
   const sizes = fc.oneof(
     { weight: 20, arbitrary: fc.integer({ min: 0, max: 20_000 }) },

@@ -105,6 +105,11 @@ export class Slabs {
     return this.#compare(place, text, 0, text.byteLength)
   }
 
+  /** For comparing many texts with one of them. */
+  search(): TextSearch {
+    return new TextSearch(this.#slabs)
+  }
+
   /** `placeOf` must no longer return this place for the slot. */
   free(place: number, length: number): void {
     const slab = this.#at(place)
@@ -157,10 +162,74 @@ export class Slabs {
   }
 
   #at(place: number): Slab {
-    const slab = this.#slabs[Math.floor(place / slabBytes)]
-    if (slab === undefined) throw new RangeError(`no slab at place ${place}`)
-    return slab
+    return slabAt(this.#slabs, place)
   }
+}
+
+/**
+ * Finds the place of a text among sorted ones. What the nearest texts on both sides have in common
+ * with it, all texts between them have, too, and it is not compared again: most keys begin with the
+ * same cluster, namespace and name.
+ */
+export class TextSearch {
+  readonly #slabs: readonly (Slab | undefined)[]
+  #words: DataView | undefined
+  #start = 0
+  #length = 0
+  /** How many bytes the nearest texts before and after it have in common with it. */
+  #commonBefore = 0
+  #commonAfter = 0
+
+  constructor(slabs: readonly (Slab | undefined)[]) {
+    this.#slabs = slabs
+  }
+
+  /** Begins a search for the place of this text. */
+  seek(place: number): void {
+    const { words } = slabAt(this.#slabs, place)
+    this.#words = words
+    this.#start = offsetOf(place)
+    this.#length = lengthAt(words, this.#start)
+    this.#commonBefore = 0
+    this.#commonAfter = 0
+  }
+
+  /**
+   * Below 0 when the text at this place is before the sought one. It must not be further away than
+   * the nearest ones that were compared so far.
+   */
+  compare(place: number): number {
+    const sought = this.#words
+    if (sought === undefined) throw new Error('nothing is sought')
+    const { words } = slabAt(this.#slabs, place)
+    const start = offsetOf(place)
+    const soughtStart = this.#start
+    const length = lengthAt(words, start)
+    const common = Math.min(length, this.#length)
+    let at = Math.min(this.#commonBefore, this.#commonAfter)
+    let difference = 0
+    for (; at + 4 <= common; at += 4) {
+      difference = words.getUint32(start + at) - sought.getUint32(soughtStart + at)
+      if (difference !== 0) return this.#passed(difference, at)
+    }
+    for (let rest = at; rest < common; rest++) {
+      difference = words.getUint8(start + rest) - sought.getUint8(soughtStart + rest)
+      if (difference !== 0) return this.#passed(difference, at)
+    }
+    return this.#passed(length - this.#length, at)
+  }
+
+  #passed(difference: number, common: number): number {
+    if (difference < 0) this.#commonBefore = common
+    else if (difference > 0) this.#commonAfter = common
+    return difference
+  }
+}
+
+function slabAt(slabs: readonly (Slab | undefined)[], place: number): Slab {
+  const slab = slabs[Math.floor(place / slabBytes)]
+  if (slab === undefined) throw new RangeError(`no slab at place ${place}`)
+  return slab
 }
 
 function append(slab: Slab, slot: number, text: Buffer): number {

@@ -1,23 +1,13 @@
 /**
  * A sorted set of slots, as a counted B+ tree: it knows how many slots are before any position. A
- * slot is a small number that stands for an event; the comparison looks up what it is sorted by.
+ * slot is a small number that stands for an event; the order looks up what it is sorted by.
  *
  * A view is an immutable snapshot that costs nothing to take (copy on write): nodes belong to the
  * generation that made them, taking a view begins a new generation, and a writer copies nodes of
  * earlier generations before it changes them. Without views nothing is copied.
  */
-import {
-  countBefore,
-  countUpTo,
-  type Inner,
-  type Leaf,
-  type Node,
-  nth,
-  sizeOf,
-  TreeView,
-} from './tree-view.ts'
-
-export type Compare = (slot: number, other: number) => number
+import type { SlotOrder } from './slot-order.ts'
+import { type Inner, type Leaf, type Node, nth, sizeOf, TreeView } from './tree-view.ts'
 
 /** Three levels hold two million slots; a copied path is three kilobytes. */
 const nodeMax = 128
@@ -28,13 +18,15 @@ const mergedMax = (nodeMax * 3) / 4
 const wordBytes = 8
 
 export class SlotTree {
-  readonly #compare: Compare
+  readonly #order: SlotOrder
   #root: Node
   #generation = 0
   #bytesCopied = 0
+  /** The slot that `put` has replaced. */
+  #replaced: number | undefined
 
-  constructor(compare: Compare) {
-    this.#compare = compare
+  constructor(order: SlotOrder) {
+    this.#order = order
     this.#root = { generation: 0, slots: [], isPast: false }
   }
 
@@ -56,12 +48,22 @@ export class SlotTree {
 
   /** The set must not contain `slot`, nor one that compares as equal. */
   insert(slot: number): void {
+    const equal = this.put(slot)
+    if (equal !== undefined) throw new Error(`slot ${slot} compares as equal to ${equal}`)
+  }
+
+  /** Returns the slot that compares as equal, if there was one: it is replaced. */
+  put(slot: number): number | undefined {
+    this.#order.seek(slot)
+    this.#replaced = undefined
     const root = this.#own(this.#root)
-    const right = this.#insertInto(root, slot)
+    const right = this.#putInto(root, slot)
     this.#root = right === undefined ? root : this.#parentOf(root, right)
+    return this.#replaced
   }
 
   remove(slot: number): void {
+    this.#order.seek(slot)
     let root = this.#own(this.#root)
     this.#removeFrom(root, slot)
     while (root.slots === undefined && root.children.length === 1) root = nth(root.children, 0)
@@ -70,10 +72,11 @@ export class SlotTree {
 
   /** Replaces `slot` by `next`; the two must compare as equal. */
   replace(slot: number, next: number): void {
+    this.#order.seek(slot)
     this.#root = this.#own(this.#root)
     let node = this.#root
     while (node.slots === undefined) {
-      const index = this.#childFor(node, slot)
+      const index = this.#childFor(node)
       if (node.firsts[index] === slot) node.firsts[index] = next
       node = this.#ownChild(node, index)
     }
@@ -81,23 +84,31 @@ export class SlotTree {
   }
 
   /** Returns the new right neighbour if the node had to be split. */
-  #insertInto(node: Node, slot: number): Node | undefined {
-    if (node.slots !== undefined) {
-      const index = countBefore(node.slots, (other) => this.#compare(other, slot))
-      node.slots.splice(index, 0, slot)
-      if (node.slots.length <= nodeMax) return undefined
-      const slots = node.slots.splice(splitIndex(index, node.slots.length))
-      return { generation: this.#generation, slots, isPast: false }
-    }
-    const index = this.#childFor(node, slot)
+  #putInto(node: Node, slot: number): Node | undefined {
+    if (node.slots !== undefined) return this.#putIntoLeaf(node, slot)
+    const index = this.#childFor(node)
     const child = this.#ownChild(node, index)
-    const right = this.#insertInto(child, slot)
+    const right = this.#putInto(child, slot)
     node.firsts[index] = firstOf(child)
-    node.size++
+    if (this.#replaced === undefined) node.size++
     if (right === undefined) return undefined
     node.children.splice(index + 1, 0, right)
     node.firsts.splice(index + 1, 0, firstOf(right))
     return node.children.length <= nodeMax ? undefined : this.#split(node, index + 1)
+  }
+
+  #putIntoLeaf({ slots }: Leaf, slot: number): Leaf | undefined {
+    const index = this.#order.countBefore(slots)
+    const next = slots[index]
+    if (next !== undefined && this.#order.compare(next) === 0) {
+      this.#replaced = next
+      slots[index] = slot
+      return undefined
+    }
+    slots.splice(index, 0, slot)
+    if (slots.length <= nodeMax) return undefined
+    const moved = slots.splice(splitIndex(index, slots.length))
+    return { generation: this.#generation, slots: moved, isPast: false }
   }
 
   #removeFrom(node: Node, slot: number): void {
@@ -105,7 +116,7 @@ export class SlotTree {
       node.slots.splice(this.#indexOf(node, slot), 1)
       return
     }
-    const index = this.#childFor(node, slot)
+    const index = this.#childFor(node)
     const child = this.#ownChild(node, index)
     this.#removeFrom(child, slot)
     node.size--
@@ -156,12 +167,12 @@ export class SlotTree {
     return { generation: this.#generation, children, firsts, size }
   }
 
-  #childFor(node: Inner, slot: number): number {
-    return Math.max(0, countUpTo(node.firsts, (other) => this.#compare(other, slot)) - 1)
+  #childFor(node: Inner): number {
+    return Math.max(0, this.#order.countUpTo(node.firsts) - 1)
   }
 
   #indexOf(leaf: Leaf, slot: number): number {
-    const index = countBefore(leaf.slots, (other) => this.#compare(other, slot))
+    const index = this.#order.countBefore(leaf.slots)
     if (leaf.slots[index] !== slot) throw new Error(`slot ${slot} is not in the tree`)
     return index
   }
