@@ -23,6 +23,8 @@ const SCRIPTS = [
   'test:attacks',
   'test:load',
   'test:overload',
+  'test:memory',
+  'test:memory:cgroup',
   'test:rolling',
   'test:upgrade',
   'test:events:full',

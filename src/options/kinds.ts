@@ -1,5 +1,6 @@
 import { isIP } from 'node:net'
 import { formatDuration, parseDuration } from '../lib/go/duration.ts'
+import { formatQuantity, parseQuantity } from '../lib/go/quantity.ts'
 
 /**
  * How the value of one kind of flag is parsed and printed. `parse` throws a Mistake that says what
@@ -74,6 +75,25 @@ export function integer(range: {
       return number === 0 ? (range.zeroMeans ?? 0) : number
     },
     print: (value) => String(value === range.zeroMeans ? 0 : value),
+  }
+}
+
+/** Bytes, as Kubernetes writes them: 512Mi, 2Gi. 0 is allowed, and otherwise at least `min`. */
+export function byteQuantity(min: number): Kind<number> {
+  return {
+    placeholder: 'bytes',
+    bare: false,
+    parse: (value) => {
+      const bytes = parseQuantity(value)
+      if (bytes === undefined || !Number.isSafeInteger(bytes)) {
+        throw new Mistake(`${quote(value)} is not a number of bytes: write such as 512Mi or 2Gi`)
+      }
+      if (bytes > 0 && bytes < min) {
+        throw new Mistake(`${value} is too small: write ${formatQuantity(min)} or more, or 0`)
+      }
+      return bytes
+    },
+    print: formatQuantity,
   }
 }
 

@@ -1,5 +1,5 @@
 import type { FlagTable } from './flag.ts'
-import { duration, integer, optionalPath } from './kinds.ts'
+import { byteQuantity, duration, integer, optionalPath } from './kinds.ts'
 
 /** Limits of concurrency, memory and rates. 0 means no limit. */
 export interface LimitOptions {
@@ -10,6 +10,8 @@ export interface LimitOptions {
   readonly maxWatchDurationMs: number
   readonly maxEventBytes: number
   readonly maxWriteBytesPerSecond: number
+  /** 0 means the limit of the control group, or else the memory of the machine. */
+  readonly memoryLimitBytes: number
   readonly maxClientMemoryMib: number
   readonly maxClientMemoryPerUserMib: number
   readonly maxConnectionsPerUser: number
@@ -22,6 +24,8 @@ const inflightMax = 20_000
 /** A hundred times what a replica is built for: for more, an operator can set 0. */
 const watchesMax = 1_000_000
 const clientMemoryMibMax = 65_536
+/** With less, there is no room for events beside the program. */
+export const memoryLimitBytesMin: number = 256 * 1024 * 1024
 
 /** The maximum that fits into one etcd transaction, together with its framing. */
 const eventBytesMax = 1_000_000
@@ -77,19 +81,26 @@ export const limitFlags: FlagTable<LimitOptions> = {
     default: 1024 * 1024,
     help: 'Bytes of events that one user may write per second; all users together may write eight times as many in one namespace. Bursts of up to 256 seconds of this rate are allowed. Every change counts the whole event. Writes above the limit get 429. The limit is lower while etcd is more than half full, and zero when it is 80% full. 0 means no limit.',
   },
+  memoryLimitBytes: {
+    name: 'memory-limit',
+    topic: 'Limits',
+    kind: byteQuantity(memoryLimitBytesMin),
+    default: 0,
+    help: 'Memory that the process may take, such as 512Mi or 2Gi, at least 256Mi. Caches, recent changes and the memory held for clients are sized by it: with 1.5 GiB or more they are as large as they get. Events are not limited by it, but an alert and a warning tell when they take more than their part. 0 means the limit of the control group (of the container), or else the memory of the machine.',
+  },
   maxClientMemoryMib: {
     name: 'max-client-memory',
     topic: 'Limits',
     kind: integer({ min: 32, max: clientMemoryMibMax }),
     default: 192,
-    help: 'Memory in MiB held for clients, at least 32: headers, bodies, selectors, queued requests and responses that are not sent yet. Above it, requests of users that hold much of it get 429. Unauthenticated clients together may hold at most 16 MiB of it; above that, the connection that holds most is closed.',
+    help: 'Memory in MiB held for clients, at least 32: headers, bodies, selectors, queued requests and responses that are not sent yet. Above it, requests of users that hold much of it get 429. The default is less where --memory-limit is less than 1.5 GiB; any other value is used as it is. Unauthenticated clients together may hold at most a twelfth of it, and not more than 16 MiB; above that, the connection that holds most is closed.',
   },
   maxClientMemoryPerUserMib: {
     name: 'max-client-memory-per-user',
     topic: 'Limits',
     kind: integer({ min: 8, max: clientMemoryMibMax }),
     default: 64,
-    help: 'Memory in MiB held in the same way for one user, at least 8. Requests above it get 429.',
+    help: 'Memory in MiB held in the same way for one user, at least 8. Requests above it get 429. The default is at most a third of the memory for all clients.',
   },
   maxConnectionsPerUser: {
     name: 'max-connections-per-user',

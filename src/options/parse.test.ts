@@ -31,6 +31,7 @@ const defaults: Options = {
   maxEventBytes: 131_072,
   maxWriteBytesPerSecond: 1_048_576,
   maxWatchesPerUser: 5000,
+  memoryLimitBytes: 0,
   maxClientMemoryMib: 192,
   maxClientMemoryPerUserMib: 64,
   maxConnectionsPerUser: 2500,

@@ -15,6 +15,7 @@ import {
 } from '../lib/files/config-fields.ts'
 import { follow, type OnLook } from '../lib/files/follow.ts'
 import { parseLongDuration } from '../lib/go/duration.ts'
+import { parseQuantity } from '../lib/go/quantity.ts'
 import { type Json, type JsonObject, memberOf } from '../lib/json.ts'
 import type { Log, LogFields } from '../lib/log/log.ts'
 import {
@@ -261,23 +262,11 @@ function checkedValue(value: Json, name: string, field: string): string {
   return value
 }
 
-const QUANTITY_UNITS = new Map([
-  ['', 1],
-  ['k', 1000],
-  ['M', 1000 ** 2],
-  ['G', 1000 ** 3],
-  ['Ki', 1024],
-  ['Mi', 1024 ** 2],
-  ['Gi', 1024 ** 3],
-])
-
 /** A whole number of 1 or more, with or without a unit; undefined when it is missing. */
 function numberOf(tree: JsonObject, name: 'events' | 'bytes', at: string): number | undefined {
   const value = memberOf(tree, name)
   if (value === undefined) return undefined
-  const text = typeof value === 'object' ? '' : String(value)
-  const [, digits, unit = ''] = /^(\d{1,15})([A-Za-z]{0,2})$/.exec(text) ?? []
-  const number = Number(digits) * (QUANTITY_UNITS.get(unit) ?? Number.NaN)
+  const number = parseQuantity(typeof value === 'object' ? '' : String(value)) ?? 0
   if (number >= 1 && number <= NUMBER_MAX) return number
   const examples = name === 'bytes' ? '500k, 200Mi or 2Gi' : '100000, 100k or 1M'
   const advice = `write a whole number above 0, such as ${examples}`

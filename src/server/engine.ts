@@ -10,16 +10,17 @@ import { TopSources } from '../registry/top-sources.ts'
 import { RetentionPolicy } from '../retention/policy.ts'
 import type { PolicySource } from '../retention/policy-file.ts'
 import { Retention } from '../retention/retention.ts'
-import { CountedWrites, type EventWrites } from '../storage/counted-writes.ts'
+import type { CountedWrites } from '../storage/counted-writes.ts'
 import { replicaName } from '../storage/etcd/control/control-values.ts'
 import { Datastore } from '../storage/etcd/datastore.ts'
 import { EtcdStorage } from '../storage/etcd/etcd-storage.ts'
 import { EventKeys } from '../storage/etcd/keys.ts'
 import { corruptValueHandler, PrefixCheck } from '../storage/etcd/prefix-check.ts'
 import type { RegardedKind } from '../storage/event-fields.ts'
-import type { EventScope, StoredEvent, Unreadable } from '../storage/storage.ts'
-import { placeholderEvent } from '../storage/stored-form.ts'
-import { showChanges, showTopSources, type Writer } from './metrics/accounts.ts'
+import type { EventScope } from '../storage/storage.ts'
+import { damagedIn } from '../storage/stored-form.ts'
+import type { MemoryBudget } from './memory-budget.ts'
+import { showChanges, showTopSources, type Writer, writersTo } from './metrics/accounts.ts'
 import { consistentReadObserver, watchCache } from './metrics/cache.ts'
 import type { CertificatesInUse } from './metrics/certificates.ts'
 import type { FileLooks } from './metrics/files.ts'
@@ -42,6 +43,9 @@ export interface EngineFiles {
   readonly clusters?: ClustersSource | undefined
   readonly policy?: PolicySource | undefined
 }
+
+/** Without a budget, what is cached is as large as it gets. */
+type EngineParts = { readonly looks?: FileLooks; readonly budget?: MemoryBudget }
 
 /** What requests of clients use. */
 type ForClients = Pick<
@@ -71,12 +75,14 @@ export class Engine {
   readonly #registry: Registry
   readonly #metrics: StorageMetrics
   readonly #datastore: Datastore
+  readonly #budget: EngineParts['budget']
   readonly #end = new AbortController()
   /** Who writes most events now. */
   readonly #sources = new TopSources()
   #parts: Parts | undefined
 
-  constructor(options: Options, log: Log, registry: Registry, looks?: FileLooks) {
+  constructor(options: Options, log: Log, registry: Registry, parts: EngineParts = {}) {
+    this.#budget = parts.budget
     this.#options = options
     this.#log = log
     this.#registry = registry
@@ -91,7 +97,7 @@ export class Engine {
       quotaBytes: options.etcdQuotaBytes === 0 ? undefined : options.etcdQuotaBytes,
       log: log.child({ logger: 'storage' }),
       onCall: this.#metrics.onCall,
-      looks,
+      looks: parts.looks,
     })
   }
 
@@ -130,6 +136,8 @@ export class Engine {
     const cached = new CachedStorage({
       inner: written,
       log: this.#log.child({ logger: 'cache' }),
+      historyBounds: this.#budget?.history,
+      memoryBounds: this.#budget?.memory,
       onReread: () => {
         retention.forget()
         mirrors?.forget()
@@ -212,6 +220,11 @@ export class Engine {
     return this.#parts?.cached.countIn(scope) ?? 0
   }
 
+  /** The size of the buffers of live events; 0 before the engine is open. */
+  get eventBytes(): number {
+    return this.#parts?.cached.stats().bodyBytes ?? 0
+  }
+
   /** Undefined without a clusters file, and before the engine is open. */
   get mirrors(): MirrorManager | undefined {
     return this.#parts?.mirrors
@@ -284,17 +297,4 @@ export class Engine {
     showChanges(writers, registry)
     showTopSources(this.#sources, registry)
   }
-}
-
-/** Each counts its own writes. */
-function writersTo(storage: EventWrites): Readonly<Record<Writer, CountedWrites>> {
-  return {
-    client: new CountedWrites(storage),
-    mirror: new CountedWrites(storage),
-    retention: new CountedWrites(storage),
-  }
-}
-
-function* damagedIn(unreadable: Iterable<Unreadable>): Iterable<StoredEvent> {
-  for (const value of unreadable) if (value.fault === 'damaged') yield placeholderEvent(value)
 }

@@ -9,7 +9,7 @@ import { RequestLimits } from '../gate/limits/limits.ts'
 import { RefusalPace } from '../gate/limits/refusal-pace.ts'
 import { RefusedCallers } from '../gate/limits/refused-callers.ts'
 import { accountOf } from '../gate/user.ts'
-import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from '../lib/client-memory/ledger.ts'
+import { type LedgerLimits, MemoryLedger } from '../lib/client-memory/ledger.ts'
 import { monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { withFlagName } from '../options/flag-errors.ts'
@@ -25,7 +25,6 @@ import {
   showRequests,
 } from './metrics/requests.ts'
 
-const MIB = 1024 * 1024
 /** Resources served besides the events of `--events-group`, which have request metrics too. */
 const OTHER_RESOURCES = [
   '/v1/events',
@@ -136,16 +135,11 @@ export interface ClientMemory {
 
 /** `waiting` returns how many connections wait unread. */
 export function openClientMemory(
-  options: Options,
+  limits: LedgerLimits,
   registry: Registry,
   waiting: () => number,
 ): ClientMemory {
-  const ledger = new MemoryLedger({
-    ...DEFAULT_LEDGER_LIMITS,
-    totalBytes: options.maxClientMemoryMib * MIB,
-    userBytes: options.maxClientMemoryPerUserMib * MIB,
-    userConnections: options.maxConnectionsPerUser,
-  })
+  const ledger = new MemoryLedger(limits)
   showMemory(ledger, registry)
   showWaitingConnections(waiting, registry)
   return { ledger, onStalled: stalledCounter(registry) }

@@ -25,6 +25,7 @@ import { certificatePaths, followServingCertificate } from './files/serving-cert
 import { openGate } from './gate.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { type ClientMemory, type OpenedLimits, openClientMemory, openLimits } from './limits.ts'
+import { openBudget, watchEventBytes } from './memory-budget.ts'
 import { showCertificates } from './metrics/certificates.ts'
 import { ClusterLabels, showClusterEvents } from './metrics/clusters.ts'
 import { type FileLooks, showFiles } from './metrics/files.ts'
@@ -85,7 +86,8 @@ export class Server {
     this.#log = log
     this.#lifecycle = new Lifecycle(log)
     this.#looks = showFiles(this.#metrics)
-    this.#engine = new Engine(options, log, this.#metrics, this.#looks)
+    const budget = openBudget(options, log, this.#metrics)
+    this.#engine = new Engine(options, log, this.#metrics, { looks: this.#looks, budget })
     this.#clusters = new ClusterLabels(
       options.clusterName,
       () => this.#files?.clusters?.clusters.keys() ?? [],
@@ -95,8 +97,8 @@ export class Server {
       log: log.child({ logger: 'gate' }),
       onEnded: endedWatchCounter(this.#metrics),
     })
-    this.#followers.push(this.#accessChecks)
-    this.#clientMemory = openClientMemory(options, this.#metrics, () =>
+    this.#followers.push(this.#accessChecks, watchEventBytes(budget, this.#engine, log))
+    this.#clientMemory = openClientMemory(budget.clients, this.#metrics, () =>
       this.#listeners.reduce((sum, { waitingCount }) => sum + waitingCount, 0),
     )
     this.#startup = new Startup(
@@ -113,7 +115,7 @@ export class Server {
       ],
       log,
     )
-    this.#services = new ServiceInstaller(options, this.#metrics, signIn)
+    this.#services = new ServiceInstaller(options, this.#metrics, { signIn, budget })
     const probes = healthProbes({
       engine: this.#engine,
       startup: this.#startup,

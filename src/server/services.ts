@@ -65,6 +65,7 @@ import type { WatchedStorage } from '../storage/storage.ts'
 import type { EventSummaries } from '../storage/summary.ts'
 import { buildInfo, pageFolder } from './build-info.ts'
 import type { OpenedGate } from './gate.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 import { watchRunCache } from './metrics/cache.ts'
 import { healthRegistry } from './metrics/health.ts'
 import { showBuild, showProcess } from './metrics/process.ts'
@@ -77,10 +78,22 @@ export class ServiceInstaller {
   /** The same events under two names. */
   readonly #groups: readonly EventGroup[]
   readonly #signIn: SignIn | undefined
+  readonly #listBytes: number | undefined
   readonly #healthTallies = new HealthTallies()
 
-  /** `signIn`: only `tidings dev` has it. */
-  constructor(options: Options, metrics: Registry, signIn?: SignIn) {
+  /** `signIn`: only `tidings dev` has it. Without a budget, lists are cached as much as ever. */
+  constructor(
+    options: Options,
+    metrics: Registry,
+    {
+      signIn,
+      budget,
+    }: {
+      readonly signIn?: SignIn | undefined
+      readonly budget?: Pick<MemoryBudget, 'listBytes'>
+    } = {},
+  ) {
+    this.#listBytes = budget?.listBytes
     this.#options = options
     this.#metrics = metrics
     this.#signIn = signIn
@@ -153,7 +166,7 @@ export class ServiceInstaller {
     refusedIn,
     ...parts
   }: EventParts): void {
-    const runCache = new EncodedRunCache()
+    const runCache = new EncodedRunCache({ bytesMax: this.#listBytes })
     watchRunCache(runCache, this.#metrics)
     const { requestTimeoutMs, maxEventBytes, maxWatchDurationMs } = this.#options
     const shared = {

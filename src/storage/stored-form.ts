@@ -10,7 +10,7 @@ import { findTypeMismatch } from '../api/validation/type-check.ts'
 import { StorageError } from './errors.ts'
 import { type EventFields, fieldsIn } from './event-fields.ts'
 import { changeIndexMax, formatVersion, type Version } from './resource-version.ts'
-import type { EventKey, StoredEvent } from './storage.ts'
+import type { EventKey, StoredEvent, Unreadable } from './storage.ts'
 
 /** Size of the longest header: `{"w":`, 16 digits, `,"i":`, 3 digits, `}` and a line feed. */
 const headerRoom = 32
@@ -221,6 +221,11 @@ export function placeholderEvent(
   const { namespace, name } = event.key
   const body = Buffer.from(JSON.stringify({ metadata: { name, namespace } }))
   return new StoredBody({ ...event, body, versionOffset })
+}
+
+/** The damaged ones among values that are not events, as placeholders. */
+export function* damagedIn(unreadable: Iterable<Unreadable>): Iterable<StoredEvent> {
+  for (const value of unreadable) if (value.fault === 'damaged') yield placeholderEvent(value)
 }
 
 /** The same state with another version, as the result of a delete. */

@@ -21,6 +21,7 @@ import {
 import { showCertificates } from '../../src/server/metrics/certificates.ts'
 import {
   showMemory,
+  showMemoryLimit,
   showWaitingConnections,
   stalledCounter,
 } from '../../src/server/metrics/client-memory.ts'
@@ -76,6 +77,7 @@ interface TopicSource {
 }
 
 const GROUP = 'events.k8s.io'
+const MEMORY_PARTS = { all: 0, events: 0, history: 0, states: 0, lists: 0, clients: 0 }
 
 const TOPICS: readonly TopicSource[] = [
   {
@@ -114,6 +116,7 @@ const TOPICS: readonly TopicSource[] = [
     note: `Kinds: ${list(HELD_KINDS)}. Limits: ${list(HELD_LIMITS)}.`,
     register: into((registry) => {
       showMemory(unread(), registry)
+      showMemoryLimit(MEMORY_PARTS, registry)
       showWaitingConnections(unread(), registry)
       stalledCounter(registry)
     }),

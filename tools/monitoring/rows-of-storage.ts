@@ -6,14 +6,18 @@ export const MEMORY: Row = {
   panels: [
     {
       title: 'Resident memory',
-      description: 'Of each process. How to size it: docs/how-to/size.md.',
+      description:
+        'Of each process, and the limit: --memory-limit, the control group or the machine. How to size it: docs/how-to/size.md.',
       unit: 'bytes',
-      queries: one('process_resident_memory_bytes{S}'),
+      queries: [
+        ...one('process_resident_memory_bytes{S}'),
+        ...one('min(tidings_memory_limit_bytes{S,part="all"})', 'limit'),
+      ],
     },
     {
       title: 'Parts of the cache',
       description:
-        'Live events, recent changes for watchers (96 MiB at most), encoded parts of lists (32 MiB at most); the largest replica.',
+        'Live events, recent changes for watchers, encoded parts of lists; the largest replica. Their bounds: tidings_memory_limit_bytes. Runbook: TidingsEventsFillMemory.',
       unit: 'bytes',
       isStacked: true,
       queries: [

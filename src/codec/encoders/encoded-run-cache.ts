@@ -10,7 +10,7 @@ import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import type { EventRun } from '../../storage/storage.ts'
 import type { ResponseEncoder } from './response-encoder.ts'
 
-const defaultBytesMax = 32 * 1024 * 1024
+export const encodedRunsBytesMax: number = 32 * 1024 * 1024
 /** An entry without a hit for this long is idle. */
 const idleMsMax = 60_000
 /** The same for an entry that only the list which added it has used. */
@@ -40,8 +40,8 @@ export class EncodedRunCache {
   #sweptAtMs = Number.NEGATIVE_INFINITY
   #timer: NodeJS.Timeout | undefined
 
-  constructor(options: { readonly bytesMax?: number; readonly clock?: Clock } = {}) {
-    this.#bytesMax = options.bytesMax ?? defaultBytesMax
+  constructor(options: { readonly bytesMax?: number | undefined; readonly clock?: Clock } = {}) {
+    this.#bytesMax = options.bytesMax ?? encodedRunsBytesMax
     this.#clock = options.clock ?? monotonicClock
   }
 

@@ -2,10 +2,24 @@
 import { Counter, Gauge, type Registry } from '@prometheus-io/client'
 import { withoutTokens } from '../../lib/log/token-scrub.ts'
 import { EVERY_CLUSTER, SOURCE_DIMENSIONS, type TopSources } from '../../registry/top-sources.ts'
-import { CHANGE_KINDS, type CountedWrites, WRITE_OUTCOMES } from '../../storage/counted-writes.ts'
+import {
+  CHANGE_KINDS,
+  CountedWrites,
+  type EventWrites,
+  WRITE_OUTCOMES,
+} from '../../storage/counted-writes.ts'
 
 /** Who changes events. */
 export type Writer = 'client' | 'mirror' | 'retention'
+
+/** Each counts its own writes. */
+export function writersTo(storage: EventWrites): Readonly<Record<Writer, CountedWrites>> {
+  return {
+    client: new CountedWrites(storage),
+    mirror: new CountedWrites(storage),
+    retention: new CountedWrites(storage),
+  }
+}
 
 export function showChanges(
   writers: Readonly<Record<Writer, CountedWrites>>,

@@ -86,7 +86,7 @@ const CACHE: readonly Figure<CacheStats>[] = [
 const RUN_CACHE: readonly Figure<EncodedRunCache>[] = [
   {
     name: 'tidings_list_kept_bytes',
-    help: 'Size of the encoded parts of lists that are cached; at most 32 MiB.',
+    help: 'Size of the encoded parts of lists that are cached; tidings_memory_limit_bytes has the bound.',
     read: (runCache) => runCache.bytes,
   },
   {

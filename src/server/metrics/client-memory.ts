@@ -3,6 +3,20 @@ import { HELD_KINDS } from '../../lib/client-memory/held-kinds.ts'
 import { HELD_LIMITS } from '../../lib/client-memory/holding.ts'
 import type { MemoryLedger } from '../../lib/client-memory/ledger.ts'
 
+/** How the memory limit is divided, in bytes. */
+export function showMemoryLimit(
+  parts: Readonly<Record<'all' | 'events' | 'history' | 'states' | 'lists' | 'clients', number>>,
+  registry: Registry,
+): void {
+  const gauge = new Gauge({
+    name: 'tidings_memory_limit_bytes',
+    help: 'The memory that the process may take, by --memory-limit, its control group or the machine (all), and the parts of it that bound recent changes, earlier states, encoded lists and what is held for clients. The part of events bounds nothing; above it, there is a warning.',
+    labelNames: ['part'],
+    registers: [registry],
+  })
+  for (const [part, bytes] of Object.entries(parts)) gauge.set({ part }, bytes)
+}
+
 /** Memory held for clients, and how often each of its limits was reached. */
 export function showMemory(ledger: MemoryLedger, registry: Registry): void {
   const registers = [registry]

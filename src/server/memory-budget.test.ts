@@ -1,0 +1,95 @@
+import assert from 'node:assert/strict'
+import { describe, test } from 'node:test'
+import { defaultMemoryBounds } from '../cache/memory/memory.ts'
+import { defaultHistoryBounds } from '../cache/watch/history.ts'
+import { encodedRunsBytesMax } from '../codec/encoders/encoded-run-cache.ts'
+import { DEFAULT_LEDGER_LIMITS } from '../lib/client-memory/ledger.ts'
+import { type Log, silentLog } from '../lib/log/log.ts'
+import { logBudget, type MemoryBudget, memoryBudget, watchEventBytes } from './memory-budget.ts'
+
+const MIB = 1024 * 1024
+const DEFAULTS = {
+  maxClientMemoryMib: 192,
+  maxClientMemoryPerUserMib: 64,
+  maxConnectionsPerUser: 2500,
+}
+const budgetOf = (mib: number, options = DEFAULTS): MemoryBudget =>
+  memoryBudget({ bytes: mib * MIB, source: 'flag' }, options)
+
+function heldBytes({ history, memory, listBytes, clients }: MemoryBudget): number {
+  return history.bytesMax + memory.stateBytesMax + listBytes + clients.totalBytes
+}
+
+/** Collects the messages of warnings and information. */
+function recorded(): { readonly log: Log; readonly said: string[] } {
+  const said: string[] = []
+  const log = {
+    ...silentLog,
+    warn: (message: string) => void said.push(`warn: ${message}`),
+    info: (message: string) => void said.push(`info: ${message}`),
+  }
+  return { log, said }
+}
+
+describe('the memory budget', () => {
+  test('with 1.5 GiB or more everything is as large as it gets', () => {
+    for (const mib of [1536, 2048, 64 * 1024]) {
+      const { history, memory, listBytes, clients } = budgetOf(mib)
+      assert.deepEqual(history, defaultHistoryBounds)
+      assert.deepEqual(memory, defaultMemoryBounds)
+      assert.equal(listBytes, encodedRunsBytesMax)
+      assert.deepEqual(clients, DEFAULT_LEDGER_LIMITS)
+    }
+  })
+
+  test('what is held besides 100,000 events leaves room for garbage in 512 MiB', () => {
+    const budget = budgetOf(512)
+    assert.ok(heldBytes(budget) <= 125 * MIB, String(heldBytes(budget) / MIB))
+    // An event of 900 bytes takes 1.2 KiB of buffers.
+    assert.ok(budget.eventBytes >= 100_000 * 1.2 * 1024)
+    const { clients } = budget
+    assert.ok(clients.userBytes <= clients.totalBytes / 3)
+    assert.ok(clients.unauthenticatedBytes < clients.userBytes)
+  })
+
+  test('everything grows with the limit, and has a minimum', () => {
+    const held = [128, 256, 384, 512, 768, 1024, 1536].map((mib) => heldBytes(budgetOf(mib)))
+    assert.deepEqual(
+      held,
+      held.toSorted((a, b) => a - b),
+    )
+    assert.equal(held[0], 50 * MIB)
+  })
+
+  test('flags about clients that are not at their default are used as they are', () => {
+    const options = { ...DEFAULTS, maxClientMemoryMib: 300, maxClientMemoryPerUserMib: 128 }
+    const { clients } = budgetOf(512, options)
+    assert.deepEqual([clients.totalBytes, clients.userBytes], [300 * MIB, 128 * MIB])
+  })
+
+  test('the log says at start what the limit is, and that it is too small', () => {
+    const { log, said } = recorded()
+    logBudget(budgetOf(512), log)
+    logBudget(budgetOf(200), log)
+    assert.deepEqual(said, [
+      'info: Memory limit',
+      'warn: The memory limit is too small: the process may be killed',
+    ])
+  })
+
+  test('the log says once when events take more than their part, and once when not any more', () => {
+    const { log, said } = recorded()
+    const budget = budgetOf(512)
+    const events = { eventBytes: 0 }
+    const watch = watchEventBytes(budget, events, log)
+    for (const now of [0, budget.eventBytes, budget.eventBytes + 1, 1e12, 5, 5]) {
+      events.eventBytes = now
+      watch.check()
+    }
+    watch.stop()
+    assert.deepEqual(said, [
+      'warn: Events take more than their part of the memory limit',
+      'info: Events take no more than their part of the memory limit again',
+    ])
+  })
+})

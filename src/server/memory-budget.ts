@@ -1,0 +1,172 @@
+/**
+ * Sizes everything that holds memory to save work, by the memory that the process may take. What the
+ * program itself needs comes first. A third of the rest is for caches, recent changes and clients: with
+ * 1.5 GiB they are as large as they get. The other two thirds are for the events, which no limit here
+ * bounds, and for garbage.
+ */
+
+import { totalmem } from 'node:os'
+import { setFlagsFromString } from 'node:v8'
+import type { Registry } from '@prometheus-io/client'
+import { defaultMemoryBounds, type MemoryBounds } from '../cache/memory/memory.ts'
+import { defaultHistoryBounds, type HistoryBounds } from '../cache/watch/history.ts'
+import { encodedRunsBytesMax } from '../codec/encoders/encoded-run-cache.ts'
+import { DEFAULT_LEDGER_LIMITS, type LedgerLimits } from '../lib/client-memory/ledger.ts'
+import { cgroupMemoryLimit } from '../lib/files/cgroup.ts'
+import type { Log } from '../lib/log/log.ts'
+import { limitFlags, memoryLimitBytesMin } from '../options/limit-flags.ts'
+import type { Options } from '../options/options.ts'
+import { showMemoryLimit } from './metrics/client-memory.ts'
+
+const MIB = 1024 * 1024
+/** The program without events, connections and garbage. */
+const PROGRAM_BYTES = 144 * MIB
+/** Parts of what the program leaves. */
+const HELD_PART = 1 / 3
+const EVENTS_PART = 0.4
+/** Below these, watchers and lists would be served by etcd, and clients be refused, all the time. */
+const LEAST = { history: 8 * MIB, states: 8 * MIB, lists: 2 * MIB, clients: 32 * MIB }
+const LEAST_OF_STRANGERS = 4 * MIB
+const EVENTS_CHECK_MS = 60_000
+/**
+ * With little memory, V8 collects garbage when the heap has grown by this much since the last
+ * collection. Streams of HTTP/2 are old garbage, 4 KiB of heap and as much outside for each request:
+ * by default the heap of a large machine may grow to four times its size. V8 reads this after each
+ * collection, so it can be set while the program runs.
+ */
+const HEAP_GROWTH_PERCENT = 30
+
+/** Where the limit comes from. */
+export type LimitSource = 'flag' | 'cgroup' | 'machine'
+
+export interface MemoryLimit {
+  readonly bytes: number
+  readonly source: LimitSource
+}
+
+export interface MemoryBudget {
+  readonly limit: MemoryLimit
+  /** Whether something is smaller than it could be. */
+  readonly isReduced: boolean
+  /** What the buffers of events should not exceed. */
+  readonly eventBytes: number
+  readonly history: HistoryBounds
+  readonly memory: MemoryBounds
+  readonly listBytes: number
+  readonly clients: LedgerLimits
+}
+
+/** The memory that this process may take. */
+export function memoryLimit({ memoryLimitBytes }: Pick<Options, 'memoryLimitBytes'>): MemoryLimit {
+  if (memoryLimitBytes > 0) return { bytes: memoryLimitBytes, source: 'flag' }
+  const machine = totalmem()
+  const bytes = cgroupMemoryLimit()
+  if (bytes === undefined || bytes >= machine) return { bytes: machine, source: 'machine' }
+  return { bytes, source: 'cgroup' }
+}
+
+type ClientOptions = Pick<
+  Options,
+  'maxClientMemoryMib' | 'maxClientMemoryPerUserMib' | 'maxConnectionsPerUser'
+>
+
+export function memoryBudget(limit: MemoryLimit, options: ClientOptions): MemoryBudget {
+  const rest = Math.max(0, limit.bytes - PROGRAM_BYTES)
+  const most = {
+    history: defaultHistoryBounds.bytesMax,
+    states: defaultMemoryBounds.stateBytesMax,
+    lists: encodedRunsBytesMax,
+    clients: DEFAULT_LEDGER_LIMITS.totalBytes,
+  }
+  const mostTogether = Object.values(most).reduce((sum, bytes) => sum + bytes, 0)
+  const scale = Math.min(1, (rest * HELD_PART) / mostTogether)
+  const sized = (what: keyof typeof most): number =>
+    Math.max(LEAST[what], Math.floor(most[what] * scale))
+  return {
+    limit,
+    isReduced: scale < 1,
+    eventBytes: Math.floor(rest * EVENTS_PART),
+    history: { ...defaultHistoryBounds, bytesMax: sized('history') },
+    memory: { ...defaultMemoryBounds, stateBytesMax: sized('states') },
+    listBytes: sized('lists'),
+    clients: clientLimits(sized('clients'), options),
+  }
+}
+
+/** A flag that is not at its default is an operator's decision, and stays. */
+function clientLimits(totalSized: number, options: ClientOptions): LedgerLimits {
+  const { maxClientMemoryMib: total, maxClientMemoryPerUserMib: user } = options
+  const isTotalSet = total !== limitFlags.maxClientMemoryMib.default
+  const isUserSet = user !== limitFlags.maxClientMemoryPerUserMib.default
+  const totalBytes = isTotalSet ? total * MIB : totalSized
+  const ofStrangers = Math.max(LEAST_OF_STRANGERS, Math.floor(totalBytes / 12))
+  const { unauthenticatedBytes, connectionBytes } = DEFAULT_LEDGER_LIMITS
+  return {
+    ...DEFAULT_LEDGER_LIMITS,
+    totalBytes,
+    userBytes: isUserSet ? user * MIB : Math.min(user * MIB, Math.floor(totalBytes / 3)),
+    unauthenticatedBytes: Math.min(unauthenticatedBytes, ofStrangers),
+    connectionBytes: Math.min(connectionBytes, ofStrangers),
+    userConnections: options.maxConnectionsPerUser,
+  }
+}
+
+/** The budget of this process, which the log and metrics show. */
+export function openBudget(options: Options, log: Log, registry: Registry): MemoryBudget {
+  const budget = memoryBudget(memoryLimit(options), options)
+  logBudget(budget, log)
+  if (budget.isReduced) setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
+  const parts = {
+    all: budget.limit.bytes,
+    events: budget.eventBytes,
+    history: budget.history.bytesMax,
+    states: budget.memory.stateBytesMax,
+    lists: budget.listBytes,
+    clients: budget.clients.totalBytes,
+  }
+  showMemoryLimit(parts, registry)
+  return budget
+}
+
+/** Says at start what the limit is, and when it is too small. */
+export function logBudget({ limit, history, clients }: MemoryBudget, log: Log): void {
+  const limitMib = Math.floor(limit.bytes / MIB)
+  const fields = {
+    limitMib,
+    source: limit.source,
+    historyMib: Math.floor(history.bytesMax / MIB),
+    clientsMib: Math.floor(clients.totalBytes / MIB),
+  }
+  if (limit.bytes < memoryLimitBytesMin) {
+    const help = `give the container ${memoryLimitBytesMin / MIB}Mi or more: the program alone takes ${PROGRAM_BYTES / MIB}`
+    log.warn('The memory limit is too small: the process may be killed', { ...fields, help })
+  } else log.info('Memory limit', fields)
+}
+
+/**
+ * Warns when the events begin to take more than their part, and says when they no longer do. Only
+ * retention bounds them.
+ */
+export function watchEventBytes(
+  { eventBytes, limit }: Pick<MemoryBudget, 'eventBytes' | 'limit'>,
+  events: { readonly eventBytes: number },
+  log: Log,
+): { stop(): void; check(): void } {
+  let isOver = false
+  const check = (): void => {
+    const now = events.eventBytes
+    if (now > eventBytes === isOver) return
+    isOver = now > eventBytes
+    const [eventsMib, partMib, limitMib] = [now, eventBytes, limit.bytes].map((n) =>
+      Math.round(n / MIB),
+    )
+    const fields = { eventsMib, partMib, limitMib }
+    if (isOver) {
+      const help = 'raise the memory limit, shorten --event-ttl, or write a budget for retention'
+      log.warn('Events take more than their part of the memory limit', { ...fields, help })
+    } else log.info('Events take no more than their part of the memory limit again', fields)
+  }
+  const timer = setInterval(check, EVENTS_CHECK_MS)
+  timer.unref()
+  return { stop: () => clearInterval(timer), check }
+}
