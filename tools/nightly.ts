@@ -24,7 +24,7 @@ const SCRIPTS = [
   'test:load',
   'test:overload',
   'test:memory',
-  'test:memory:cgroup',
+  'test:memory:container',
   'test:rolling',
   'test:upgrade',
   'test:events:full',

@@ -2,16 +2,16 @@
  * 100,000 events, 200 watchers and 300 creates a second, for 30 minutes:
  *
  *     npm run test:memory -- [--minutes 30] [--events N] [--watchers N] [--rate N]
- *                            [--cgroup] [--memory-limit 512Mi] [--most 350] [--node-options ...]
+ *                            [--container] [--memory-limit 512Mi] [--most 350] [--node-options ...]
  *
- * `--cgroup` puts the server into a control group of 512 MiB, or what `--memory-limit` says; where
- * none can be made, it says so and gives the server that limit as a flag, and checks the peak.
+ * `--container` runs the server in a container of podman with 512 MiB, or what `--memory-limit` says;
+ * where none can be made, it says so, gives the server that limit as a flag, and checks the peak.
  * Prints the memory once a minute; exits with 1 when it was more than `--most` MiB, when it grew, or
  * when a watcher missed something.
  */
 import { parseArgs } from 'node:util'
 import { parseQuantity } from '../../../src/lib/go/quantity.ts'
-import { MemoryGroup } from './cgroup.ts'
+import { Container } from './container.ts'
 import { complaints, steadyLoad } from './steady.ts'
 
 const { values } = parseArgs({
@@ -20,16 +20,16 @@ const { values } = parseArgs({
     events: { type: 'string', default: '100000' },
     watchers: { type: 'string', default: '200' },
     rate: { type: 'string', default: '300' },
-    cgroup: { type: 'boolean', default: false },
+    container: { type: 'boolean', default: false },
     'memory-limit': { type: 'string' },
     most: { type: 'string', default: '350' },
     'node-options': { type: 'string' },
   },
 })
-const limit = values['memory-limit'] ?? (values.cgroup ? '512Mi' : undefined)
+const limit = values['memory-limit'] ?? (values.container ? '512Mi' : undefined)
 const limitBytes = parseQuantity(limit ?? '0') ?? 0
-await using group = values.cgroup ? await MemoryGroup.make(limitBytes) : undefined
-const flags = limit === undefined || group !== undefined ? [] : [`--memory-limit=${limit}`]
+using container = values.container ? Container.open(limitBytes) : undefined
+const flags = limit === undefined || container !== undefined ? [] : [`--memory-limit=${limit}`]
 const say = (line: string): void => void process.stdout.write(`${line}\n`)
 const report = await steadyLoad({
   events: Number(values.events),
@@ -38,12 +38,8 @@ const report = await steadyLoad({
   seconds: Number(values.minutes) * 60,
   sampleSeconds: 60,
   nodeOptions: values['node-options'],
-  ...{ flags, group, say },
+  ...{ flags, container, say },
 })
-if (group !== undefined) {
-  const peakMib = Math.round((await group.peakBytes()) / 1024 ** 2)
-  say(`control group of ${limit}: peak ${peakMib} MiB, limit reached: ${await group.failures()}`)
-}
 const wrong = complaints(report, { mostMib: Number(values.most), limitMib: limitBytes / 1024 ** 2 })
 say(JSON.stringify({ ...report, wrong }, undefined, 2))
 if (wrong.length > 0) process.exitCode = 1

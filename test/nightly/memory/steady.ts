@@ -11,7 +11,7 @@ import { benchEvent } from '../../../bench/memory/events.ts'
 import { DevCredentials } from '../../../src/dev/credentials.ts'
 import { startEtcd } from '../../support/etcd.ts'
 import { Tidings } from '../../support/tidings.ts'
-import type { MemoryGroup } from './cgroup.ts'
+import { type Container, groupPeakBytes } from './container.ts'
 import { type CountedWatch, Sessions } from './counted-watch.ts'
 
 export interface SteadyLoad {
@@ -23,7 +23,7 @@ export interface SteadyLoad {
   readonly flags: readonly string[]
   /** In place of those of the chart. */
   readonly nodeOptions?: string | undefined
-  readonly group?: MemoryGroup | undefined
+  readonly container?: Container | undefined
   readonly say: (line: string) => void
 }
 
@@ -72,7 +72,7 @@ export async function steadyLoad(load: SteadyLoad): Promise<SteadyReport> {
         ...load.flags,
       ],
       { NODE_OPTIONS: load.nodeOptions ?? NODE_OPTIONS },
-      load.group?.command(program) ?? program,
+      load.container?.command(program) ?? program,
     )
     await server.until('/readyz', ({ status }) => status === 200, 30_000)
     const { port, ca } = server
@@ -208,9 +208,10 @@ class Run {
 
   async #sample(when: string): Promise<{ readonly rssMib: number; readonly peakMib: number }> {
     const { server } = this.#parts
+    const pid = this.#load.container?.pid() ?? server.process.pid ?? 0
     const [status, stat, { body }] = await Promise.all([
-      readFile(`/proc/${server.process.pid}/status`, 'utf8'),
-      readFile(`/proc/${server.process.pid}/stat`, 'utf8'),
+      readFile(`/proc/${pid}/status`, 'utf8'),
+      readFile(`/proc/${pid}/stat`, 'utf8'),
       server.ask('/metrics'),
     ])
     const mibOf = (name: string): number =>
@@ -227,6 +228,10 @@ class Run {
         `heap ${mib('nodejs_heap_size_used_bytes')} of ${mib('nodejs_heap_size_total_bytes')} MiB, ` +
         `external ${mib('nodejs_external_memory_bytes')} MiB, CPU ${(user + system) / 100} s`,
     )
+    if (this.#load.container !== undefined) {
+      const peak = Math.round((groupPeakBytes(pid) ?? 0) / 1024 ** 2)
+      this.#load.say(`  the control group took ${peak} MiB at most, pages of files included`)
+    }
     return sample
   }
 }
