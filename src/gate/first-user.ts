@@ -6,23 +6,52 @@ export type AuthenticationResult = User | undefined | Promise<User | undefined>
 /**
  * The first authenticator that returns a user decides, even if the request has other credentials
  * that are invalid. A request with invalid credentials and no valid ones is refused; it never
- * becomes anonymous.
+ * becomes anonymous. Like the result of an authenticator, a result that is known at once is not a
+ * promise.
  */
-export async function firstUser<T>(
+export function firstUser<T>(
   all: readonly T[],
   authenticate: (one: T) => AuthenticationResult,
-): Promise<User | undefined> {
-  let refusal: StatusError | undefined
-  for (const one of all) {
+): AuthenticationResult {
+  return firstFrom(0, { all, authenticate, refusal: undefined })
+}
+
+interface Search<T> {
+  readonly all: readonly T[]
+  readonly authenticate: (one: T) => AuthenticationResult
+  /** The first refusal so far. */
+  refusal: StatusError | undefined
+}
+
+function firstFrom<T>(start: number, search: Search<T>): AuthenticationResult {
+  for (let index = start; index < search.all.length; index++) {
     try {
-      const result = authenticate(one)
-      const user = result instanceof Promise ? await result : result
+      const user = search.authenticate(search.all[index] as T)
+      if (user instanceof Promise) return firstAfter(user, index, search)
       if (user !== undefined) return user
     } catch (error) {
-      if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error
-      refusal ??= error
+      noteRefusal(error, search)
     }
   }
-  if (refusal !== undefined) throw refusal
+  if (search.refusal !== undefined) throw search.refusal
   return undefined
+}
+
+async function firstAfter<T>(
+  pending: Promise<User | undefined>,
+  index: number,
+  search: Search<T>,
+): Promise<User | undefined> {
+  try {
+    const user = await pending
+    if (user !== undefined) return user
+  } catch (error) {
+    noteRefusal(error, search)
+  }
+  return firstFrom(index + 1, search)
+}
+
+function noteRefusal(error: unknown, search: Pick<Search<unknown>, 'refusal'>): void {
+  if (!(error instanceof StatusError) || error.reason !== 'Unauthorized') throw error
+  search.refusal ??= error
 }

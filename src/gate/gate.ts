@@ -2,6 +2,7 @@ import { forbidden, StatusError, unavailable } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import type { AccessCheck } from './access-checks.ts'
 import type { Attributes } from './attributes.ts'
+import { firstDecision } from './first-decision.ts'
 import { type AuthenticationResult, firstUser } from './first-user.ts'
 import { isFromHost } from './host.ts'
 import { type Impersonation, impersonationMemory, impersonationOf } from './impersonation.ts'
@@ -53,9 +54,12 @@ const RETRY_UNSURE_SECONDS = 1
  */
 const ORIGIN_GRACE_MS = 30_000
 
-/** Decides what users may do. Fails closed: when it cannot decide, it has no opinion. */
+/**
+ * Decides what users may do. Fails closed: when it cannot decide, it has no opinion. As with
+ * authenticators, a decision that is known at once is not a promise.
+ */
 export interface Authorizer {
-  decide(user: User, attributes: Attributes): Promise<Decision>
+  decide(user: User, attributes: Attributes): Decision | Promise<Decision>
   /** Why it allows what it has just allowed, for the audit log; may cost more than the decision. */
   reasonFor?(user: User, attributes: Attributes): string | undefined
 }
@@ -144,18 +148,14 @@ export class Gate {
     const isPublic = access.isPublic === true
     const isOpen =
       isPublic || (!attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true)
-    const sender = isPublic
-      ? ANONYMOUS
-      : ((await this.#identify(request, attributes)) ??
-        this.#withoutCredentials(request, access, isOpen))
+    const identified = isPublic ? ANONYMOUS : this.#identify(request, attributes)
+    const known = identified instanceof Promise ? await identified : identified
+    const sender = known ?? this.#withoutCredentials(request, access, isOpen)
     trail?.identified(sender)
     const credentials =
       attributes.verb === 'watch' ? this.#credentialsOf(request, attributes) : undefined
     const impersonation = isPublic ? undefined : impersonationOf(request, attributes)
-    const isTrustedHost =
-      access.isOpenToHostUsers === true &&
-      sender.origin === undefined &&
-      this.#isTrustedHost(request)
+    const isTrustedHost = this.#isTrustedUser(sender, request, access)
     const recheckBytes =
       credentials === undefined ? 0 : recheckMemory({ sender, impersonation, attributes })
     const arriving = arrived?.(sender, { isOpen, recheckBytes })
@@ -164,31 +164,20 @@ export class Gate {
       impersonation === undefined ? sender : await this.#impersonate(sender, impersonation, trail)
     const recheck = credentials && this.#recheck(credentials, { sender, impersonation, attributes })
     const caller = this.#caller(user, sender, recheck)
-    if (user === HOST || isOpen || isTrustedHost) {
-      trail?.decided('allow', '')
-    } else await this.#authorize(user, attributes, trail)
+    const isAllowed = user === HOST || isOpen || isTrustedHost
+    if (isAllowed) trail?.decided('allow', '')
+    const authorizing = isAllowed ? undefined : this.#authorize(user, attributes, trail)
+    if (authorizing !== undefined) await authorizing
     return caller
   }
 
   /** The decision of the first authorizer with an opinion. */
-  decide(user: User, attributes: Attributes): Promise<Decision> {
-    return this.#decide(user, attributes, false)
+  decide(user: User, attributes: Attributes): Decision | Promise<Decision> {
+    return firstDecision(this.#options.authorizers, { user, attributes, isExplained: false })
   }
 
-  async #decide(user: User, attributes: Attributes, isExplained: boolean): Promise<Decision> {
-    let reason: string | undefined
-    let isUnsure = false
-    for (const authorizer of this.#options.authorizers) {
-      const decision = await authorizer.decide(user, attributes)
-      if (decision.verdict === 'allow') {
-        const why = isExplained ? authorizer.reasonFor?.(user, attributes) : undefined
-        return why === undefined ? decision : { ...decision, reason: why }
-      }
-      reason = decision.reason ?? reason
-      isUnsure ||= decision.isUnsure === true
-      if (decision.verdict === 'deny') return { ...decision, ...(reason && { reason }) }
-    }
-    return { verdict: 'no-opinion', isUnsure, ...(reason && { reason }) }
+  #isTrustedUser({ origin }: User, request: Request, access: Access): boolean {
+    return access.isOpenToHostUsers === true && origin === undefined && this.#isTrustedHost(request)
   }
 
   #isTrustedHost(request: Request): boolean {
@@ -217,7 +206,7 @@ export class Gate {
     return actor
   }
 
-  #identify(request: Request, attributes: Attributes): Promise<User | undefined> {
+  #identify(request: Request, attributes: Attributes): AuthenticationResult {
     return firstUser(this.#options.authenticators, (one) => one.authenticate(request, attributes))
   }
 
@@ -250,7 +239,8 @@ export class Gate {
   }
 
   #caller(user: User, sender: User, recheck: AccessCheck | undefined): Caller {
-    const authorize = (attributes: Attributes): Promise<void> => this.#authorize(user, attributes)
+    const authorize = async (attributes: Attributes): Promise<void> =>
+      this.#authorize(user, attributes)
     if (sender === user && recheck === undefined) return { user, authorize }
     return {
       user,
@@ -260,20 +250,37 @@ export class Gate {
     }
   }
 
-  async #authorize(user: User, attributes: Attributes, trail?: Trail): Promise<void> {
-    const isExplained = trail?.isKept === true
-    const { verdict, reason, isUnsure } = await this.#decide(user, attributes, isExplained)
-    if (verdict === 'allow') {
-      trail?.decided('allow', reason ?? '')
-      return
+  /** Throws or rejects with 403 or 503. Undefined when the user is permitted at once. */
+  #authorize(user: User, attributes: Attributes, trail?: Trail): Promise<void> | undefined {
+    const question = { user, attributes, isExplained: trail?.isKept === true }
+    const decision = firstDecision(this.#options.authorizers, question)
+    if (!(decision instanceof Promise)) {
+      enforce(decision, { user, attributes, trail })
+      return undefined
     }
-    if (isUnsure === true) {
-      trail?.decided(undefined, REASON_UNSURE)
-      throw unavailable('the permission cannot be checked now', RETRY_UNSURE_SECONDS)
-    }
-    trail?.decided('forbid', reason ?? '')
-    throw forbidden(user.name, attributes, reason, accountOf(user))
+    return decision.then((late) => enforce(late, { user, attributes, trail }))
   }
+}
+
+/** Throws unless the user is permitted. */
+function enforce(
+  { verdict, reason, isUnsure }: Decision,
+  {
+    user,
+    attributes,
+    trail,
+  }: { readonly user: User; readonly attributes: Attributes; readonly trail: Trail | undefined },
+): void {
+  if (verdict === 'allow') {
+    trail?.decided('allow', reason ?? '')
+    return
+  }
+  if (isUnsure === true) {
+    trail?.decided(undefined, REASON_UNSURE)
+    throw unavailable('the permission cannot be checked now', RETRY_UNSURE_SECONDS)
+  }
+  trail?.decided('forbid', reason ?? '')
+  throw forbidden(user.name, attributes, reason, accountOf(user))
 }
 
 function isSameUser(one: User, other: User): boolean {

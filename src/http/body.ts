@@ -1,7 +1,7 @@
 import type { Holding } from '../lib/client-memory/holding.ts'
 import { ExchangeError, type RequestHeaders } from './exchange.ts'
 import { HOLDS_TOO_MUCH } from './refuse.ts'
-import { BODY_FAILED, type Wire } from './wire.ts'
+import type { Wire } from './wire.ts'
 
 /**
  * Reads a request body up to a limit. A body whose announced length exceeds the limit is refused
@@ -19,36 +19,36 @@ export function readBody(wire: Wire, { bytesMax, headers, memory }: BodyOptions)
   let isOver = false
 
   const onData = (chunk: Buffer): void => {
+    if (isOver) return
     length += chunk.length
     if (length > bytesMax) abort(tooLarge(bytesMax))
     else if (memory.hold('body', chunk.length) !== undefined) abort(memoryLimit())
     else chunks.push(chunk)
   }
   const onEnd = (): void => {
-    if (!wire.isBodyWhole()) onClose()
-    else {
-      detach()
-      resolve(joined(chunks, length))
-    }
-  }
-  const onClose = (): void =>
-    abort(new ExchangeError('gone', 'the client disconnected before its request body was complete'))
-
-  function detach(): void {
+    if (isOver) return
     isOver = true
-    input.off('data', onData).off('end', onEnd).off('close', onClose).off('error', onClose)
-    input.off(BODY_FAILED, abort)
+    if (wire.isBodyWhole()) resolve(taken(chunks, length))
+    else reject(incompleteBody())
   }
   function abort(reason: ExchangeError): void {
     if (isOver) return
-    detach()
+    isOver = true
+    // What the client still sends is left to `linger`, which must be the only reader.
+    input.off('data', onData).off('end', onEnd)
     input.pause()
     reject(reason)
   }
 
-  input.on('data', onData).on('end', onEnd).on('close', onClose).on('error', onClose)
-  input.on(BODY_FAILED, abort)
+  // A body that was read keeps its listeners: to remove them costs as much as to add them. When the
+  // client disconnects, whoever reads the body calls `abort`.
+  input.on('data', onData).on('end', onEnd)
+  wire.onBodyFailed = abort
   return { bytes, abort }
+}
+
+export function incompleteBody(): ExchangeError {
+  return new ExchangeError('gone', 'the client disconnected before its request body was complete')
 }
 
 export interface BodyOptions {
@@ -68,9 +68,10 @@ export interface ReadBody {
   abort(reason: ExchangeError): void
 }
 
-/** Most bodies arrive in one chunk, which needs no copy. */
-function joined(chunks: readonly Buffer[], length: number): Buffer {
-  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length)
+/** Most bodies arrive in one chunk, which needs no copy. The reader keeps nothing of it. */
+function taken(chunks: Buffer[], length: number): Buffer {
+  const all = chunks.splice(0)
+  return all.length === 1 && all[0] !== undefined ? all[0] : Buffer.concat(all, length)
 }
 
 function tooLarge(bytesMax: number): ExchangeError {

@@ -125,7 +125,7 @@ export class RequestLifecycle implements Request, Revocable {
     this.#deadline = setTimeout(() => this.#expire(), context.limits.requestTimeoutMs)
     context.ordinary.add(this)
     memory.onRevoked = this
-    wire.output.once('close', () => this.#close())
+    wire.output.on('close', () => this.#close())
   }
 
   get headers(): RequestHeaders {
@@ -151,6 +151,7 @@ export class RequestLifecycle implements Request, Revocable {
   }
 
   get query(): URLSearchParams {
+    if (this.#search === '') return NO_QUERY
     this.#query ??= new URLSearchParams(this.#search)
     return this.#query
   }
@@ -405,6 +406,8 @@ interface Waiters {
 }
 
 const NO_HEADERS: readonly string[] = []
+/** Shared by all requests without a query; nobody changes a query. */
+const NO_QUERY = new URLSearchParams()
 /** The usual headers of a client: a token, `User-Agent` and `Accept`. */
 const FEW_HEADER_BYTES = 2048
 

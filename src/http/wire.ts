@@ -38,8 +38,10 @@ export interface Wire {
   write(chunk: Chunk, isLent: boolean, onRoom: () => void): boolean
   /** Sends the last chunk, if any, and ends the response. */
   finish(last: Chunk | undefined): void
-  /** Why the rest of the body cannot be read, once known. `input` then emits BODY_FAILED. */
+  /** Why the rest of the body cannot be read, once known. */
   readonly failure?: ExchangeError | undefined
+  /** Called when the rest of the body cannot be read, by the protocol that notices it. */
+  onBodyFailed: ((reason: ExchangeError) => void) | undefined
   /** Once `input` has ended: whether the body is complete, or the client disconnected before. */
   isBodyWhole(): boolean
   /** Sends `100 Continue` to a client that waits for it (`Expect: 100-continue`). */
@@ -54,6 +56,3 @@ export interface Wire {
  * connection is closed after this response.
  */
 export type ConnectionAction = 'keep' | 'drain' | 'close'
-
-/** Emitted by `input` when the body turns out to be malformed after part of it was read. */
-export const BODY_FAILED = 'body-failed'

@@ -95,21 +95,18 @@ export class EventRegistry {
   }
 
   async create(scope: NamespaceScope, sent: Event, options: WriteOptions): Promise<ShownEvent> {
-    const { resourceVersion = '', name, generateName = '' } = sent.metadata
-    // A text that is not a version is ignored, like other fields that the server sets.
-    if (/^0*[1-9][0-9]*$/.test(resourceVersion)) {
-      throw badRequest('resourceVersion should not be set on objects to be created')
-    }
-    if (name !== undefined || generateName === '') {
-      return this.#createNamed(scope, sent, { ...options, name })
-    }
+    const { name, generateName = '' } = sent.metadata
+    checkUnversioned(sent)
+    const isGenerated = name === undefined && generateName !== ''
     for (let attempt = 1; ; attempt++) {
-      const generated = generatedName(generateName, this.#suffixes.next())
+      const named = isGenerated ? generatedName(generateName, this.#suffixes.next()) : name
+      const event = newEvent(sent, { ...this.#creation(scope.namespace), name: named })
       try {
-        return await this.#createNamed(scope, sent, { ...options, name: generated })
+        return await this.#createNew(scope, event, options)
       } catch (error) {
-        if (!isStatus(error, 'AlreadyExists')) throw error
-        if (attempt === nameAttempts) throw noUniqueName(this.names, generated)
+        const failure = this.#createFailure(error, event, options)
+        if (!isGenerated || !isStatus(failure, 'AlreadyExists')) throw failure
+        if (attempt === nameAttempts) throw noUniqueName(this.names, named ?? '')
       }
     }
   }
@@ -233,34 +230,32 @@ export class EventRegistry {
     return event
   }
 
-  async #createNamed(
+  #createNew(
     { cluster, namespace }: NamespaceScope,
-    sent: Event,
-    options: WriteOptions & { readonly name: string | undefined },
+    event: Event,
+    options: WriteOptions,
   ): Promise<ShownEvent> {
-    const event = newEvent(sent, { ...this.#creation(namespace), name: options.name })
     this.#check(event, this.#group.createProblems(event))
     const key = { cluster, namespace, name: event.metadata.name ?? '' }
     const body = encodeEvent(event)
     const kept = keptEvent(event, body, options.sentBytes)
     this.#changes.checkLimits(key, { event, body, stored: undefined }, options)
-    try {
-      return await (options.isDryRun
-        ? this.#dryRunCreate(key, body)
-        : recorded(options.span, 'storage create', (span) =>
-            this.#writes.create(key, body, { span, event: kept }),
-          ))
-    } catch (error) {
-      if (!(error instanceof StorageError)) throw error
-      if (error.kind !== 'exists' && !isUnreadable(error)) {
-        throw statusOfStorageError(error, this.names, { isRead: options.isDryRun })
-      }
-      const { current, reason } = error
-      throw alreadyExists(this.names, key.name, {
-        isBeingDeleted: isBeingDeleted(current),
-        reason,
-      })
+    if (options.isDryRun) return this.#dryRunCreate(key, body)
+    return recorded(options.span, 'storage create', (span) =>
+      this.#writes.create(key, body, { span, event: kept }),
+    )
+  }
+
+  #createFailure(error: unknown, { metadata }: Event, options: WriteOptions): unknown {
+    if (!(error instanceof StorageError)) return error
+    if (error.kind !== 'exists' && !isUnreadable(error)) {
+      return statusOfStorageError(error, this.names, { isRead: options.isDryRun })
     }
+    const { current, reason } = error
+    return alreadyExists(this.names, metadata.name ?? '', {
+      isBeingDeleted: isBeingDeleted(current),
+      reason,
+    })
   }
 
   /** Everything that a create does except the write. */
@@ -293,6 +288,12 @@ export class EventRegistry {
 
 /** Applies a configuration to an event, or to none; `at` is the current time as a timestamp. */
 export type Apply = (current: CurrentEvent | undefined, at: string) => Applied
+
+/** A text that is not a version is ignored, like other fields that the server sets. */
+function checkUnversioned({ metadata: { resourceVersion = '' } }: Event): void {
+  if (resourceVersion === '' || !/^0*[1-9][0-9]*$/.test(resourceVersion)) return
+  throw badRequest('resourceVersion should not be set on objects to be created')
+}
 
 function isBeingDeleted(current: StoredEvent | undefined): boolean {
   return current !== undefined && readEvent(current).metadata.deletionTimestamp !== undefined

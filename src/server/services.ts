@@ -145,7 +145,7 @@ export class ServiceInstaller {
   installSelfReviews({ gate, rulesFor }: Pick<OpenedGate, 'gate' | 'rulesFor'>): void {
     this.services.install(
       selfReviewsService({
-        decide: (user, attributes) => gate.decide(user, attributes),
+        decide: async (user, attributes) => gate.decide(user, attributes),
         rulesFor,
         wallTime: Date.now,
       }),

@@ -46,20 +46,22 @@ export class CountedWrites implements EventWrites {
     return this.#counted(this.#inner.delete(key, guard, options), () => 'deleted')
   }
 
-  async #counted(
+  #counted(
     write: Promise<StoredEvent>,
     kindOfLast: () => ChangeKind | undefined,
   ): Promise<StoredEvent> {
-    try {
-      const stored = await write
-      this.#count('applied', kindOfLast())
-      return stored
-    } catch (error) {
-      if (error instanceof StorageError && error.kind === 'timeout') {
-        this.#count('unknown', kindOfLast())
-      }
-      throw error
-    }
+    return write.then(
+      (stored) => {
+        this.#count('applied', kindOfLast())
+        return stored
+      },
+      (error) => {
+        if (error instanceof StorageError && error.kind === 'timeout') {
+          this.#count('unknown', kindOfLast())
+        }
+        throw error
+      },
+    )
   }
 
   #count(outcome: WriteOutcome, kind: ChangeKind | undefined): void {

@@ -1,3 +1,4 @@
+import type { ShownEvent } from '../../codec/event/event-bytes.ts'
 import { recorded, recordedNow } from '../../lib/tracing/span.ts'
 import { placedIn, readSentEvent, receiveBody, yieldIfLong } from '../request/event-body.ts'
 import { negotiateObject } from '../request/negotiate.ts'
@@ -21,19 +22,18 @@ export function createEvent(api: EventApi): Endpoint<EventCollection> {
     const { event, warnings } = recordedNow(request.span, 'decode', () =>
       readSentEvent(body, { group, fieldValidation }),
     )
-    await yieldIfLong(body.bytes)
-    const created = await withWarnings(
-      () => warnings,
-      () =>
-        recorded(request.span, 'registry create', (span) =>
-          registry.create({ cluster, namespace }, placedIn(namespace, event), {
-            isDryRun,
-            sentBytes: body.bytes.length,
-            admit: admitOnce(api, caller, cluster),
-            span,
-          }),
-        ),
-    )
+    const yielding = yieldIfLong(body.bytes)
+    if (yielding !== undefined) await yielding
+    const create = (): Promise<ShownEvent> =>
+      recorded(request.span, 'registry create', (span) =>
+        registry.create({ cluster, namespace }, placedIn(namespace, event), {
+          isDryRun,
+          sentBytes: body.bytes.length,
+          admit: admitOnce(api, caller, cluster),
+          span,
+        }),
+      )
+    const created = await (warnings.length === 0 ? create() : withWarnings(() => warnings, create))
     return eventResponse(201, encoder, created, warnings)
   }
 }

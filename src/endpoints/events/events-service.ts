@@ -126,7 +126,7 @@ export function eventsBelow(
   return (target) => {
     if (!target.path.startsWith(prefix)) return undefined
     if (!isOfEvents(target)) return unknown
-    return async (request, caller) => compressed(request, await execute(request, target, caller))
+    return (request, caller) => compressed(request, execute(request, target, caller))
   }
 }
 

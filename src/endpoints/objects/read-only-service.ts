@@ -73,7 +73,7 @@ function serviceOf<At extends Place>(
       const { place } = target
       if (place === undefined || !isServed(place)) return unknown
       const served: EventTarget<At> = { ...target, place }
-      return async (request, caller) => compressed(request, await execute(request, served, caller))
+      return (request, caller) => compressed(request, execute(request, served, caller))
     },
   }
 }

@@ -46,13 +46,20 @@ export interface SentBody {
 
 export async function receiveBody(request: Request): Promise<SentBody> {
   const mediaType = bodyMediaType(request)
-  return { mediaType, bytes: await receiveBytes(request) }
+  return { mediaType, bytes: withinLimit(await receive(request)) }
 }
 
-/** The body of a write: an event, a patch or delete options. Throws a 413 if it is too large. */
+/** The body of a write: an event, a patch or delete options. Rejects with 413 if it is too large. */
 export async function receiveBytes(request: Request): Promise<Buffer> {
+  return withinLimit(await receive(request))
+}
+
+function receive(request: Request): Promise<Buffer> {
   checkEncoding(request)
-  const bytes = await recorded(request.span, 'receive', () => request.body())
+  return recorded(request.span, 'receive', () => request.body())
+}
+
+function withinLimit(bytes: Buffer): Buffer {
   if (bytes.length <= BODY_BYTES_MAX) return bytes
   throw entityTooLarge(`limit is ${BODY_BYTES_MAX}`, undefined)
 }
@@ -95,11 +102,14 @@ export function acceptedEvent(
   const { meta: metadata, warning } = dedupOwnerReferences(decoded.event.metadata, when)
   return {
     event: metadata === decoded.event.metadata ? decoded.event : { ...decoded.event, metadata },
-    warnings: [
-      ...(fieldValidation === 'Warn' ? decoded.problems : []),
-      ...(warning === undefined ? [] : [warning]),
-    ],
+    warnings: warningsOf(fieldValidation === 'Warn' ? decoded.problems : NONE, warning),
   }
+}
+
+const NONE: readonly string[] = []
+
+function warningsOf(problems: readonly string[], warning: string | undefined): readonly string[] {
+  return warning === undefined ? problems : [...problems, warning]
 }
 
 /** The event in the namespace of the path, which the body may repeat but not contradict. */

@@ -32,27 +32,35 @@ type Handling<Rest extends readonly unknown[]> = (
 /**
  * Enforces the client's own timeout (`?timeout=5s`). It cancels reads, also those of a write; a
  * write that has been sent is not cancelled, and the response says nothing about whether it
- * happened.
+ * happened. Without such a timeout it costs nothing, so an invalid one is thrown and not rejected.
  */
 export function inTime<Rest extends readonly unknown[]>(handle: Handling<Rest>): Handling<Rest> {
-  return async (request, ...rest) => {
+  return (request, ...rest) => {
     const timeoutMs = readTimeoutMs(request.query)
     if (timeoutMs === undefined) return handle(request, ...rest)
-    // Timers have a resolution of 1 ms.
-    if (timeoutMs < 1) throw lateError(request)
-    const end = new AbortController()
-    const response = handle(endingWith(request, end.signal), ...rest)
-    const late = Promise.withResolvers<never>()
-    const timer = setTimeout(() => {
-      const ended = response.then(({ body }) => abandon(body)).catch(() => {})
-      late.reject(new HandlerStillRuns(lateError(request), ended))
-      end.abort(new ExchangeError('timeout', 'the request exceeded the timeout of its client'))
-    }, timeoutMs)
-    try {
-      return await Promise.race([late.promise, response])
-    } finally {
-      clearTimeout(timer)
-    }
+    return within(timeoutMs, request, (limited) => handle(limited, ...rest))
+  }
+}
+
+async function within(
+  timeoutMs: number,
+  request: Request,
+  handle: (request: Request) => Promise<Response>,
+): Promise<Response> {
+  // Timers have a resolution of 1 ms.
+  if (timeoutMs < 1) throw lateError(request)
+  const end = new AbortController()
+  const response = handle(endingWith(request, end.signal))
+  const late = Promise.withResolvers<never>()
+  const timer = setTimeout(() => {
+    const ended = response.then(({ body }) => abandon(body)).catch(() => {})
+    late.reject(new HandlerStillRuns(lateError(request), ended))
+    end.abort(new ExchangeError('timeout', 'the request exceeded the timeout of its client'))
+  }, timeoutMs)
+  try {
+    return await Promise.race([late.promise, response])
+  } finally {
+    clearTimeout(timer)
   }
 }
 

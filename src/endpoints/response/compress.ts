@@ -16,9 +16,13 @@ const gzipWhole = promisify<Chunk, typeof options, Buffer>(gzip)
  * threads, no faster than the client reads. A watch is not compressed: its frames must not wait in
  * a buffer.
  */
-export function compressed(request: Request, response: Response): Response | Promise<Response> {
-  if (response.longRunning === true || !takesGzip(request)) return response
-  const { body } = response
+export function compressed(request: Request, responding: Promise<Response>): Promise<Response> {
+  return takesGzip(request) ? responding.then(gzippedIfLong) : responding
+}
+
+function gzippedIfLong(response: Response): Response | Promise<Response> {
+  const { body, longRunning } = response
+  if (longRunning === true) return response
   if (isStream(body)) return compressedStream(response, body)
   if (Buffer.byteLength(body) <= compressBytesMin) return response
   return gzipWhole(body, options).then((whole) => asGzip(response, whole))

@@ -9,8 +9,8 @@ const SHORT_MAX = 256
  * many clients accept at most 16 KB of headers.
  */
 export function warningHeader(texts: readonly string[]): string | undefined {
+  if (texts.length === 0) return undefined
   const once = [...new Set(texts)]
-  if (once.length === 0) return undefined
   const total = once.reduce((sum, text) => sum + text.length, 0)
   const shown = total <= TOTAL_MAX ? once : shortened(once)
   return shown.map((text) => `299 - "${escaped(text)}"`).join(', ')

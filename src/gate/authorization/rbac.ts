@@ -62,7 +62,7 @@ export class Rbac implements Authorizer {
     })
   }
 
-  decide(user: User, attributes: Attributes): Promise<Decision> {
+  decide(user: User, attributes: Attributes): Decision {
     return this.#policies.of(attributes.cluster).allows(user, attributes) ? ALLOWED : NO_OPINION
   }
 

@@ -1,7 +1,8 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
+import { incompleteBody } from '../body.ts'
 import type { Chunk, ExchangeError, Peer, RequestHeaders } from '../exchange.ts'
 import { endInPieces, writeInPieces } from '../pieces.ts'
-import { BODY_FAILED, type ConnectionAction, type Wire } from '../wire.ts'
+import type { ConnectionAction, Wire } from '../wire.ts'
 import { announcedLength, linger, RequestWire } from './request-wire.ts'
 
 /** A request on an HTTP/1.1 connection. */
@@ -24,6 +25,12 @@ export class Http1Wire extends RequestWire implements Wire {
     this.announcedBytes = this.#hasBody ? announcedLength(headers) : 0
     this.input = request
     this.output = response
+    // The response to a pipelined request is not closed with the connection.
+    if (this.#hasBody) request.on('close', () => this.#onClose())
+  }
+
+  #onClose(): void {
+    if (!this.input.complete) this.onBodyFailed?.(incompleteBody())
   }
 
   get target(): string {
@@ -86,7 +93,7 @@ export class Http1Wire extends RequestWire implements Wire {
   failBody(error: ExchangeError): boolean {
     if (this.input.complete || this.output.headersSent) return false
     this.#failure = error
-    this.input.emit(BODY_FAILED, error)
+    this.onBodyFailed?.(error)
     return true
   }
 

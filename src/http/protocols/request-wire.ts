@@ -1,5 +1,5 @@
 import type { Readable } from 'node:stream'
-import type { Peer, RequestHeaders } from '../exchange.ts'
+import type { ExchangeError, Peer, RequestHeaders } from '../exchange.ts'
 import { LINGER_BYTES_MAX, LINGER_MS } from '../limits.ts'
 
 /**
@@ -8,6 +8,7 @@ import { LINGER_BYTES_MAX, LINGER_MS } from '../limits.ts'
  */
 export abstract class RequestWire {
   readonly peer: Peer
+  onBodyFailed: ((reason: ExchangeError) => void) | undefined
   #sentPieces = 0
   protected readonly onPiece = (): void => {
     this.#sentPieces += 1
