@@ -28,13 +28,13 @@ export class RequestSlot {
   /** Throws or rejects with 429. Undefined when a slot is free at once, as nearly always. */
   acquire(entrant: Entrant): Promise<void> | undefined {
     const entry = this.#limits.enter(entrant)
-    if (entry instanceof Promise) return this.#wait(entry)
+    if (entry instanceof Promise) {
+      return entry.then((late) => {
+        this.#entry = late
+      })
+    }
     this.#entry = entry
     return undefined
-  }
-
-  async #wait(entry: Promise<Entry>): Promise<void> {
-    this.#entry = await entry
   }
 
   /** A handler that still runs after an error (the client's own timeout) keeps the slot. */

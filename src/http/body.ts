@@ -12,39 +12,64 @@ export function readBody(wire: Wire, { bytesMax, headers, memory }: BodyOptions)
   if (wire.failure !== undefined) return failed(wire.failure)
   if (headers['expect']?.toLowerCase() === '100-continue') wire.sendContinue()
 
-  const { input } = wire
   const { promise: bytes, resolve, reject } = Promise.withResolvers<Buffer>()
-  const chunks: Buffer[] = []
-  let length = 0
-  let isOver = false
+  const reader = new BodyReader(wire, { bytesMax, memory, resolve, reject })
+  return { bytes, abort: (reason) => reader.abort(reason) }
+}
 
-  const onData = (chunk: Buffer): void => {
-    if (isOver) return
-    length += chunk.length
-    if (length > bytesMax) abort(tooLarge(bytesMax))
-    else if (memory.hold('body', chunk.length) !== undefined) abort(memoryLimit())
-    else chunks.push(chunk)
+/** What is needed until the body is complete, and not longer: see `RequestWire.closed`. */
+interface Reading {
+  readonly bytesMax: number
+  readonly memory: Holding
+  readonly resolve: (bytes: Buffer) => void
+  readonly reject: (reason: ExchangeError) => void
+}
+
+class BodyReader {
+  readonly #wire: Wire
+  readonly #chunks: Buffer[] = []
+  readonly #onData = (chunk: Buffer): void => this.#take(chunk)
+  readonly #onEnd = (): void => this.#end()
+  #length = 0
+  /** Undefined when the body is complete or has failed. */
+  #reading: Reading | undefined
+
+  constructor(wire: Wire, reading: Reading) {
+    this.#wire = wire
+    this.#reading = reading
+    // A body that was read keeps its listeners: to remove them costs as much as to add them.
+    wire.input.on('data', this.#onData).on('end', this.#onEnd)
+    wire.onBodyFailed = (reason) => this.abort(reason)
   }
-  const onEnd = (): void => {
-    if (isOver) return
-    isOver = true
-    if (wire.isBodyWhole()) resolve(taken(chunks, length))
-    else reject(incompleteBody())
-  }
-  function abort(reason: ExchangeError): void {
-    if (isOver) return
-    isOver = true
+
+  abort(reason: ExchangeError): void {
+    const reading = this.#reading
+    if (reading === undefined) return
+    this.#reading = undefined
+    this.#chunks.length = 0
     // What the client still sends is left to `linger`, which must be the only reader.
-    input.off('data', onData).off('end', onEnd)
-    input.pause()
-    reject(reason)
+    this.#wire.input.off('data', this.#onData).off('end', this.#onEnd)
+    this.#wire.input.pause()
+    reading.reject(reason)
   }
 
-  // A body that was read keeps its listeners: to remove them costs as much as to add them. When the
-  // client disconnects, whoever reads the body calls `abort`.
-  input.on('data', onData).on('end', onEnd)
-  wire.onBodyFailed = abort
-  return { bytes, abort }
+  #take(chunk: Buffer): void {
+    if (this.#reading === undefined) return
+    const { bytesMax, memory } = this.#reading
+    this.#length += chunk.length
+    if (this.#length > bytesMax) this.abort(tooLarge(bytesMax))
+    else if (memory.hold('body', chunk.length) !== undefined) this.abort(memoryLimit())
+    else this.#chunks.push(chunk)
+  }
+
+  #end(): void {
+    const reading = this.#reading
+    if (reading === undefined) return
+    this.#reading = undefined
+    const chunks = this.#chunks.splice(0)
+    if (this.#wire.isBodyWhole()) reading.resolve(joined(chunks, this.#length))
+    else reading.reject(incompleteBody())
+  }
 }
 
 export function incompleteBody(): ExchangeError {
@@ -68,10 +93,9 @@ export interface ReadBody {
   abort(reason: ExchangeError): void
 }
 
-/** Most bodies arrive in one chunk, which needs no copy. The reader keeps nothing of it. */
-function taken(chunks: Buffer[], length: number): Buffer {
-  const all = chunks.splice(0)
-  return all.length === 1 && all[0] !== undefined ? all[0] : Buffer.concat(all, length)
+/** Most bodies arrive in one chunk, which needs no copy. */
+function joined(chunks: readonly Buffer[], length: number): Buffer {
+  return chunks.length === 1 && chunks[0] !== undefined ? chunks[0] : Buffer.concat(chunks, length)
 }
 
 function tooLarge(bytesMax: number): ExchangeError {

@@ -9,6 +9,7 @@ import { within } from '../lib/abort.ts'
 import type { ConnectionAccount } from '../lib/client-memory/connection-account.ts'
 import { MemoryLedger, NO_LEDGER_LIMITS } from '../lib/client-memory/ledger.ts'
 import type { Clock } from '../lib/clock.ts'
+import { PlacedSet } from '../lib/placed-set.ts'
 import { Arrivals } from './connections/arrivals.ts'
 import { belowTls, peerOf } from './connections/peer.ts'
 import { ProxiedConnections, type ProxySettings } from './connections/proxied-connections.ts'
@@ -92,8 +93,8 @@ export class Listener {
       lateResponse: options.lateResponse,
       limits: options.limits,
       onBug: options.onBug,
-      ordinary: new Set(),
-      longRunning: new Set(),
+      ordinary: new PlacedSet(),
+      longRunning: new PlacedSet(),
       isDraining: false,
     }
     this.#server = options.tls === undefined ? this.#plainServer() : this.#tlsServer(options.tls)

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { PassThrough } from 'node:stream'
 import { test } from 'node:test'
 import { MemoryLedger } from '../lib/client-memory/ledger.ts'
+import { PlacedSet } from '../lib/placed-set.ts'
 import { DEFAULT_LIMITS } from './limits.ts'
 import { type RequestContext, RequestLifecycle } from './request-lifecycle.ts'
 import type { Wire } from './wire.ts'
@@ -16,8 +17,8 @@ test('a request whose client disconnected before it started is never in flight',
     lateResponse: () => assert.fail('a response was requested'),
     limits: DEFAULT_LIMITS,
     onBug: (error) => assert.fail(String(error)),
-    ordinary: new Set(),
-    longRunning: new Set(),
+    ordinary: new PlacedSet(),
+    longRunning: new PlacedSet(),
     isDraining: false,
   }
   const wire = {

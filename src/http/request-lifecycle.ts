@@ -5,6 +5,7 @@
 import type { ConnectionAccount } from '../lib/client-memory/connection-account.ts'
 import type { Holding, Revocable } from '../lib/client-memory/holding.ts'
 import { Latch } from '../lib/latch.ts'
+import type { Placed, PlacedSet } from '../lib/placed-set.ts'
 import type { Span } from '../lib/tracing/span.ts'
 import { affordable } from './affordable.ts'
 import { type ReadBody, readBody } from './body.ts'
@@ -31,8 +32,8 @@ export interface RequestContext {
   readonly limits: HttpLimits
   readonly onBug: (error: unknown, request: Request) => void
   /** Requests that shutdown waits for; those in `longRunning` are ended instead. */
-  readonly ordinary: Set<RequestLifecycle>
-  readonly longRunning: Set<RequestLifecycle>
+  readonly ordinary: PlacedSet<RequestLifecycle>
+  readonly longRunning: PlacedSet<RequestLifecycle>
   /** Set when shutdown begins to close connections. */
   isDraining: boolean
 }
@@ -41,13 +42,14 @@ export interface RequestContext {
  * One request from its headers to the end of its response: calls the handler, sends the response
  * with backpressure, and aborts both when the time limit is reached.
  */
-export class RequestLifecycle implements Request, Revocable {
+export class RequestLifecycle implements Request, Revocable, Placed {
   readonly method: string
   readonly path: string
   readonly peer: Peer
   readonly memory: Holding
   readonly unreadBytesMax: number
   span: Span | undefined
+  place = -1
   readonly #wire: Wire
   readonly #context: RequestContext
   readonly #deadline: NodeJS.Timeout
@@ -125,7 +127,7 @@ export class RequestLifecycle implements Request, Revocable {
     this.#deadline = setTimeout(() => this.#expire(), context.limits.requestTimeoutMs)
     context.ordinary.add(this)
     memory.onRevoked = this
-    wire.output.on('close', () => this.#close())
+    wire.onClose = () => this.#close()
   }
 
   get headers(): RequestHeaders {

@@ -42,6 +42,8 @@ export interface Wire {
   readonly failure?: ExchangeError | undefined
   /** Called when the rest of the body cannot be read, by the protocol that notices it. */
   onBodyFailed: ((reason: ExchangeError) => void) | undefined
+  /** Called once, when the output has closed. */
+  onClose: (() => void) | undefined
   /** Once `input` has ended: whether the body is complete, or the client disconnected before. */
   isBodyWhole(): boolean
   /** Sends `100 Continue` to a client that waits for it (`Expect: 100-continue`). */

@@ -98,51 +98,48 @@ export class FairSlots {
    * Waits for a slot. Resolves with the reason when the queue is full or the wait is too long.
    * Rejects at once with the signal's reason when the signal aborts.
    */
-  async wait({ user, width }: SlotRequest, signal: AbortSignal): Promise<Slot | RefusalReason> {
-    signal.throwIfAborted()
+  wait({ user, width }: SlotRequest, signal: AbortSignal): Promise<Slot | RefusalReason> {
+    if (signal.aborted) return Promise.reject(signal.reason)
     const state = this.#stateOf(user)
     const since = this.#clock.now()
     if (this.#isQueueFull(state, since)) {
       this.#forgetIfIdle(state)
-      return 'queue-full'
+      return Promise.resolve('queue-full')
     }
-    const { promise, resolve, reject } = Promise.withResolvers<Slot | RefusalReason>()
-    const leave = (hasSlot: boolean): void => {
-      clearTimeout(timer)
-      signal.removeEventListener('abort', onAbort)
-      this.#waiting -= 1
-      state.waiters.delete(waiter)
-      if (!hasSlot) this.#forgetIfIdle(state)
-      this.#options.onWaited?.(this.#clock.now() - since, hasSlot)
-    }
-    const waiter: Waiter = {
-      width,
-      since,
-      admit: (slot) => {
+    return new Promise((resolve, reject) => {
+      const leave = (hasSlot: boolean): void => {
+        clearTimeout(timer)
+        signal.removeEventListener('abort', onAbort)
+        this.#waiting -= 1
+        state.waiters.remove(waiter)
+        if (!hasSlot) this.#forgetIfIdle(state)
+        this.#options.onWaited?.(this.#clock.now() - since, hasSlot)
+      }
+      const onAbort = (): void => {
+        leave(false)
+        reject(signal.reason)
+      }
+      const timer = setTimeout(() => {
+        leave(false)
+        resolve('time-out')
+      }, this.#options.waitMs(this.#waiting))
+      const admit = (slot: Slot): void => {
         leave(true)
         resolve(slot)
-      },
-    }
-    const onAbort = (): void => {
-      leave(false)
-      reject(signal.reason)
-    }
-    const timer = setTimeout(() => {
-      leave(false)
-      resolve('time-out')
-    }, this.#options.waitMs(this.#waiting))
-    signal.addEventListener('abort', onAbort)
-    this.#waiting += 1
-    state.waiters.add(waiter)
-    this.#enqueue(state)
-    return promise
+      }
+      const waiter: Waiter = { width, since, admit, previous: undefined, next: undefined }
+      signal.addEventListener('abort', onAbort)
+      this.#waiting += 1
+      state.waiters.add(waiter)
+      this.#enqueue(state)
+    })
   }
 
   /** Also when the user's requests are admitted so slowly that another one would time out. */
   #isQueueFull({ waiters }: UserState, now: number): boolean {
     if (waiters.size >= this.#options.waitingMax - this.#waiting) return true
     const { firstWaitMsMax = Number.POSITIVE_INFINITY } = this.#options
-    const [first] = waiters
+    const { first } = waiters
     return first !== undefined && now - first.since >= firstWaitMsMax
   }
 
@@ -178,7 +175,7 @@ export class FairSlots {
       const state = this.#queue.shift()
       if (state === undefined) return
       state.isQueued = false
-      const [waiter] = state.waiters
+      const waiter = state.waiters.first
       if (waiter === undefined) continue
       if (this.#mayTake(state)) {
         refused = 0
@@ -197,7 +194,7 @@ export class FairSlots {
   #stateOf(user: string): UserState {
     let state = this.#users.get(user)
     if (state === undefined) {
-      state = { user, held: 0, waiters: new Set(), isQueued: false }
+      state = { user, held: 0, waiters: new WaiterQueue(), isQueued: false }
       this.#users.set(user, state)
     }
     return state
@@ -214,7 +211,7 @@ interface UserState {
   readonly user: string
   held: number
   /** Requests of one user are admitted in the order of their arrival. */
-  readonly waiters: Set<Waiter>
+  readonly waiters: WaiterQueue
   isQueued: boolean
 }
 
@@ -222,6 +219,34 @@ interface Waiter {
   readonly width: number
   readonly since: number
   readonly admit: (slot: Slot) => void
+  previous: Waiter | undefined
+  next: Waiter | undefined
+}
+
+/** In the order of arrival. A list, for the reason given in placed-set.ts. */
+class WaiterQueue {
+  first: Waiter | undefined
+  #last: Waiter | undefined
+  size = 0
+
+  add(waiter: Waiter): void {
+    waiter.previous = this.#last
+    if (this.#last === undefined) this.first = waiter
+    else this.#last.next = waiter
+    this.#last = waiter
+    this.size += 1
+  }
+
+  remove(waiter: Waiter): void {
+    const { previous, next } = waiter
+    if (previous === undefined) this.first = next
+    else previous.next = next
+    if (next === undefined) this.#last = previous
+    else next.previous = previous
+    waiter.previous = undefined
+    waiter.next = undefined
+    this.size -= 1
+  }
 }
 
 /** A request that gets no slot at once is not queued. */

@@ -25,6 +25,7 @@ export class Http1Wire extends RequestWire implements Wire {
     this.announcedBytes = this.#hasBody ? announcedLength(headers) : 0
     this.input = request
     this.output = response
+    response.on('close', () => this.closed())
     // The response to a pipelined request is not closed with the connection.
     if (this.#hasBody) request.on('close', () => this.#onClose())
   }

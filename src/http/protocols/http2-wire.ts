@@ -31,6 +31,7 @@ export class Http2Wire extends RequestWire implements Wire {
       : announcedLength(sent.headers as RequestHeaders)
     this.#stream = stream
     this.#sent = sent
+    stream.on('close', () => this.closed())
   }
 
   get input(): ServerHttp2Stream {

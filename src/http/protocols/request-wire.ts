@@ -9,6 +9,7 @@ import { LINGER_BYTES_MAX, LINGER_MS } from '../limits.ts'
 export abstract class RequestWire {
   readonly peer: Peer
   onBodyFailed: ((reason: ExchangeError) => void) | undefined
+  onClose: (() => void) | undefined
   #sentPieces = 0
   protected readonly onPiece = (): void => {
     this.#sentPieces += 1
@@ -20,6 +21,17 @@ export abstract class RequestWire {
 
   get sentPieces(): number {
     return this.#sentPieces
+  }
+
+  /**
+   * Node may keep a closed stream for seconds, until the next full collection; what the request
+   * held must not stay with it.
+   */
+  protected closed(): void {
+    const { onClose } = this
+    this.onClose = undefined
+    this.onBodyFailed = undefined
+    onClose?.()
   }
 }
 

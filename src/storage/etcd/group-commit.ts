@@ -47,6 +47,8 @@ const txnTimeoutMs = 3_000
 /** How long after its arrival an operation may still be sent. */
 const sendWithinMs = 5_000
 const retryAfterMs = 1_000
+/** Often enough that no table survives two collections of the young generation. */
+const mapRenewedEvery = 256
 
 export interface GroupCommitOptions {
   txn(txn: Txn, options: CallOptions): Promise<TxnResult>
@@ -98,7 +100,8 @@ export class GroupCommit {
   #first: Queued | undefined
   #last: Queued | undefined
   /** By key: the last operation that arrived, queued or in flight. */
-  readonly #lastOnKey = new Map<string, Queued>()
+  #lastOnKey = new Map<string, Queued>()
+  #finished = 0
   #queuedOperations = 0
   #queuedBytes = 0
   #inFlight = 0
@@ -344,8 +347,18 @@ export class GroupCommit {
   /** The operation has ended: the next operation on its key may be sent. */
   #finish(operation: Queued): void {
     const { nextOnKey } = operation
-    if (nextOnKey === undefined) this.#lastOnKey.delete(operation.key)
+    if (nextOnKey === undefined) this.#forget(operation.key)
     else this.#append(nextOnKey)
+  }
+
+  /**
+   * A Map with much traffic replaces its hash table again and again, and each old table keeps the
+   * next one and its operations from being collected; a new Map does not.
+   */
+  #forget(key: string): void {
+    this.#lastOnKey.delete(key)
+    this.#finished++
+    if (this.#finished % mapRenewedEvery === 0) this.#lastOnKey = new Map(this.#lastOnKey)
   }
 }
 
