@@ -4,7 +4,7 @@ import { dirname, resolve } from 'node:path'
 import { createSecureContext } from 'node:tls'
 import { readBounded } from '../lib/files/bounded-file.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../lib/json.ts'
-import { yamlDocuments } from '../lib/yaml-documents.ts'
+import { yamlDocuments } from '../lib/text/yaml-documents.ts'
 
 /** The server of a kubeconfig, with the credentials for it. */
 export interface KubeconfigServer {

@@ -7,7 +7,7 @@ import { writeFile } from 'node:fs/promises'
 import { dirname, join, resolve } from 'node:path'
 import { readBounded } from '../lib/files/bounded-file.ts'
 import { isObject, type JsonObject, memberOf, textOf } from '../lib/json.ts'
-import { yamlDocuments } from '../lib/yaml-documents.ts'
+import { yamlDocuments } from '../lib/text/yaml-documents.ts'
 import { ExecCredentials, type ExecPlugin, execPluginOf } from './exec-credentials.ts'
 
 const FILE_BYTES_MAX = 4 * 1024 * 1024

@@ -1,5 +1,5 @@
 import type { Attributes } from './attributes.ts'
-import type { Authorizer, Decision } from './gate.ts'
+import type { Authorizer, Decision } from './decisions.ts'
 import type { User } from './user.ts'
 
 /** What the authorizers are asked. */

@@ -4,14 +4,8 @@ import type { Request } from '../http/exchange.ts'
 import type { Attributes } from './attributes.ts'
 import { alwaysAllow } from './authorization/always-allow.ts'
 import { openPaths, standingRights } from './authorization/standing-rights.ts'
-import {
-  type Access,
-  type Authorizer,
-  type Caller,
-  type Decision,
-  Gate,
-  type Trail,
-} from './gate.ts'
+import type { Authorizer, Decision } from './decisions.ts'
+import { type Access, type Caller, Gate, type Trail } from './gate.ts'
 import { readTarget } from './target.ts'
 import type { User } from './user.ts'
 

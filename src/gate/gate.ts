@@ -2,6 +2,7 @@ import { forbidden, StatusError, unavailable } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
 import type { AccessCheck } from './access-checks.ts'
 import type { Attributes } from './attributes.ts'
+import type { Authorizer, Decision } from './decisions.ts'
 import { firstDecision } from './first-decision.ts'
 import { type AuthenticationResult, firstUser } from './first-user.ts'
 import { isFromHost } from './host.ts'
@@ -30,19 +31,6 @@ export interface Authenticator {
 
 type Reauthenticate = () => AuthenticationResult
 
-export type Verdict = 'allow' | 'deny' | 'no-opinion'
-
-export interface Decision {
-  readonly verdict: Verdict
-  /** Sent to a client that is refused. */
-  readonly reason?: string
-  /**
-   * The authorizer failed (its webhook is down): a retry may get another verdict. With `deny`, no
-   * other authorizer is called.
-   */
-  readonly isUnsure?: boolean
-}
-
 /** The reason that Kubernetes writes to the audit log when authorization fails. */
 const REASON_UNSURE = 'internal error'
 /** Retry-After when no authorizer could decide. */
@@ -53,16 +41,6 @@ const RETRY_UNSURE_SECONDS = 1
  * decisions are cached for seconds, those of a webhook for minutes.
  */
 const ORIGIN_GRACE_MS = 30_000
-
-/**
- * Decides what users may do. Fails closed: when it cannot decide, it has no opinion. As with
- * authenticators, a decision that is known at once is not a promise.
- */
-export interface Authorizer {
-  decide(user: User, attributes: Attributes): Decision | Promise<Decision>
-  /** Why it allows what it has just allowed, for the audit log; may cost more than the decision. */
-  reasonFor?(user: User, attributes: Attributes): string | undefined
-}
 
 /** Is notified of what the gate finds out about a request, also about one that it then refuses. */
 export interface Trail {

@@ -88,11 +88,9 @@ export class Listener {
     this.#sweptAt = options.clock.now()
     this.#ledger = options.ledger ?? new MemoryLedger(NO_LEDGER_LIMITS)
     this.#sessions = new Sessions(options.limits, options.clock)
+    const { handler, lateResponse, limits, onBug } = options
     this.#context = {
-      handler: options.handler,
-      lateResponse: options.lateResponse,
-      limits: options.limits,
-      onBug: options.onBug,
+      ...{ handler, lateResponse, limits, onBug },
       ordinary: new PlacedSet(),
       longRunning: new PlacedSet(),
       isDraining: false,

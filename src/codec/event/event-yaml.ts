@@ -1,5 +1,5 @@
 import type { EventGroup } from '../../api/event-groups.ts'
-import { YamlSyntaxError } from '../../lib/yaml-documents.ts'
+import { YamlSyntaxError } from '../../lib/text/yaml-documents.ts'
 import { type ParsedYaml, parseYaml } from '../yaml/yaml.ts'
 import { type DecodedEvent, decodeBody, UnrecognizedBody } from './event-json.ts'
 

@@ -1,6 +1,6 @@
 import { Composer, type CST, isScalar, Lexer, type ParsedNode, Parser } from 'yaml'
 import { entityTooLarge } from '../../api/status.ts'
-import { YamlSyntaxError } from '../../lib/yaml-documents.ts'
+import { YamlSyntaxError } from '../../lib/text/yaml-documents.ts'
 
 /**
  * Parses a YAML text into the nodes of its single document, with limits before and around the

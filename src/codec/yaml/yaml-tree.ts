@@ -2,7 +2,7 @@ import { isAlias, isMap, isScalar, isSeq, type ParsedNode, type Scalar, type YAM
 import { goQuote } from '../../lib/go/go-quote.ts'
 import { type Json, type JsonObject, setMember } from '../../lib/json.ts'
 import { truncate } from '../../lib/text/truncate.ts'
-import { YamlSyntaxError } from '../../lib/yaml-documents.ts'
+import { YamlSyntaxError } from '../../lib/text/yaml-documents.ts'
 import { JSON_DEPTH_MAX } from '../json/json-text.ts'
 import { lineAt } from './yaml-nodes.ts'
 import { plainValue } from './yaml-plain.ts'

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { parse } from 'yaml'
 import { StatusError } from '../../api/status.ts'
 import type { Json } from '../../lib/json.ts'
-import { YamlSyntaxError } from '../../lib/yaml-documents.ts'
+import { YamlSyntaxError } from '../../lib/text/yaml-documents.ts'
 import { parseYaml, yamlOf } from './yaml.ts'
 
 function refusal(text: string): Error {

@@ -1,5 +1,5 @@
 import type { Json, JsonObject } from '../../lib/json.ts'
-import { YamlSyntaxError } from '../../lib/yaml-documents.ts'
+import { YamlSyntaxError } from '../../lib/text/yaml-documents.ts'
 import { EVENT_VALUES_MAX, JsonSyntaxError, type ParsedJson, parseJson } from '../json/json-text.ts'
 import { yamlNodes } from './yaml-nodes.ts'
 import { yamlName, yamlText } from './yaml-text.ts'

@@ -1,7 +1,7 @@
 import { badRequest } from '../../api/status.ts'
 import { parseYaml } from '../../codec/yaml/yaml.ts'
+import { YamlSyntaxError } from '../../lib/text/yaml-documents.ts'
 import { recorded, recordedNow } from '../../lib/tracing/span.ts'
-import { YamlSyntaxError } from '../../lib/yaml-documents.ts'
 import { type AppliedConfig, readConfig } from '../../registry/apply/applied-config.ts'
 import { applied } from '../../registry/apply/apply.ts'
 import type { Apply } from '../../registry/registry.ts'

@@ -1,7 +1,7 @@
 import { readBounded } from '../../lib/files/bounded-file.ts'
 import { follow, type OnLook } from '../../lib/files/follow.ts'
 import type { Log } from '../../lib/log/log.ts'
-import { yamlDocuments } from '../../lib/yaml-documents.ts'
+import { yamlDocuments } from '../../lib/text/yaml-documents.ts'
 import { type AuditPolicy, readAuditPolicy } from './audit-policy.ts'
 
 /** Enough for thousands of rules; each request is compared with each of them. */

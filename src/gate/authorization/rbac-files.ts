@@ -9,7 +9,7 @@ import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { isDnsLabel } from '../../api/validation/names.ts'
 import { readBounded } from '../../lib/files/bounded-file.ts'
-import { yamlDocuments } from '../../lib/yaml-documents.ts'
+import { yamlDocuments } from '../../lib/text/yaml-documents.ts'
 import { fullName, objectsIn, type PolicyObject, readPolicyObject } from './rbac-objects.ts'
 import { getOrCreate } from './rule-set.ts'
 

@@ -1,6 +1,7 @@
 /** Permissions that are independent of the operator's policy. */
+
+import type { Authorizer } from '../decisions.ts'
 import { ALLOWED, NO_OPINION } from '../decisions.ts'
-import type { Authorizer } from '../gate.ts'
 import { HEALTH_PATHS } from '../server-paths.ts'
 import { AUTHENTICATED, isMaster } from '../user.ts'
 

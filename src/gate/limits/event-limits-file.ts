@@ -2,7 +2,7 @@ import { readBounded } from '../../lib/files/bounded-file.ts'
 import { follow, type OnLook } from '../../lib/files/follow.ts'
 import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.ts'
 import type { Log } from '../../lib/log/log.ts'
-import { yamlDocuments } from '../../lib/yaml-documents.ts'
+import { yamlDocuments } from '../../lib/text/yaml-documents.ts'
 import {
   EVENT_LIMIT_TYPES,
   type EventLimit,

@@ -5,7 +5,7 @@ import type { Log } from '../../lib/log/log.ts'
 import type { Attributes } from '../attributes.ts'
 import { TokenWebhook } from '../authentication/token-webhook.ts'
 import { WebhookAuthorizer } from '../authorization/webhook-authorizer.ts'
-import type { Decision } from '../gate.ts'
+import type { Decision } from '../decisions.ts'
 import type { User } from '../user.ts'
 import { REVIEWS_MAX, ReviewClient } from '../webhook/review-client.ts'
 

@@ -3,7 +3,7 @@
  * the field, such as `clusters[2].mirror.deletes`, and say what to write instead.
  */
 import { isObject, type Json, type JsonObject, memberOf } from '../json.ts'
-import { yamlDocuments } from '../yaml-documents.ts'
+import { yamlDocuments } from '../text/yaml-documents.ts'
 
 /** How much of a wrong value an error quotes. */
 const SHOWN_MAX = 80

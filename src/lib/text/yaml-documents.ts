@@ -4,7 +4,7 @@ import {
   parseAllDocuments,
   type SchemaOptions,
 } from 'yaml'
-import type { Json } from './json.ts'
+import type { Json } from '../json.ts'
 
 /** The text is not YAML, or not supported YAML. The message is for the author of the text. */
 export class YamlSyntaxError extends Error {
