@@ -53,6 +53,7 @@ export class Container implements Disposable {
   }
 
   [Symbol.dispose](): void {
+    spawnSync('podman', [...PODMAN, 'rm', '--force', '--time=2', this.#name])
     rmSync(this.#folder, { recursive: true, force: true })
   }
 }
