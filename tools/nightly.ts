@@ -50,6 +50,7 @@ const SCRIPTS = [
   'bench:memory',
   'bench:follow',
   'bench:replica',
+  'bench:replicas',
   'bench:mirror',
   'bench:etcd',
 ]

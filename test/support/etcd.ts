@@ -66,6 +66,10 @@ export class EtcdMember {
     return this.#process !== undefined
   }
 
+  get pid(): number {
+    return this.#running().pid
+  }
+
   /** `waitForQuorum: false` when the rest of the cluster may be down. */
   async start(options?: { readonly waitForQuorum: boolean }): Promise<void> {
     if (this.#process !== undefined) throw new Error('the member is already running')
