@@ -79,7 +79,7 @@ export async function openLimits(
     watchesPerUser: options.maxWatchesPerUser,
     observer: limitsObserver(registry, callers),
     // A quarter of the request timeout, since a request waits for a slot too.
-    pace: new RefusalPace({ heldMsMax: options.requestTimeoutMs / 4 }),
+    pace: new RefusalPace({ overdueMs: options.requestTimeoutMs / 4 }),
   })
   showLimits(limits, registry)
   const tallies = new RequestTallies(

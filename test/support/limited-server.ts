@@ -33,11 +33,14 @@ export const LIST: LoadRequest = { method: 'GET', path: `${EVENTS}?limit=100` }
 export const SEARCH: LoadRequest = { method: 'GET', path: `${EVENTS}?labelSelector=none%3Dsuch` }
 export const GET: LoadRequest = { method: 'GET', path: `${EVENTS}/load-NUMBER` }
 
+const METRICS_MS_MAX = 2_000
+
 /** The built program with its own etcd, and a token for each user. All users may do everything. */
 export class LimitedServer implements AsyncDisposable {
   readonly server: Tidings
   readonly #etcd: EtcdCluster
   readonly #folder: string
+  #keptBytes = 0
 
   static async start(
     users: readonly string[],
@@ -69,14 +72,22 @@ export class LimitedServer implements AsyncDisposable {
     return starvedMs(this.server.process.pid)
   }
 
-  /** Memory of the process, without the events and changes that it caches. */
+  /**
+   * Memory of the process, without the events and changes that it caches; as many of these as at the
+   * last call if the server does not say.
+   */
   async memoryBytes(): Promise<number> {
-    const { status, body } = await this.server.ask('/metrics')
+    this.#keptBytes = await this.#kept().catch(() => this.#keptBytes)
+    const status = readFileSync(`/proc/${this.server.process.pid}/status`, 'utf8')
+    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(status)?.[1]) * 1024 - this.#keptBytes
+  }
+
+  async #kept(): Promise<number> {
+    const { status, body } = await this.server.ask('/metrics', { timeoutMs: METRICS_MS_MAX })
     if (status !== 200) throw new Error(`/metrics: ${status}`)
     const metric = (name: string): number =>
       Number(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'm').exec(body)?.[1] ?? 0)
-    const kept = metric('tidings_history_bytes') + metric('tidings_memory_event_bytes')
-    return metric('process_resident_memory_bytes') - kept
+    return metric('tidings_history_bytes') + metric('tidings_memory_event_bytes')
   }
 
   async [Symbol.asyncDispose](): Promise<void> {

@@ -25,6 +25,13 @@ class Setting {
     }
   }
 
+  /** One tick, when several are due. */
+  async lateTick(ms: number): Promise<void> {
+    this.#now += ms
+    this.#timers.tick(TICK_MS)
+    await settle()
+  }
+
   async tick(times = 1): Promise<number> {
     const before = this.sent.length
     for (let time = 0; time < times; time++) {
@@ -81,19 +88,31 @@ describe('RefusalPace', () => {
     assert.equal(await setting.tick(), 1)
     await setting.tick(15_000 / TICK_MS - 2)
     assert.equal(setting.sent.length, 749)
-    // Refusals held for 15 s are sent, but not all in one tick.
-    assert.equal(await setting.tick(), 61)
-    await setting.tick(4000 / TICK_MS)
+    // Refusals held for 15 s are sent, but not all at once: within another 15 s.
+    assert.equal(await setting.tick(), 17)
+    await setting.tick(7500 / TICK_MS)
+    assert.ok(setting.pace.held > 4000, `${setting.pace.held} are held`)
+    await setting.tick(7500 / TICK_MS)
     assert.equal(setting.pace.held, 0)
   })
 
-  test('no refusal is held for longer than heldMsMax', async (context) => {
-    const setting = new Setting(context, { busyPart: () => 1, heldMsMax: 200 })
-    setting.hold(50)
+  test('no refusal is held for longer than twice overdueMs', async (context) => {
+    const setting = new Setting(context, { busyPart: () => 1, overdueMs: 200, heldMax: 100 })
+    setting.hold(100)
     await setting.tick(9)
     assert.equal(setting.sent.length, 9)
-    await setting.tick()
+    assert.equal(await setting.tick(), 1 + 10)
+    await setting.tick(10)
     assert.equal(setting.pace.held, 0)
+  })
+
+  test('late ticks send as many overdue refusals as all ticks would have', async (context) => {
+    const setting = new Setting(context, { busyPart: () => 1, overdueMs: 200, heldMax: 100 })
+    setting.hold(100)
+    await setting.tick(10)
+    const before = setting.pace.held
+    await setting.lateTick(100)
+    assert.equal(before - setting.pace.held, 1 + 50)
   })
 
   test('a release sends all held refusals, and later ones are not held', async (context) => {

@@ -17,9 +17,12 @@ const SERVED_PER_REFUSAL = 4
 const BUSY_PART = 0.7
 /** However few requests are served, 50 refusals a second are sent. */
 const SENT_PER_TICK_MIN = 1
-/** A request held for so long gets its refusal, up to 3,000 a second of them. */
-const HELD_MS_MAX = 15_000
-const OVERDUE_PER_TICK_MAX = 60
+/**
+ * A request held for so long is overdue. As many overdue ones are sent per second as are needed to
+ * send all that can be held within as long again, and no more: those of a crowd that came at once
+ * would otherwise be refused at once, and all come back.
+ */
+const OVERDUE_MS = 15_000
 /**
  * Each takes some 17 KiB besides the received part of its body. With the requests that wait for a
  * slot, as many as there may be connections.
@@ -31,8 +34,11 @@ export interface RefusalPaceOptions {
   readonly busyPart?: () => number
   /** Refusals beyond this number are sent at once. */
   readonly heldMax?: number
-  /** Must be well below the request timeout, or a held request ends with that. */
-  readonly heldMsMax?: number
+  /**
+   * Refusals are held for up to twice this time, which must be well below the request timeout, or a
+   * held request ends with that.
+   */
+  readonly overdueMs?: number
   readonly clock?: Clock
 }
 
@@ -45,19 +51,21 @@ interface Held {
 export class RefusalPace {
   readonly #busyPart: () => number
   readonly #heldMax: number
-  readonly #heldMsMax: number
+  readonly #overdueMs: number
   readonly #clock: Clock
   /** In the order of their arrival. */
   readonly #held = new Set<Held>()
   #isReleased = false
   #served = 0
   #allowance = 0
+  #overdueAllowance = 0
+  #tickedAt = 0
   #timer: NodeJS.Timeout | undefined
 
   constructor(options: RefusalPaceOptions = {}) {
     this.#busyPart = options.busyPart ?? loopBusyPart()
     this.#heldMax = options.heldMax ?? HELD_MAX
-    this.#heldMsMax = Math.min(options.heldMsMax ?? HELD_MS_MAX, HELD_MS_MAX)
+    this.#overdueMs = Math.min(options.overdueMs ?? OVERDUE_MS, OVERDUE_MS)
     this.#clock = options.clock ?? monotonicClock
   }
 
@@ -100,6 +108,8 @@ export class RefusalPace {
   #startTimer(): NodeJS.Timeout {
     this.#served = 0
     this.#allowance = 0
+    this.#overdueAllowance = 0
+    this.#tickedAt = this.#clock.now()
     this.#busyPart()
     return setInterval(() => this.#tick(), TICK_MS)
   }
@@ -107,11 +117,17 @@ export class RefusalPace {
   #tick(): void {
     this.#allowance += this.#earned()
     this.#served = 0
-    const overdueSince = this.#clock.now() - this.#heldMsMax
-    let overdue = OVERDUE_PER_TICK_MAX
+    const now = this.#clock.now()
+    // By the clock: ticks of a slow machine are late.
+    this.#overdueAllowance += (this.#heldMax * (now - this.#tickedAt)) / this.#overdueMs
+    this.#tickedAt = now
     for (const held of this.#held) {
       if (this.#allowance >= 1) this.#allowance -= 1
-      else if (held.since > overdueSince || overdue-- === 0) return
+      else if (now - held.since < this.#overdueMs) {
+        this.#overdueAllowance = 0
+        return
+      } else if (this.#overdueAllowance >= 1) this.#overdueAllowance -= 1
+      else return
       this.#send(held)
     }
     clearInterval(this.#timer)
