@@ -49,7 +49,7 @@ export async function openHttp2({ port, ca }: LoadTarget, note: Note): Promise<L
   await new Promise((settled) => session.once('remoteSettings', settled))
   const ask = ({ method, path, headers, body }: LoadExchange, done: Done): void => {
     const stream = session.request(
-      { ':method': method, ':path': path, ...headers },
+      { ':method': method, ':path': path, ...headers, ...lengthOf(body) },
       { endStream: body === undefined },
     )
     if (body !== undefined) stream.end(body)
@@ -69,9 +69,8 @@ export async function openHttp2({ port, ca }: LoadTarget, note: Note): Promise<L
 export async function openHttp1({ port, ca }: LoadTarget, note: Note): Promise<LoadConnection> {
   const agent = new https.Agent({ ca, keepAlive: true, maxSockets: 1 })
   const ask = ({ method, path, headers, body }: LoadExchange, done: Done): void => {
-    const length = body === undefined ? {} : { 'content-length': body.length }
     const to = { host: '127.0.0.1', port, agent, method, path }
-    const request = https.request({ ...to, headers: { ...headers, ...length } })
+    const request = https.request({ ...to, headers: { ...headers, ...lengthOf(body) } })
     let status = 0
     let retryAfter: string | undefined
     request.on('response', (answer) => {
@@ -89,4 +88,9 @@ export async function openHttp1({ port, ca }: LoadTarget, note: Note): Promise<L
     ask({ method: 'GET', path: '/livez', headers: {}, body: undefined }, () => opened())
   })
   return { openMax: 1, ask, destroy: () => agent.destroy() }
+}
+
+/** As clients of Kubernetes send it. The server reserves 64 KiB for a body of unknown length. */
+function lengthOf(body: string | undefined): { readonly 'content-length'?: number } {
+  return body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
 }

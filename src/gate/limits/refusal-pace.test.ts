@@ -45,7 +45,7 @@ class Setting {
 
 describe('RefusalPace', () => {
   test('an idle event loop sends twenty refusals every 20 ms, in the order of arrival', async (context) => {
-    const setting = new Setting(context, { busyPart: () => 0.5 })
+    const setting = new Setting(context, { busyPart: () => 0 })
     setting.hold(50)
     await settle()
     assert.equal(setting.sent.length, 0)
@@ -58,6 +58,15 @@ describe('RefusalPace', () => {
       setting.sent.toSorted((a, b) => a - b),
     )
     assert.equal(setting.pace.held, 0)
+  })
+
+  test('the busier the event loop, the fewer refusals are sent', async (context) => {
+    let busyPart = 0.35
+    const setting = new Setting(context, { busyPart: () => busyPart })
+    setting.hold(50)
+    assert.equal(await setting.tick(), 10)
+    busyPart = 0.7
+    assert.equal(await setting.tick(), 1)
   })
 
   test('a busy event loop sends one refusal for four requests served', async (context) => {

@@ -10,10 +10,10 @@
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 
 const TICK_MS = 20
-/** About 1,000 a second while the event loop is not busy. */
+/** About 1,000 a second while the event loop is idle, and the fewer the busier it is. */
 const SENT_PER_TICK_IDLE = 20
 const SERVED_PER_REFUSAL = 4
-/** From this utilization on, the event loop counts as busy. */
+/** From this utilization on, the event loop counts as busy. Refusals alone make it half so busy. */
 const BUSY_PART = 0.7
 /** However few requests are served, 50 refusals a second are sent. */
 const SENT_PER_TICK_MIN = 1
@@ -140,9 +140,9 @@ export class RefusalPace {
   }
 
   #earned(): number {
-    const isBusy = this.#busyPart() >= BUSY_PART
     const byServed = Math.min(this.#served / SERVED_PER_REFUSAL, SENT_PER_TICK_IDLE)
-    return Math.max(isBusy ? byServed : SENT_PER_TICK_IDLE, SENT_PER_TICK_MIN)
+    const byIdle = SENT_PER_TICK_IDLE * (1 - this.#busyPart() / BUSY_PART)
+    return Math.max(byServed, byIdle, SENT_PER_TICK_MIN)
   }
 }
 
