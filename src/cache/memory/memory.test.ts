@@ -13,7 +13,7 @@ import type {
 } from '../../storage/storage.ts'
 import { countIn, readPage } from '../read/page.ts'
 import { COLUMNS } from './columns.ts'
-import { madeEvent } from './made-events.fixture.ts'
+import { madeEvent, madePut } from './made-events.fixture.ts'
 import { defaultMemoryBounds, EventMemory, type State } from './memory.ts'
 import { orderKey } from './order-key.ts'
 
@@ -344,6 +344,29 @@ test('memory: kept states are evicted by number, by age and by the bytes they re
   memory.keep()
   for (let revision = 30; revision < 50; revision++) write(revision, 'x'.repeat(10_000))
   assert.equal(memory.statesKept, 1, 'it does not retain bodies that it never contained')
+})
+
+test('a state that was only pinned goes with its last pin; one for pages stays', () => {
+  const memory = new EventMemory(defaultMemoryBounds, clock)
+  const write = (revision: number): void => {
+    memory.put(madePut('a', revision).stored)
+    memory.reach(versionOfState(revision))
+  }
+  write(1)
+  const [one, other] = [memory.pin(memory.peek()), memory.pin(memory.peek())]
+  write(2)
+  one[Symbol.dispose]()
+  assert.equal(memory.statesKept, 1, 'the other pin needs it')
+  other[Symbol.dispose]()
+  assert.equal(memory.statesKept, 0)
+  const paging = memory.pin(memory.peek(), { isForPages: true })
+  const state = memory.peek()
+  write(3)
+  paging[Symbol.dispose]()
+  assert.equal(memory.statesKept, 1)
+  const again = memory.pin(state)
+  again[Symbol.dispose]()
+  assert.ok(memory.keptAt(versionOfState(2)), 'a pin does not end it')
 })
 
 test('a paged read that a reload overtakes leaves no state behind for the next page', async () => {

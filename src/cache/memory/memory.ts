@@ -58,6 +58,8 @@ interface KeptState extends State {
   retiredBytes: number
   /** Readers in the middle of a time-sliced read. */
   pins: number
+  /** Further pages may be read from it; otherwise it goes with its last pin. */
+  isForPages: boolean
   /** It may belong to another history: only readers that already have it may finish with it. */
   isForgotten: boolean
 }
@@ -153,7 +155,9 @@ export class EventMemory {
   keptAt(version: Version): State | undefined {
     const wanted = versionOfState(revisionOf(version))
     const kept = this.#kept.find((state) => state.version === wanted && !state.isForgotten)
-    if (kept !== undefined) kept.usedAtMs = this.#clock.now()
+    if (kept === undefined) return undefined
+    kept.usedAtMs = this.#clock.now()
+    kept.isForPages = true
     return kept
   }
 
@@ -172,18 +176,26 @@ export class EventMemory {
    * undefined, and keeps nothing, while events are loaded.
    */
   keep(): State | undefined {
-    return this.#isWhole ? this.#keep() : undefined
+    if (!this.#isWhole) return undefined
+    const kept = this.#keep()
+    kept.isForPages = true
+    return kept
   }
 
-  /** Keeps a state from eviction during a time-sliced read, until the pin is disposed of. */
-  pin(state: State): Disposable {
+  /**
+   * Keeps a state from eviction during a time-sliced read, until the pin is disposed of, and longer
+   * if pages may follow. A state that nobody needs makes every change copy parts of the indexes.
+   */
+  pin(state: State, { isForPages = false }: { readonly isForPages?: boolean } = {}): Disposable {
     const isSame = (other: KeptState) => other.version === state.version && !other.isForgotten
     const kept = this.#kept.find(isSame) ?? this.#keep()
     kept.pins++
+    kept.isForPages ||= isForPages
     return {
       [Symbol.dispose]: () => {
         kept.pins--
-        if (kept.pins === 0 && kept.isForgotten) this.#drop(this.#kept.indexOf(kept))
+        const isDone = kept.isForgotten || !kept.isForPages
+        if (kept.pins === 0 && isDone) this.#drop(this.#kept.indexOf(kept))
         this.#trim()
       },
     }
@@ -200,6 +212,7 @@ export class EventMemory {
       retired: [],
       retiredBytes: 0,
       pins: 0,
+      isForPages: false,
       isForgotten: !this.#isWhole,
     }
     this.#kept.push(state)

@@ -98,9 +98,9 @@ async function readSorted(memory: EventMemory, state: State, query: SourceQuery)
   const passMax = isSelective(query) ? scanCost(state) : undefined
   const isLong = passMax !== undefined && passMax < source.size
   // Before the walk, after which the present may be another one: its rows are used again.
-  using _pin = isLong ? memory.pin(state) : undefined
+  using _pin = isLong ? memory.pin(state, pagesOf(query)) : undefined
   const scan = isLong ? scanOf(state) : undefined
-  using slicer = pinningSlicer(memory, state)
+  using slicer = pinningSlicer(memory, state, pagesOf(query))
   const sliced = { ...query, isReverse, passMax, slicer }
   const passed = await walkSliced(memory, sliced, (slot) => {
     items.push(memory.table.read(slot))
@@ -111,6 +111,11 @@ async function readSorted(memory: EventMemory, state: State, query: SourceQuery)
   return await choose(memory, { ...query, source: scan, slicer })
 }
 
+/** Whether the state is read again, for the next page. */
+function pagesOf({ isOnlyPage }: ListOptions): { readonly isForPages: boolean } {
+  return { isForPages: isOnlyPage !== true }
+}
+
 /** Some slots of the source may not match. */
 function isSelective({ selector, order, source }: SourceQuery): boolean {
   return order !== 'key' && (selector !== undefined || !source.isInScope)
@@ -118,7 +123,7 @@ function isSelective({ selector, order, source }: SourceQuery): boolean {
 
 /** Walks through everything, and keeps the first of what it finds. */
 async function readUnsorted(memory: EventMemory, state: State, query: SourceQuery): Promise<Found> {
-  using slicer = pinningSlicer(memory, state)
+  using slicer = pinningSlicer(memory, state, pagesOf(query))
   return await choose(memory, { ...query, slicer })
 }
 

@@ -56,9 +56,13 @@ export async function walk(
   return await walkSliced(memory, { ...options, slicer }, visit)
 }
 
-/** Pins the state before the first yield, until it is disposed of. */
-export function pinningSlicer(memory: EventMemory, state: State): TimeSlicer {
-  return new TimeSlicer(() => memory.pin(state))
+/** Pins the state before the first yield, until it is disposed of, or for pages that may follow. */
+export function pinningSlicer(
+  memory: EventMemory,
+  state: State,
+  pages?: { readonly isForPages: boolean },
+): TimeSlicer {
+  return new TimeSlicer(() => memory.pin(state, pages))
 }
 
 /** The same in time slices that others share, so that one pin is enough. */
