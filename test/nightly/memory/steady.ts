@@ -48,8 +48,11 @@ const SEEDING_AT_ONCE = 64
 const CREATES_AT_ONCE = 100
 const TICK_MS = 20
 const SETTLE_MS_MAX = 60_000
-/** As the chart and the unit of systemd start it. */
-const NODE_OPTIONS = '--max-old-space-size=512 --max-semi-space-size=16'
+/** As the chart with the image, and the unit of systemd with the launcher, start it. */
+const ENVIRONMENT = {
+  NODE_OPTIONS: '--max-old-space-size=512 --max-semi-space-size=16',
+  MALLOC_MMAP_THRESHOLD_: '131072',
+}
 /** Statuses of a server on a busy machine; 409: an earlier attempt was applied. */
 const LATER = new Set([429, 503, 504])
 
@@ -73,7 +76,7 @@ export async function steadyLoad(load: SteadyLoad): Promise<SteadyReport> {
         '--etcd-compaction-interval=1m',
         ...load.flags,
       ],
-      { NODE_OPTIONS: load.nodeOptions ?? NODE_OPTIONS },
+      { ...ENVIRONMENT, ...(load.nodeOptions && { NODE_OPTIONS: load.nodeOptions }) },
       load.container?.command(program) ?? program,
     )
     await server.until('/readyz', ({ status }) => status === 200, 30_000)
@@ -147,7 +150,7 @@ class Run {
 
   /** All begin at the same state. */
   async #openWatches(watching: Sessions): Promise<readonly Watcher[]> {
-    const version = await watching.versionOf('/apis/events.k8s.io/v1/events?limit=1')
+    const version = await watching.versionOf('/apis/events.k8s.io/v1/namespaces/empty/events')
     return Promise.all(
       Array.from({ length: this.#load.watchers }, async (_, n): Promise<Watcher> => {
         const namespace = n % OF_EVERYTHING === 0 ? undefined : n % NAMESPACES
