@@ -4,6 +4,8 @@
  * verdict; exits with 1 when one is not what the server promises.
  *
  *   npm run test:overload [-- --runs 5] [--seconds 20] [--crowd http1] [--json]
+ *
+ * Runs that were slowed down three times and more say little.
  */
 import { parseArgs } from 'node:util'
 import { CROWDS, complaints, HEALTH_P99_MS_MAX, type OverloadReport, overload } from './overload.ts'
@@ -39,6 +41,7 @@ function lineOf({
   wallRatio,
   health,
   memoryMib,
+  slowness,
   result,
 }: OverloadReport): string {
   const { ok, refused, unsent } = result
@@ -48,6 +51,7 @@ function lineOf({
     `goodput ${goodputRatio.toFixed(2)} (by the clock ${wallRatio.toFixed(2)})`,
     `health p99 ${health.ownP99Ms.toFixed(0)} ms of ${HEALTH_P99_MS_MAX} (by the clock ${health.p99Ms.toFixed(0)})`,
     `memory ${memoryMib.early.toFixed(0)} to ${memoryMib.late.toFixed(0)} MiB`,
+    `slowed ${slowness.toFixed(1)} times by other work`,
     `${ok} served, ${refused} refused, ${unsent} not sent`,
   ].join(', ')
 }
