@@ -16,13 +16,15 @@ export interface IndexViews {
 /** The rows of the present, sorted by key, by time and by each indexed column. */
 export class EventIndexes {
   readonly #table: EventTable
+  readonly #keyOrder: KeyOrder
   readonly #byKey: SlotTree
   readonly #byTime: SlotTree
   readonly #byColumn: readonly SlotTree[]
 
   constructor(table: EventTable) {
     this.#table = table
-    this.#byKey = new SlotTree(new KeyOrder(table))
+    this.#keyOrder = new KeyOrder(table)
+    this.#byKey = new SlotTree(this.#keyOrder)
     this.#byTime = new SlotTree(new TimeOrder(table))
     this.#byColumn = indexes.map(({ column }) => new SlotTree(new ColumnOrder(table, column)))
   }
@@ -60,8 +62,11 @@ export class EventIndexes {
   /** Returns the row in which the event was before, if it was in one: it is replaced. */
   put(slot: number): number | undefined {
     const old = this.#byKey.put(slot)
-    if (old !== undefined) this.#replaceByValue(old, slot)
-    else {
+    if (old !== undefined) {
+      this.#table.setKeyRank(slot, this.#table.keyRankOf(old))
+      this.#replaceByValue(old, slot)
+    } else {
+      this.#keyOrder.rank(slot)
       this.#byTime.insert(slot)
       this.#byColumn.forEach((tree, index) => {
         if (this.#isIn(slot, index)) tree.insert(slot)

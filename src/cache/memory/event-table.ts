@@ -22,6 +22,8 @@ interface Block {
   readonly versions: Float64Array
   readonly times: Float64Array
   readonly keyPlaces: Float64Array
+  /** See `keyRankOf`. */
+  readonly keyRanks: Float64Array
   readonly places: Float64Array
   readonly lengths: Uint32Array
   readonly versionOffsets: Uint32Array
@@ -130,6 +132,18 @@ export class EventTable {
 
   keyPlaceOf(slot: number): number {
     return this.#block(slot).keyPlaces[slot & rowMask] ?? nowhere
+  }
+
+  /**
+   * Numbers in the order of the keys of the present: a lower number is a key before the other.
+   * Equal numbers tell nothing.
+   */
+  keyRankOf(slot: number): number {
+    return this.#block(slot).keyRanks[slot & rowMask] ?? 0
+  }
+
+  setKeyRank(slot: number, rank: number): void {
+    this.#block(slot).keyRanks[slot & rowMask] = rank
   }
 
   versionOf(slot: number): Version {
@@ -266,6 +280,7 @@ function newBlock(): Block {
     versions: new Float64Array(blockRows),
     times: new Float64Array(blockRows),
     keyPlaces: new Float64Array(blockRows).fill(nowhere),
+    keyRanks: new Float64Array(blockRows),
     places: new Float64Array(blockRows).fill(nowhere),
     lengths: new Uint32Array(blockRows),
     versionOffsets: new Uint32Array(blockRows),
