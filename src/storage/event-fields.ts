@@ -55,8 +55,7 @@ const NO_OBJECT: ObjectReference = {
 export function fieldsIn(event: unknown): EventFields {
   const metadata = member(event, 'metadata')
   const series = member(event, 'series')
-  const eventTime = text(event, 'eventTime')
-  const created = text(metadata, 'creationTimestamp')
+  const observed = timeOf(text(event, 'eventTime')) ?? timeOf(text(metadata, 'creationTimestamp'))
   return {
     uid: text(metadata, 'uid'),
     labels: compactLabels((member(metadata, 'labels') ?? {}) as Readonly<Record<string, string>>),
@@ -72,11 +71,9 @@ export function fieldsIn(event: unknown): EventFields {
     lastSeenMs:
       timeOf(text(series, 'lastObservedTime')) ??
       timeOf(text(event, 'deprecatedLastTimestamp')) ??
-      timeOf(eventTime) ??
-      timeOf(created) ??
+      observed ??
       0,
-    firstSeenMs:
-      timeOf(text(event, 'deprecatedFirstTimestamp')) ?? timeOf(eventTime) ?? timeOf(created) ?? 0,
+    firstSeenMs: timeOf(text(event, 'deprecatedFirstTimestamp')) ?? observed ?? 0,
     occurrences: Math.max(
       1,
       series === undefined ? count(event, 'deprecatedCount') : count(series, 'count'),

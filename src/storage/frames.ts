@@ -48,6 +48,13 @@ export class Frames {
 /** A change in the ring buffer. */
 export type FramedItem = WatchItem & { readonly frames: Frames }
 
+/** Written out, which is many times as fast as a copy of all members of any item. */
+export function framed(item: WatchItem, frames: Frames): FramedItem {
+  const { stored } = item
+  if (item.type === 'delete') return { type: 'delete', stored, frames }
+  return { type: 'put', stored, previous: item.previous, frames }
+}
+
 /** The size of the bodies of these changes in memory. */
 export function bodyBytes(items: readonly WatchItem[]): number {
   let bytes = 0

@@ -7,7 +7,7 @@
  * is interrupted they would add up: the oldest are dropped.
  */
 import { type EventFields, fieldsIn } from './event-fields.ts'
-import { bodyOf, type PreparedValue } from './stored-form.ts'
+import { isBodyOf, type PreparedValue } from './stored-form.ts'
 
 /** A put, or a delete, which has no value. */
 interface Write {
@@ -63,7 +63,7 @@ export class OwnWrites {
   /** The fields of a body that was read, if this replica wrote these bytes under this key. */
   take(key: string, body: Buffer): EventFields | undefined {
     const value = this.#values.get(key)
-    if (value?.event === undefined || !bodyOf(value).equals(body)) return undefined
+    if (value?.event === undefined || !isBodyOf(value, body)) return undefined
     this.#drop(key)
     return fieldsIn(value.event)
   }

@@ -55,6 +55,11 @@ export function bodyOf(prepared: PreparedValue): Buffer {
   return prepared.bytes.subarray(headerRoom)
 }
 
+/** Whether `body` has the same bytes. */
+export function isBodyOf({ bytes }: PreparedValue, body: Buffer): boolean {
+  return bytes.compare(body, 0, body.length, headerRoom) === 0
+}
+
 export interface OpenedValue {
   readonly key: EventKey
   readonly writtenAtMs: number

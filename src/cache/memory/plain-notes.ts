@@ -36,13 +36,21 @@ export function placeOfNote(body: Buffer, note: string): NotePlace {
     // The bytes are what counts: a label of the same name may have the same value.
     if (
       body[end] === quote &&
-      body.toString(isPlain ? 'latin1' : 'utf8', offset, end) === written
+      (isPlain ? isAt(body, offset, note) : body.toString('utf8', offset, end) === written)
     ) {
       return { offset, length }
     }
     at = body.indexOf(noteMember, offset)
   }
   return { offset: 0, length: UNSEARCHABLE }
+}
+
+/** Whether a text of ASCII is here. */
+function isAt(body: Buffer, offset: number, text: string): boolean {
+  for (let at = 0; at < text.length; at++) {
+    if (body[offset + at] !== text.charCodeAt(at)) return false
+  }
+  return true
 }
 
 /** Whether a text is in a note; undefined when the bytes do not tell. */

@@ -237,7 +237,7 @@ function append(slab: Slab, slot: number, text: Buffer): number {
   const start = used + headerBytes
   words.setUint32(used, slot)
   words.setUint32(used + 4, text.length)
-  text.copy(bytes, start)
+  bytes.set(text, start)
   slab.used += headerBytes + text.length
   slab.alive += headerBytes + text.length
   return id * slabBytes + start

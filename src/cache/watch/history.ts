@@ -10,7 +10,7 @@
 
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import { isInScope } from '../../storage/event-scope.ts'
-import { bodyBytesOf, type FramedItem, Frames } from '../../storage/frames.ts'
+import { bodyBytesOf, type FramedItem, Frames, framed } from '../../storage/frames.ts'
 import {
   isAfter,
   revisionOf,
@@ -208,7 +208,7 @@ export class History {
   #push(item: WatchItem): void {
     if (this.#head - this.#tail === this.#bounds.changesMax) this.#drop()
     const frames = new Frames(this.#onFrame)
-    this.#ring[this.#head % this.#bounds.changesMax] = { ...item, frames }
+    this.#ring[this.#head % this.#bounds.changesMax] = framed(item, frames)
     this.#head++
     this.#bytes += bytesOf(item)
     this.#freshBytes += bytesOf(item)

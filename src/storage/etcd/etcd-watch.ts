@@ -100,7 +100,8 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
       const version = this.#deleteVersion(kv.modRevision)
       return key === undefined ? undefined : { key, version, value: undefined, event }
     }
-    const recall = (body: Buffer) => ownWrites?.take(kv.key.toString(), body)
+    // Other characters, which names do not have, make it a key that is not found.
+    const recall = (body: Buffer) => ownWrites?.take(kv.key.toString('latin1'), body)
     const value = openValue(kv.value, key, recall)
     // A foreign value has no index; a damaged one has an index, which its writer counted.
     const isOurs = !(value instanceof BadValue) || value.fault === 'damaged'
