@@ -41,7 +41,6 @@ export class Container implements Disposable {
     return [
       ...['podman', ...PODMAN, 'run', '--rm', `--name=${this.#name}`, '--network=host', ...ULIMITS],
       ...[`--memory=${this.#bytes}`, `--memory-swap=${this.#bytes}`, '--env=NODE_OPTIONS'],
-      '--env=MALLOC_MMAP_THRESHOLD_',
       ...[...new Set(folders), `--volume=${tmpdir()}:${tmpdir()}`],
       ...['--rootfs', this.#folder, ...words],
     ]

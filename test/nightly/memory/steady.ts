@@ -48,11 +48,8 @@ const SEEDING_AT_ONCE = 64
 const CREATES_AT_ONCE = 100
 const TICK_MS = 20
 const SETTLE_MS_MAX = 60_000
-/** As the chart with the image, and the unit of systemd with the launcher, start it. */
-const ENVIRONMENT = {
-  NODE_OPTIONS: '--max-old-space-size=512 --max-semi-space-size=16',
-  MALLOC_MMAP_THRESHOLD_: '131072',
-}
+/** As the chart and the unit of systemd start it. */
+const NODE_OPTIONS = '--max-old-space-size=512 --max-semi-space-size=16'
 /** Statuses of a server on a busy machine; 409: an earlier attempt was applied. */
 const LATER = new Set([429, 503, 504])
 
@@ -76,7 +73,7 @@ export async function steadyLoad(load: SteadyLoad): Promise<SteadyReport> {
         '--etcd-compaction-interval=1m',
         ...load.flags,
       ],
-      { ...ENVIRONMENT, ...(load.nodeOptions && { NODE_OPTIONS: load.nodeOptions }) },
+      { NODE_OPTIONS: load.nodeOptions ?? NODE_OPTIONS },
       load.container?.command(program) ?? program,
     )
     await server.until('/readyz', ({ status }) => status === 200, 30_000)
