@@ -5,6 +5,8 @@ import { median } from '../support/request-costs.ts'
 import type { Cost, Costs } from './model.ts'
 import type { Usage, World } from './world.ts'
 
+/** Until what the warm-up left behind is done. */
+const REST_MS = 10_000
 const IDLE_MS = 8_000
 const TOGETHER = 8_000
 const PACES = [
@@ -36,6 +38,7 @@ export class CostRounds {
   /** Warms up, and measures the idle replicas. */
   static async begin(world: World): Promise<CostRounds> {
     for (const replica of [WRITER, FOLLOWER]) await world.createMany(TOGETHER, replica)
+    await sleep(REST_MS)
     return new CostRounds(world, await world.measure(() => sleep(IDLE_MS)))
   }
 
