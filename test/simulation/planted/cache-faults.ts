@@ -182,7 +182,7 @@ export const cacheFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/cache/read/search.ts',
-        find: 'return new TimeSlicer(() => memory.pin(state))',
+        find: 'return new TimeSlicer(() => memory.pin(state, pages))',
         replace: 'return new TimeSlicer()',
       },
     ],
@@ -196,8 +196,8 @@ export const cacheFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: memory,
-        find: 'return this.#isWhole ? this.#keep() : undefined',
-        replace: 'return this.#keep()',
+        find: '    if (!this.#isWhole) return undefined\n    const kept = this.#keep()\n',
+        replace: '    const kept = this.#keep()\n',
       },
       {
         file: memory,
