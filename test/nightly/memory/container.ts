@@ -18,6 +18,7 @@ export class Container implements Disposable {
   readonly #name = `tidings-memory-${process.pid}`
   readonly #folder = mkdtempSync(join(tmpdir(), 'tidings-container-'))
   readonly #bytes: number
+  #pid: number | undefined
 
   /** Undefined, with the reason printed, when this machine does not let us make one. */
   static open(bytes: number): Container | undefined {
@@ -46,10 +47,11 @@ export class Container implements Disposable {
     ]
   }
 
-  /** Of the program, as this machine sees it. */
+  /** Of the program, as this machine sees it. Asked once: watchers read nothing meanwhile. */
   pid(): number {
     const args = [...PODMAN, 'inspect', '--format={{.State.Pid}}', this.#name]
-    return Number(execFileSync('podman', args, { encoding: 'utf8' }))
+    this.#pid ??= Number(execFileSync('podman', args, { encoding: 'utf8' }))
+    return this.#pid
   }
 
   [Symbol.dispose](): void {
