@@ -46,7 +46,10 @@ const ioModules = new Set([
   'zlib',
 ])
 /** Functions of those modules that do no I/O. */
-const harmless = new Set(['isIP', 'isIPv4', 'isIPv6', 'checkServerIdentity'])
+const harmless = new Set([
+  ...['isIP', 'isIPv4', 'isIPv6', 'checkServerIdentity'],
+  ...['deflateRawSync', 'inflateRawSync'],
+])
 const replaced = new Map([
   ['@grpc/grpc-js', new URL('../network/grpc-js.ts', import.meta.url).href],
   ['node:timers/promises', new URL('./timers-promises.ts', import.meta.url).href],
