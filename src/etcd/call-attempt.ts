@@ -5,11 +5,8 @@ import { EtcdError } from './errors.ts'
 import { type Method, startCall } from './grpc.ts'
 import type { ConnectionNumber } from './protocol/protocol.ts'
 
-/**
- * The deadline that gRPC gets and sends to etcd is this much later than ours, so that our own timer
- * always decides.
- */
-const deadlineSlackMs = 250
+/** The timeout that etcd gets is this much longer than ours, so that our own timer decides. */
+const timeoutSlackMs = 250
 
 /** One call from start to end, including all its attempts. */
 export interface CallScope {
@@ -60,7 +57,7 @@ export function attemptCall<Response>(
       settle({ endpoint, error: connectionLost(endpoint, method) })
       cancel?.()
     }
-    // gRPC may move a call that it has not started to the next connection, which may be too new.
+    // A call that waits for a connection may be started on a later one, which may be too new.
     const link = endpoint.link('calls')
     const lost = scope.connectionMax === undefined ? undefined : link.lost
     const settle = (outcome: Outcome<Response>) => {
@@ -68,21 +65,20 @@ export function attemptCall<Response>(
       lost?.removeEventListener('abort', onLost)
       resolve(outcome)
     }
-    const remainingMs = scope.deadlineAt - clock.now()
-    const deadline = new Date(Date.now() + remainingMs + deadlineSlackMs)
+    const timeoutMs = Math.max(0, scope.deadlineAt - clock.now()) + timeoutSlackMs
     let cancel: (() => void) | undefined
     scope.signal.addEventListener('abort', onEnd)
     lost?.addEventListener('abort', onLost)
     const { client } = link
     try {
-      cancel = startCall(client, method, { request: message, deadline }, (failed, response) => {
+      cancel = startCall(client, method, { request: message, timeoutMs }, (failed, response) => {
         if (failed !== undefined) {
           // A call that we cancelled ourselves is not a failure of the member.
           if (!scope.signal.aborted) settle({ endpoint, error: endpoint.failed(failed, method) })
           return
         }
         link.noteResponse()
-        // Read only now: gRPC may have moved the call to a later connection of the same link.
+        // Read only now: the call may have waited for a later connection of the same link.
         settle({ endpoint, response: response as Response, connection: link.number })
       })
       scope.isSent = true

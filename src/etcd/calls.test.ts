@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
-import type { Client } from '@grpc/grpc-js'
 import { Calls } from './calls.ts'
 import type { ConnectionState } from './connection.ts'
 import { Endpoint, EndpointSet } from './endpoints.ts'
@@ -8,6 +7,7 @@ import { EtcdError } from './errors.ts'
 import type { Method } from './grpc.ts'
 import type { CallObserver, CallOptions } from './protocol/protocol.ts'
 import { RenewableLink } from './renewable-link.ts'
+import type { Client } from './transport/client.ts'
 
 // Tests the retry rules with fake members, whose replies the test sets, and a fake clock.
 
@@ -33,14 +33,13 @@ class FakeMember {
   calls = 0
   cancelled = 0
   readonly client = {
-    makeUnaryRequest: (...args: unknown[]) => {
+    unary: (_options: unknown, done: Callback) => {
       this.calls++
-      const done = args.at(-1) as Callback
       const reply = this.replies.shift()
       if (reply !== undefined) {
-        queueMicrotask(() => ('response' in reply ? done(null, reply.response) : done(reply)))
+        queueMicrotask(() => ('response' in reply ? done(undefined, reply.response) : done(reply)))
       }
-      return { cancel: () => this.cancelled++ }
+      return () => this.cancelled++
     },
   } as unknown as Client
   close(): void {}
@@ -344,9 +343,9 @@ test('calls: a response has the number of its own connection, even after a renew
   old.number = 7
   let done: Callback = () => {}
   const client = {
-    makeUnaryRequest: (...args: unknown[]) => {
-      done = args.at(-1) as Callback
-      return { cancel: () => {} }
+    unary: (_options: unknown, callback: Callback) => {
+      done = callback
+      return () => {}
     },
   } as unknown as Client
   const opened = Object.assign(old, { client })
@@ -367,7 +366,7 @@ test('calls: a response has the number of its own connection, even after a renew
   successor.number = 0
   link.renew(() => successor)
   assert.equal(link.number, 0)
-  done(null, 'late')
+  done(undefined, 'late')
   assert.equal((await response).connection, 7)
   link.close()
 })

@@ -1,22 +1,11 @@
-import {
-  type ChannelCredentials,
-  type ChannelOptions,
-  Client,
-  connectivityState,
-  status,
-} from '@grpc/grpc-js'
 import { Backoff } from '../lib/backoff.ts'
 import { EtcdError, errorFromStatus } from './errors.ts'
-import {
-  channelOptions,
-  encode,
-  methods,
-  reconnectFirstMs,
-  reconnectMostMs,
-  startCall,
-} from './grpc.ts'
+import { encode, methods, reconnectFirstMs, reconnectMostMs, startCall } from './grpc.ts'
 import type { ConnectionNumber } from './protocol/protocol.ts'
 import { StatusRequestSchema } from './protocol/rpc_pb.ts'
+import type { Target } from './transport/channel.ts'
+import { Client } from './transport/client.ts'
+import { status } from './transport/codes.ts'
 
 export type ConnectionState = 'idle' | 'connecting' | 'ready' | 'failing'
 
@@ -24,7 +13,7 @@ export type ConnectionState = 'idle' | 'connecting' | 'ready' | 'failing'
 const connectTimeoutMs = 2_500
 const connectTimeoutMostMs = 10_000
 const connectErrorTimeoutMs = 500
-/** gRPC retries without a change of state: how often to read why the latest attempt failed. */
+/** The channel retries without a change of state: how often to read why the last attempt failed. */
 const connectErrorIntervalMs = 1_000
 /** How often a connection is probed, and how soon it must respond. */
 const probeIntervalMs = 5_000
@@ -33,16 +22,14 @@ const probeTimeoutMs = 2_000
 /**
  * One connection to one member, kept open until it is closed.
  *
- * gRPC reconnects only on request, has no timeout for a connection that was accepted and then stays
- * silent (a paused member, a lost machine), and may not ping etcd while no call is in flight. This
- * class does all three: it replaces the ping by a small status call now and then, which also
- * detects a member that is stuck.
+ * The channel reconnects only on request after a connection was lost, waits long for a member that
+ * accepts and then stays silent (a paused member, a lost machine), and may not ping etcd while no
+ * call is in flight. This class does all three: it replaces the ping by a small status call now and
+ * then, which also detects a member that is stuck.
  */
 export class Connection {
   readonly #endpoint: string
-  readonly #target: string
-  readonly #credentials: ChannelCredentials
-  readonly #options: ChannelOptions
+  readonly #target: Target
   readonly #onChange: () => void
   readonly #nextNumber: () => ConnectionNumber
   readonly #backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
@@ -62,17 +49,12 @@ export class Connection {
   constructor(options: {
     /** As configured, for messages. */
     readonly endpoint: string
-    readonly target: string
-    readonly credentials: ChannelCredentials
-    /** The options that differ between endpoints. */
-    readonly options: ChannelOptions
+    readonly target: Target
     readonly onChange: () => void
     readonly nextNumber: () => ConnectionNumber
   }) {
     this.#endpoint = options.endpoint
     this.#target = options.target
-    this.#credentials = options.credentials
-    this.#options = { ...channelOptions, ...options.options }
     this.#onChange = options.onChange
     this.#nextNumber = options.nextNumber
     this.#client = this.#open()
@@ -114,25 +96,24 @@ export class Connection {
     this.#closed = true
     clearTimeout(this.#timer)
     this.#state = 'idle'
-    // gRPC does not end open streams when the client is closed.
     this.#lost.abort()
     this.#client.close()
   }
 
   #open(): Client {
-    return new Client(this.#target, this.#credentials, this.#options)
+    return new Client(this.#target)
   }
 
   /** Reads the state of the channel now and after each change. */
   #follow(client: Client): void {
     if (this.#closed || client !== this.#client) return
-    const channel = client.getChannel()
-    const state = channel.getConnectivityState(false)
-    channel.watchConnectivityState(state, Number.POSITIVE_INFINITY, () => this.#follow(client))
+    const { channel } = client
+    const { state } = channel
+    channel.onChange(() => this.#follow(client))
     clearTimeout(this.#timer)
-    if (state !== connectivityState.READY) this.#lost.abort()
+    if (state !== 'ready') this.#lost.abort()
     switch (state) {
-      case connectivityState.READY:
+      case 'ready':
         this.#number = this.#nextNumber()
         this.#lost = new AbortController()
         this.#wasReady = true
@@ -143,21 +124,19 @@ export class Connection {
         this.#schedule(probeIntervalMs, () => this.#probe(client))
         this.#enter('ready')
         break
-      case connectivityState.CONNECTING:
+      case 'connecting':
         this.#schedule(this.#connectTimeoutMs, () => this.#startOver())
         this.#enter('connecting')
         break
-      case connectivityState.TRANSIENT_FAILURE:
+      case 'failing':
         this.#enter('failing')
         this.#readConnectError(client)
         break
-      case connectivityState.IDLE:
-        this.#schedule(this.#reconnectDelayMs(), () => {
-          channel.getConnectivityState(true)
-        })
+      case 'idle':
+        this.#schedule(this.#reconnectDelayMs(), () => channel.connect())
         this.#enter('idle')
         break
-      case connectivityState.SHUTDOWN:
+      case 'closed':
         break
     }
   }
@@ -192,13 +171,13 @@ export class Connection {
   }
 
   /**
-   * gRPC reports why it could not connect only to a call. A call in this state ends at once with
+   * The channel reports why it could not connect to a call. A call in this state ends at once with
    * that reason; if the connection opens first, the call is harmless.
    */
   #readConnectError(client: Client): void {
     this.#schedule(connectErrorIntervalMs, () => this.#readConnectError(client))
-    const deadline = new Date(Date.now() + connectErrorTimeoutMs)
-    startCall(client, methods.status, { request: statusRequest, deadline }, (error) => {
+    const options = { request: statusRequest, timeoutMs: connectErrorTimeoutMs }
+    startCall(client, methods.status, options, (error) => {
       if (error === undefined || this.#closed || this.#state !== 'failing') return
       const { code, details } = error
       this.#lastError = errorFromStatus({
@@ -212,8 +191,8 @@ export class Connection {
   }
 
   #probe(client: Client): void {
-    const deadline = new Date(Date.now() + probeTimeoutMs)
-    startCall(client, methods.status, { request: statusRequest, deadline }, (error) => {
+    const options = { request: statusRequest, timeoutMs: probeTimeoutMs }
+    startCall(client, methods.status, options, (error) => {
       if (this.#closed || client !== this.#client || this.#state !== 'ready') return
       // Any response, also an error, shows that the member is alive.
       this.#isSilent = error?.code === status.DEADLINE_EXCEEDED

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import type { Client } from '@grpc/grpc-js'
 import type { ConnectionState } from './connection.ts'
 import { Endpoint, EndpointSet, type Link } from './endpoints.ts'
+import type { Client } from './transport/client.ts'
 
 class FakeLink implements Link {
   readonly client = {} as Client

@@ -1,8 +1,8 @@
-import type { Client } from '@grpc/grpc-js'
 import type { Clock } from '../lib/clock.ts'
 import type { ConnectionState } from './connection.ts'
 import { type EtcdError, errorFromStatus, isRetryable } from './errors.ts'
 import type { ConnectionNumber, EndpointStatus } from './protocol/protocol.ts'
+import type { Client } from './transport/client.ts'
 
 /**
  * How long a member that did not respond in time is avoided. If it is paused or cut off, keepalive

@@ -1,4 +1,4 @@
-import { status as GrpcStatus } from '@grpc/grpc-js'
+import { status as GrpcStatus } from './transport/codes.ts'
 
 /** What went wrong; callers decide by it. */
 export type EtcdErrorKind =
@@ -98,16 +98,9 @@ export function errorFromStatus(failed: FailedStatus): EtcdError {
   })
 }
 
-/** Removes the text that gRPC wraps around the system's own error when it cannot connect. */
+/** OpenSSL's own form of an error: thread, code, library, function, reason, file, line. */
 function withoutWrapping(details: string): string {
-  return (
-    details
-      .replace(/^No connection established\. Last error: (?:Error: )?/, 'cannot connect: ')
-      .replace(/\.? Resolution note: ?$/, '')
-      .replace(/\s*\(\d{4}-\d\d-\d\dT[\d:.]+Z\)$/, '')
-      // OpenSSL's own form: thread, code, library, function, reason, file, line.
-      .replace(/[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):\S*:\d+:.*$/s, 'TLS: $1')
-  )
+  return details.replace(/[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):\S*:\d+:.*$/s, 'TLS: $1')
 }
 
 /** Whether another member, or the same member a little later, may succeed. */
@@ -192,8 +185,6 @@ const kindsOfCodes: ReadonlyMap<number, EtcdErrorKind> = new Map<number, EtcdErr
 
 function kindOfCode(code: number, details: string): EtcdErrorKind {
   // A connection that breaks during a call ends the call with one of these.
-  if (details.startsWith('Received RST_STREAM') || details === 'No status information received') {
-    return 'unavailable'
-  }
+  if (details.startsWith('Received RST_STREAM')) return 'unavailable'
   return kindsOfCodes.get(code) ?? 'internal'
 }

@@ -7,13 +7,6 @@ import {
   toBinary,
 } from '@bufbuild/protobuf'
 import {
-  type ChannelOptions,
-  type Client,
-  type ClientDuplexStream,
-  Metadata,
-  type ServiceError,
-} from '@grpc/grpc-js'
-import {
   decodeRangeResult,
   decodeTxnResult,
   decodeWatchMessage,
@@ -36,6 +29,9 @@ import {
   type StatusResponse,
   StatusResponseSchema,
 } from './protocol/rpc_pb.ts'
+import type { CallFailure } from './transport/call-failure.ts'
+import type { Client } from './transport/client.ts'
+import type { DuplexCall } from './transport/duplex-call.ts'
 
 /** How a unary call is made, and what may be done when it fails. */
 export interface Method<Response> {
@@ -93,96 +89,43 @@ export function encode<Desc extends DescMessage>(
 export function startCall<Response>(
   client: Client,
   method: Method<Response>,
-  options: { readonly request: Buffer; readonly deadline: Date },
-  done: (error: ServiceError | undefined, response?: Response) => void,
+  options: { readonly request: Buffer; readonly timeoutMs: number },
+  done: (failure: CallFailure | undefined, response?: Response) => void,
 ): () => void {
-  const metadata = method.needsLeader ? leaderMetadata : plainMetadata
   if (method.stream === true) return startSingleExchange(client, method, options, done)
-  const call = client.makeUnaryRequest(
-    method.path,
-    asIs,
-    method.decode,
-    options.request,
-    metadata,
-    { deadline: options.deadline },
-    (error, response) => done(error ?? undefined, response),
-  )
-  return () => call.cancel()
+  const { request: message, timeoutMs } = options
+  const { path, needsLeader, decode } = method
+  return client.unary({ path, needsLeader, decode, message, timeoutMs }, done)
 }
 
-export type WatchCall = ClientDuplexStream<Buffer, WatchMessage>
+export type WatchCall = DuplexCall<WatchMessage>
 
 /** Opens a watch stream. A member that loses its leader ends it, so the watch can fail over. */
 export function startWatch(client: Client): WatchCall {
-  return client.makeBidiStreamRequest(
-    '/etcdserverpb.Watch/Watch',
-    asIs,
-    decodeWatchMessage,
-    leaderMetadata,
-  )
+  const path = '/etcdserverpb.Watch/Watch'
+  return client.duplex({ path, needsLeader: true, decode: decodeWatchMessage })
 }
 
 function startSingleExchange<Response>(
   client: Client,
-  method: Method<Response>,
-  options: { readonly request: Buffer; readonly deadline: Date },
-  done: (error: ServiceError | undefined, response?: Response) => void,
+  { path, needsLeader, decode }: Method<Response>,
+  { request, timeoutMs }: { readonly request: Buffer; readonly timeoutMs: number },
+  done: (failure: CallFailure | undefined, response?: Response) => void,
 ): () => void {
-  const call: ClientDuplexStream<Buffer, Response> = client.makeBidiStreamRequest(
-    method.path,
-    asIs,
-    method.decode,
-    method.needsLeader ? leaderMetadata : plainMetadata,
-    { deadline: options.deadline },
-  )
-  call.on('error', (error: ServiceError) => done(error))
+  const call = client.duplex({ path, needsLeader, decode, timeoutMs })
+  call.on('error', (failure: CallFailure) => done(failure))
   call.once('data', (response: Response) => {
     done(undefined, response)
     call.end()
     // Read to the end, or the stream stays open.
     call.resume()
   })
-  call.write(options.request)
+  call.write(request)
   return () => call.cancel()
 }
 
 export const reconnectFirstMs = 100
 export const reconnectMostMs = 1_000
-
-/** Options of every connection. */
-export const channelOptions: ChannelOptions = {
-  // etcd allows a ping every 5 s while a call is in flight, and none otherwise; it responds to more
-  // with GOAWAY. connection.ts probes idle connections instead.
-  'grpc.keepalive_time_ms': 5_000,
-  'grpc.keepalive_timeout_ms': 3_000,
-  'grpc.keepalive_permit_without_calls': 0,
-  'grpc.initial_reconnect_backoff_ms': reconnectFirstMs,
-  'grpc.max_reconnect_backoff_ms': reconnectMostMs,
-  // Only calls.ts decides about retries.
-  'grpc.enable_retries': 0,
-  'grpc.service_config_disable_resolution': 1,
-  // etcd is never behind the proxy that environment variables may set.
-  'grpc.enable_http_proxy': 0,
-  // A connection is not shared between channels, so closing the channel closes it.
-  'grpc.use_local_subchannel_pool': 1,
-  'grpc.enable_channelz': 0,
-  // etcd sets the limit: it sends up to a thousand revisions in one watch message when a watcher
-  // has much to catch up on, and refusing that would stop the watch for good. Ranges are bounded
-  // by their limit.
-  'grpc.max_receive_message_length': -1,
-  // etcd refuses larger messages than its own limit, with a clear error.
-  'grpc.max_send_message_length': -1,
-  // With the default of 64 KiB a page of events would take hundreds of round trips.
-  'grpc-node.flow_control_window': 4 * 1024 * 1024,
-}
-
-const plainMetadata: Metadata = new Metadata()
-const leaderMetadata: Metadata = new Metadata()
-leaderMetadata.set('hasleader', 'true')
-
-function asIs(message: Buffer): Buffer {
-  return message
-}
 
 function read<Response>(name: string, decode: (message: Buffer) => Response): Method<Response> {
   return { path: `/etcdserverpb.${name}`, write: false, needsLeader: true, decode }

@@ -2,10 +2,10 @@
  * Opens the connections to the configured members: parses the endpoints, builds the TLS
  * credentials, and gives each member one connection for calls and one for streams.
  */
-import type { ChannelCredentials, ChannelOptions } from '@grpc/grpc-js'
+import type { SecureContext } from 'node:tls'
 import type { Clock } from '../lib/clock.ts'
 import { Connection } from './connection.ts'
-import { channelCredentials, nameOverride, type TlsMaterial } from './credentials.ts'
+import { secureContextOf, type TlsMaterial } from './credentials.ts'
 import { Endpoint, EndpointSet } from './endpoints.ts'
 import { invalid } from './errors.ts'
 import type { ConnectionNumber } from './protocol/protocol.ts'
@@ -59,9 +59,9 @@ type Opener = (onChange: () => void, nextNumber: () => ConnectionNumber) => Conn
 
 interface Target {
   readonly name: string
-  readonly address: string
   /** The host name or address that the member's certificate must be valid for. */
   readonly host: string
+  readonly port: number
   readonly isEncrypted: boolean
 }
 
@@ -71,24 +71,22 @@ function parseEndpoint(name: string, isEncryptedByDefault: boolean): Target {
   if (bracketed === undefined) throw invalid(`not an etcd endpoint: ${name}`)
   return {
     name,
-    address: `dns:${bracketed}:${port}`,
     host: bracketed.replace(/^\[|\]$/g, ''),
+    port: Number(port),
     isEncrypted: scheme === undefined ? isEncryptedByDefault : scheme === 'https',
   }
 }
 
-function makeCredentials(material: TlsMaterial | undefined, host: string): ChannelCredentials {
+function secureContext(material: TlsMaterial): SecureContext {
   try {
-    return channelCredentials(material, host)
+    return secureContextOf(material)
   } catch (cause) {
     throw invalid('the certificates for etcd cannot be used', cause)
   }
 }
 
-function opener(target: Target, tls: TlsMaterial | undefined): Opener {
-  const { name: endpoint, address, host, isEncrypted } = target
-  const credentials = makeCredentials(isEncrypted ? (tls ?? {}) : undefined, host)
-  const options: ChannelOptions = isEncrypted ? nameOverride(host) : {}
-  return (onChange, nextNumber) =>
-    new Connection({ endpoint, target: address, credentials, options, onChange, nextNumber })
+function opener(endpoint: Target, material: TlsMaterial | undefined): Opener {
+  const { name, host, port, isEncrypted } = endpoint
+  const target = { host, port, tls: isEncrypted ? secureContext(material ?? {}) : undefined }
+  return (onChange, nextNumber) => new Connection({ endpoint: name, target, onChange, nextNumber })
 }

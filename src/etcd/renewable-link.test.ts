@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import type { Client } from '@grpc/grpc-js'
 import type { ConnectionState } from './connection.ts'
 import { type OpenLink, RenewableLink } from './renewable-link.ts'
+import type { Client } from './transport/client.ts'
 
 class FakeLink {
   readonly client = {} as Client

@@ -1,8 +1,8 @@
-import type { Client } from '@grpc/grpc-js'
 import type { ConnectionState } from './connection.ts'
 import type { Link } from './endpoints.ts'
 import type { EtcdError } from './errors.ts'
 import type { ConnectionNumber } from './protocol/protocol.ts'
+import type { Client } from './transport/client.ts'
 
 /** Longer than any call may take. A watch that is still open then resumes on the new connection. */
 const retireAfterMs = 30_000

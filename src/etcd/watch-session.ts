@@ -60,7 +60,7 @@ export class Session {
       wake()
     })
     this.#call.write(createRequest(options.request, options.startRevision))
-    // gRPC may move a stream that it has not started to the next connection, which is not verified.
+    // A stream that waits for a connection may be started on a later one, which is not verified.
     this.#link.lost.addEventListener('abort', this.#onLost)
     if (this.#link.lost.aborted) this.stop()
   }

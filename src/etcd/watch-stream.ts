@@ -22,7 +22,7 @@
  * The consumer pulls: while it is busy nothing is read beyond gRPC's own small buffer, etcd keeps
  * the rest, and no timeout runs against the member.
  */
-import { status as GrpcStatus } from '@grpc/grpc-js'
+
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Endpoint, EndpointSet } from './endpoints.ts'
@@ -38,6 +38,7 @@ import type {
   WatchBatch,
   WatchRequest,
 } from './protocol/protocol.ts'
+import { status as GrpcStatus } from './transport/codes.ts'
 import { Session, SilentMember } from './watch-session.ts'
 import { WholeRevisions } from './whole-revisions.ts'
 

@@ -3,7 +3,6 @@ import { cp, mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { Client, credentials } from '@grpc/grpc-js'
 import {
   EtcdClient,
   prefixEnd,
@@ -13,6 +12,7 @@ import {
 } from '../../../src/etcd/client.ts'
 import { Endpoint, EndpointSet, type Link } from '../../../src/etcd/endpoints.ts'
 import { EtcdError } from '../../../src/etcd/errors.ts'
+import { Client } from '../../../src/etcd/transport/client.ts'
 import { WatchStream } from '../../../src/etcd/watch-stream.ts'
 import { pause } from '../../../src/lib/abort.ts'
 import { monotonicClock } from '../../../src/lib/clock.ts'
@@ -489,7 +489,8 @@ describe('a watch that continues a list', () => {
 
   test('a watch without an anchor ends with the connection that its history was verified on', async () => {
     await using etcd = await startEtcd()
-    const client = new Client(new URL(etcd.endpoints[0] ?? '').host, credentials.createInsecure())
+    const { hostname: host, port } = new URL(etcd.endpoints[0] ?? '')
+    const client = new Client({ host, port: Number(port) })
     const lost = new AbortController()
     // gRPC may open a stream on a later connection than the one that existed at the call.
     const link = {

@@ -49,6 +49,21 @@ test('timers of a process follow its own clock', () => {
   assert.deepEqual(fired, [500, 1_000])
 })
 
+test('a busy process that is stopped keeps the order of its messages', () => {
+  const scheduler = new Scheduler()
+  const process = makeProcess(scheduler)
+  const ran: string[] = []
+  process.loadMs = 10
+  process.after(1, () => ran.push('first'))
+  // It must wait until 11, and the process is stopped before.
+  process.after(2, () => ran.push('second'))
+  scheduler.at(3, () => process.stop())
+  process.after(4, () => ran.push('third'))
+  scheduler.at(50, () => process.resume())
+  runAll(scheduler, 200)
+  assert.deepEqual(ran, ['first', 'second', 'third'])
+})
+
 test('a stopped process runs its due timers first, then its messages, when it is resumed', () => {
   const scheduler = new Scheduler()
   const process = makeProcess(scheduler)

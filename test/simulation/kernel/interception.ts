@@ -4,7 +4,7 @@
  * - Globals of time and chance (timers, clocks, `Math.random`, `process.pid`) go to the current
  *   simulated process. Code that uses them while no process is current fails.
  * - Modules of time and chance are replaced; every function of a module that does real I/O fails.
- * - `@grpc/grpc-js` is replaced by the simulated network.
+ * - The gRPC client is replaced by the simulated network.
  *
  * Must be imported before any production code. Faults can be planted in production code while it is
  * loaded: see `plant`.
@@ -51,7 +51,6 @@ const harmless = new Set([
   ...['deflateRawSync', 'inflateRawSync'],
 ])
 const replaced = new Map([
-  ['@grpc/grpc-js', new URL('../network/grpc-js.ts', import.meta.url).href],
   ['node:timers/promises', new URL('./timers-promises.ts', import.meta.url).href],
   ['node:crypto', new URL('./crypto.ts', import.meta.url).href],
   ['node:os', new URL('./os.ts', import.meta.url).href],
@@ -59,6 +58,10 @@ const replaced = new Map([
 
 /** Files of production code that are replaced wherever they are imported. */
 const replacedFiles = new Map([
+  [
+    new URL('src/etcd/transport/client.ts', root).href,
+    new URL('../network/grpc-client.ts', import.meta.url).href,
+  ],
   [
     new URL('src/mirror/http-origin.ts', root).href,
     new URL('../mirror/http-origin.ts', import.meta.url).href,

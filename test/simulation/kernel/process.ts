@@ -38,6 +38,8 @@ export class SimulatedProcess {
   /** While it is stopped: what became due, timers and messages apart. */
   #dueTimers: (() => void)[] = []
   #dueMessages: (() => void)[] = []
+  /** What was due before it was stopped, and had to wait because it was busy. */
+  #dueBefore: (() => void)[] = []
   /** A process under load: each event, and each reading of the clock, takes this long. */
   loadMs = 0
   #spentMs = 0
@@ -103,7 +105,8 @@ export class SimulatedProcess {
       this.#suspendedMs += this.#scheduler.now - this.#suspendedAt
       this.#suspendedAt = undefined
     }
-    const due = [...this.#dueTimers, ...this.#dueMessages]
+    const due = [...this.#dueBefore, ...this.#dueTimers, ...this.#dueMessages]
+    this.#dueBefore = []
     this.#dueTimers = []
     this.#dueMessages = []
     for (const run of due) this.#scheduler.at(this.#scheduler.now, () => this.#message(run))
@@ -112,6 +115,7 @@ export class SimulatedProcess {
   /** SIGKILL: nothing of the process runs any more. */
   end(): void {
     this.#state = 'ended'
+    this.#dueBefore = []
     this.#dueTimers = []
     this.#dueMessages = []
   }
@@ -139,12 +143,18 @@ export class SimulatedProcess {
   #run(work: () => void): void {
     const { now } = this.#scheduler
     if (this.#busyUntil > now) {
-      this.#scheduler.at(this.#busyUntil, () => this.#message(work))
+      this.#scheduler.at(this.#busyUntil, () => this.#wasBusy(work))
       return
     }
     this.#spentMs = this.loadMs
     runAs(this, work)
     if (this.#spentMs > 0) this.#busyUntil = now + this.#spentMs / this.#rate
+  }
+
+  /** If it is stopped by now, this still comes before all that became due while it was stopped. */
+  #wasBusy(work: () => void): void {
+    if (this.#state === 'stopped') this.#dueBefore.push(work)
+    else this.#message(work)
   }
 
   setTimeout(work: () => void, ms: number): SimulatedTimer {

@@ -1,8 +1,8 @@
 /** The channel of a gRPC client: one connection at a time, and the calls that use it. */
+import { type ChannelState, status } from '../../../src/etcd/transport/codes.ts'
 import { currentProcess } from '../kernel/current.ts'
 import type { SimulatedProcess } from '../kernel/process.ts'
 import type { Connection } from './connection.ts'
-import { connectivityState, status } from './grpc-codes.ts'
 import type { Network } from './network.ts'
 
 /** The place of a process in the network. */
@@ -35,28 +35,22 @@ const connectRetryMs = 1_000
 const backoffFirstMs = 100
 const backoffMostMs = 1_000
 
-interface StateWatcher {
-  readonly state: number
-  readonly run: () => void
-}
-
-/** `etcd-2` in `dns:etcd-2:2379`. */
-const memberOfTarget = /^dns:etcd-(\d+):\d+$/
+const memberOfHost = /^etcd-(\d+)$/
 
 export class Channel {
   readonly process: SimulatedProcess
   readonly #host: Host
   readonly #member: number
   readonly #calls = new Set<OpenCall>()
-  #state: number = connectivityState.IDLE
-  #watchers: StateWatcher[] = []
+  #state: ChannelState = 'idle'
+  #watchers: (() => void)[] = []
   #connection: Connection | undefined
   #backoffMs = backoffFirstMs
 
   constructor(target: string) {
     const process = currentProcess()
     const host = process && hosts.get(process)
-    const member = memberOfTarget.exec(target)?.[1]
+    const member = memberOfHost.exec(target)?.[1]
     if (process === undefined || host === undefined || member === undefined) {
       throw new Error(`no simulated member at ${target}`)
     }
@@ -65,28 +59,31 @@ export class Channel {
     this.#member = Number(member)
   }
 
-  getConnectivityState(tryToConnect: boolean): number {
-    const state = this.#state
-    if (tryToConnect && state === connectivityState.IDLE) this.#connect()
-    return state
+  get state(): ChannelState {
+    return this.#state
   }
 
-  watchConnectivityState(state: number, _deadline: unknown, run: () => void): void {
-    if (state === this.#state) this.#watchers.push({ state, run })
-    else this.process.setImmediate(run)
+  onChange(run: () => void): void {
+    this.#watchers.push(run)
+  }
+
+  connect(): void {
+    if (this.#state !== 'idle') return
+    this.#enter('connecting')
+    this.#attempt()
   }
 
   close(): void {
-    if (this.#state === connectivityState.SHUTDOWN) return
+    if (this.#state === 'closed') return
     this.#connection?.closeByClient()
     this.#connection = undefined
-    this.#enter(connectivityState.SHUTDOWN)
+    this.#enter('closed')
   }
 
   /** Starts a call now, when the channel is connected, or never if it fails first. */
   add(call: OpenCall): void {
-    if (this.#state === connectivityState.SHUTDOWN) throw new Error('the channel is closed')
-    if (this.#state === connectivityState.TRANSIENT_FAILURE) {
+    if (this.#state === 'closed') throw new Error('the channel is closed')
+    if (this.#state === 'failing') {
       this.process.setImmediate(() => call.fail(refused))
       return
     }
@@ -94,16 +91,11 @@ export class Channel {
     if (this.#connection !== undefined) {
       this.#connection.callsInFlight++
       call.start(this.#connection)
-    } else this.getConnectivityState(true)
+    } else this.connect()
   }
 
   remove(call: OpenCall): void {
     if (this.#calls.delete(call) && this.#connection !== undefined) this.#connection.callsInFlight--
-  }
-
-  #connect(): void {
-    this.#enter(connectivityState.CONNECTING)
-    this.#attempt()
   }
 
   #attempt(): void {
@@ -119,8 +111,7 @@ export class Channel {
   }
 
   #isConnecting(): boolean {
-    const state = this.#state
-    return state === connectivityState.CONNECTING || state === connectivityState.TRANSIENT_FAILURE
+    return this.#state === 'connecting' || this.#state === 'failing'
   }
 
   #connected(): void {
@@ -129,7 +120,7 @@ export class Channel {
     const link = network.link(replica, this.#member)
     const connection = network.open(this.process, link, () => this.#lost())
     this.#connection = connection
-    this.#enter(connectivityState.READY)
+    this.#enter('ready')
     if (this.#connection !== connection) return
     for (const call of this.#calls) {
       connection.callsInFlight++
@@ -139,7 +130,7 @@ export class Channel {
 
   /** The state stays until a connection is there; calls fail meanwhile. */
   #refused(): void {
-    this.#enter(connectivityState.TRANSIENT_FAILURE)
+    this.#enter('failing')
     this.#failAll(refused)
     const ms = this.#backoffMs * this.process.random.between(0.8, 1.2)
     this.#backoffMs = Math.min(backoffMostMs, this.#backoffMs * 1.6)
@@ -148,7 +139,7 @@ export class Channel {
 
   #lost(): void {
     this.#connection = undefined
-    this.#enter(connectivityState.IDLE)
+    this.#enter('idle')
     this.#failAll(dropped)
   }
 
@@ -158,17 +149,17 @@ export class Channel {
     for (const call of calls) call.fail(failure)
   }
 
-  #enter(state: number): void {
+  #enter(state: ChannelState): void {
     if (state === this.#state) return
     this.#state = state
     const watchers = this.#watchers
     this.#watchers = []
-    for (const { run } of watchers) run()
+    for (const run of watchers) run()
   }
 }
 
 const dropped: CallFailure = { code: status.UNAVAILABLE, details: 'Connection dropped' }
 const refused: CallFailure = {
   code: status.UNAVAILABLE,
-  details: 'No connection established. Last error: Error: connect ECONNREFUSED',
+  details: 'cannot connect: connect ECONNREFUSED',
 }

@@ -41,7 +41,7 @@ export const writeFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: groupCommit,
-        find: 'if (nextOnKey === undefined) this.#lastOnKey.delete(operation.key)',
+        find: 'if (nextOnKey === undefined) this.#forget(operation.key)',
         replace: 'if (nextOnKey === undefined) return',
       },
     ],

@@ -1,11 +1,4 @@
-export const connectivityState = {
-  IDLE: 0,
-  CONNECTING: 1,
-  READY: 2,
-  TRANSIENT_FAILURE: 3,
-  SHUTDOWN: 4,
-} as const
-
+/** The status codes of gRPC. */
 export const status = {
   OK: 0,
   CANCELLED: 1,
@@ -25,3 +18,11 @@ export const status = {
   DATA_LOSS: 15,
   UNAUTHENTICATED: 16,
 } as const
+
+/**
+ * - `idle`: not connected, and it does not try to be.
+ * - `connecting`: the first attempt since it was idle.
+ * - `failing`: the last attempt failed; it retries with backoff, and stays in this state meanwhile.
+ * - `closed`: for good.
+ */
+export type ChannelState = 'idle' | 'connecting' | 'ready' | 'failing' | 'closed'

@@ -1,0 +1,69 @@
+/**
+ * A gRPC client over node:http2 with what etcd needs, and no more: see
+ * docs/decisions/0043-grpc-over-node-http2.md.
+ */
+import type { OutgoingHttpHeaders } from 'node:http2'
+import type { CallFailure } from './call-failure.ts'
+import { Channel, type Target } from './channel.ts'
+import { DuplexCall } from './duplex-call.ts'
+import { UnaryCall } from './unary-call.ts'
+
+export interface CallOptions<Response> {
+  readonly path: string
+  /** A member without a leader refuses the call at once. */
+  readonly needsLeader: boolean
+  readonly decode: (message: Buffer) => Response
+}
+
+export class Client {
+  readonly channel: Channel
+
+  constructor(target: Target) {
+    this.channel = new Channel(target)
+  }
+
+  /** Returns a function that cancels the call. Throws when the client is closed. */
+  unary<Response>(
+    options: CallOptions<Response> & { readonly message: Buffer; readonly timeoutMs: number },
+    done: (failure: CallFailure | undefined, response?: Response) => void,
+  ): () => void {
+    const { message, timeoutMs, decode } = options
+    const headers = headersOf(options, timeoutMs)
+    const call = new UnaryCall(this.channel, { headers, message, timeoutMs, decode, done })
+    try {
+      this.channel.add(call)
+    } catch (error) {
+      call.cancel()
+      throw error
+    }
+    return () => call.cancel()
+  }
+
+  duplex<Response>(
+    options: CallOptions<Response> & { readonly timeoutMs?: number | undefined },
+  ): DuplexCall<Response> {
+    const { decode, timeoutMs } = options
+    const headers = headersOf(options, timeoutMs)
+    return new DuplexCall(this.channel, { headers, decode, timeoutMs })
+  }
+
+  close(): void {
+    this.channel.close()
+  }
+}
+
+function headersOf(
+  { path, needsLeader }: CallOptions<unknown>,
+  timeoutMs: number | undefined,
+): OutgoingHttpHeaders {
+  const headers: OutgoingHttpHeaders = {
+    ':method': 'POST',
+    ':path': path,
+    'content-type': 'application/grpc',
+    te: 'trailers',
+    'user-agent': 'tidings',
+  }
+  if (needsLeader) headers['hasleader'] = 'true'
+  if (timeoutMs !== undefined) headers['grpc-timeout'] = `${Math.max(1, Math.ceil(timeoutMs))}m`
+  return headers
+}

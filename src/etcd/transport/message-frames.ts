@@ -1,0 +1,46 @@
+/** Messages on a gRPC stream: one byte for compression, four for the length, then the message. */
+
+const prefixBytes = 5
+
+export function framed(message: Buffer): Buffer {
+  const frame = Buffer.allocUnsafe(prefixBytes + message.length)
+  frame[0] = 0
+  frame.writeUInt32BE(message.length, 1)
+  message.copy(frame, prefixBytes)
+  return frame
+}
+
+/** Cuts received bytes into messages. A message within one chunk is a view of it, not a copy. */
+export class MessageSplitter {
+  #chunks: Buffer[] = []
+  #length = 0
+
+  /** The messages that are complete with this chunk. Throws when one is compressed. */
+  take(chunk: Buffer): readonly Buffer[] {
+    this.#chunks.push(chunk)
+    this.#length += chunk.length
+    const messages: Buffer[] = []
+    if (this.#length < prefixBytes) return messages
+    // Parts of a long message are joined once, when the last of them has arrived.
+    if (this.#chunks.length > 1 && this.#length < prefixBytes + this.#nextLength()) return messages
+    const bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks, this.#length)
+    let at = 0
+    while (at + prefixBytes <= bytes.length) {
+      if (bytes[at] !== 0) throw new Error('a compressed message, which was not offered')
+      const end = at + prefixBytes + bytes.readUInt32BE(at + 1)
+      if (end > bytes.length) break
+      messages.push(bytes.subarray(at + prefixBytes, end))
+      at = end
+    }
+    this.#chunks = at === bytes.length ? [] : [bytes.subarray(at)]
+    this.#length = bytes.length - at
+    return messages
+  }
+
+  /** Of the first message; its prefix may be in several chunks. */
+  #nextLength(): number {
+    const [first] = this.#chunks
+    if (first !== undefined && first.length >= prefixBytes) return first.readUInt32BE(1)
+    return Buffer.concat(this.#chunks, this.#length).readUInt32BE(1)
+  }
+}
