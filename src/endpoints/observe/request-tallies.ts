@@ -106,6 +106,8 @@ export class RequestTallies implements RequestObserver {
   readonly #resources: ReadonlySet<string>
   readonly #rootOf: (path: string) => string
   readonly #series = new Map<string, Series>()
+  /** The last series of each verb, which is nearly always that of its next request, too. */
+  readonly #last = new Map<string, Series>()
   readonly #refused = new Map<string, Map<StatusReason, number>>(
     WRITE_VERBS.map((verb) => [verb, new Map()]),
   )
@@ -172,6 +174,15 @@ export class RequestTallies implements RequestObserver {
   }
 
   #seriesOf(attributes: Attributes): Series {
+    const last = this.#last.get(attributes.verb)
+    if (last !== undefined && isOf(last.labels, attributes)) return last
+    const series = this.#findSeries(attributes)
+    // Known verbs only: clients send any method.
+    if (series.labels.resource !== '') this.#last.set(attributes.verb, series)
+    return series
+  }
+
+  #findSeries(attributes: Attributes): Series {
     const labels = this.labelsOf(attributes)
     const key = `${labels.verb} ${labels.scope} ${labels.subresource} ${labels.group} ${labels.version} ${labels.resource}`
     let series = this.#series.get(key)
@@ -200,6 +211,18 @@ export class RequestTallies implements RequestObserver {
     }
     return { verb, group, version, resource, subresource: '', scope: scopeOf(attributes) }
   }
+}
+
+/** Whether these are the labels of a request, which is for a resource. */
+function isOf(labels: RequestLabels, attributes: Attributes): boolean {
+  return (
+    attributes.isResource &&
+    attributes.resource === labels.resource &&
+    attributes.group === labels.group &&
+    attributes.version === labels.version &&
+    attributes.subresource === '' &&
+    scopeOf(attributes) === labels.scope
+  )
 }
 
 interface Series extends RequestSeries {

@@ -25,6 +25,18 @@ describe('tokenTable', () => {
     assert.deepEqual(tokens.remarks, [])
   })
 
+  test('a token that was used is found again, and one that differs in any character is not', () => {
+    const token = 'abcdefghijklmnop'
+    const table = tokenTable('tokens.csv', Buffer.from(`${token},ann,1\n`))
+    for (let round = 0; round < 3; round++) assert.equal(table.userOf(token)?.name, 'ann')
+    for (let at = 0; at < token.length; at++) {
+      const other = `${token.slice(0, at)}X${token.slice(at + 1)}`
+      assert.equal(table.userOf(other), undefined, other)
+    }
+    assert.equal(table.userOf(`${token}q`), undefined)
+    assert.equal(table.userOf(token)?.name, 'ann')
+  })
+
   test('other tokens, and inherited properties, have no user', () => {
     const tokens = table('abc,ada,7')
     for (const token of [
