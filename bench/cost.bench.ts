@@ -7,7 +7,7 @@
  *
  * `--only` measures the kinds whose names begin so, and may be repeated. `--against` loads another
  * build as well, on the same etcd. With KUBE_APISERVER, a Kubernetes API server takes its turn in
- * sequential creates. Needs h2load (of nghttp2). Appends its figures to `.cache/bench/cost.jsonl`,
+ * creates, gets and pages. Needs h2load (of nghttp2). Appends its figures to `.cache/bench/cost.jsonl`,
  * and prints the last ones of that file beside its own.
  */
 import { join, resolve } from 'node:path'
@@ -47,9 +47,9 @@ const compared = new Map<string, Side>([
     ? []
     : [[OTHER, await sides.tidings('other', resolve(options.against))] as const]),
 ])
-const isSequential = works.some((work) => work.isSequential === true)
+const isComparable = works.some((work) => work.isComparable === true)
 const kubernetes =
-  kubeApiserverBinary === '' || !isSequential ? undefined : await sides.kubernetes()
+  kubeApiserverBinary === '' || !isComparable ? undefined : await sides.kubernetes()
 const report = new Report(join(import.meta.dirname, '../.cache/bench/cost.jsonl'))
 for (const work of works) report.add(work, await byTurns(runsOf(work), roundsOf(work)))
 report.keep()
@@ -68,7 +68,7 @@ function runsOf(work: Work): ReadonlyMap<string, Run> {
     [...compared].map(([name, side]): [string, Run] => [name, () => work.measure(side)]),
   )
   if (work.name === CREATE) runs.set(PUTS, putRun)
-  if (work.isSequential === true && kubernetes !== undefined) {
+  if (work.isComparable === true && kubernetes !== undefined) {
     runs.set(KUBERNETES, () => work.measure(kubernetes))
   }
   return runs

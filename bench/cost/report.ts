@@ -44,6 +44,8 @@ export class Report {
     }
     this.#ratio(samples, { name, of: 'micros', to: BARE, most: ratioMax })
     this.#ratio(samples, { name, of: 'micros', to: OTHER })
+    this.#ratio(samples, { name, of: 'micros', to: KUBERNETES })
+    this.#ratio(samples, { name, of: 'perSecond', to: KUBERNETES })
     this.#ratio(samples, { name, of: 'perSecond', to: PUTS, least: PUT_RATIO_MIN })
     if (work.isSequential === true) this.#addLatencies(name, samples)
     print('')

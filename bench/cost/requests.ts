@@ -21,16 +21,33 @@ const listed = eventsPath(LISTED_NAMESPACE)
 const create = createIn('created')
 const selector = `fieldSelector=regarding.uid=${objectOf(0).uid}`
 
-interface RequestKind extends Pick<Work, 'name' | 'ratioMax' | 'isSequential'>, ApiRequest {
+interface RequestKind
+  extends Pick<Work, 'name' | 'ratioMax' | 'isSequential' | 'isComparable'>,
+    ApiRequest {
   readonly requests: number
   readonly load: Pick<Load, 'connections' | 'streams'>
 }
 
+const compared = { isComparable: true } as const
 const KINDS: readonly RequestKind[] = [
-  { name: CREATE, ratioMax: 2.2, ...create, requests: 8_000, load: MANY },
-  { name: 'create, one by one', isSequential: true, ...create, requests: 200, load: ONE },
-  { name: 'get', ratioMax: 1.8, path: `${listed}/${FIRST_NAME}`, requests: 12_000, load: MANY },
-  { name: 'page of 500', path: `${listed}?limit=500`, requests: 200, load: FEW },
+  { name: CREATE, ratioMax: 2.2, ...create, requests: 8_000, load: MANY, ...compared },
+  {
+    name: 'create, one by one',
+    isSequential: true,
+    ...create,
+    requests: 200,
+    load: ONE,
+    ...compared,
+  },
+  {
+    name: 'get',
+    ratioMax: 1.8,
+    path: `${listed}/${FIRST_NAME}`,
+    requests: 12_000,
+    load: MANY,
+    ...compared,
+  },
+  { name: 'page of 500', path: `${listed}?limit=500`, requests: 200, load: FEW, ...compared },
   { name: `list of 10 in ${LISTED}`, path: `${listed}?${selector}`, requests: 6_000, load: MANY },
 ]
 

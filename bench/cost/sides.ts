@@ -77,7 +77,7 @@ export class Sides implements AsyncDisposable {
     )
     this.#cleanup.use(server)
     await server.until('/readyz', ({ status }) => status === 200, 30_000)
-    await this.#fill(server)
+    await this.#fill(server, this.#access.token)
     return { ...sideOf(server.port, server.process, this.#access.token), server }
   }
 
@@ -93,12 +93,12 @@ export class Sides implements AsyncDisposable {
   /** On an etcd of its own with the same flags. */
   async kubernetes(): Promise<Side> {
     const server = this.#cleanup.use(await KubeApiserver.start({ etcdArgs: ETCD_ARGS }))
+    await this.#fill(server, KUBE_ADMIN_TOKEN)
     return sideOf(server.port, { pid: server.pid }, KUBE_ADMIN_TOKEN)
   }
 
-  async #fill(server: Tidings): Promise<void> {
-    const { port, ca } = server
-    using client = await EventClient.open({ port, ca, token: this.#access.token })
+  async #fill({ port, ca }: Pick<Tidings, 'port' | 'ca'>, token: string): Promise<void> {
+    using client = await EventClient.open({ port, ca, token })
     await inParallel(LISTED, 64, async (n) => {
       const made = event(n, LISTED_NAMESPACE)
       const metadata = { name: FIRST_NAME, namespace: LISTED_NAMESPACE }

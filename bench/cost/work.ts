@@ -10,6 +10,8 @@ export interface Work {
   readonly ratioMax?: number
   /** Whether one request follows the other, so that latency says something. */
   readonly isSequential?: boolean
+  /** Whether a Kubernetes API server takes its turn, too: it needs minutes for the others. */
+  readonly isComparable?: boolean
   /** Of one `load`. */
   readonly units: number
   measure(side: Side): Promise<Sample>
