@@ -6,7 +6,7 @@
  *
  * `--container` runs the server in a container of podman with 512 MiB, or what `--memory-limit` says;
  * where none can be made, it says so, gives the server that limit as a flag, and checks the peak.
- * Prints the memory once a minute; exits with 1 when it was more than `--most` MiB, when it grew, or
+ * Prints the memory once a minute, or twelve times; exits with 1 when it was more than `--most` MiB, when it grew, or
  * when a watcher missed something.
  */
 import { parseArgs } from 'node:util'
@@ -36,7 +36,7 @@ const report = await steadyLoad({
   watchers: Number(values.watchers),
   perSecond: Number(values.rate),
   seconds: Number(values.minutes) * 60,
-  sampleSeconds: 60,
+  sampleSeconds: Math.min(60, (Number(values.minutes) * 60) / 12),
   nodeOptions: values['node-options'],
   ...{ flags, container, say },
 })

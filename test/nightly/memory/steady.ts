@@ -264,6 +264,8 @@ function policyOf(events: number): string {
 
 /** The last third may be above the middle third by this much. */
 const GROWTH_MAX = 1.03
+/** Two in each third. */
+const SAMPLES_MIN = 6
 
 /** What is wrong with the results; empty when nothing is. */
 export function complaints(
@@ -271,6 +273,9 @@ export function complaints(
   { mostMib, limitMib }: { readonly mostMib: number; readonly limitMib: number },
 ): readonly string[] {
   const wrong: string[] = []
+  if (rssMib.length < SAMPLES_MIN) {
+    wrong.push(`only ${rssMib.length} samples: at least ${SAMPLES_MIN} show whether it grows`)
+  }
   const highest = Math.max(...rssMib)
   if (highest > mostMib) wrong.push(`RSS was ${highest} MiB, and should be at most ${mostMib}`)
   if (limitMib > 0 && peakMib > limitMib) {
