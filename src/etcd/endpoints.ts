@@ -1,6 +1,6 @@
 import type { Clock } from '../lib/clock.ts'
 import type { ConnectionState } from './connection.ts'
-import { type EtcdError, errorFromStatus, isRetryable } from './errors.ts'
+import { type EtcdError, errorFromStatus, type FailedStatus, isRetryable } from './errors.ts'
 import type { ConnectionNumber, EndpointStatus } from './protocol/protocol.ts'
 import type { Client } from './transport/client.ts'
 
@@ -89,12 +89,13 @@ export class Endpoint {
 
   /** The error for a failed call; a retryable one is kept for `lastError`. */
   failed(
-    status: { readonly code: number; readonly details: string },
+    status: Pick<FailedStatus, 'code' | 'details' | 'neverSent'>,
     method: { readonly write: boolean },
   ): EtcdError {
-    const { code, details } = status
+    const { code, details, neverSent } = status
     const { write } = method
-    const error = errorFromStatus({ code, details, endpoint: this.name, write, cause: status })
+    const endpoint = this.name
+    const error = errorFromStatus({ code, details, neverSent, endpoint, write, cause: status })
     if (isRetryable(error)) this.#lastError = error
     return error
   }

@@ -76,6 +76,8 @@ export interface FailedStatus {
   readonly endpoint: string
   /** Whether the call could change anything. */
   readonly write: boolean
+  /** The member has certainly not begun with it. */
+  readonly neverSent?: boolean | undefined
   readonly cause?: unknown
 }
 
@@ -84,7 +86,7 @@ export function errorFromStatus(failed: FailedStatus): EtcdError {
   const known = knownMessages.get(failed.details)
   const { details, cause } = failed
   const message = details === '' ? `gRPC status ${failed.code}` : withoutWrapping(details)
-  // gRPC created the cause for this call only. The log prints both: avoid the same text twice.
+  // The log prints both: avoid the same text twice.
   if (cause instanceof Error && details !== '' && cause.message.endsWith(details)) {
     cause.message = message
   }
@@ -93,7 +95,7 @@ export function errorFromStatus(failed: FailedStatus): EtcdError {
     message,
     grpcCode: failed.code,
     endpoint: failed.endpoint,
-    maybeApplied: failed.write && !(known?.neverApplied ?? isRefusal(failed)),
+    maybeApplied: mayBeApplied(failed, known),
     cause,
   })
 }
@@ -101,6 +103,11 @@ export function errorFromStatus(failed: FailedStatus): EtcdError {
 /** OpenSSL's own form of an error: thread, code, library, function, reason, file, line. */
 function withoutWrapping(details: string): string {
   return details.replace(/[0-9A-F]+:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):\S*:\d+:.*$/s, 'TLS: $1')
+}
+
+function mayBeApplied(failed: FailedStatus, known: KnownMessage | undefined): boolean {
+  if (!failed.write || failed.neverSent === true) return false
+  return !(known?.neverApplied ?? isRefusal(failed))
 }
 
 /** Whether another member, or the same member a little later, may succeed. */

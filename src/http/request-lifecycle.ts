@@ -227,6 +227,8 @@ export class RequestLifecycle implements Request, Revocable, Placed {
     this.#rawHeaders = NO_HEADERS
     this.#search = ''
     this.#query = undefined
+    // A handler that the client's own timeout left behind may still wait for the rest of it.
+    this.#body?.abort(GONE)
     this.#body = undefined
     this.memory.forgetRequest()
   }

@@ -7,12 +7,24 @@ export class CallFailure extends Error {
   readonly code: number
   /** The message of the server, or what broke. */
   readonly details: string
+  /** The server has certainly not begun with the call. */
+  readonly neverSent: boolean
 
-  constructor(code: number, details: string) {
+  constructor(
+    code: number,
+    details: string,
+    { neverSent = false }: { readonly neverSent?: boolean } = {},
+  ) {
     super(details)
     this.code = code
     this.details = details
+    this.neverSent = neverSent
   }
+}
+
+/** There was no connection to send it on. */
+export function notSent(): CallFailure {
+  return new CallFailure(status.UNAVAILABLE, 'Connection dropped', { neverSent: true })
 }
 
 export function connectionDropped(): CallFailure {
@@ -23,9 +35,10 @@ export function deadlineExceeded(): CallFailure {
   return new CallFailure(status.DEADLINE_EXCEEDED, 'Deadline exceeded')
 }
 
-/** The stream was reset, or closed without a status. */
+/** The stream was reset, or closed without a status. A refused stream has not been processed. */
 export function streamReset(code: number): CallFailure {
-  return new CallFailure(status.UNAVAILABLE, `Received RST_STREAM with code ${code}`)
+  const neverSent = code === constants.NGHTTP2_REFUSED_STREAM
+  return new CallFailure(status.UNAVAILABLE, `Received RST_STREAM with code ${code}`, { neverSent })
 }
 
 /** Undefined when the status is OK, or when the headers have none. */

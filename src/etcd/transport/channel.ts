@@ -10,7 +10,7 @@ import http2, { type ClientHttp2Session } from 'node:http2'
 import net, { type Socket } from 'node:net'
 import tls, { type SecureContext } from 'node:tls'
 import { Backoff } from '../../lib/backoff.ts'
-import { CallFailure, connectionDropped } from './call-failure.ts'
+import { CallFailure, notSent } from './call-failure.ts'
 import { type ChannelState, status } from './codes.ts'
 
 export interface Target {
@@ -20,12 +20,19 @@ export interface Target {
   readonly tls?: SecureContext | undefined
 }
 
+export interface ChannelOptions {
+  /** After so many calls a connection is replaced. */
+  readonly callsMost?: number
+}
+
 /** A connection that can carry calls. */
 export interface Session {
   readonly http2: ClientHttp2Session
   readonly socket: Socket
   /** How many calls are in flight; each counts itself. */
   calls: number
+  /** How many were started. */
+  started: number
 }
 
 /** A call that has not ended. */
@@ -37,16 +44,20 @@ export interface OpenCall {
 
 /** With the default of 64 KiB a page of events would take hundreds of round trips. */
 const windowBytes = 4 * 1024 * 1024
-/** No attempt takes longer, unless the server accepted the connection and then stays silent. */
+/** Until the settings of the server have arrived. */
 const attemptMsMax = 10_000
 const backoffFirstMs = 100
 const backoffMostMs = 1_000
 /**
  * etcd allows a ping every 5 s while a call is in flight, and none otherwise; it responds to more
- * with GOAWAY.
+ * with GOAWAY. A little more, since pings do not take equally long to arrive.
  */
-const pingEveryMs = 5_000
+const pingEveryMs = 5_500
 const pingTimeoutMs = 3_000
+/** A connection has 2^30 streams, one for each call, and then fails all calls. */
+const callsMost = 2 ** 29
+/** Longer than any call. A server that does not close its side after a GOAWAY is cut off then. */
+const retireAfterMs = 30_000
 
 export class Channel {
   readonly #target: Target
@@ -61,8 +72,11 @@ export class Channel {
   #lastError: Error | undefined
   #timer: NodeJS.Timeout | undefined
 
-  constructor(target: Target) {
+  readonly #callsMost: number
+
+  constructor(target: Target, options: ChannelOptions = {}) {
     this.#target = target
+    this.#callsMost = options.callsMost ?? callsMost
   }
 
   get state(): ChannelState {
@@ -103,27 +117,27 @@ export class Channel {
     this.#session = undefined
     for (const session of this.#sessions) destroy(session)
     this.#enter('closed')
-    this.#failWaiting(connectionDropped())
+    this.#failWaiting(notSent())
   }
 
   #attempt(): void {
     const socket = openSocket(this.#target)
-    const opened = http2.connect(this.#authority(), {
+    const opened = http2.connect(this.#target.tls === undefined ? 'http://etcd' : 'https://etcd', {
       createConnection: () => socket,
       settings: { enablePush: false, initialWindowSize: windowBytes },
       maxSessionMemory: Number.MAX_SAFE_INTEGER,
     })
-    const session: Session = { http2: opened, socket, calls: 0 }
+    const session: Session = { http2: opened, socket, calls: 0, started: 0 }
     this.#sessions.add(session)
     this.#session = session
     this.#timer = setTimeout(() => socket.destroy(new Error('it does not respond')), attemptMsMax)
+    let failure: Error | undefined
     opened.on('error', (error) => {
-      this.#lastError ??= error
+      failure ??= error
     })
-    this.#lastError = undefined
     // Node does not close a session whose server refuses our certificate after the handshake.
     socket.on('error', (error) => {
-      this.#lastError = error
+      failure = error
       destroy(session)
     })
     socket.on('close', () => opened.destroy())
@@ -133,6 +147,7 @@ export class Channel {
     opened.once('goaway', () => this.#leave(session))
     opened.once('close', () => {
       this.#sessions.delete(session)
+      if (failure !== undefined) this.#lastError = failure
       this.#leave(session)
     })
   }
@@ -154,8 +169,11 @@ export class Channel {
       call.start(session)
     } catch {
       // The session is closing; that it has closed is reported later.
-      setImmediate(() => call.fail(connectionDropped()))
+      setImmediate(() => call.fail(notSent()))
     }
+    session.started += 1
+    // Not at once: a session that is closed in the same tick loses the call.
+    if (session.started === this.#callsMost) setImmediate(() => this.#leave(session))
   }
 
   /** No call can be started on this session any more. */
@@ -166,6 +184,9 @@ export class Channel {
     if (this.#state === 'ready') {
       // Calls in flight may end after a GOAWAY.
       session.http2.close()
+      const timer = setTimeout(() => destroy(session), retireAfterMs)
+      timer.unref()
+      session.http2.once('close', () => clearTimeout(timer))
       this.#enter('idle')
       return
     }
@@ -184,13 +205,7 @@ export class Channel {
 
   #notConnected(): CallFailure {
     const reason = this.#lastError?.message ?? 'the connection was closed'
-    return new CallFailure(status.UNAVAILABLE, `cannot connect: ${reason}`)
-  }
-
-  #authority(): string {
-    const { host, port } = this.#target
-    const scheme = this.#target.tls === undefined ? 'http' : 'https'
-    return `${scheme}://${net.isIPv6(host) ? `[${host}]` : host}:${port}`
+    return new CallFailure(status.UNAVAILABLE, `cannot connect: ${reason}`, { neverSent: true })
   }
 
   #enter(state: ChannelState): void {

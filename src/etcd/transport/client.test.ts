@@ -5,6 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CallFailure } from './call-failure.ts'
+import type { ChannelOptions } from './channel.ts'
 import { Client } from './client.ts'
 import { status } from './codes.ts'
 import { framed } from './message-frames.ts'
@@ -17,7 +18,10 @@ interface Server extends AsyncDisposable {
 }
 
 /** A server that answers each stream in this way, and a client of it. */
-async function start(answer: (stream: ServerHttp2Stream) => void): Promise<Server> {
+async function start(
+  answer: (stream: ServerHttp2Stream) => void,
+  options?: ChannelOptions,
+): Promise<Server> {
   const sessions: ServerHttp2Session[] = []
   const server = http2.createServer()
   server.on('session', (session) => sessions.push(session))
@@ -27,7 +31,8 @@ async function start(answer: (stream: ServerHttp2Stream) => void): Promise<Serve
   })
   server.listen(0, '127.0.0.1')
   await once(server, 'listening')
-  const client = new Client({ host: '127.0.0.1', port: (server.address() as AddressInfo).port })
+  const { port } = server.address() as AddressInfo
+  const client = new Client({ host: '127.0.0.1', port }, options)
   return {
     client,
     sessions,
@@ -144,6 +149,39 @@ describe('unary calls', () => {
     assert.equal(await inFlight, 'old')
   })
 
+  test('only a call that was certainly not processed says so', async () => {
+    await using refusing = await start((stream) => stream.close(constants.NGHTTP2_REFUSED_STREAM))
+    const refused = await call(refusing.client)
+    await using failing = await start((stream) => stream.close(constants.NGHTTP2_INTERNAL_ERROR))
+    const lost = await call(failing.client)
+    await using breaking = await start((stream) => stream.session?.socket?.destroy())
+    const broken = await call(breaking.client)
+    const neverSent = [refused, lost, broken].map(
+      (failure) => typeof failure !== 'string' && failure.neverSent,
+    )
+    assert.deepEqual(neverSent, [true, false, false])
+  })
+
+  test('a connection is replaced before it has no streams left', async () => {
+    await using server = await start((stream) => respondOk(stream, ['answer']), { callsMost: 3 })
+    for (let count = 0; count < 9; count++) assert.equal(await call(server.client), 'answer')
+    assert.equal(server.sessions.length, 3)
+  })
+
+  test('a host that cannot be part of a URL is a host that cannot be reached', async () => {
+    const client = new Client({ host: 'etcd-0%', port: 2379 })
+    assert.equal((await failed(client))[0], status.UNAVAILABLE)
+    client.close()
+  })
+
+  test('a client can be closed while it connects', async () => {
+    await using server = await start(() => {})
+    const response = call(server.client)
+    server.client.close()
+    const failure = await response
+    assert.ok(typeof failure !== 'string' && failure.neverSent)
+  })
+
   test('without a server calls fail at once, with the reason', async () => {
     const client = new Client({ host: '127.0.0.1', port: 1 })
     const [code, details] = await failed(client)
@@ -182,8 +220,12 @@ describe('duplex calls', () => {
     const duplex = server.client.duplex({ path: '/a/B', needsLeader: false, decode: String })
     duplex.on('error', () => {})
     duplex.read()
-    await sleep(500)
-    assert.ok(sent < 100, `${sent} MiB were sent`)
+    let before = -1
+    while (sent !== before) {
+      before = sent
+      await sleep(300)
+    }
+    assert.ok(sent < 40, `${sent} MiB were sent`)
     duplex.cancel()
   })
 
@@ -193,6 +235,15 @@ describe('duplex calls', () => {
     )
     const duplex = server.client.duplex({ path: '/a/B', needsLeader: false, decode: String })
     await assert.rejects(duplex.toArray(), { code: status.UNAVAILABLE, details: 'no leader' })
+  })
+
+  test('a server that ends without a status is an error', async () => {
+    await using server = await start((stream) => {
+      stream.respond({ 'content-type': 'application/grpc' })
+      stream.end()
+    })
+    const duplex = server.client.duplex({ path: '/a/B', needsLeader: false, decode: String })
+    await assert.rejects(duplex.toArray(), { code: status.UNAVAILABLE })
   })
 
   test('a connection that breaks is an error', async () => {

@@ -3,8 +3,9 @@
  * docs/decisions/0043-grpc-over-node-http2.md.
  */
 import type { OutgoingHttpHeaders } from 'node:http2'
+import { isIPv6 } from 'node:net'
 import type { CallFailure } from './call-failure.ts'
-import { Channel, type Target } from './channel.ts'
+import { Channel, type ChannelOptions, type Target } from './channel.ts'
 import { DuplexCall } from './duplex-call.ts'
 import { UnaryCall } from './unary-call.ts'
 
@@ -17,9 +18,12 @@ export interface CallOptions<Response> {
 
 export class Client {
   readonly channel: Channel
+  readonly #authority: string
 
-  constructor(target: Target) {
-    this.channel = new Channel(target)
+  constructor(target: Target, options?: ChannelOptions) {
+    this.channel = new Channel(target, options)
+    const { host, port } = target
+    this.#authority = `${isIPv6(host) ? `[${host}]` : host}:${port}`
   }
 
   /** Returns a function that cancels the call. Throws when the client is closed. */
@@ -28,7 +32,7 @@ export class Client {
     done: (failure: CallFailure | undefined, response?: Response) => void,
   ): () => void {
     const { message, timeoutMs, decode } = options
-    const headers = headersOf(options, timeoutMs)
+    const headers = this.#headers(options, timeoutMs)
     const call = new UnaryCall(this.channel, { headers, message, timeoutMs, decode, done })
     try {
       this.channel.add(call)
@@ -43,27 +47,28 @@ export class Client {
     options: CallOptions<Response> & { readonly timeoutMs?: number | undefined },
   ): DuplexCall<Response> {
     const { decode, timeoutMs } = options
-    const headers = headersOf(options, timeoutMs)
+    const headers = this.#headers(options, timeoutMs)
     return new DuplexCall(this.channel, { headers, decode, timeoutMs })
   }
 
   close(): void {
     this.channel.close()
   }
-}
 
-function headersOf(
-  { path, needsLeader }: CallOptions<unknown>,
-  timeoutMs: number | undefined,
-): OutgoingHttpHeaders {
-  const headers: OutgoingHttpHeaders = {
-    ':method': 'POST',
-    ':path': path,
-    'content-type': 'application/grpc',
-    te: 'trailers',
-    'user-agent': 'tidings',
+  #headers(
+    { path, needsLeader }: CallOptions<unknown>,
+    timeoutMs: number | undefined,
+  ): OutgoingHttpHeaders {
+    const headers: OutgoingHttpHeaders = {
+      ':method': 'POST',
+      ':path': path,
+      ':authority': this.#authority,
+      'content-type': 'application/grpc',
+      te: 'trailers',
+      'user-agent': 'tidings',
+    }
+    if (needsLeader) headers['hasleader'] = 'true'
+    if (timeoutMs !== undefined) headers['grpc-timeout'] = `${Math.max(1, Math.ceil(timeoutMs))}m`
+    return headers
   }
-  if (needsLeader) headers['hasleader'] = 'true'
-  if (timeoutMs !== undefined) headers['grpc-timeout'] = `${Math.max(1, Math.ceil(timeoutMs))}m`
-  return headers
 }

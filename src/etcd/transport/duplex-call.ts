@@ -138,7 +138,9 @@ export class DuplexCall<Response> extends Readable implements OpenCall {
   }
 
   #over(): void {
-    if (!this.destroyed && this.#hasStatus) this.push(null)
+    if (this.destroyed) return
+    if (this.#hasStatus) this.push(null)
+    else this.fail(streamReset(constants.NGHTTP2_NO_ERROR))
   }
 
   #broken(): void {

@@ -22,6 +22,19 @@ describe('MessageSplitter', () => {
     assert.deepEqual(found, messages)
   })
 
+  test('a long message in many chunks is joined once, also if its prefix is in several', () => {
+    const long = framed(Buffer.alloc(8 * 1024 * 1024))
+    const splitter = new MessageSplitter()
+    let found = splitter.take(long.subarray(0, 2))
+    const startedAt = process.cpuUsage()
+    for (let at = 2; at < long.length; at += 8 * 1024) {
+      found = splitter.take(long.subarray(at, at + 8 * 1024))
+    }
+    assert.equal(found[0]?.length, long.length - 5)
+    // Seconds, if all chunks were joined for each of them.
+    assert.ok(process.cpuUsage(startedAt).user < 1_000_000)
+  })
+
   test('a compressed message is an error, since none was asked for', () => {
     const compressed = framed(Buffer.from('one'))
     compressed[0] = 1

@@ -23,7 +23,7 @@ export class MessageSplitter {
     if (this.#length < prefixBytes) return messages
     // Parts of a long message are joined once, when the last of them has arrived.
     if (this.#chunks.length > 1 && this.#length < prefixBytes + this.#nextLength()) return messages
-    const bytes = this.#chunks.length === 1 ? chunk : Buffer.concat(this.#chunks, this.#length)
+    const bytes = this.#joined()
     let at = 0
     while (at + prefixBytes <= bytes.length) {
       if (bytes[at] !== 0) throw new Error('a compressed message, which was not offered')
@@ -37,10 +37,19 @@ export class MessageSplitter {
     return messages
   }
 
-  /** Of the first message; its prefix may be in several chunks. */
+  /** Of the first message; its prefix may be in several chunks, which are joined then. */
   #nextLength(): number {
     const [first] = this.#chunks
-    if (first !== undefined && first.length >= prefixBytes) return first.readUInt32BE(1)
-    return Buffer.concat(this.#chunks, this.#length).readUInt32BE(1)
+    return (
+      first !== undefined && first.length >= prefixBytes ? first : this.#joined()
+    ).readUInt32BE(1)
+  }
+
+  #joined(): Buffer {
+    const [first] = this.#chunks
+    if (this.#chunks.length === 1 && first !== undefined) return first
+    const joined = Buffer.concat(this.#chunks, this.#length)
+    this.#chunks = [joined]
+    return joined
   }
 }
