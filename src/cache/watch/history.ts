@@ -2,10 +2,6 @@
  * A ring buffer of the most recent changes, bounded in number, bytes and age. A position is the
  * count of changes since the start of the process, so it stays valid when earlier changes are
  * evicted.
- *
- * The newest changes are fresh: objects, with the frames that watchers share. Nearly all reads are of
- * these. The others are packed (`packed-changes.ts`), and are encoded anew for a watcher that is
- * behind.
  */
 
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
@@ -18,7 +14,6 @@ import {
   versionOfState,
 } from '../../storage/resource-version.ts'
 import type { EventScope, WatchItem } from '../../storage/storage.ts'
-import { PackedChanges, packedBytesEnough } from './packed-changes.ts'
 
 export interface HistoryBounds {
   readonly changesMax: number
@@ -55,11 +50,6 @@ const changeOverheadBytes = 1_024
  */
 const readBytesEnough = 256 * 1024
 
-/** The parts of the bounds up to which changes stay fresh: by default 3,125 changes and 12 MiB. */
-const freshChangesPart = 1 / 16
-const freshBytesPart = 1 / 8
-const packedChangesEnough = 256
-
 /** Consecutive changes up to `end`; `version` is that of the state after them. */
 export interface HistorySlice {
   readonly items: readonly WatchItem[]
@@ -72,17 +62,11 @@ export class History {
   readonly #clock: Clock
   /** All changes before `position` had been appended at `atMs`. Oldest first. */
   readonly #marks: { readonly position: number; readonly atMs: number }[] = []
-  /** The fresh changes. */
   readonly #ring: (FramedItem | undefined)[]
-  /** The changes before `#packedEnd`. */
-  readonly #packed = new PackedChanges()
   readonly #onFrame = (bytes: number): void => {
     this.#bytes += bytes
-    this.#freshBytes += bytes
     this.#evict()
   }
-  #packedEnd = 0
-  #freshBytes = 0
   #tail = 0
   #head = 0
   #bytes = 0
@@ -142,7 +126,6 @@ export class History {
     for (const item of items) this.#push(item)
     this.#version = version
     this.#updates++
-    this.#packOlder()
     this.#evict()
     this.#evictOld()
   }
@@ -153,7 +136,6 @@ export class History {
     // Invalidates all positions handed out so far, including the current head.
     this.#head++
     this.#tail = this.#head
-    this.#packedEnd = this.#head
     this.#updates++
     this.#restarts++
     this.#start = version
@@ -166,7 +148,7 @@ export class History {
     let high = this.#head
     while (low < high) {
       const middle = Math.floor((low + high) / 2)
-      if (isAfter(this.#versionAt(middle), version)) high = middle
+      if (isAfter(this.#at(middle).stored.version, version)) high = middle
       else low = middle + 1
     }
     return low
@@ -211,40 +193,6 @@ export class History {
     this.#ring[this.#head % this.#bounds.changesMax] = framed(item, frames)
     this.#head++
     this.#bytes += bytesOf(item)
-    this.#freshBytes += bytesOf(item)
-  }
-
-  #packOlder(): void {
-    const { changesMax, bytesMax } = this.#bounds
-    for (;;) {
-      const fresh = this.#head - this.#packedEnd
-      const isMany = fresh > changesMax * freshChangesPart
-      const isMuch = this.#freshBytes > bytesMax * freshBytesPart
-      if (!(isMany || isMuch) || fresh < 2) return
-      this.#pack(Math.min(packedChangesEnough, Math.ceil(fresh / 2)))
-    }
-  }
-
-  /** Packs the oldest of the fresh changes, up to as many. */
-  #pack(count: number): void {
-    const first = this.#packedEnd
-    const items: WatchItem[] = []
-    for (let bytes = 0; items.length < count && bytes < packedBytesEnough; ) {
-      const item = this.#release(this.#packedEnd++)
-      items.push(item)
-      bytes += bodyBytesOf(item)
-    }
-    this.#bytes += this.#packed.append(first, items)
-  }
-
-  /** Takes a fresh change out of the ring. */
-  #release(position: number): FramedItem {
-    const item = this.#fresh(position)
-    this.#ring[position % this.#bounds.changesMax] = undefined
-    const bytes = bytesOf(item) + item.frames.end()
-    this.#bytes -= bytes
-    this.#freshBytes -= bytes
-    return item
   }
 
   #evict(): void {
@@ -268,26 +216,14 @@ export class History {
   }
 
   #drop(): void {
-    this.#start = this.#versionAt(this.#tail)
-    if (this.#tail < this.#packedEnd) {
-      this.#tail++
-      this.#bytes -= this.#packed.dropBefore(this.#tail)
-    } else {
-      this.#release(this.#tail++)
-      this.#packedEnd = this.#tail
-    }
+    const item = this.#at(this.#tail)
+    this.#ring[this.#tail % this.#bounds.changesMax] = undefined
+    this.#tail++
+    this.#start = item.stored.version
+    this.#bytes -= bytesOf(item) + item.frames.end()
   }
 
-  #at(position: number): WatchItem {
-    return position < this.#packedEnd ? this.#packed.at(position) : this.#fresh(position)
-  }
-
-  #versionAt(position: number): Version {
-    if (position < this.#packedEnd) return this.#packed.versionAt(position)
-    return this.#fresh(position).stored.version
-  }
-
-  #fresh(position: number): FramedItem {
+  #at(position: number): FramedItem {
     const item = this.#ring[position % this.#bounds.changesMax]
     if (item === undefined) throw new RangeError(`no change at position ${position} in the ring`)
     return item

@@ -74,10 +74,12 @@ export class UnaryCall<Response> implements OpenCall {
   }
 
   #take(chunk: Buffer): void {
+    if (this.#hasEnded) return
     try {
       for (const message of this.#messages.take(chunk)) this.#message ??= message
     } catch (error) {
-      this.#failure ??= new CallFailure(status.INTERNAL, String(error))
+      this.#stream?.close(constants.NGHTTP2_CANCEL)
+      this.fail(new CallFailure(status.INTERNAL, String(error)))
     }
   }
 

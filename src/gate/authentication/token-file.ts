@@ -76,9 +76,9 @@ export function tokenTable(path: string, content: Buffer): TokenTable {
 }
 
 /**
- * The tokens that were used last: a digest is a good part of what authentication costs. Where a
- * token is looked for depends on a few of its characters, and whether it is there is found in a time
- * that depends on its length alone.
+ * The tokens that were used last: a digest is a good part of what authentication costs. The time
+ * of a lookup tells at most whether a token of the same length and with the same hash of its last
+ * four characters was used lately; a comparison takes as long wherever two tokens differ.
  */
 class KnownTokens {
   readonly #entries: ({ readonly token: string; readonly user: User } | undefined)[] = new Array(
@@ -118,7 +118,7 @@ function isSame(one: string, other: string): boolean {
 }
 
 /**
- * Tokens are looked up by digest, against timing attacks: the time to compare digests reveals
+ * Tokens that were not used lately are looked up by digest, against timing attacks: the time to compare digests reveals
  * nothing of the tokens. A client that measures it may learn how many bytes the digest of a guess
  * has in common with one of ours. That does not help to find the token, since similar tokens have
  * unrelated digests. The time to compute the digest depends only on the length of the token that

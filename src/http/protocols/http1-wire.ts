@@ -31,7 +31,9 @@ export class Http1Wire extends RequestWire implements Wire {
   }
 
   #onClose(): void {
-    if (!this.input.complete) this.onBodyFailed?.(incompleteBody())
+    if (this.input.complete) return
+    this.#failure ??= incompleteBody()
+    this.onBodyFailed?.(this.#failure)
   }
 
   get target(): string {

@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict'
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handler, Request, Response } from '../../../src/http/exchange.ts'
@@ -974,3 +976,25 @@ async function postFramed(
     client.close()
   }
 }
+
+test('a body that is not read to its end is given up when the response is there', async () => {
+  const { promise: reading, resolve } = Promise.withResolvers<Promise<unknown>>()
+  // As a handler that the client's own timeout left behind: it still waits for the body.
+  const impatient: Handler = async (request) => {
+    resolve(request.body().catch((error: unknown) => error))
+    return { status: 504, headers: {}, body: 'late\n' }
+  }
+  const server = await startPlainListener(impatient)
+  try {
+    const socket = connect(server.port, '127.0.0.1')
+    socket.on('error', () => {})
+    socket.write('POST /x HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nabc')
+    await once(socket, 'data')
+    socket.destroy()
+    const failure = await Promise.race([reading, sleep(5_000, 'still waiting')])
+    assert.ok(failure instanceof ExchangeError, String(failure))
+    assert.equal(failure.kind, 'gone')
+  } finally {
+    await server.listener.close()
+  }
+})

@@ -46,10 +46,7 @@ const ioModules = new Set([
   'zlib',
 ])
 /** Functions of those modules that do no I/O. */
-const harmless = new Set([
-  ...['isIP', 'isIPv4', 'isIPv6', 'checkServerIdentity'],
-  ...['deflateRawSync', 'inflateRawSync'],
-])
+const harmless = new Set(['isIP', 'isIPv4', 'isIPv6', 'checkServerIdentity'])
 const replaced = new Map([
   ['node:timers/promises', new URL('./timers-promises.ts', import.meta.url).href],
   ['node:crypto', new URL('./crypto.ts', import.meta.url).href],

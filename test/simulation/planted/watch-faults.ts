@@ -28,7 +28,7 @@ export const watchFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: history,
-        find: '    this.#start = this.#versionAt(this.#tail)\n',
+        find: '    this.#start = item.stored.version\n',
         replace: '',
       },
     ],
@@ -84,8 +84,9 @@ export const watchFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: history,
-        find: 'if (isAfter(this.#versionAt(middle), version)) high = middle',
-        replace: 'if (revisionOf(this.#versionAt(middle)) > revisionOf(version)) high = middle',
+        find: 'if (isAfter(this.#at(middle).stored.version, version)) high = middle',
+        replace:
+          'if (revisionOf(this.#at(middle).stored.version) > revisionOf(version)) high = middle',
       },
     ],
     minutes: 20,
