@@ -1,4 +1,9 @@
-import { constants, type IncomingHttpHeaders } from 'node:http2'
+import {
+  type ClientHttp2Session,
+  type ClientHttp2Stream,
+  constants,
+  type IncomingHttpHeaders,
+} from 'node:http2'
 import { status } from './codes.ts'
 
 /** A call that ended with another status than OK, or without one. */
@@ -39,6 +44,11 @@ export function deadlineExceeded(): CallFailure {
 export function streamReset(code: number): CallFailure {
   const neverSent = code === constants.NGHTTP2_REFUSED_STREAM
   return new CallFailure(status.UNAVAILABLE, `Received RST_STREAM with code ${code}`, { neverSent })
+}
+
+/** A stream that ended without a status, because its connection is lost or it was reset. */
+export function brokenStream(stream: ClientHttp2Stream, session: ClientHttp2Session): CallFailure {
+  return session.destroyed ? connectionDropped() : streamReset(stream.rstCode)
 }
 
 /** Undefined when the status is OK, or when the headers have none. */

@@ -1,6 +1,7 @@
 import { type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from 'node:http2'
 import { Readable } from 'node:stream'
 import {
+  brokenStream,
   CallFailure,
   connectionDropped,
   deadlineExceeded,
@@ -35,7 +36,6 @@ export class DuplexCall<Response> extends Readable implements OpenCall {
   /** Messages that were written before there was a connection. */
   #unsent: Buffer[] = []
   #isEnding = false
-  #session: Session | undefined
   #stream: ClientHttp2Stream | undefined
   #hasStatus = false
 
@@ -55,7 +55,6 @@ export class DuplexCall<Response> extends Readable implements OpenCall {
 
   start(session: Session): void {
     const stream = session.http2.request(this.#headers)
-    this.#session = session
     this.#stream = stream
     session.calls += 1
     stream.on('response', (received) => {
@@ -66,10 +65,13 @@ export class DuplexCall<Response> extends Readable implements OpenCall {
     stream.on('data', (chunk: Buffer) => this.#take(chunk))
     stream.on('trailers', (received) => this.#takeStatus(received))
     stream.on('end', () => this.#over())
-    stream.on('error', () => this.#broken())
+    const onBroken = (): void => {
+      if (!this.destroyed && !this.#hasStatus) this.fail(brokenStream(stream, session.http2))
+    }
+    stream.on('error', onBroken)
     stream.on('close', () => {
       session.calls -= 1
-      this.#broken()
+      onBroken()
     })
     for (const message of this.#unsent) stream.write(framed(message))
     this.#unsent = []
@@ -141,11 +143,5 @@ export class DuplexCall<Response> extends Readable implements OpenCall {
     if (this.destroyed) return
     if (this.#hasStatus) this.push(null)
     else this.fail(streamReset(constants.NGHTTP2_NO_ERROR))
-  }
-
-  #broken(): void {
-    if (this.destroyed || this.#hasStatus) return
-    const isLost = this.#session?.http2.destroyed === true
-    this.fail(isLost ? connectionDropped() : streamReset(this.#stream?.rstCode ?? 0))
   }
 }

@@ -1,12 +1,5 @@
 import { type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from 'node:http2'
-import {
-  CallFailure,
-  connectionDropped,
-  deadlineExceeded,
-  failureIn,
-  notGrpc,
-  streamReset,
-} from './call-failure.ts'
+import { brokenStream, CallFailure, deadlineExceeded, failureIn, notGrpc } from './call-failure.ts'
 import type { Channel, OpenCall, Session } from './channel.ts'
 import { status } from './codes.ts'
 import { framed, MessageSplitter } from './message-frames.ts'
@@ -25,7 +18,6 @@ export class UnaryCall<Response> implements OpenCall {
   readonly #request: UnaryRequest<Response>
   readonly #timer: NodeJS.Timeout
   readonly #messages = new MessageSplitter()
-  #session: Session | undefined
   #stream: ClientHttp2Stream | undefined
   #message: Buffer | undefined
   #failure: CallFailure | undefined
@@ -44,7 +36,6 @@ export class UnaryCall<Response> implements OpenCall {
   start(session: Session): void {
     const { headers, message } = this.#request
     const stream = session.http2.request(headers)
-    this.#session = session
     this.#stream = stream
     session.calls += 1
     stream.on('response', (received) => {
@@ -56,10 +47,13 @@ export class UnaryCall<Response> implements OpenCall {
     stream.on('end', () => {
       if (this.#hasStatus || this.#failure !== undefined) this.#complete()
     })
-    stream.on('error', () => this.#broken())
+    const onBroken = (): void => {
+      if (!this.#hasEnded) this.fail(brokenStream(stream, session.http2))
+    }
+    stream.on('error', onBroken)
     stream.on('close', () => {
       session.calls -= 1
-      this.#broken()
+      onBroken()
     })
     stream.end(framed(message))
   }
@@ -108,12 +102,6 @@ export class UnaryCall<Response> implements OpenCall {
       return
     }
     if (this.#end()) done(undefined, response)
-  }
-
-  #broken(): void {
-    if (this.#hasEnded) return
-    const isLost = this.#session?.http2.destroyed === true
-    this.fail(isLost ? connectionDropped() : streamReset(this.#stream?.rstCode ?? 0))
   }
 
   #end(): boolean {

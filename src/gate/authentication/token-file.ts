@@ -118,11 +118,11 @@ function isSame(one: string, other: string): boolean {
 }
 
 /**
- * Tokens that were not used lately are looked up by digest, against timing attacks: the time to compare digests reveals
- * nothing of the tokens. A client that measures it may learn how many bytes the digest of a guess
- * has in common with one of ours. That does not help to find the token, since similar tokens have
- * unrelated digests. The time to compute the digest depends only on the length of the token that
- * was sent.
+ * Tokens that were not used lately are looked up by digest, against timing attacks: the time to
+ * compare digests reveals nothing of the tokens. A client that measures it may learn how many bytes
+ * the digest of a guess has in common with one of ours. That does not help to find the token, since
+ * similar tokens have unrelated digests. The time to compute the digest depends only on the length
+ * of the token that was sent.
  */
 function digestOf(token: string): string {
   return hash('sha256', token, 'base64')

@@ -6,8 +6,8 @@
  *
  * `--container` runs the server in a container of podman with 512 MiB, or what `--memory-limit` says;
  * where none can be made, it says so, gives the server that limit as a flag, and checks the peak.
- * Prints the memory once a minute, or twelve times; exits with 1 when it was more than `--most` MiB, when it grew, or
- * when a watcher missed something.
+ * Prints the memory once a minute, or twelve times in a shorter run; exits with 1 when it was more
+ * than `--most` MiB, when it grew, or when a watcher missed something.
  */
 import { parseArgs } from 'node:util'
 import { parseQuantity } from '../../../src/lib/go/quantity.ts'
