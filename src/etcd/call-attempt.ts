@@ -1,27 +1,98 @@
-/** One attempt of a call at one member, and the errors of calls that end without a response. */
+/** The scope of a call, its attempts at members, and the errors of calls that end without a response. */
 import type { Clock } from '../lib/clock.ts'
+import type { Placed } from '../lib/placed-set.ts'
 import type { Endpoint } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
 import { type Method, startCall } from './grpc.ts'
-import type { ConnectionNumber } from './protocol/protocol.ts'
+import type { CallOptions, ConnectionNumber } from './protocol/protocol.ts'
 
 /** The timeout that etcd gets is this much longer than ours, so that our own timer decides. */
 const timeoutSlackMs = 250
 
-/** One call from start to end, including all its attempts. */
-export interface CallScope {
-  readonly deadlineAt: number
+/**
+ * One call from start to end, including all its attempts. It ends at the deadline, by the caller's
+ * signals, or when the client closes. An AbortController for each call, and a listener on the signal of
+ * the client, would take a tenth of the time of a call, so there are callbacks instead.
+ */
+export class CallScope implements Placed {
+  place = -1
   readonly timeoutMs: number
-  /** Aborts at the deadline, by the caller's signal, or when the client closes. */
-  readonly signal: AbortSignal
+  readonly deadlineAt: number
   /** Ends the call as well, unless it is a write that was already sent to a member. */
   readonly cancelIfSafe: AbortSignal | undefined
   /** The call uses connections up to this number only. */
   readonly connectionMax: ConnectionNumber | undefined
   /** Whether a write is in flight at a member. */
-  isWriting: boolean
+  isWriting = false
   /** Whether the call was sent to any member. */
-  isSent: boolean
+  isSent = false
+  readonly #caller: AbortSignal | undefined
+  readonly #timer: NodeJS.Timeout
+  readonly #callbacks: (() => void)[] = []
+  #isOver = false
+  #reason: EtcdError | undefined
+  #waits: AbortController | undefined
+
+  constructor(options: CallOptions | undefined, timeoutMs: number, startedAt: number) {
+    this.timeoutMs = timeoutMs
+    this.deadlineAt = startedAt + timeoutMs
+    this.cancelIfSafe = options?.cancelIfSafe
+    this.connectionMax = options?.connectionMax
+    this.#caller = options?.signal
+    this.#timer = setTimeout(() => this.end(timedOut(timeoutMs)), timeoutMs)
+    this.#caller?.addEventListener('abort', this.#onCaller)
+    this.cancelIfSafe?.addEventListener('abort', this.#onCancelIfSafe)
+  }
+
+  /** For signals that had aborted before the call. */
+  endIfAborted(): void {
+    if (this.#caller?.aborted === true) this.#onCaller()
+    else if (this.cancelIfSafe?.aborted === true) this.#onCancelIfSafe()
+  }
+
+  get isOver(): boolean {
+    return this.#isOver
+  }
+
+  /** Why it ended without a result. */
+  get reason(): EtcdError {
+    return this.#reason ?? timedOut(this.timeoutMs)
+  }
+
+  /** Aborts at the end: for waits, which few calls have. */
+  get signal(): AbortSignal {
+    this.#waits ??= new AbortController()
+    if (this.#isOver) this.#waits.abort()
+    return this.#waits.signal
+  }
+
+  /** Calls `run` at the end, unless `offEnd` is called before. */
+  onEnd(run: () => void): void {
+    this.#callbacks.push(run)
+  }
+
+  offEnd(run: () => void): void {
+    const index = this.#callbacks.indexOf(run)
+    if (index >= 0) this.#callbacks.splice(index, 1)
+  }
+
+  /** Cancels the attempts that are still in flight. Without a reason, the call has its result. */
+  end(reason?: EtcdError): void {
+    if (this.#isOver) return
+    this.#isOver = true
+    this.#reason = reason
+    clearTimeout(this.#timer)
+    this.#caller?.removeEventListener('abort', this.#onCaller)
+    this.cancelIfSafe?.removeEventListener('abort', this.#onCancelIfSafe)
+    for (const run of this.#callbacks.splice(0)) run()
+    this.#waits?.abort()
+  }
+
+  readonly #onCaller = (): void => this.end(cancelledByCaller(this.#caller?.reason))
+
+  readonly #onCancelIfSafe = (): void => {
+    if (!this.isWriting) this.end(endedEarly())
+  }
 }
 
 export interface CallRequest<Response> {
@@ -61,20 +132,20 @@ export function attemptCall<Response>(
     const link = endpoint.link('calls')
     const lost = scope.connectionMax === undefined ? undefined : link.lost
     const settle = (outcome: Outcome<Response>) => {
-      scope.signal.removeEventListener('abort', onEnd)
+      scope.offEnd(onEnd)
       lost?.removeEventListener('abort', onLost)
       resolve(outcome)
     }
     const timeoutMs = Math.max(0, scope.deadlineAt - clock.now()) + timeoutSlackMs
     let cancel: (() => void) | undefined
-    scope.signal.addEventListener('abort', onEnd)
+    scope.onEnd(onEnd)
     lost?.addEventListener('abort', onLost)
     const { client } = link
     try {
       cancel = startCall(client, method, { request: message, timeoutMs }, (failed, response) => {
         if (failed !== undefined) {
           // A call that we cancelled ourselves is not a failure of the member.
-          if (!scope.signal.aborted) settle({ endpoint, error: endpoint.failed(failed, method) })
+          if (!scope.isOver) settle({ endpoint, error: endpoint.failed(failed, method) })
           return
         }
         link.noteResponse()
@@ -90,34 +161,15 @@ export function attemptCall<Response>(
   })
 }
 
-/** The reason why the scope ended. */
-export function endOf(scope: CallScope): EtcdError {
-  const reason: unknown = scope.signal.reason
-  return reason instanceof EtcdError ? reason : timedOut(scope.timeoutMs)
-}
-
-export function timedOut(timeoutMs: number): EtcdError {
-  const message = `no response within ${Math.round(timeoutMs)} ms`
-  return new EtcdError({ kind: 'timeout', message })
-}
-
 /** A write whose `connectionMax` no connection meets any more. */
 export function outdated(): EtcdError {
   const message = 'the connections that the write was limited to are lost'
   return new EtcdError({ kind: 'outdated', message })
 }
 
-export function endedEarly(): EtcdError {
-  return new EtcdError({ kind: 'unavailable', message: 'cancelled before its deadline' })
-}
-
-export function cancelledByCaller(cause: unknown): EtcdError {
-  return new EtcdError({ kind: 'cancelled', message: 'cancelled by the caller', cause })
-}
-
 /** The reason why the scope ended, for a call that was in flight at a member. */
 function endOfAttempt(scope: CallScope, endpoint: Endpoint, method: Method<unknown>): EtcdError {
-  const { kind, message, cause } = endOf(scope)
+  const { kind, message, cause } = scope.reason
   return new EtcdError({
     kind,
     message,
@@ -131,4 +183,17 @@ function connectionLost(endpoint: Endpoint, method: Method<unknown>): EtcdError 
   const message = 'the connection was lost'
   const { write: maybeApplied } = method
   return new EtcdError({ kind: 'unavailable', message, endpoint: endpoint.name, maybeApplied })
+}
+
+function timedOut(timeoutMs: number): EtcdError {
+  const message = `no response within ${Math.round(timeoutMs)} ms`
+  return new EtcdError({ kind: 'timeout', message })
+}
+
+function endedEarly(): EtcdError {
+  return new EtcdError({ kind: 'unavailable', message: 'cancelled before its deadline' })
+}
+
+function cancelledByCaller(cause: unknown): EtcdError {
+  return new EtcdError({ kind: 'cancelled', message: 'cancelled by the caller', cause })
 }

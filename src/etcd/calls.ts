@@ -13,17 +13,14 @@
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
+import { PlacedSet } from '../lib/placed-set.ts'
 import {
   attemptCall,
   type CallRequest,
   type CallResult,
-  type CallScope,
-  cancelledByCaller,
-  endedEarly,
-  endOf,
+  CallScope,
   type Outcome,
   outdated,
-  timedOut,
 } from './call-attempt.ts'
 import type { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError, isRetryable } from './errors.ts'
@@ -44,15 +41,12 @@ interface Race<Response> {
   readonly running: Map<Endpoint, Promise<Outcome<Response>>>
 }
 
-/** Shared: without a reason, each call would create an error with a stack trace when it ends. */
-const OVER = new Error('the call is over')
-
 export class Calls {
   readonly #endpoints: EndpointSet
   readonly #clock: Clock
   readonly #defaultTimeoutMs: number
   readonly #onCall: CallObserver | undefined
-  readonly #open = new Set<CallScope>()
+  readonly #open = new PlacedSet<CallScope>()
   readonly #closing: AbortSignal
 
   constructor(options: {
@@ -66,6 +60,9 @@ export class Calls {
     this.#onCall = options.onCall
     this.#endpoints = options.endpoints
     this.#closing = options.closing
+    this.#closing.addEventListener('abort', () => {
+      for (const scope of this.#open) scope.end(this.#closing.reason)
+    })
     this.#clock = options.clock
     this.#defaultTimeoutMs = options.defaultTimeoutMs
   }
@@ -102,34 +99,10 @@ export class Calls {
     options: CallOptions | undefined,
     run: (scope: CallScope) => Promise<CallResult<Response>>,
   ): Promise<CallResult<Response>> {
-    const timeoutMs = options?.timeoutMs ?? this.#defaultTimeoutMs
-    const ending = new AbortController()
-    const closing = this.#closing
-    const caller = options?.signal
-    const onClose = () => ending.abort(closing.reason)
-    const onCaller = () => ending.abort(cancelledByCaller(caller?.reason))
-    const { signal } = ending
     const startedAt = this.#clock.now()
-    const scope: CallScope = {
-      deadlineAt: startedAt + timeoutMs,
-      timeoutMs,
-      signal,
-      cancelIfSafe: options?.cancelIfSafe,
-      connectionMax: options?.connectionMax,
-      isWriting: false,
-      isSent: false,
-    }
-    const { cancelIfSafe } = scope
-    const onCancelIfSafe = () => {
-      if (!scope.isWriting) ending.abort(endedEarly())
-    }
-    if (closing.aborted) onClose()
-    else if (caller?.aborted === true) onCaller()
-    else if (cancelIfSafe?.aborted === true) onCancelIfSafe()
-    const timer = setTimeout(() => ending.abort(timedOut(timeoutMs)), timeoutMs)
-    closing.addEventListener('abort', onClose)
-    caller?.addEventListener('abort', onCaller)
-    cancelIfSafe?.addEventListener('abort', onCancelIfSafe)
+    const scope = new CallScope(options, options?.timeoutMs ?? this.#defaultTimeoutMs, startedAt)
+    if (this.#closing.aborted) scope.end(this.#closing.reason)
+    else scope.endIfAborted()
     this.#open.add(scope)
     let hasFailed = true
     try {
@@ -139,12 +112,7 @@ export class Calls {
     } finally {
       const isReported = isAboutEtcd(scope)
       this.#open.delete(scope)
-      clearTimeout(timer)
-      closing.removeEventListener('abort', onClose)
-      caller?.removeEventListener('abort', onCaller)
-      cancelIfSafe?.removeEventListener('abort', onCancelIfSafe)
-      // Cancels the attempts that are still in flight at other members.
-      ending.abort(OVER)
+      scope.end()
       if (isReported) {
         this.#onCall?.({ path: method.path, ms: this.#clock.now() - startedAt, hasFailed })
       }
@@ -159,7 +127,7 @@ export class Calls {
     const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
     const refused = new Set<Endpoint>()
     let last: EtcdError | undefined
-    while (!scope.signal.aborted && scope.cancelIfSafe?.aborted !== true) {
+    while (!scope.isOver && scope.cancelIfSafe?.aborted !== true) {
       this.#checkConnections(connectionMax)
       const endpoint = this.#endpoints.pick('calls', { avoid: refused, connectionMax })
       if (endpoint === undefined && refused.size === 0) {
@@ -208,7 +176,7 @@ export class Calls {
     const backoff = new Backoff({ firstMs: reconnectFirstMs, mostMs: reconnectMostMs })
     const race: Race<Response> = { among, tried: new Set(), running: new Map() }
     let last: EtcdError | undefined
-    while (!scope.signal.aborted) {
+    while (!scope.isOver) {
       this.#sendToNextMember(request, scope, race)
       if (race.running.size === 0) {
         await this.#waitBeforeRetry(race, backoff, scope)
@@ -276,7 +244,7 @@ export class Calls {
 
   /** The error of a call that was never sent, or was refused on each attempt. */
   #neverSent(scope: CallScope, last: EtcdError | undefined): EtcdError {
-    const end = endOf(scope)
+    const end = scope.reason
     if (end.kind === 'cancelled') return end
     if (last !== undefined) return last
     const reasons = this.#endpoints.all.map((endpoint) => endpoint.lastError())
@@ -296,5 +264,5 @@ function hedgeDelayMs(scope: CallScope): number {
 
 /** Whether the result says something about etcd: not if it was cancelled before it was sent. */
 function isAboutEtcd(scope: CallScope): boolean {
-  return scope.isSent || endOf(scope).kind === 'timeout'
+  return scope.isSent || scope.reason.kind === 'timeout'
 }
