@@ -4,18 +4,20 @@
  * slabs: keys are compared all the time, and close together they touch much less memory.
  *
  * Bytes are appended and never overwritten, so a view stays valid for as long as it is referenced.
- * When a quarter of a slab is dead, its live texts are moved to the current slab, and the garbage
- * collector frees it after its last view. Events mostly expire in the order they were created, so
- * most slabs die as a whole.
+ * When a twelfth of all slabs is dead, the live texts of the emptiest slab are moved to the current
+ * one, and the garbage collector frees it after its last view. Events mostly expire in the order they
+ * were created, so most slabs are nearly empty by then.
  */
 
 const slabBytes = 256 * 1024
 /** Each text has its slot and length in front, for the walk over a slab when it is evacuated. */
 const headerBytes = 8
 /**
- * A full slab with a smaller live share is evacuated: three bytes are copied for each one freed.
+ * The part of all slabs that may be dead, at least two slabs. If events die in no order at all, eleven
+ * bytes are copied for each one freed, which takes a microsecond or two for each event.
  */
-const aliveMin = 0.75
+const deadPart = 1 / 12
+const deadBytesMin = 2 * slabBytes
 
 interface Slab {
   readonly id: number
@@ -47,6 +49,8 @@ export class Slabs {
   readonly #freeIds: number[] = []
   #current: Slab
   #bytesHeld = 0
+  /** Dead bytes in full slabs. */
+  #bytesDead = 0
 
   constructor(places: PlaceColumn) {
     this.#places = places
@@ -67,11 +71,12 @@ export class Slabs {
     return append(this.#current, slot, text)
   }
 
-  /** Checks for texts that died while the slab was being filled: `free` skips the current slab. */
+  /** Counts the texts that died while the slab was being filled: `free` skips the current slab. */
   #seal(): void {
     const sealed = this.#current
     this.#current = this.#open(slabBytes)
-    if (sealed.alive < sealed.used * aliveMin) this.#evacuate(sealed)
+    this.#bytesDead += sealed.used - sealed.alive
+    this.#reclaim(sealed)
   }
 
   view(place: number, length: number): Buffer {
@@ -114,8 +119,27 @@ export class Slabs {
   free(place: number, length: number): void {
     const slab = this.#at(place)
     slab.alive -= headerBytes + length
-    if (slab === this.#current || slab.alive >= slab.used * aliveMin) return
-    this.#evacuate(slab)
+    if (slab === this.#current) return
+    this.#bytesDead += headerBytes + length
+    this.#reclaim(slab)
+  }
+
+  /** Texts of this slab have died. */
+  #reclaim(slab: Slab): void {
+    if (slab.alive === 0) this.#evacuate(slab)
+    else if (this.#bytesDead > Math.max(deadBytesMin, this.#bytesHeld * deadPart)) {
+      this.#evacuate(this.#emptiest(slab))
+    }
+  }
+
+  /** The full slab with the most dead bytes. */
+  #emptiest(first: Slab): Slab {
+    let emptiest = first
+    for (const slab of this.#slabs) {
+      if (slab === undefined || slab === this.#current) continue
+      if (slab.used - slab.alive > emptiest.used - emptiest.alive) emptiest = slab
+    }
+    return emptiest
   }
 
   /** Written in JavaScript, four bytes at a time: a native call costs more than the whole loop. */
@@ -139,6 +163,7 @@ export class Slabs {
   #evacuate(slab: Slab): void {
     this.#slabs[slab.id] = undefined
     this.#bytesHeld -= slab.bytes.length
+    this.#bytesDead -= slab.used - slab.alive
     const { id, bytes, words, used } = slab
     if (slab.alive > 0) {
       for (let at = 0; at < used; ) {
