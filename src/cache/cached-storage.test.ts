@@ -26,6 +26,7 @@ import { CachedStorage } from './cached-storage.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import { madeEvent } from './memory/made-events.fixture.ts'
 import { CatchUpReader } from './watch/catch-up-reader.ts'
+import { History } from './watch/history.ts'
 
 const { signal } = new AbortController()
 const all = { cluster: undefined, namespace: undefined }
@@ -472,6 +473,7 @@ test('catch-up: what was read is verified for the connection that it came over',
   const batch = { items: [], version: versionOfState(9) }
   const verified: number[] = []
   const reader = new CatchUpReader({
+    history: new History({ changesMax: 1, bytesMax: 1 }, versionOfState(9)),
     store: {
       watch: () => ({
         connection: 3,
@@ -486,7 +488,7 @@ test('catch-up: what was read is verified for the connection that it came over',
       return true
     },
   })
-  const step = { scope: all, from: versionOfState(1), until: versionOfState(9), signal }
+  const step = { scope: all, from: versionOfState(1), signal }
   assert.equal(await reader.read(step), batch)
   assert.deepEqual(verified, [3])
 })

@@ -47,7 +47,8 @@ import { SummaryStorage } from './summary/summary-storage.ts'
 import { CatchUpReader } from './watch/catch-up-reader.ts'
 import { Cursor } from './watch/cursor.ts'
 import { FanOut } from './watch/fan-out.ts'
-import { defaultHistoryBounds, History, type HistoryBounds } from './watch/history.ts'
+import { History } from './watch/history.ts'
+import { defaultHistoryBounds, type HistoryBounds } from './watch/history-bounds.ts'
 
 /** How often the store's version is read while memory is not verified to be in its history. */
 const unverifiedCheckEveryMs = 500
@@ -93,7 +94,8 @@ export class CachedStorage implements WatchedStorage {
     this.#inner = inner
     this.#historyBounds = options.historyBounds ?? defaultHistoryBounds
     this.#memory = new EventMemory(options.memoryBounds ?? defaultMemoryBounds, clock)
-    this.#history = new History(this.#historyBounds, beginning, clock)
+    this.#history = new History(this.#historyBounds, beginning, { clock, rows: this.#memory.table })
+    this.#memory.table.onFree = (row, version) => this.#history.leaveRow(row, version)
     this.#fanOut = new FanOut(this.#history, clock)
     const namespaceLog = new NamespaceLog(clock)
     this.#reflector = new Reflector({
@@ -109,7 +111,7 @@ export class CachedStorage implements WatchedStorage {
       onWentBack: (error) => this.#storeWentBack.reject(error),
     })
     this.#catchUpReader = new CatchUpReader({
-      store: inner,
+      ...{ history: this.#history, store: inner },
       isSameHistory: (connection, signal) => this.#freshness.isOfHistory(connection, { signal }),
     })
     const read = { memory: this.#memory, freshness: this.#freshness, reflector: this.#reflector }
@@ -271,9 +273,7 @@ export class CachedStorage implements WatchedStorage {
   ): PulledWatch {
     return new Cursor({
       ...options,
-      scope,
-      history: this.#history,
-      fanOut: this.#fanOut,
+      ...{ scope, history: this.#history, fanOut: this.#fanOut },
       isCurrent: () => this.#reflector.isCurrent,
       catchUp: (step) => this.#catchUpReader.read(step),
       requestProgress: () => this.#reflector.requestProgress(),
@@ -290,11 +290,11 @@ export class CachedStorage implements WatchedStorage {
   }
 
   /** Undefined when memory does not have the requested state, or no longer has it. */
-  #stateAt({ at, notOlderThan }: ListOptions): State | undefined {
+  #stateAt({ at, notOlderThan, isReadOnce }: ListOptions): State | undefined {
     if (at === undefined) return undefined
     if (notOlderThan !== undefined && isAfter(notOlderThan, at)) return undefined
     const isPresent = versionOfState(revisionOf(at)) === this.#memory.version
     if (isPresent && this.#reflector.isCurrent) return this.#memory.peek()
-    return this.#memory.keptAt(at)
+    return this.#memory.keptAt(at, { isReadOnce })
   }
 }

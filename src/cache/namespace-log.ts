@@ -6,7 +6,8 @@ import type { PulledWatch, WatchItem } from '../storage/storage.ts'
 import type { NamespaceChange } from './memory/namespaces.ts'
 import { Cursor } from './watch/cursor.ts'
 import { FanOut } from './watch/fan-out.ts'
-import { History, type HistoryBounds } from './watch/history.ts'
+import { History } from './watch/history.ts'
+import type { HistoryBounds } from './watch/history-bounds.ts'
 
 /** Namespaces change rarely: this is days of most clusters. */
 const bounds: HistoryBounds = { changesMax: 10_000, bytesMax: 16 * 1024 * 1024 }
@@ -21,7 +22,7 @@ export class NamespaceLog {
   readonly #fanOut: FanOut
 
   constructor(clock: Clock) {
-    this.#history = new History(bounds, beginning, clock)
+    this.#history = new History(bounds, beginning, { clock })
     this.#fanOut = new FanOut(this.#history, clock)
   }
 

@@ -252,12 +252,12 @@ export class Reflector {
     this.#noteUnreadable(item)
     if (item.type === 'put') {
       const { stored } = item
-      const previous = memory.put(stored)
+      const { row, previous } = memory.put(stored)
       this.#options.onWritten?.(stored, this.#heardAtMs)
       // Without its parsed fields, which take most of the space: memory has indexed them already,
       // and selectors parse them again.
       const kept = withVersion(stored, stored.version)
-      return { type: 'put', stored: kept, previous: previous && copied(previous) }
+      return { type: 'put', stored: kept, previous: previous && copied(previous), row }
     }
     const last = memory.delete(item.key, item.version)
     return last && { type: 'delete', stored: withVersion(copied(last), item.version) }

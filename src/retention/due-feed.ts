@@ -7,7 +7,7 @@
  * check per lifetime, and the queue needs no lookup by key.
  *
  * The price is that events which clients delete stay in the queue until they would have been due.
- * When these dead entries outnumber the live ones, everything is listed again.
+ * When these dead entries are a quarter of the live ones, everything is listed again.
  */
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
@@ -48,7 +48,9 @@ export function dueTime(policy: () => RetentionPolicy, timeline: Timeline): DueT
 
 /** etcd counts all remaining keys for each page, so pages should be large. */
 const pageMax = 2_000
-const deadToleratedMin = 100_000
+/** Dead entries that are tolerated: a part of the live ones, and some. */
+const deadPart = 1 / 4
+const deadToleratedMin = 10_000
 
 export interface StorageFeedOptions {
   /** Preferably one that reads from memory. */
@@ -57,7 +59,7 @@ export interface StorageFeedOptions {
   /** Whether a change never makes an event due earlier. */
   readonly isUniform: () => boolean
   readonly log: Log
-  /** Dead entries allowed in addition to as many as there are live ones; lowered by tests. */
+  /** Dead entries allowed in addition to a quarter of the live ones; lowered by tests. */
   readonly deadToleratedMin?: number | undefined
 }
 
@@ -105,6 +107,7 @@ export class StorageFeed implements DueFeed {
         at,
         after,
         limit: pageMax,
+        isReadOnce: true,
         signal,
       })
       await inSlices(page.items, (stored) => this.#push(queue, stored))
@@ -130,7 +133,7 @@ export class StorageFeed implements DueFeed {
       await inSlices(items, (item) => {
         live += this.#apply(queue, item)
       })
-      if (queue.size > 2 * live + deadMin) return
+      if (queue.size > live * (1 + deadPart) + deadMin) return
     }
   }
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { defaultMemoryBounds } from '../cache/memory/memory.ts'
-import { defaultHistoryBounds } from '../cache/watch/history.ts'
+import { defaultHistoryBounds } from '../cache/watch/history-bounds.ts'
 import { encodedRunsBytesMax } from '../codec/encoders/encoded-run-cache.ts'
 import { DEFAULT_LEDGER_LIMITS } from '../lib/client-memory/ledger.ts'
 import { type Log, silentLog } from '../lib/log/log.ts'

@@ -36,7 +36,8 @@ export function scopePath({ cluster, namespace }: EventScope): string {
   return namespace === undefined ? `${cluster}/` : `${cluster}/${namespace}/`
 }
 
-export function isInScope({ cluster, namespace }: EventScope, key: EventKey): boolean {
+/** Whether an event, or all events of a smaller scope, are in the scope. */
+export function isInScope({ cluster, namespace }: EventScope, key: EventScope): boolean {
   if (cluster === undefined) return true
   if (cluster !== key.cluster) return false
   return namespace === undefined || namespace === key.namespace

@@ -14,7 +14,7 @@ const framesMax = 8
 /** One TLS record including HTTP framing, so that a watcher which does not read buffers little. */
 const pieceBytes = 16 * 1024 - 64
 
-/** The cached frames of one change while it is in the ring buffer. */
+/** The cached frames of one change while watchers share it. */
 export class Frames {
   readonly #onMade: (bytes: number) => void
   #made: Map<FrameEncoder, Buffer> | undefined
@@ -35,7 +35,7 @@ export class Frames {
     return frame
   }
 
-  /** The change has left the ring: drops its frames and returns their size in bytes. */
+  /** Watchers share the change no more: drops its frames and returns their size in bytes. */
   end(): number {
     let bytes = 0
     for (const frame of this.#made?.values() ?? []) bytes += frame.length
@@ -45,14 +45,14 @@ export class Frames {
   }
 }
 
-/** A change in the ring buffer. */
+/** A change that watchers share. */
 export type FramedItem = WatchItem & { readonly frames: Frames }
 
 /** Written out, which is many times as fast as a copy of all members of any item. */
 export function framed(item: WatchItem, frames: Frames): FramedItem {
   const { stored } = item
   if (item.type === 'delete') return { type: 'delete', stored, frames }
-  return { type: 'put', stored, previous: item.previous, frames }
+  return { type: 'put', stored, previous: item.previous, row: item.row, frames }
 }
 
 /** The size of the bodies of these changes in memory. */
@@ -72,6 +72,8 @@ export function bodyBytesOf(item: WatchItem): number {
 export class SharedBatch implements WatchBatch {
   readonly items: readonly WatchItem[]
   readonly version: WatchBatch['version']
+  /** How many watchers hold it. */
+  holders = 0
   #bytes: number | undefined
   #pieces: Map<FrameEncoder, readonly Buffer[]> | undefined
 
@@ -80,9 +82,10 @@ export class SharedBatch implements WatchBatch {
     this.version = version
   }
 
-  get bytes(): number {
+  /** Its size, divided by those who hold it. */
+  get bytesOfEach(): number {
     this.#bytes ??= bodyBytes(this.items)
-    return this.#bytes
+    return this.#bytes / Math.max(1, this.holders)
   }
 
   pieces(encoder: FrameEncoder): readonly Buffer[] {

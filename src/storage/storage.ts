@@ -110,6 +110,8 @@ export interface ListOptions extends ReadOptions {
   readonly limit: number
   /** No further page will be read, so the state need not be kept for it. */
   readonly isOnlyPage?: boolean | undefined
+  /** Nobody reads this list again after its last page, so the state need not be kept longer. */
+  readonly isReadOnce?: boolean | undefined
   /** A page may end before the limit once its bodies have this size. */
   readonly bytesEnough?: number | undefined
   readonly selector?: EventSelector | undefined
@@ -176,6 +178,8 @@ export type WatchItem =
       readonly type: 'put'
       readonly stored: StoredEvent
       readonly previous: StoredEvent | undefined
+      /** The row of memory that got this state. It may have another one since. */
+      readonly row?: number | undefined
     }
   /** `stored` is the last state with the version of the delete. */
   | { readonly type: 'delete'; readonly stored: StoredEvent }

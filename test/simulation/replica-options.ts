@@ -1,13 +1,18 @@
 import { defaultMemoryBounds } from '../../src/cache/memory/memory.ts'
-import { defaultHistoryBounds } from '../../src/cache/watch/history.ts'
+import { defaultHistoryBounds } from '../../src/cache/watch/history-bounds.ts'
 import { serverCommand } from '../../src/options/commands.ts'
 import type { Options } from '../../src/options/options.ts'
 import { parseFlags } from '../../src/options/parse.ts'
 import type { Setting } from './setting.ts'
 
+/** Few fresh changes, so that most are packed. */
+const FRESH_PART = 1 / 16
+
 /** Small bounds, so that watchers fall off the ring and old states are evicted. */
 export function setBounds({ limits, statesMax }: Setting): void {
-  Object.assign(defaultHistoryBounds, { changesMax: limits.historyChangesMax })
+  const { historyChangesMax: changesMax } = limits
+  const freshMax = Math.ceil(changesMax * FRESH_PART)
+  Object.assign(defaultHistoryBounds, { changesMax, freshMax })
   Object.assign(defaultMemoryBounds, { statesMax })
 }
 

@@ -13,7 +13,7 @@ import { eventKeyOf } from './order-key.ts'
 import { type Found, type Needle, placeOfNote, UNSEARCHABLE } from './plain-notes.ts'
 import { bytesOfText, type PlaceColumn, Slabs, type TextRef, type TextSearch } from './slabs.ts'
 
-/** Columns grow by blocks, so that growing never copies existing rows. */
+/** Columns grow by blocks, so that no row is copied. */
 const blockRowBits = 14
 const blockRows = 1 << blockRowBits
 const rowMask = blockRows - 1
@@ -22,7 +22,6 @@ interface Block {
   readonly versions: Float64Array
   readonly times: Float64Array
   readonly keyPlaces: Float64Array
-  /** See `keyRankOf`. */
   readonly keyRanks: Float64Array
   readonly places: Float64Array
   readonly lengths: Uint32Array
@@ -36,9 +35,7 @@ interface Block {
   readonly columns: Uint32Array
 }
 
-/** The place of an unused row. */
 const nowhere = -1
-
 export class EventTable {
   readonly #blocks: Block[] = []
   readonly #freeSlots: number[] = []
@@ -46,6 +43,8 @@ export class EventTable {
   readonly #bodies: Slabs
   /** The texts of the columns that hold texts. */
   readonly texts: InternedTexts = new InternedTexts()
+  /** Called before a row is freed. */
+  onFree: ((slot: number, version: Version) => void) | undefined
   #rows = 0
 
   constructor() {
@@ -82,6 +81,7 @@ export class EventTable {
 
   /** Frees the row; its slot will be used for another event. */
   free(slot: number): void {
+    this.onFree?.(slot, this.versionOf(slot))
     const block = this.#block(slot)
     const row = slot & rowMask
     const keyPlace = block.keyPlaces[row] ?? nowhere
@@ -109,6 +109,11 @@ export class EventTable {
       table: this,
       slot,
     })
+  }
+
+  /** Whether the row has an event at exactly this version. */
+  holds(slot: number, version: Version): boolean {
+    return this.keyPlaceOf(slot) !== nowhere && this.versionOf(slot) === version
   }
 
   /** Below 0 when the key of `slot` is before that of `other`, 0 when they are equal. */
@@ -195,7 +200,7 @@ export class EventTable {
 
   /** Undefined when the row has been freed, or has another event now. */
   textsOf(slot: number, version: Version): EventValues | undefined {
-    if (this.keyPlaceOf(slot) === nowhere || this.versionOf(slot) !== version) return undefined
+    if (!this.holds(slot, version)) return undefined
     const textIn = (column: Column) => this.texts.textOf(this.valueOf(slot, column))
     return {
       type: textIn(COLUMNS.type),

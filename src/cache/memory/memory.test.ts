@@ -214,7 +214,9 @@ function change(
   const text = pathOf(step.key)
   const before = model.now.get(text)
   const isDelete = step.do === 'delete'
-  const previous = isDelete ? memory.delete(step.key, version) : memory.put(made(step, version))
+  const previous = isDelete
+    ? memory.delete(step.key, version)
+    : memory.put(made(step, version)).previous
   assert.equal(previous && textOf(previous), before && textOf(before))
   if (step.do === 'delete') model.now.delete(text)
   else model.now.set(text, made(step, version))
@@ -367,6 +369,37 @@ test('a state that was only pinned goes with its last pin; one for pages stays',
   const again = memory.pin(state)
   again[Symbol.dispose]()
   assert.ok(memory.keptAt(versionOfState(2)), 'a pin does not end it')
+})
+
+test('a state goes with the last page of a reader that reads it once', async () => {
+  const memory = new EventMemory(defaultMemoryBounds, clock)
+  let revision = 0
+  const write = (): void => {
+    const key = { cluster: 'local', namespace: 'x', name: `e-${++revision}` }
+    memory.put(madeEvent(key, versionOfChange(revision, 0)))
+    memory.reach(versionOfState(revision))
+  }
+  while (revision < 30) write()
+  const readAll = async (onPage: () => void): Promise<void> => {
+    const { version } = memory
+    let after: EventKey | undefined
+    for (let more = true; more; ) {
+      const state =
+        after === undefined ? memory.peek() : memory.keptAt(version, { isReadOnce: true })
+      assert.ok(state, 'the state is kept for the next page')
+      const query = { scope: allEvents, after, limit: 10, isReadOnce: true, signal }
+      const page = await readPage(memory, state, query)
+      more = page.more
+      after = page.items.at(-1)?.key
+      write()
+      onPage()
+    }
+  }
+  await readAll(() => {})
+  assert.equal(memory.statesKept, 0)
+  const { version } = memory
+  await readAll(() => memory.keptAt(version))
+  assert.equal(memory.statesKept, 1, 'another reader reads it, too')
 })
 
 test('a paged read that a reload overtakes leaves no state behind for the next page', async () => {

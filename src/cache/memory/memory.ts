@@ -41,6 +41,13 @@ export const defaultMemoryBounds: MemoryBounds = {
 /** Rows freed with each change besides its own: an evicted state may release many at once. */
 const freedPerChange = 8
 
+export interface ReaderKind {
+  /** It will read further pages. */
+  readonly isForPages?: boolean
+  /** It calls `finish` when it has read its last page. */
+  readonly isReadOnce?: boolean | undefined
+}
+
 /** Everything at one version. */
 export interface State extends IndexViews {
   readonly version: Version
@@ -56,10 +63,11 @@ interface KeptState extends State {
   /** Rows in this state that no later state has. */
   readonly retired: number[]
   retiredBytes: number
-  /** Readers in the middle of a time-sliced read. */
+  /** Readers in the middle of a time-sliced read. Without pages to follow it goes with the last one. */
   pins: number
-  /** Further pages may be read from it; otherwise it goes with its last pin. */
   isForPages: boolean
+  /** Somebody may read it again: not only readers that say when they have read their last page. */
+  isShared: boolean
   /** It may belong to another history: only readers that already have it may finish with it. */
   isForgotten: boolean
 }
@@ -96,8 +104,8 @@ export class EventMemory {
     return this.#kept.length
   }
 
-  /** Returns the previous state of the event, with a view of its body. */
-  put(stored: StoredEvent): StoredEvent | undefined {
+  /** Returns the row of the event, and its previous state with a view of its body. */
+  put(stored: StoredEvent): { readonly row: number; readonly previous: StoredEvent | undefined } {
     const slot = this.table.add(orderKey(stored.key), stored)
     this.#rows.add(slot)
     this.kinds.note(stored.key.cluster, stored.fields.regarding)
@@ -105,12 +113,12 @@ export class EventMemory {
     if (old === undefined) {
       this.namespaces.added(stored)
       this.#freeSome()
-      return undefined
+      return { row: slot, previous: undefined }
     }
     const previous = this.table.read(old)
     this.namespaces.resized(stored.key, stored.body.length - previous.body.length)
     this.#retire(old)
-    return previous
+    return { row: slot, previous }
   }
 
   /** Returns the last state of the event, if any, with a view of its body. */
@@ -152,12 +160,12 @@ export class EventMemory {
   }
 
   /** The kept state at the revision of this version. */
-  keptAt(version: Version): State | undefined {
-    const wanted = versionOfState(revisionOf(version))
-    const kept = this.#kept.find((state) => state.version === wanted && !state.isForgotten)
+  keptAt(version: Version, { isReadOnce = false }: ReaderKind = {}): State | undefined {
+    const kept = this.#findKept(versionOfState(revisionOf(version)))
     if (kept === undefined) return undefined
     kept.usedAtMs = this.#clock.now()
     kept.isForPages = true
+    kept.isShared ||= !isReadOnce
     return kept
   }
 
@@ -171,26 +179,31 @@ export class EventMemory {
     }
   }
 
-  /**
-   * Keeps a snapshot of the present, so that it can be read at its version for a while. Returns
-   * undefined, and keeps nothing, while events are loaded.
-   */
-  keep(): State | undefined {
+  /** Keeps the present for the next page of a reader. Undefined, and not kept, while events are loaded. */
+  keep({ isReadOnce = false }: ReaderKind = {}): State | undefined {
     if (!this.#isWhole) return undefined
     const kept = this.#keep()
     kept.isForPages = true
+    kept.isShared ||= !isReadOnce
     return kept
+  }
+
+  /** A reader has read its last page and will not come back. */
+  finish(version: Version): void {
+    const state = this.#findKept(version)
+    if (state === undefined || state.isShared || state.pins > 0) return
+    this.#drop(this.#kept.indexOf(state))
   }
 
   /**
    * Keeps a state from eviction during a time-sliced read, until the pin is disposed of, and longer
    * if pages may follow. A state that nobody needs makes every change copy parts of the indexes.
    */
-  pin(state: State, { isForPages = false }: { readonly isForPages?: boolean } = {}): Disposable {
-    const isSame = (other: KeptState) => other.version === state.version && !other.isForgotten
-    const kept = this.#kept.find(isSame) ?? this.#keep()
+  pin(state: State, { isForPages = false, isReadOnce = false }: ReaderKind = {}): Disposable {
+    const kept = this.#findKept(state.version) ?? this.#keep()
     kept.pins++
     kept.isForPages ||= isForPages
+    kept.isShared ||= isForPages && !isReadOnce
     return {
       [Symbol.dispose]: () => {
         kept.pins--
@@ -201,9 +214,13 @@ export class EventMemory {
     }
   }
 
+  #findKept(version: Version): KeptState | undefined {
+    return this.#kept.find((state) => state.version === version && !state.isForgotten)
+  }
+
   #keep(): KeptState {
-    const newest = this.#kept.at(-1)
-    if (newest?.version === this.#version && !newest.isForgotten) return newest
+    const known = this.#findKept(this.#version)
+    if (known !== undefined) return known
     const state: KeptState = {
       version: this.#version,
       ...this.#indexes.view(),
@@ -213,6 +230,7 @@ export class EventMemory {
       retiredBytes: 0,
       pins: 0,
       isForPages: false,
+      isShared: false,
       isForgotten: !this.#isWhole,
     }
     this.#kept.push(state)

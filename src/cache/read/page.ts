@@ -6,7 +6,7 @@ import type {
   ListOrder,
   StoredEvent,
 } from '../../storage/storage.ts'
-import type { EventMemory, State } from '../memory/memory.ts'
+import type { EventMemory, ReaderKind, State } from '../memory/memory.ts'
 import { orderRange, viewOf } from '../memory/order-key.ts'
 import { pinningSlicer, smallest, walk, walkSliced } from './search.ts'
 import {
@@ -44,7 +44,8 @@ export async function readPage(
   const found = await read(memory, state, { ...query, source })
   const remaining = remainingOf(memory, state, { ...query, ...found, source })
   const more = found.following > 0 && remaining !== 0
-  if (more && options.isOnlyPage !== true && memory.version === version) memory.keep()
+  if (more && options.isOnlyPage !== true && memory.version === version) memory.keep(options)
+  else if (!more && options.isReadOnce === true) memory.finish(version)
   return { items: found.items, version, more, remaining }
 }
 
@@ -112,8 +113,8 @@ async function readSorted(memory: EventMemory, state: State, query: SourceQuery)
 }
 
 /** Whether the state is read again, for the next page. */
-function pagesOf({ isOnlyPage }: ListOptions): { readonly isForPages: boolean } {
-  return { isForPages: isOnlyPage !== true }
+function pagesOf({ isOnlyPage, isReadOnce }: ListOptions): ReaderKind {
+  return { isForPages: isOnlyPage !== true, isReadOnce }
 }
 
 /** Some slots of the source may not match. */

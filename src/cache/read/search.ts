@@ -1,6 +1,6 @@
 import { TimeSlicer } from '../../lib/yield.ts'
 import { throwIfAborted } from '../aborted-read.ts'
-import type { EventMemory, State } from '../memory/memory.ts'
+import type { EventMemory, ReaderKind, State } from '../memory/memory.ts'
 import { Matcher } from './matcher.ts'
 import { SourceWalk } from './slot-walks.ts'
 import { type Query, type Source, scanCost, scanOf, sourcesOf } from './sources.ts'
@@ -57,11 +57,7 @@ export async function walk(
 }
 
 /** Pins the state before the first yield, until it is disposed of, or for pages that may follow. */
-export function pinningSlicer(
-  memory: EventMemory,
-  state: State,
-  pages?: { readonly isForPages: boolean },
-): TimeSlicer {
+export function pinningSlicer(memory: EventMemory, state: State, pages?: ReaderKind): TimeSlicer {
   return new TimeSlicer(() => memory.pin(state, pages))
 }
 

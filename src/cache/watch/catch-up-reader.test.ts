@@ -1,7 +1,11 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
-import { beginning, versionOfState } from '../../storage/resource-version.ts'
+import { mock, test } from 'node:test'
+import { allEvents } from '../../storage/event-scope.ts'
+import { beginning, type Version, versionOfState } from '../../storage/resource-version.ts'
+import type { WatchBatch } from '../../storage/storage.ts'
+import { madePut } from '../memory/made-events.fixture.ts'
 import { CatchUpReader, type CatchUpReaderOptions, stepsMax } from './catch-up-reader.ts'
+import { History } from './history.ts'
 
 test(`a catch-up reader reads at most ${stepsMax} steps at a time, also when one begins as another ends`, async () => {
   let open = 0
@@ -22,11 +26,11 @@ test(`a catch-up reader reads at most ${stepsMax} steps at a time, also when one
       }
     },
   } as unknown as CatchUpReaderOptions['store']
-  const reader = new CatchUpReader({ store, isSameHistory: async () => true })
+  const history = new History({ changesMax: 1, bytesMax: 1 }, versionOfState(1))
+  const reader = new CatchUpReader({ history, store, isSameHistory: async () => true })
   const step = {
-    scope: { cluster: undefined, namespace: undefined },
+    scope: allEvents,
     from: beginning,
-    until: versionOfState(1),
     signal: new AbortController().signal,
   }
   const reads: Promise<unknown>[] = []
@@ -42,4 +46,120 @@ test(`a catch-up reader reads at most ${stepsMax} steps at a time, also when one
   await Promise.all(reads)
   assert.equal(reader.steps, 100)
   assert.equal(most, stepsMax)
+})
+
+const noStore = {
+  watch: () => assert.fail('the store was read'),
+} as unknown as CatchUpReaderOptions['store']
+
+function packedHistory(revisions: number): History {
+  const history = new History({ changesMax: 10_000, bytesMax: 1e9, freshMax: 10 }, beginning)
+  for (let revision = 1; revision <= revisions; revision++) {
+    history.append([madePut('a', revision)], versionOfState(revision))
+  }
+  return history
+}
+
+test('a catch-up reader reads packed changes without the store', async () => {
+  const history = packedHistory(1_000)
+  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const { signal } = new AbortController()
+  const versions: Version[] = []
+  for (let from: Version = beginning; from !== history.version; ) {
+    const batch = await reader.read({ scope: allEvents, from, signal })
+    assert.ok(batch)
+    versions.push(...batch.items.map(({ stored }) => stored.version))
+    from = batch.version
+  }
+  assert.equal(versions.length, 1_000)
+  assert.deepEqual(
+    versions,
+    versions.toSorted((a, b) => a - b),
+  )
+  const elsewhere = { cluster: 'local', namespace: 'b' }
+  const none = await reader.read({ scope: elsewhere, from: beginning, signal })
+  assert.deepEqual(none, { items: [], version: history.version })
+})
+
+test('many watchers that read packed changes share one slice of each event-loop turn', async () => {
+  const history = packedHistory(1_000)
+  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const { signal } = new AbortController()
+  let isDone = false
+  let turns = 0
+  const count = (): void => {
+    turns++
+    if (!isDone) setImmediate(count)
+  }
+  setImmediate(count)
+  const handle = (batch: WatchBatch | undefined): void => {
+    // As a selector that parses every change of the batch.
+    const until = performance.now() + 2
+    while (performance.now() < until);
+    assert.equal(batch?.items.length, 50)
+  }
+  const read = () => reader.read({ scope: allEvents, from: beginning, signal }).then(handle)
+  await Promise.all(Array.from({ length: 40 }, read))
+  isDone = true
+  assert.ok(turns >= 12, `${turns} turns of the event loop in 80 ms of work`)
+})
+
+test('a step whose changes are evicted while it waits, and one that is aborted, return nothing', async () => {
+  const history = packedHistory(100)
+  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const end = new AbortController()
+  const { signal } = new AbortController()
+  const first = reader.read({ scope: allEvents, from: beginning, signal })
+  const aborted = reader.read({ scope: allEvents, from: beginning, signal: end.signal })
+  const evicted = reader.read({ scope: allEvents, from: beginning, signal })
+  end.abort()
+  for (let revision = 101; revision <= 10_050; revision++) {
+    history.append([madePut('a', revision)], versionOfState(revision))
+  }
+  assert.equal((await first)?.items.length, 50)
+  assert.deepEqual([await aborted, await evicted], [undefined, undefined])
+})
+
+test('a step from the store that ends in another history returns nothing', async () => {
+  const history = new History({ changesMax: 1, bytesMax: 1 }, versionOfState(9))
+  const store = {
+    watch: () => ({
+      connection: 1,
+      requestProgress: () => {},
+      async *[Symbol.asyncIterator]() {
+        history.restart(versionOfState(9))
+        yield { items: [madePut('a', 5)], version: versionOfState(5) }
+      },
+    }),
+  } as unknown as CatchUpReaderOptions['store']
+  const reader = new CatchUpReader({ history, store, isSameHistory: async () => true })
+  const { signal } = new AbortController()
+  assert.equal(await reader.read({ scope: allEvents, from: beginning, signal }), undefined)
+})
+
+test('a read of packed changes that fails rejects its step only', async () => {
+  const history = packedHistory(100)
+  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const { signal } = new AbortController()
+  const step = { scope: allEvents, from: beginning, signal }
+  const bug = new Error('a bug')
+  const read = mock.method(history, 'read', () => {
+    throw bug
+  })
+  await assert.rejects(reader.read(step), bug)
+  read.mock.restore()
+  assert.equal((await reader.read(step))?.items.length, 50)
+})
+
+test('a step that waited while the history restarted returns nothing', async () => {
+  const history = packedHistory(100)
+  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const { signal } = new AbortController()
+  const step = { scope: allEvents, from: beginning, signal }
+  const reads = [reader.read(step), reader.read(step)]
+  history.restart(beginning)
+  assert.deepEqual(
+    (await Promise.all(reads)).map((batch) => batch?.items.length),
+    [undefined, undefined],
+  )
 })

@@ -1,8 +1,10 @@
 import { Semaphore } from '../../lib/semaphore.ts'
+import { TimeSlicer } from '../../lib/yield.ts'
 import { isAfter } from '../../storage/resource-version.ts'
 import type { ConnectionNumber, WatchBatch } from '../../storage/storage.ts'
 import type { FollowedStorage } from '../followed-storage.ts'
-import type { CatchUpStep } from './cursor.ts'
+import { batchChanges, type CatchUpStep } from './cursor.ts'
+import type { History } from './history.ts'
 
 /**
  * At most this many streams to etcd are open for watchers that have fallen behind; others queue.
@@ -10,6 +12,7 @@ import type { CatchUpStep } from './cursor.ts'
 export const stepsMax = 16
 
 export interface CatchUpReaderOptions {
+  readonly history: History
   readonly store: Pick<FollowedStorage, 'watch'>
   /**
    * Whether connections up to this one lead to the history that watchers have read from; waits a
@@ -19,11 +22,14 @@ export interface CatchUpReaderOptions {
 }
 
 /**
- * Reads changes that were evicted from the ring from the store's own history, one step at a time.
+ * Reads changes that are no longer fresh, one step at a time: packed ones from the ring, older ones
+ * from the store's own history.
  */
 export class CatchUpReader {
   readonly #options: CatchUpReaderOptions
-  readonly #semaphore = new Semaphore(stepsMax)
+  readonly #streams = new Semaphore(stepsMax)
+  readonly #turns = new Semaphore(1)
+  readonly #slicer = new TimeSlicer()
   #steps = 0
 
   constructor(options: CatchUpReaderOptions) {
@@ -36,18 +42,47 @@ export class CatchUpReader {
   }
 
   /**
-   * The next changes in scope, or an empty batch with the version reached if there are none up to
-   * `until`. Undefined when aborted, or when the history cannot be verified.
+   * The next changes in scope, or an empty batch with the version reached. Undefined when aborted,
+   * or when the history has changed or cannot be verified: the watch looks again.
    */
-  read(step: CatchUpStep): Promise<WatchBatch | undefined> {
-    return this.#semaphore.take(async () => (step.signal.aborted ? undefined : this.#read(step)))
+  async read(step: CatchUpStep): Promise<WatchBatch | undefined> {
+    const { history } = this.#options
+    const { restarts } = history
+    const batch = isAfter(history.start, step.from)
+      ? await this.#streams.take(async () => (step.signal.aborted ? undefined : this.#read(step)))
+      : await this.#readPacked(step)
+    // Otherwise it may be of another history than what the watch has read before.
+    return history.restarts === restarts ? batch : undefined
   }
 
-  async #read(step: CatchUpStep): Promise<WatchBatch | undefined> {
-    const { scope, from, until, signal } = step
+  /**
+   * All watchers take turns, and together they get one slice in each turn of the event loop. It
+   * includes what a watcher does with the batch: it may parse all of it for a selector.
+   */
+  #readPacked(step: CatchUpStep): Promise<WatchBatch | undefined> {
+    const { promise, resolve, reject } = Promise.withResolvers<WatchBatch | undefined>()
+    const turn = async (): Promise<void> => {
+      resolve(this.#packedBatch(step))
+      if (this.#slicer.isOver()) await this.#slicer.yield()
+    }
+    this.#turns.take(turn).catch(reject)
+    return promise
+  }
+
+  #packedBatch({ scope, from, signal }: CatchUpStep): WatchBatch | undefined {
+    const { history } = this.#options
+    if (signal.aborted || isAfter(history.start, from)) return undefined
+    const until = { position: history.head, version: history.version }
+    const position = history.positionAfter(from)
+    const { items, version } = history.read(position, { scope, until, enough: batchChanges })
+    return { items, version }
+  }
+
+  async #read({ scope, from, signal }: CatchUpStep): Promise<WatchBatch | undefined> {
     this.#steps++
     const done = new AbortController()
-    const { store, isSameHistory } = this.#options
+    const { history, store, isSameHistory } = this.#options
+    const until = history.start
     const watch = store.watch(scope, { from, signal: AbortSignal.any([signal, done.signal]) })
     watch.requestProgress()
     try {

@@ -11,6 +11,7 @@ import {
 } from '../../storage/resource-version.ts'
 import type { WatchBatch, WatchItem } from '../../storage/storage.ts'
 import { madePut } from '../memory/made-events.fixture.ts'
+import { CatchUpReader } from './catch-up-reader.ts'
 import { type CatchUpStep, Cursor } from './cursor.ts'
 import { FanOut } from './fan-out.ts'
 import { History } from './history.ts'
@@ -31,8 +32,8 @@ class Scene {
   isCompacted = false
   #revision = 0
 
-  constructor(changesMax = 1_000) {
-    this.history = new History({ changesMax, bytesMax: 1e9 }, beginning)
+  constructor(changesMax = 1_000, freshMax?: number) {
+    this.history = new History({ changesMax, bytesMax: 1e9, freshMax }, beginning)
     this.fanOut = new FanOut(this.history, { now: () => (this.nowMs += this.msPerClockRead) })
   }
 
@@ -65,7 +66,7 @@ class Scene {
   }
 
   /** Two changes at a time. */
-  async #catchUp({ scope, from, until }: CatchUpStep): Promise<WatchBatch> {
+  async #catchUp({ scope, from }: CatchUpStep): Promise<WatchBatch> {
     this.catchUpSteps++
     await tick()
     if (this.isCompacted) throw new StorageError({ kind: 'compacted', message: 'gone' })
@@ -76,7 +77,7 @@ class Scene {
         (namespace === undefined || stored.key.namespace === namespace),
     )
     const items = due.slice(0, 2)
-    return { items, version: items.at(-1)?.stored.version ?? until }
+    return { items, version: items.at(-1)?.stored.version ?? this.history.start }
   }
 }
 
@@ -355,3 +356,69 @@ for (const msPerClockRead of [0, 2])
     await Promise.all(consuming)
     for (const { namespace, seen } of crowd) assert.deepEqual(seen, wanted(namespace))
   })
+
+test('cursor: a consumer behind the fresh changes catches up, and misses nothing', async () => {
+  const scene = new Scene(1_000, 5)
+  const { history } = scene
+  const store = { watch: () => assert.fail('the store was read') } as never
+  let steps = 0
+  const reader = new CatchUpReader({ history, store, isSameHistory: async () => true })
+  const watch = (from: Version): Consumer =>
+    new Consumer(
+      new Cursor({
+        scope: { cluster: 'local', namespace: 'a' },
+        from,
+        signal: scene.end.signal,
+        history,
+        fanOut: scene.fanOut,
+        isCurrent: () => true,
+        catchUp: (step) => {
+          steps++
+          return reader.read(step)
+        },
+        requestProgress: () => {},
+      }),
+    )
+  const [early, late] = [watch(beginning), watch(beginning)]
+  const names: (readonly string[])[] = [[], []]
+  const pull = async (index: number, consumer: Consumer): Promise<void> => {
+    names[index] = [...(names[index] ?? []), ...((await consumer.pull()) ?? [])]
+  }
+  for (let count = 0; count < 300; count++) {
+    scene.write('a', 'b')
+    // It reads now and then: sometimes fresh changes, sometimes packed ones.
+    if (count % 40 === 3 || count % 40 === 4) await pull(0, early)
+  }
+  for (const [index, consumer] of [early, late].entries()) {
+    while ((names[index]?.length ?? 0) < 300) await pull(index, consumer)
+    assert.deepEqual(
+      names[index],
+      Array.from({ length: 300 }, (_, at) => `e-${at + 1}-0`),
+    )
+  }
+  assert.ok(steps >= 10, `${steps} steps: packed changes are read in turns`)
+})
+
+test('cursor: what a consumer holds is charged to it as soon as it is not fresh', async () => {
+  const scene = new Scene(1_000, 5)
+  const consumer = scene.watch('a', beginning)
+  scene.write('a')
+  assert.deepEqual(await consumer.pull(), ['e-1-0'])
+  assert.equal(consumer.cursor.heldBytes, 0)
+  for (let count = 0; count < 6; count++) scene.write('b')
+  assert.ok(consumer.cursor.heldBytes > 0)
+})
+
+test('cursor: a batch that consumers share is charged in parts', async () => {
+  const scene = new Scene(1_000, 5)
+  const consumers = Array.from({ length: 4 }, () => scene.watch('a'))
+  const pulled = consumers.map((consumer) => consumer.pull())
+  scene.write('a')
+  await Promise.all(pulled)
+  for (let count = 0; count < 6; count++) scene.write('b')
+  const body = scene.all[0]?.stored.body.length ?? 0
+  const held = (): readonly number[] => consumers.map(({ cursor }) => cursor.heldBytes)
+  assert.deepEqual(held(), new Array(4).fill(body / 4))
+  consumers[0]?.cursor.stop()
+  assert.deepEqual(held(), [0, body / 3, body / 3, body / 3])
+})

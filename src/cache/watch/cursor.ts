@@ -1,10 +1,10 @@
 /**
  * A watch as a position in the history: it has no buffer and moves only when its consumer pulls.
  *
- * While the next changes are in the ring, they are read from there. When the consumer stays away
- * for so long that its position is evicted, the cursor catches up from the store's own history, one
- * step for each pull, until it is back in the ring. It holds nothing open between steps, so a
- * stalled consumer costs no more than this object.
+ * While the next changes are fresh in the ring, they are read from there. When the consumer stays
+ * away for so long that they no longer are, the cursor catches up, one step for each pull, from the
+ * packed changes of the ring or from the store's own history. It holds nothing open between steps,
+ * so a stalled consumer costs no more than this object.
  *
  * If the history restarts after the cursor has read in it, the store may have been restored: the
  * cursor ends with `compacted`, and its consumer has to list again.
@@ -20,7 +20,7 @@
  * | waiting          | `#wake`, `isWaiting`      | read up to `roundEnd`; registered in the fan-out
  * | awaiting restart | `#wake`, no `#position`   | the cache is not current; registered in the
  * |                  |                           | fan-out until the history restarts
- * | catching up      | `#wake`, no `#position`   | evicted from the ring; a `catchUp` step runs
+ * | catching up      | `#wake`, no `#position`   | behind the fresh changes; a `catchUp` step runs
  * | ready            | `#ready`                  | has found a batch and called the wake
  * | failed           | `#isEnded`, `#failure`    | the error has not been thrown to the consumer
  * | over             | `#isEnded`, no `#failure` | `isOver` is true once `#ready` has been taken
@@ -51,7 +51,7 @@
  * | the history has restarted since the cursor first read in it | -> failed with `compacted`; a
  * |                                                             | `take` throws it at once
  * | the cache is not current                                    | -> awaiting restart
- * | the position was evicted, or is older than the ring         | -> catching up
+ * | the position is before the fresh changes of the ring        | -> catching up
  * | there are changes up to `roundEnd`, or requested progress   | a batch is found
  * | none of these                                               | -> waiting
  *
@@ -71,7 +71,7 @@ import type { History } from './history.ts'
  * Changes in one batch; a transaction is never split. A consumer that does not read keeps its batch
  * in memory.
  */
-const batchChanges = 50
+export const batchChanges = 50
 
 export interface CursorOptions {
   readonly scope: EventScope
@@ -81,7 +81,7 @@ export interface CursorOptions {
   readonly fanOut: FanOut
   /** Whether there is a history to read. Each time this becomes true, the history has restarted. */
   readonly isCurrent: () => boolean
-  /** Reads the next batch after a version from the store, or progress up to `until`. */
+  /** Reads the next batch after a version, or progress at least up to where the ring begins. */
   readonly catchUp: (step: CatchUpStep) => Promise<WatchBatch | undefined>
   readonly requestProgress: () => void
 }
@@ -89,7 +89,6 @@ export interface CursorOptions {
 export interface CatchUpStep {
   readonly scope: EventScope
   readonly from: Version
-  readonly until: Version
   readonly signal: AbortSignal
 }
 
@@ -97,7 +96,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   readonly scope: EventScope
   isWaiting = false
   readonly #options: CursorOptions
-  /** Undefined: not in the ring, or not looked up yet. */
+  /** Undefined: not among the fresh changes, or not looked up yet. */
   #position: number | undefined
   /** All changes in scope up to this version have been handed over, or are not wanted. */
   #version: Version
@@ -138,14 +137,15 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   }
 
   /**
-   * Size of the last batch taken, once it is evicted: then it is in memory for this consumer alone.
+   * Size of the last batch taken, once it is not fresh: then it is in memory for this consumer, and
+   * for others that share it.
    */
   get heldBytes(): number {
     const taken = this.#taken
     const position = this.#position
     if (taken === undefined) return 0
-    if (position !== undefined && position > this.#options.history.tail) return 0
-    return taken instanceof SharedBatch ? taken.bytes : bodyBytes(taken.items)
+    if (position !== undefined && position > this.#options.history.fresh) return 0
+    return taken instanceof SharedBatch ? taken.bytesOfEach : bodyBytes(taken.items)
   }
 
   requestProgress(): void {
@@ -162,8 +162,15 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   }
 
   take(wake: () => void): WatchBatch | undefined {
-    this.#taken = this.#next(wake)
-    return this.#taken
+    const batch = this.#next(wake)
+    this.#hold(batch)
+    return batch
+  }
+
+  #hold(batch: WatchBatch | undefined): void {
+    if (this.#taken instanceof SharedBatch) this.#taken.holders--
+    if (batch instanceof SharedBatch) batch.holders++
+    this.#taken = batch
   }
 
   #next(wake: () => void): WatchBatch | undefined {
@@ -188,7 +195,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   }
 
   stop(): void {
-    this.#taken = undefined
+    this.#hold(undefined)
     this.#ready = undefined
     this.#end()
   }
@@ -248,7 +255,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   }
 
   /**
-   * The next batch in the ring; undefined when there is none, or when the position is not in it.
+   * The next batch of fresh changes; undefined when there is none, or when the position is before them.
    */
   #readRing(): WatchBatch | undefined {
     const { history, fanOut, isCurrent } = this.#options
@@ -262,7 +269,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
     this.#position ??= this.#findPosition()
     let position = this.#position
     if (position === undefined) return undefined
-    if (position < history.tail) {
+    if (position < history.fresh) {
       this.#position = undefined
       return undefined
     }
@@ -297,18 +304,18 @@ export class Cursor implements PulledWatch, WaitingWatcher {
     if (isAfter(version, this.#version)) this.#version = version
   }
 
-  /** Undefined when the ring does not reach back far enough. */
+  /** Undefined when the fresh changes do not reach back far enough. */
   #findPosition(): number | undefined {
     const { history } = this.#options
     if (isAfter(history.start, this.#version)) return undefined
-    return history.positionAfter(this.#version)
+    const position = history.positionAfter(this.#version)
+    return position < history.fresh ? undefined : position
   }
 
-  /** One step in the store's history. Undefined when it found no changes. */
+  /** One step in older changes. Undefined when it found no changes. */
   async #catchUp(): Promise<WatchBatch | undefined> {
-    const { scope, signal, history, catchUp, fanOut } = this.#options
-    const until = history.start
-    const batch = await catchUp({ scope, from: this.#version, until, signal })
+    const { scope, signal, catchUp, fanOut } = this.#options
+    const batch = await catchUp({ scope, from: this.#version, signal })
     if (batch === undefined) return undefined
     if (isAfter(batch.version, this.#version)) this.#version = batch.version
     if (batch.items.length === 0) return undefined

@@ -3,11 +3,12 @@ import { test } from 'node:test'
 import { allEvents } from '../../storage/event-scope.ts'
 import { type FrameEncoder, frameOf, framesOf, joined, SharedBatch } from '../../storage/frames.ts'
 import { beginning, versionOfChange, versionOfState } from '../../storage/resource-version.ts'
-import type { WatchItem } from '../../storage/storage.ts'
+import type { StoredEvent, WatchItem } from '../../storage/storage.ts'
 import { madeEvent, madePut } from '../memory/made-events.fixture.ts'
 import { History } from './history.ts'
+import type { HistoryBounds } from './history-bounds.ts'
 
-const roomy = { changesMax: 100, bytesMax: 10_000_000 }
+const roomy: HistoryBounds = { changesMax: 100, bytesMax: 10_000_000 }
 const names = (items: readonly WatchItem[]) => items.map(({ stored }) => stored.key.name)
 
 function filled(revisions: number, bounds = roomy): History {
@@ -158,7 +159,7 @@ test('frames: the frames of an evicted change are not kept', () => {
 test('history: old changes are evicted, also while nothing new arrives', () => {
   let nowMs = 0
   const clock = { now: () => nowMs }
-  const history = new History({ ...roomy, ageMsMax: 60_000 }, beginning, clock)
+  const history = new History({ ...roomy, ageMsMax: 60_000 }, beginning, { clock })
   const tick = (revision: number, items: readonly WatchItem[]): void => {
     history.append(items, versionOfState(revision))
     nowMs += 1_000
@@ -175,3 +176,146 @@ test('history: old changes are evicted, also while nothing new arrives', () => {
   tick(31, [madePut('a', 31)])
   assert.deepEqual(readAll(history, 30), ['e-31-0'])
 })
+
+test('history: older changes are packed, and read as they were', () => {
+  const [fresh, packed] = [filled(20), filled(20, { ...roomy, freshMax: 5 })]
+  assert.deepEqual([packed.tail, packed.fresh, packed.head], [0, 35, 40])
+  const scopes = [allEvents, { cluster: 'local', namespace: 'b' }]
+  for (const scope of scopes) {
+    for (let position = 0; position < 40; position += 2) {
+      const options = { scope, enough: 3, until: until(fresh) }
+      const [expected, read] = [fresh.read(position, options), packed.read(position, options)]
+      assert.deepEqual([read.end, read.version], [expected.end, expected.version])
+      assert.deepEqual(contents(read.items), contents(expected.items))
+    }
+  }
+  for (const revision of [1, 10, 20]) {
+    const version = versionOfChange(revision, 0)
+    assert.equal(packed.positionAfter(version), fresh.positionAfter(version))
+  }
+})
+
+test('history: an update and a delete are packed with their bodies', () => {
+  const history = new History({ ...roomy, freshMax: 0 }, beginning)
+  const key = { cluster: 'local', namespace: 'a', name: 'e' }
+  const first = madeEvent(key, versionOfChange(1, 0), { note: 'first' })
+  const second = madeEvent(key, versionOfChange(2, 0), { note: 'second' })
+  const deleted = madeEvent(key, versionOfChange(3, 0), { note: 'second' })
+  const items: readonly WatchItem[] = [
+    { type: 'put', stored: first, previous: undefined },
+    { type: 'put', stored: second, previous: first },
+    { type: 'delete', stored: deleted },
+  ]
+  for (const [index, item] of items.entries()) history.append([item], versionOfState(index + 1))
+  assert.equal(history.fresh, 3)
+  const read = history.read(0, { scope: allEvents, enough: 9, until: until(history) })
+  assert.deepEqual(contents(read.items), contents(items))
+  const { bytes } = history
+  history.restart(versionOfState(3))
+  assert.equal(history.bytes, 0)
+  // The chunk that was being filled is gone, too.
+  history.append([{ type: 'delete', stored: deleted }], versionOfState(4))
+  assert.ok(history.bytes > 200_000 && history.bytes <= bytes, String(history.bytes))
+})
+
+test('history: fresh changes take a quarter of the bytes at most', () => {
+  const bytesMax = 1_000_000
+  const history = new History({ changesMax: 1_000, bytesMax, freshMax: 1_000 }, beginning)
+  for (let revision = 1; revision <= 400; revision++) {
+    const key = { cluster: 'local', namespace: 'a', name: `e-${revision}` }
+    const stored = madeEvent(key, versionOfChange(revision, 0), { note: 'n'.repeat(500) })
+    history.append([{ type: 'put', stored, previous: undefined }], versionOfState(revision))
+  }
+  const fresh = history.head - history.fresh
+  assert.ok(fresh > 100 && fresh < 170, `${fresh} are fresh`)
+  assert.equal(history.tail, 0)
+})
+
+test('frames: watchers that read the same packed changes share them, within a bound', () => {
+  const bytesMax = 4_000_000
+  const history = new History({ changesMax: 10_000, bytesMax, freshMax: 10 }, beginning)
+  for (let revision = 1; revision <= 5_000; revision++) {
+    history.append([madePut('a', revision)], versionOfState(revision))
+  }
+  let made = 0
+  const encoder: FrameEncoder = {
+    encode: () => {
+      made++
+      return Buffer.alloc(500)
+    },
+  }
+  const watch = (position: number): number => {
+    const options = { scope: allEvents, enough: 50, until: until(history) }
+    const { items, end } = history.read(position, options)
+    for (const item of items) frameOf(item, encoder)
+    assert.ok(history.bytes <= bytesMax, String(history.bytes))
+    return end
+  }
+  const positions = new Array<number>(20).fill(0)
+  for (let round = 0; round < 40; round++) {
+    for (const [index, position] of positions.entries()) positions[index] = watch(position)
+  }
+  assert.deepEqual(new Set(positions), new Set([2_000]))
+  assert.equal(made, 2_000, 'each change is encoded once')
+})
+
+test('history: a body in a row of memory is copied only when the row is freed', () => {
+  const rows = new Map<number, StoredEvent>()
+  const history = new History({ changesMax: 3_000, bytesMax: 1e8, freshMax: 0 }, beginning, {
+    rows: {
+      holds: (row, version) => rows.get(row)?.version === version,
+      read: (row) => rows.get(row) ?? assert.fail(`no row ${row}`),
+    },
+  })
+  const items = Array.from({ length: 1_000 }, (_, index) => {
+    const version = versionOfChange(index + 1, 0)
+    const key = { cluster: 'local', namespace: 'a', name: `e-${index}` }
+    const stored = madeEvent(key, version, { note: `${index} `.repeat(300) })
+    rows.set(index, stored)
+    const item = { type: 'put', stored, previous: undefined, row: index } as const
+    history.append([item], versionOfState(index + 1))
+    return item
+  })
+  const bodies = items.reduce((sum, { stored }) => sum + stored.body.length, 0)
+  const held = history.bytes
+  assert.ok(held < bodies / 2, `${held} for ${bodies}`)
+  for (const [row, { version }] of rows) {
+    history.leaveRow(row, version)
+    rows.delete(row)
+  }
+  assert.ok(history.bytes >= held + bodies && history.bytes < held + bodies * 1.5)
+  const read: WatchItem[] = []
+  for (let at = 0; at < 1_000; ) {
+    const slice = history.read(at, { scope: allEvents, enough: 99, until: until(history) })
+    read.push(...slice.items)
+    at = slice.end
+  }
+  assert.deepEqual(contents(read), contents(items))
+  history.restart(versionOfState(5_000))
+  assert.equal(history.bytes, 0)
+})
+
+test('history: the bytes of packed changes are bounded, whole chunks included', () => {
+  const bytesMax = 2 * 1024 * 1024
+  const history = new History({ changesMax: 100_000, bytesMax, freshMax: 10 }, beginning)
+  for (let revision = 1; revision <= 5_000; revision++) {
+    const key = { cluster: 'local', namespace: 'a', name: `e-${revision}` }
+    const note = 'n'.repeat(revision % 100 === 0 ? 60_000 : 1_500)
+    const stored = madeEvent(key, versionOfChange(revision, 0), { note })
+    history.append([{ type: 'put', stored, previous: undefined }], versionOfState(revision))
+    assert.ok(history.bytes <= bytesMax, `${history.bytes} after ${revision}`)
+  }
+  assert.ok(history.head - history.tail > 500, `${history.head - history.tail} are left`)
+})
+
+/** What a reader sees of changes. */
+function contents(items: readonly WatchItem[]): readonly unknown[] {
+  const state = ({ key, body, version, versionOffset, writtenAtMs, fields }: StoredEvent) => ({
+    ...{ key, body: body.toString(), version, versionOffset, writtenAtMs, fields },
+  })
+  return items.map((item) => ({
+    type: item.type,
+    stored: state(item.stored),
+    previous: item.type === 'put' && item.previous && state(item.previous),
+  }))
+}

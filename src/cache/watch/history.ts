@@ -2,6 +2,9 @@
  * A ring buffer of the most recent changes, bounded in number, bytes and age. A position is the
  * count of changes since the start of the process, so it stays valid when earlier changes are
  * evicted.
+ *
+ * The newest changes are fresh: watchers share them and their encoded frames. Older ones are packed;
+ * those that were read last are shared as well.
  */
 
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
@@ -14,23 +17,10 @@ import {
   versionOfState,
 } from '../../storage/resource-version.ts'
 import type { EventScope, WatchItem } from '../../storage/storage.ts'
-
-export interface HistoryBounds {
-  readonly changesMax: number
-  readonly bytesMax: number
-  /** Undefined: any age. */
-  readonly ageMsMax?: number | undefined
-}
-
-/**
- * A few minutes of a busy cluster. A watcher that is further behind reads etcd's history, which by
- * default reaches back no further than `ageMsMax`: a larger bound would not help it.
- */
-export const defaultHistoryBounds: HistoryBounds = {
-  changesMax: 50_000,
-  bytesMax: 96 * 1024 * 1024,
-  ageMsMax: 10 * 60_000,
-}
+import { Ages } from './ages.ts'
+import type { HistoryBounds } from './history-bounds.ts'
+import { PackedChanges, type Rows } from './packed-changes.ts'
+import { UnpackedChanges } from './unpacked-changes.ts'
 
 /**
  * The fields parsed from a body for selectors may take as much memory again. For bodies up to this
@@ -38,11 +28,12 @@ export const defaultHistoryBounds: HistoryBounds = {
  */
 const largeBytes = 8 * 1024
 
-/** Ages are recorded with this precision: one mark for all changes since the mark before. */
-const markEveryMs = 1_000
-
-/** Memory of a change besides its bodies: its objects and its parsed fields. */
+/** Memory of a fresh change besides its bodies: its objects and its parsed fields. */
 const changeOverheadBytes = 1_024
+/** What fresh changes may take of the bytes, where there is a bound on their number. */
+const freshPart = 1 / 4
+/** Reserved for changes that were packed and are read again. */
+const unpackedPart = 1 / 8
 
 /**
  * A read ends with the transaction in which its bodies reach this size: a slow consumer keeps all
@@ -57,29 +48,44 @@ export interface HistorySlice {
   readonly version: Version
 }
 
+export interface HistoryOptions {
+  readonly clock?: Clock | undefined
+  /** Where the bodies of packed changes may be. `leaveRow` must be called before a row is freed. */
+  readonly rows?: Rows | undefined
+}
+
 export class History {
   readonly #bounds: HistoryBounds
-  readonly #clock: Clock
-  /** All changes before `position` had been appended at `atMs`. Oldest first. */
-  readonly #marks: { readonly position: number; readonly atMs: number }[] = []
+  readonly #ages: Ages | undefined
+  /** The fresh changes. */
   readonly #ring: (FramedItem | undefined)[]
+  /** The others, by the same index. */
+  readonly #packed: PackedChanges
+  readonly #unpacked: UnpackedChanges
   readonly #onFrame = (bytes: number): void => {
-    this.#bytes += bytes
+    this.#freshBytes += bytes
     this.#evict()
   }
   #tail = 0
+  #fresh = 0
   #head = 0
-  #bytes = 0
+  #freshBytes = 0
   #updates = 0
   #restarts = 0
   #start: Version
   #version: Version
 
   /** Starts empty; the first change must come after `version`. */
-  constructor(bounds: HistoryBounds, version: Version, clock: Clock = monotonicClock) {
+  constructor(
+    bounds: HistoryBounds,
+    version: Version,
+    { clock = monotonicClock, rows }: HistoryOptions = {},
+  ) {
     this.#bounds = bounds
-    this.#clock = clock
-    this.#ring = new Array<FramedItem | undefined>(bounds.changesMax).fill(undefined)
+    this.#ages = bounds.ageMsMax === undefined ? undefined : new Ages(bounds.ageMsMax, clock)
+    this.#packed = new PackedChanges(bounds.freshMax === undefined ? 0 : bounds.changesMax, rows)
+    this.#unpacked = new UnpackedChanges(bounds.bytesMax * unpackedPart)
+    this.#ring = new Array<undefined>(bounds.changesMax).fill(undefined)
     this.#start = version
     this.#version = version
   }
@@ -87,6 +93,11 @@ export class History {
   /** Position of the oldest change. */
   get tail(): number {
     return this.#tail
+  }
+
+  /** Position of the oldest fresh change. */
+  get fresh(): number {
+    return this.#fresh
   }
 
   /** Position of the next change. */
@@ -115,7 +126,7 @@ export class History {
   }
 
   get bytes(): number {
-    return this.#bytes
+    return this.#freshBytes + this.#packed.bytes + this.#unpacked.bytes
   }
 
   /**
@@ -126,16 +137,29 @@ export class History {
     for (const item of items) this.#push(item)
     this.#version = version
     this.#updates++
+    this.#settle()
     this.#evict()
     this.#evictOld()
+  }
+
+  /** The row with the event at this version is about to be freed. */
+  leaveRow(row: number, version: Version): void {
+    if (!isAfter(version, this.#start)) return
+    const position = this.positionAfter(version) - 1
+    if (position < this.#tail || position >= this.#fresh) return
+    if (this.#versionAt(position) !== version) return
+    this.#packed.leaveRow(this.#indexOf(position), row)
+    this.#evict()
   }
 
   /** Changes were missed: empties the ring; the next change must come after `version`. */
   restart(version: Version): void {
     while (this.#tail < this.#head) this.#drop()
+    this.#unpacked.clear()
     // Invalidates all positions handed out so far, including the current head.
     this.#head++
     this.#tail = this.#head
+    this.#fresh = this.#head
     this.#updates++
     this.#restarts++
     this.#start = version
@@ -148,7 +172,7 @@ export class History {
     let high = this.#head
     while (low < high) {
       const middle = Math.floor((low + high) / 2)
-      if (isAfter(this.#at(middle).stored.version, version)) high = middle
+      if (isAfter(this.#versionAt(middle), version)) high = middle
       else low = middle + 1
     }
     return low
@@ -172,17 +196,16 @@ export class History {
     let revision = 0
     let bytes = 0
     for (let end = position; end < until.position; end++) {
-      const item = this.#at(end)
-      const { stored } = item
+      const version = this.#versionAt(end)
       const isEnough = items.length >= enough || bytes >= readBytesEnough
-      if (isEnough && revisionOf(stored.version) !== revision) {
+      if (isEnough && revisionOf(version) !== revision) {
         return { items, end, version: versionOfState(revision) }
       }
-      revision = revisionOf(stored.version)
-      if (isInScope(scope, stored.key)) {
-        items.push(item)
-        bytes += bytesOf(item)
-      }
+      revision = revisionOf(version)
+      if (!this.#isInScope(end, scope)) continue
+      const item = this.#itemAt(end)
+      items.push(item)
+      bytes += bytesOf(item)
     }
     return { items, end: Math.max(position, until.position), version: until.version }
   }
@@ -190,46 +213,81 @@ export class History {
   #push(item: WatchItem): void {
     if (this.#head - this.#tail === this.#bounds.changesMax) this.#drop()
     const frames = new Frames(this.#onFrame)
-    this.#ring[this.#head % this.#bounds.changesMax] = framed(item, frames)
+    this.#ring[this.#indexOf(this.#head)] = framed(item, frames)
     this.#head++
-    this.#bytes += bytesOf(item)
+    this.#freshBytes += bytesOf(item)
+  }
+
+  /** Packs the oldest fresh changes. */
+  #settle(): void {
+    const { bytesMax, freshMax } = this.#bounds
+    if (freshMax === undefined) return
+    const isOver = () =>
+      this.#head - this.#fresh > freshMax || this.#freshBytes > bytesMax * freshPart
+    for (; this.#fresh < this.#head && isOver(); this.#fresh++) {
+      const item = this.#takeFresh(this.#fresh)
+      this.#packed.pack(this.#indexOf(this.#fresh), item)
+    }
   }
 
   #evict(): void {
-    while (this.#bytes > this.#bounds.bytesMax && this.#tail < this.#head) this.#drop()
+    const { bytesMax, freshMax } = this.#bounds
+    const most = freshMax === undefined ? bytesMax : bytesMax * (1 - unpackedPart)
+    while (this.#freshBytes + this.#packed.bytes > most && this.#tail < this.#head) this.#drop()
   }
 
   #evictOld(): void {
-    const { ageMsMax } = this.#bounds
-    if (ageMsMax === undefined) return
-    const atMs = this.#clock.now()
-    const newest = this.#marks.at(-1)
-    if (newest === undefined || atMs - newest.atMs >= markEveryMs) {
-      this.#marks.push({ position: this.#head, atMs })
-    }
-    for (;;) {
-      const oldest = this.#marks[0]
-      if (oldest === undefined || atMs - oldest.atMs < ageMsMax) return
-      this.#marks.shift()
-      while (this.#tail < oldest.position) this.#drop()
-    }
+    const kept = this.#ages?.oldestKept(this.#head) ?? 0
+    while (this.#tail < kept) this.#drop()
   }
 
   #drop(): void {
-    const item = this.#at(this.#tail)
-    this.#ring[this.#tail % this.#bounds.changesMax] = undefined
+    this.#start = this.#versionAt(this.#tail)
+    if (this.#tail < this.#fresh) this.#packed.drop(this.#indexOf(this.#tail))
+    else {
+      this.#takeFresh(this.#tail)
+      this.#fresh++
+    }
     this.#tail++
-    this.#start = item.stored.version
-    this.#bytes -= bytesOf(item) + item.frames.end()
   }
 
+  /** Removes a fresh change. */
+  #takeFresh(position: number): WatchItem {
+    const item = this.#at(position)
+    this.#ring[this.#indexOf(position)] = undefined
+    this.#freshBytes -= bytesOf(item) + item.frames.end()
+    return item
+  }
+
+  /** A fresh change. */
   #at(position: number): FramedItem {
-    const item = this.#ring[position % this.#bounds.changesMax]
+    const item = this.#ring[this.#indexOf(position)]
     if (item === undefined) throw new RangeError(`no change at position ${position} in the ring`)
     return item
   }
+
+  #itemAt(position: number): FramedItem {
+    if (position >= this.#fresh) return this.#at(position)
+    return this.#unpacked.read(position, () => this.#packed.unpack(this.#indexOf(position)))
+  }
+
+  #versionAt(position: number): Version {
+    if (position >= this.#fresh) return this.#at(position).stored.version
+    return this.#packed.versionAt(this.#indexOf(position))
+  }
+
+  #isInScope(position: number, scope: EventScope): boolean {
+    if (position >= this.#fresh) return isInScope(scope, this.#at(position).stored.key)
+    const own = this.#packed.scopeAt(this.#indexOf(position))
+    return own !== undefined && isInScope(scope, own)
+  }
+
+  #indexOf(position: number): number {
+    return position % this.#bounds.changesMax
+  }
 }
 
+/** What a fresh change takes without its frames. */
 function bytesOf(item: WatchItem): number {
   const { length } = item.stored.body
   return changeOverheadBytes + bodyBytesOf(item) + (length > largeBytes ? length : 0)

@@ -14,7 +14,7 @@ import { mount } from './mount.ts'
 import { event } from './requests.ts'
 
 /** The heap settings of the unit file, with a small heap. */
-const NODE_OPTIONS = '--max-old-space-size=512 --max-semi-space-size=16'
+const NODE_OPTIONS = '--max-old-space-size=512 --max-semi-space-size=8'
 const MASTER = 'tok-master'
 export const OTHER = 'tok-other'
 /** Time for the server to notice that the attacker is gone. */

@@ -35,13 +35,14 @@ export class Container implements Disposable {
     this.#bytes = bytes
   }
 
-  /** The words that run this command in the container, with NODE_OPTIONS of the environment. */
+  /** The words that run this command in the container, with these variables of the environment. */
   command(words: readonly string[]): readonly string[] {
     const programs = [PROJECT, realpathSync(join(PROJECT, 'node_modules')), process.execPath]
     const folders = [...SYSTEM, ...programs].map((path) => `--volume=${path}:${path}:ro`)
     return [
       ...['podman', ...PODMAN, 'run', '--rm', `--name=${this.#name}`, '--network=host', ...ULIMITS],
       ...[`--memory=${this.#bytes}`, `--memory-swap=${this.#bytes}`, '--env=NODE_OPTIONS'],
+      '--env=MALLOC_ARENA_MAX',
       ...[...new Set(folders), `--volume=${tmpdir()}:${tmpdir()}`],
       ...['--rootfs', this.#folder, ...words],
     ]

@@ -3,7 +3,7 @@
  * nothing takes long, nothing grows, and every replica has exactly the state of etcd.
  */
 import { defaultMemoryBounds } from '../../../src/cache/memory/memory.ts'
-import { defaultHistoryBounds } from '../../../src/cache/watch/history.ts'
+import { defaultHistoryBounds } from '../../../src/cache/watch/history-bounds.ts'
 import type { Version } from '../../../src/storage/resource-version.ts'
 import type { ClientWorld, ReplicaParts } from '../workload/contract.ts'
 import { describeFailure, type Failure, failureOf, isUnavailability } from './failures.ts'

@@ -28,7 +28,21 @@ export const watchFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: history,
-        find: '    this.#start = item.stored.version\n',
+        find: '    this.#start = this.#versionAt(this.#tail)\n',
+        replace: '',
+      },
+    ],
+    minutes: 20,
+  },
+  {
+    name: 'packed-change-of-a-freed-row',
+    component: 'ring',
+    breaks: 'watch content',
+    mistake: 'a packed change still refers to a row of memory after it was freed',
+    patches: [
+      {
+        file: history,
+        find: '    this.#packed.leaveRow(this.#indexOf(position), row)\n',
         replace: '',
       },
     ],
@@ -84,9 +98,8 @@ export const watchFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: history,
-        find: 'if (isAfter(this.#at(middle).stored.version, version)) high = middle',
-        replace:
-          'if (revisionOf(this.#at(middle).stored.version) > revisionOf(version)) high = middle',
+        find: 'if (isAfter(this.#versionAt(middle), version)) high = middle',
+        replace: 'if (revisionOf(this.#versionAt(middle)) > revisionOf(version)) high = middle',
       },
     ],
     minutes: 20,

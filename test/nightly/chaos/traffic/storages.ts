@@ -50,7 +50,7 @@ function makeEtcdStorage(endpoints: readonly string[], groupCommit: boolean): St
 
 /** So little history that watches and lists have to read from etcd all the time. */
 const forgetful = {
-  historyBounds: { changesMax: 20, bytesMax: 1024 * 1024 },
+  historyBounds: { changesMax: 20, bytesMax: 1024 * 1024, freshMax: 5 },
   memoryBounds: { statesMax: 2, stateAgeMsMax: 1_000, stateBytesMax: 64 * 1024 },
 } as const
 
