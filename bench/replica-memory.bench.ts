@@ -5,7 +5,7 @@
  *   npm run bench:replica                       123,000 events, 12 minutes of rest
  *   node bench/replica-memory.bench.ts 20000 1  as many, and one minute
  *
- * The server takes NODE_OPTIONS from the environment, such as --max-semi-space-size=16.
+ * The server takes NODE_OPTIONS from the environment, such as --max-semi-space-size=8.
  */
 import { readFile } from 'node:fs/promises'
 import { setTimeout as sleep } from 'node:timers/promises'

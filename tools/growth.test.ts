@@ -116,6 +116,7 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'policy-fields': 'from files of the operator',
   'query-values.timerMsMax': 'of timers',
   'rbac-files': 'from files of the operator',
+  'packed-changes.sharedBytesMax': 'of the shape of a chunk',
   'plain-notes': 'of the shape of JSON',
   'rbac-policy': 'from files of the operator',
   rbac: 'about files of the operator',

@@ -61,7 +61,7 @@ describe('memory that cannot be enough', { concurrency: 3 }, () => {
     ['resources: {limits: {cpu: 200m}}', /resources\.limits\.cpu=200m is less than .*cpu=250m/],
     [
       'resources: {requests: {memory: 256Mi}, limits: {memory: 512Mi}}',
-      /resources\.limits\.memory=512Mi does not hold the heap that nodeOptions allows, 560 MiB/,
+      /resources\.limits\.memory=512Mi does not hold the heap that nodeOptions allows, 536 MiB/,
     ],
     [
       '{nodeOptions: --max_old_space_size=100 --max-old-space-size=4096}',

@@ -13,7 +13,7 @@ const LIMIT_MIB = 384
 
 test('memory: a replica with a small limit stays far below it, and watchers miss nothing', async (t) => {
   const flags = [`--memory-limit=${LIMIT_MIB}Mi`]
-  const nodeOptions = '--max-semi-space-size=16'
+  const nodeOptions = '--max-semi-space-size=8'
   const report = await steadyLoad({
     ...LOAD,
     flags,

@@ -155,10 +155,13 @@ test('archive: starts through a link, without node or npm in PATH, serves, and s
 
 test("archive: the user's NODE_OPTIONS reach the program, and win over those of the launcher", () => {
   const hook = join(work, 'hook.cjs')
-  writeFileSync(hook, 'process.stderr.write(JSON.stringify(process.execArgv))')
-  const own = '["--max-semi-space-size=16"]tidings v'
+  writeFileSync(
+    hook,
+    'process.stderr.write(JSON.stringify(process.execArgv) + process.env.MALLOC_ARENA_MAX)',
+  )
+  const own = '["--max-semi-space-size=8"]1tidings v'
   assert.ok(runVersion(`--require="${hook}"`).startsWith(own))
-  assert.match(runVersion(`--require="${hook}" --max-semi-space-size=64`), /^\[\]tidings v/)
+  assert.match(runVersion(`--require="${hook}" --max-semi-space-size=64`), /^\[\]1tidings v/)
 })
 
 test('archive: the systemd unit names what the archive has', () => {
