@@ -6,9 +6,16 @@ import { normalForm, watchForms } from './normal-form.ts'
 import { type Call, Operations } from './operations.ts'
 import type { RealMember, RealStream } from './real-member.ts'
 
-const watchTimeoutMs = 5_000
-/** So long etcd takes at most to send its history to a watcher. */
+const watchTimeoutMs = 20_000
+/** In the simulation etcd takes at most so long to send its history to a watcher. */
 const historyMs = 150
+const probePeriodMs = 20
+/** So many operations at most until watches are compared: etcd merges revisions in a full queue. */
+const settlePeriod = 50
+/** The request for progress. */
+const progressRequest = nested(3, Buffer.alloc(0))
+/** A range from b to a, which etcd refuses at once. */
+const refusedWatch = nested(1, message([1, 'b'], [2, 'a']))
 const streamsMax = 4
 const recentMax = 12
 
@@ -46,17 +53,22 @@ export class Differential {
   async run(count: number): Promise<void> {
     this.#world.elect()
     for (let index = 0; index < count; index++) {
-      const kind = this.#random.below(1_000)
-      if (kind < 6) await this.#compact()
-      else if (kind < 16) await this.#watch(false)
-      else if (kind < 19) await this.#watch(true)
-      else if (kind < 35) await this.#progress()
-      else if (kind < 40) await this.#cancel()
-      else if (kind < 44) await this.#settle()
-      else await this.#compare(this.#operations.next())
+      if (index % settlePeriod === 0) await this.#settle()
+      await this.#step()
     }
     await this.#settle()
     for (const { real } of this.#streams) real.close()
+  }
+
+  async #step(): Promise<void> {
+    const kind = this.#random.below(1_000)
+    if (kind < 6) await this.#compact()
+    else if (kind < 16) await this.#watch(false)
+    else if (kind < 19) await this.#watch(true)
+    else if (kind < 35) await this.#progress()
+    else if (kind < 40) await this.#cancel()
+    else if (kind < 44) await this.#settle()
+    else await this.#compare(this.#operations.next())
   }
 
   async #compare(call: Call): Promise<void> {
@@ -97,17 +109,37 @@ export class Differential {
     if (isPast) {
       this.#world.advance(historyMs)
       // Also when there is nothing to send: only then it counts as up to date.
-      await new Promise((resolve) => setTimeout(resolve, historyMs))
+      await this.#settle()
+      await this.#readHistory()
     }
     await this.#settle()
   }
 
+  /**
+   * Waits until the real member has read the history for all its watchers. It does so for all at
+   * once: when a watcher that came last is up to date, the others are.
+   */
+  async #readHistory(): Promise<void> {
+    const stream = this.#real.watch()
+    const start = Math.max(1, this.#world.cluster.revision)
+    stream.write(nested(1, message([1, 'a'], [3, start])))
+    const deadline = performance.now() + watchTimeoutMs
+    // The first message says that it was created.
+    while (stream.messages.length < 2 && performance.now() < deadline) {
+      await new Promise((resolve) => setTimeout(resolve, probePeriodMs))
+      stream.write(progressRequest)
+    }
+    stream.close()
+  }
+
+  /** Etcd may have nothing to reply, which is known once it replies to the next request. */
   async #progress(): Promise<void> {
     await this.#settle()
     const pair = this.#streams[this.#random.below(this.#streams.length)]
     if (pair === undefined) return
     this.#note('progress')
-    this.#write(pair, nested(3, Buffer.alloc(0)))
+    this.#write(pair, progressRequest)
+    this.#write(pair, refusedWatch)
     await this.#settle()
   }
 
@@ -117,6 +149,7 @@ export class Differential {
     if (pair === undefined) return
     this.#note('cancel')
     this.#write(pair, nested(2, message([1, this.#random.below(4)])))
+    this.#write(pair, refusedWatch)
     await this.#settle()
   }
 
