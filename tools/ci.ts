@@ -25,6 +25,8 @@ interface Result {
   readonly counts: Counts
   /** Test files with a failure; empty when one of the failures is not in such a file. */
   readonly failed: readonly string[]
+  /** What the test runner says of failures after all tests; without that, the last lines. */
+  readonly report: string
 }
 
 interface Counts {
@@ -69,6 +71,8 @@ const STEPS: readonly (readonly Lane[])[] = [
 ]
 /** Nothing takes this long unless it hangs. */
 const STAGE_MS_MAX = 20 * 60 * 1000
+const REPORT_CHARS_MAX = 8_000
+const REPORT_LINES = 60
 /** The timeout of the slowest npm script. */
 const ONCE_MORE = ['--test', '--test-timeout=240000', '--test-concurrency=1']
 
@@ -81,6 +85,8 @@ const env = { ...inherited, TIDINGS_TEST_SEED: SEED }
 const totals: Counts = { pass: 0, fail: 0, skipped: 0 }
 const times: string[] = []
 const repeated: string[] = []
+/** What the test runner said of the failures that count, for the end of the output. */
+const failures: string[] = []
 let hasPassed = true
 
 print(`seed ${SEED}; TIDINGS_TEST_SEED=${SEED} repeats it`)
@@ -88,10 +94,11 @@ for (const lanes of STEPS) {
   await Promise.all(lanes.map(runLane))
   if (!hasPassed) break
 }
+for (const text of failures) print(text)
 print(`\n${times.join(', ')}`)
 if (repeated.length === 0) print('no retries')
 for (const what of repeated) print(`retried with seed ${SEED}, see above: ${what}`)
-print(hasPassed ? 'all stages passed' : 'a stage failed')
+print(hasPassed ? 'all stages passed' : `a stage failed, with TIDINGS_TEST_SEED=${SEED}`)
 print(`${totals.pass} passed, ${totals.fail} failed, ${totals.skipped} skipped`)
 process.exitCode = hasPassed ? 0 : 1
 
@@ -105,7 +112,10 @@ async function runLane(lane: Lane, index: number): Promise<void> {
     totals.pass += result.counts.pass
     totals.fail += result.counts.fail
     totals.skipped += result.counts.skipped
-    if (!result.hasPassed) hasPassed = false
+    if (!result.hasPassed) {
+      hasPassed = false
+      failures.push(`\n== failures of ${stage.script}\n${result.report.slice(0, REPORT_CHARS_MAX)}`)
+    }
     if (!hasPassed) return
   }
 }
@@ -137,12 +147,16 @@ async function run(
   const child = spawn(program, args, { stdio: ['ignore', 'pipe', 'inherit'], env })
   child.stdout.setEncoding('utf8')
   let rest = ''
+  const report: string[] = []
   child.stdout.on('data', (chunk: string) => {
     write(chunk)
     const lines = (rest + chunk).split('\n')
     rest = lines.pop() ?? ''
     for (const line of lines) {
       count(line, counts)
+      if (line === '✖ failing tests:') report.length = 0
+      report.push(line)
+      if (report[0] !== '✖ failing tests:' && report.length > REPORT_LINES) report.shift()
       // As in `test at test/ci/e2e/startup.test.ts:12:3`, after all tests.
       const [, file] = /^test at (\S+):\d+:\d+$/.exec(line) ?? []
       if (file !== undefined) failed.add(file)
@@ -154,7 +168,12 @@ async function run(
   times.push(`${name} ${((performance.now() - startedAt) / 1000).toFixed(0)} s`)
   // A failure in a shared suite cannot be repeated alone: a retry without it would hide it.
   const canRepeat = [...failed].every((file) => file.endsWith('.test.ts'))
-  return { hasPassed: code === 0, counts, failed: canRepeat ? [...failed] : [] }
+  return {
+    hasPassed: code === 0,
+    counts,
+    failed: canRepeat ? [...failed] : [],
+    report: report.join('\n'),
+  }
 }
 
 /** The closing lines of Node's test runner, such as `ℹ pass 12`. */
