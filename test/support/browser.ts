@@ -8,6 +8,7 @@ import {
   type BrowserContext,
   type BrowserContextOptions,
   chromium,
+  type Locator,
   type Page,
 } from 'playwright-core'
 import type { ClientCertificate } from './client-certs.ts'
@@ -152,6 +153,15 @@ export class TestPage implements AsyncDisposable {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.context.close()
   }
+}
+
+/** Waits for the value of an input: the URL changes before what is drawn from it. */
+export async function waitForValue(input: Locator, value: string): Promise<void> {
+  const deadline = Date.now() + 10_000
+  while ((await input.inputValue()) !== value && Date.now() < deadline) {
+    await new Promise((resolve) => setTimeout(resolve, 20))
+  }
+  assert.equal(await input.inputValue(), value)
 }
 
 function presented(origin: string, { cert, key }: ClientCertificate): PresentedCertificate {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Locator, Page } from 'playwright-core'
-import { TestBrowser, type TestPage, type Visit } from '../../support/browser.ts'
+import { TestBrowser, type TestPage, type Visit, waitForValue } from '../../support/browser.ts'
 import { NIGHT } from '../../support/page-night.ts'
 import { PageServer } from '../../support/page-server.ts'
 
@@ -48,7 +48,7 @@ describe('page: overview', () => {
     await backOff.getByRole('button', { name: 'kubelet' }).click()
     await page.waitForURL(/controller=kubelet/)
     await rows.filter({ hasText: 'Scheduled' }).first().waitFor({ state: 'detached' })
-    assert.equal(await page.getByLabel('Controller', { exact: true }).inputValue(), 'kubelet')
+    await waitForValue(page.getByLabel('Controller', { exact: true }), 'kubelet')
     opened.assertNoProblems()
   })
 
@@ -89,14 +89,14 @@ describe('page: overview', () => {
     await page.waitForURL(/text=insufficient/)
     await page.goBack()
     await page.waitForURL(/\?namespace=batch$/)
-    assert.equal(await page.getByLabel('Text', { exact: true }).inputValue(), '')
+    await waitForValue(page.getByLabel('Text', { exact: true }), '')
     await page.goBack()
     await rows.filter({ hasText: 'cart' }).first().waitFor()
-    assert.equal(await page.getByLabel('Namespace').inputValue(), '')
+    await waitForValue(page.getByLabel('Namespace'), '')
     await page.goForward()
     await page.goForward()
     await page.waitForURL(/text=insufficient/)
-    assert.equal(await page.getByLabel('Text', { exact: true }).inputValue(), 'insufficient')
+    await waitForValue(page.getByLabel('Text', { exact: true }), 'insufficient')
     await page.getByRole('button', { name: 'Remove the filter Namespace' }).click()
     await page.waitForURL(/\?text=insufficient$/)
     await page.getByRole('button', { name: 'Clear all' }).click()
@@ -129,7 +129,7 @@ describe('page: overview', () => {
     await page.waitForURL(/text=probe$/)
     await rowsOf(page).filter({ hasText: 'Back-off' }).first().waitFor({ state: 'detached' })
     await text.pressSequentially('failed')
-    assert.equal(await text.inputValue(), 'probe failed')
+    await waitForValue(text, 'probe failed')
     await page.waitForURL(/text=probe\+failed$/)
     const asked: string[] = []
     page.on('request', (request) => asked.push(request.url()))
@@ -139,7 +139,7 @@ describe('page: overview', () => {
     await page.getByLabel('Controller', { exact: true }).focus()
     await namespace.fill('sh')
     await namespace.press('Escape')
-    assert.equal(await namespace.inputValue(), '')
+    await waitForValue(namespace, '')
     assert.equal(new URL(page.url()).search, '?text=probe+failed')
     assert.deepEqual(
       asked.filter((url) => url.includes('eventsummaries')),
@@ -267,7 +267,7 @@ describe('page: overview', () => {
     await page.locator('input[aria-label="Text"]:focus').waitFor()
     // In an input they are letters.
     await page.keyboard.type('w?')
-    assert.equal(await page.getByLabel('Text', { exact: true }).inputValue(), 'w?')
+    await waitForValue(page.getByLabel('Text', { exact: true }), 'w?')
     await page.keyboard.press('Escape')
     await page.keyboard.press('?')
     const dialog = page.getByRole('dialog', { name: 'Keys' })
