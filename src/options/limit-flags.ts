@@ -86,7 +86,7 @@ export const limitFlags: FlagTable<LimitOptions> = {
     topic: 'Limits',
     kind: byteQuantity(memoryLimitBytesMin),
     default: 0,
-    help: 'Memory that the process may take, such as 512Mi or 2Gi, at least 256Mi. Caches, recent changes and the memory held for clients are sized by it: with 1.5 GiB or more they are as large as they get. Events are not limited by it, but an alert and a warning tell when they take more than their part. 0 means the limit of the control group (of the container), or else the memory of the machine.',
+    help: 'Memory that the process may take, such as 512Mi or 2Gi, at least 256Mi. Caches, recent changes and the memory held for clients are sized by it: with 1.5 GiB or more they are as large as they get. Events are not limited by it, but an alert and a warning tell when they take more than their part. The limit of the control group (of the container) and the memory of the machine count if they are less; 0 means that only they do.',
   },
   maxClientMemoryMib: {
     name: 'max-client-memory',

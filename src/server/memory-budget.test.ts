@@ -1,11 +1,18 @@
 import assert from 'node:assert/strict'
+import { totalmem } from 'node:os'
 import { describe, test } from 'node:test'
 import { defaultMemoryBounds } from '../cache/memory/memory.ts'
 import { defaultHistoryBounds } from '../cache/watch/history-bounds.ts'
 import { encodedRunsBytesMax } from '../codec/encoders/encoded-run-cache.ts'
 import { DEFAULT_LEDGER_LIMITS } from '../lib/client-memory/ledger.ts'
 import { type Log, silentLog } from '../lib/log/log.ts'
-import { logBudget, type MemoryBudget, memoryBudget, watchEventBytes } from './memory-budget.ts'
+import {
+  logBudget,
+  type MemoryBudget,
+  memoryBudget,
+  memoryLimit,
+  watchEventBytes,
+} from './memory-budget.ts'
 
 const MIB = 1024 * 1024
 const DEFAULTS = {
@@ -30,6 +37,22 @@ function recorded(): { readonly log: Log; readonly said: string[] } {
   }
   return { log, said }
 }
+
+describe('the memory limit', () => {
+  const limitOf = (flagMib: number, cgroupMib?: number): ReturnType<typeof memoryLimit> =>
+    memoryLimit(
+      { memoryLimitBytes: flagMib * MIB },
+      cgroupMib === undefined ? undefined : cgroupMib * MIB,
+    )
+
+  test('is the smallest of the flag, the control group and the machine', () => {
+    assert.deepEqual(limitOf(300, 512), { bytes: 300 * MIB, source: 'flag' })
+    assert.deepEqual(limitOf(2048, 512), { bytes: 512 * MIB, source: 'cgroup' })
+    assert.deepEqual(limitOf(0, 512), { bytes: 512 * MIB, source: 'cgroup' })
+    const machine = { bytes: totalmem(), source: 'machine' }
+    assert.deepEqual(limitOf(1e9, 1e9), machine)
+  })
+})
 
 describe('the memory budget', () => {
   test('with 1.5 GiB or more everything is as large as it gets', () => {

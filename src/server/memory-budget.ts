@@ -56,13 +56,18 @@ export interface MemoryBudget {
   readonly clients: LedgerLimits
 }
 
-/** The memory that this process may take. */
-export function memoryLimit({ memoryLimitBytes }: Pick<Options, 'memoryLimitBytes'>): MemoryLimit {
-  if (memoryLimitBytes > 0) return { bytes: memoryLimitBytes, source: 'flag' }
-  const machine = totalmem()
-  const bytes = cgroupMemoryLimit()
-  if (bytes === undefined || bytes >= machine) return { bytes: machine, source: 'machine' }
-  return { bytes, source: 'cgroup' }
+/**
+ * The memory that this process may take: the smallest of what the flag, its control group and the
+ * machine allow. A flag above the others would not prevent that the process is killed.
+ */
+export function memoryLimit(
+  { memoryLimitBytes }: Pick<Options, 'memoryLimitBytes'>,
+  cgroupBytes: number | undefined = cgroupMemoryLimit(),
+): MemoryLimit {
+  const limits: MemoryLimit[] = [{ bytes: totalmem(), source: 'machine' }]
+  if (cgroupBytes !== undefined) limits.push({ bytes: cgroupBytes, source: 'cgroup' })
+  if (memoryLimitBytes > 0) limits.push({ bytes: memoryLimitBytes, source: 'flag' })
+  return limits.reduce((least, limit) => (limit.bytes < least.bytes ? limit : least))
 }
 
 type ClientOptions = Pick<
@@ -113,7 +118,12 @@ function clientLimits(totalSized: number, options: ClientOptions): LedgerLimits 
 
 /** The budget of this process, which the log and metrics show. */
 export function openBudget(options: Options, log: Log, registry: Registry): MemoryBudget {
-  const budget = memoryBudget(memoryLimit(options), options)
+  const limit = memoryLimit(options)
+  if (options.memoryLimitBytes > limit.bytes) {
+    const fields = { limitMib: Math.floor(limit.bytes / MIB), source: limit.source }
+    log.warn('--memory-limit is above what the process may take, and is not used', fields)
+  }
+  const budget = memoryBudget(limit, options)
   logBudget(budget, log)
   if (budget.isReduced) setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
   const parts = {
