@@ -26,6 +26,7 @@ import type {
   StoredEvent,
   Unreadable,
   WatchedStorage,
+  WatchOptions,
 } from '../storage/storage.ts'
 import { unreadable } from '../storage/stored-form.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
@@ -267,10 +268,7 @@ export class CachedStorage implements WatchedStorage {
     return this.#inner.delete(key, guard, options)
   }
 
-  watch(
-    scope: EventScope,
-    options: { readonly from: Version; readonly signal: AbortSignal },
-  ): PulledWatch {
+  watch(scope: EventScope, options: WatchOptions): PulledWatch {
     return new Cursor({
       ...options,
       ...{ scope, history: this.#history, fanOut: this.#fanOut },

@@ -239,6 +239,13 @@ export type Change = (current: StoredEvent | undefined) => Buffer | 'remove' | u
 /** Gets the event before it is deleted, and throws to prevent that. Must be repeatable too. */
 export type Guard = (current: StoredEvent) => void
 
+export interface WatchOptions {
+  readonly from: Version
+  readonly signal: AbortSignal
+  /** For whom: owners take turns when their watches have to catch up. */
+  readonly owner?: string | undefined
+}
+
 /**
  * The storage of events. The tests in test/ci/contract check every implementation. All methods fail
  * with a StorageError, or with the error that a `Change`, `Guard` or selector threw. They know
@@ -273,10 +280,7 @@ export interface EventStorage {
    * Every change after `from`, in order, once, until the signal aborts; then it ends without an
    * error. Waits for a future version. Fails with `compacted` when the needed history is lost.
    */
-  watch(
-    scope: EventScope,
-    options: { readonly from: Version; readonly signal: AbortSignal },
-  ): EventWatch
+  watch(scope: EventScope, options: WatchOptions): EventWatch
 
   /** The version of the newest state, which includes every write acknowledged before the call. */
   currentVersion(options: { readonly signal: AbortSignal }): Promise<Version>
@@ -290,8 +294,5 @@ export interface WatchedStorage extends EventStorage {
    */
   listRuns(scope: EventScope, options: RunsOptions): RunsPage | undefined
 
-  watch(
-    scope: EventScope,
-    options: { readonly from: Version; readonly signal: AbortSignal },
-  ): PulledWatch
+  watch(scope: EventScope, options: WatchOptions): PulledWatch
 }

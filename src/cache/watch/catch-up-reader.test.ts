@@ -104,6 +104,18 @@ test('many watchers that read packed changes share one slice of each event-loop 
   assert.ok(turns >= 12, `${turns} turns of the event loop in 80 ms of work`)
 })
 
+test('a watcher waits for one step of each other owner, and not for all steps of one', async () => {
+  const history = packedHistory(100)
+  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const { signal } = new AbortController()
+  const order: string[] = []
+  const read = (owner: string): Promise<unknown> =>
+    reader.read({ scope: allEvents, from: beginning, signal, owner }).then(() => order.push(owner))
+  await Promise.all([...Array.from({ length: 50 }, () => read('ann')), read('bob'), read('eve')])
+  assert.deepEqual(order.slice(0, 4).toSorted(), ['ann', 'ann', 'bob', 'eve'])
+  assert.equal(order.length, 52)
+})
+
 test('a step whose changes are evicted while it waits, and one that is aborted, return nothing', async () => {
   const history = packedHistory(100)
   const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })

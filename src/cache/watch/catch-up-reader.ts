@@ -1,3 +1,4 @@
+import { PerKeyQueue } from '../../lib/per-key-queue.ts'
 import { Semaphore } from '../../lib/semaphore.ts'
 import { TimeSlicer } from '../../lib/yield.ts'
 import { isAfter } from '../../storage/resource-version.ts'
@@ -29,6 +30,8 @@ export class CatchUpReader {
   readonly #options: CatchUpReaderOptions
   readonly #streams = new Semaphore(stepsMax)
   readonly #turns = new Semaphore(1)
+  /** An owner waits for one turn at a time, so that others need not wait for all its watchers. */
+  readonly #owners = new PerKeyQueue<undefined>()
   readonly #slicer = new TimeSlicer()
   #steps = 0
 
@@ -56,7 +59,7 @@ export class CatchUpReader {
   }
 
   /**
-   * All watchers take turns, and together they get one slice in each turn of the event loop. It
+   * All owners take turns, and together they get one slice in each turn of the event loop. It
    * includes what a watcher does with the batch: it may parse all of it for a selector.
    */
   #readPacked(step: CatchUpStep): Promise<WatchBatch | undefined> {
@@ -65,8 +68,18 @@ export class CatchUpReader {
       resolve(this.#packedBatch(step))
       if (this.#slicer.isOver()) await this.#slicer.yield()
     }
-    this.#turns.take(turn).catch(reject)
+    this.#take(step.owner ?? '', turn).catch(reject)
     return promise
+  }
+
+  async #take(owner: string, turn: () => Promise<void>): Promise<void> {
+    const entered = this.#owners.enter(owner)
+    if (entered !== undefined) await entered
+    try {
+      await this.#turns.take(turn)
+    } finally {
+      this.#owners.leave(owner, undefined)
+    }
   }
 
   #packedBatch({ scope, from, signal }: CatchUpStep): WatchBatch | undefined {

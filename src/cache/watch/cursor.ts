@@ -63,7 +63,7 @@ import { Pulled } from '../../lib/pull.ts'
 import { StorageError } from '../../storage/errors.ts'
 import { bodyBytes, SharedBatch } from '../../storage/frames.ts'
 import { isAfter, type Version } from '../../storage/resource-version.ts'
-import type { EventScope, PulledWatch, WatchBatch } from '../../storage/storage.ts'
+import type { EventScope, PulledWatch, WatchBatch, WatchOptions } from '../../storage/storage.ts'
 import type { DispatchPoint, FanOut, WaitingWatcher } from './fan-out.ts'
 import type { History } from './history.ts'
 
@@ -73,10 +73,8 @@ import type { History } from './history.ts'
  */
 export const batchChanges = 50
 
-export interface CursorOptions {
+export interface CursorOptions extends WatchOptions {
   readonly scope: EventScope
-  readonly from: Version
-  readonly signal: AbortSignal
   readonly history: History
   readonly fanOut: FanOut
   /** Whether there is a history to read. Each time this becomes true, the history has restarted. */
@@ -86,10 +84,8 @@ export interface CursorOptions {
   readonly requestProgress: () => void
 }
 
-export interface CatchUpStep {
+export interface CatchUpStep extends WatchOptions {
   readonly scope: EventScope
-  readonly from: Version
-  readonly signal: AbortSignal
 }
 
 export class Cursor implements PulledWatch, WaitingWatcher {
@@ -314,8 +310,8 @@ export class Cursor implements PulledWatch, WaitingWatcher {
 
   /** One step in older changes. Undefined when it found no changes. */
   async #catchUp(): Promise<WatchBatch | undefined> {
-    const { scope, signal, catchUp, fanOut } = this.#options
-    const batch = await catchUp({ scope, from: this.#version, signal })
+    const { scope, signal, owner, catchUp, fanOut } = this.#options
+    const batch = await catchUp({ scope, from: this.#version, signal, owner })
     if (batch === undefined) return undefined
     if (isAfter(batch.version, this.#version)) this.#version = batch.version
     if (batch.items.length === 0) return undefined

@@ -177,10 +177,10 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
   }
 
   #follow(from: Version, signal: AbortSignal): ChangesState {
-    const { plan } = this.#options
+    const { plan, user } = this.#options
     const state: ChangesState = {
       kind: 'changes',
-      watch: this.#api.storage.watch(plan.scope, { from, signal }),
+      watch: this.#api.storage.watch(plan.scope, { from, signal, owner: user }),
       bookmarks: plan.hasBookmarks
         ? setInterval(() => requestBookmark(state), bookmarkEveryMs)
         : undefined,
