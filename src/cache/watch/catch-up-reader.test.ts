@@ -53,7 +53,7 @@ const noStore = {
 } as unknown as CatchUpReaderOptions['store']
 
 function packedHistory(revisions: number): History {
-  const history = new History({ changesMax: 10_000, bytesMax: 1e9, freshMax: 10 }, beginning)
+  const history = new History({ changesMax: 20_000, bytesMax: 1e9, freshMax: 10 }, beginning)
   for (let revision = 1; revision <= revisions; revision++) {
     history.append([madePut('a', revision)], versionOfState(revision))
   }
@@ -79,6 +79,21 @@ test('a catch-up reader reads packed changes without the store', async () => {
   const elsewhere = { cluster: 'local', namespace: 'b' }
   const none = await reader.read({ scope: elsewhere, from: beginning, signal })
   assert.deepEqual(none, { items: [], version: history.version })
+})
+
+test('a step ends after a part of the ring, also when nothing is in scope', async () => {
+  const history = packedHistory(20_000)
+  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const { signal } = new AbortController()
+  const scope = { cluster: 'local', namespace: 'b' }
+  const versions: Version[] = []
+  for (let from: Version = beginning; from !== history.version; ) {
+    const batch = await reader.read({ scope, from, signal })
+    assert.equal(batch?.items.length, 0)
+    from = batch.version
+    versions.push(from)
+  }
+  assert.equal(versions.length, 3)
 })
 
 test('many watchers that read packed changes share one slice of each event-loop turn', async () => {
@@ -125,7 +140,7 @@ test('a step whose changes are evicted while it waits, and one that is aborted, 
   const aborted = reader.read({ scope: allEvents, from: beginning, signal: end.signal })
   const evicted = reader.read({ scope: allEvents, from: beginning, signal })
   end.abort()
-  for (let revision = 101; revision <= 10_050; revision++) {
+  for (let revision = 101; revision <= 20_050; revision++) {
     history.append([madePut('a', revision)], versionOfState(revision))
   }
   assert.equal((await first)?.items.length, 50)

@@ -421,4 +421,7 @@ test('cursor: a batch that consumers share is charged in parts', async () => {
   assert.deepEqual(held(), new Array(4).fill(body / 4))
   consumers[0]?.cursor.stop()
   assert.deepEqual(held(), [0, body / 3, body / 3, body / 3])
+  scene.history.restart(versionOfState(50))
+  await assert.rejects(async () => consumers[1]?.pull(), { kind: 'compacted' })
+  assert.deepEqual(held(), [0, 0, body / 2, body / 2])
 })

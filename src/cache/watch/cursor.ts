@@ -158,6 +158,8 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   }
 
   take(wake: () => void): WatchBatch | undefined {
+    // Before the next one is found, which may fail.
+    this.#hold(undefined)
     const batch = this.#next(wake)
     this.#hold(batch)
     return batch

@@ -1,3 +1,6 @@
+import { bodyBytesOf } from '../../storage/frames.ts'
+import type { WatchItem } from '../../storage/storage.ts'
+
 export interface HistoryBounds {
   readonly changesMax: number
   readonly bytesMax: number
@@ -16,4 +19,18 @@ export const defaultHistoryBounds: HistoryBounds = {
   bytesMax: 96 * 1024 * 1024,
   freshMax: 2_048,
   ageMsMax: 10 * 60_000,
+}
+
+/** Memory of a change besides its bodies: its objects and its parsed fields. */
+const changeOverheadBytes = 1_024
+/** Up to this size of the bodies, the overhead includes the parsed fields. */
+const largeBytes = 8 * 1024
+
+/**
+ * What a change takes that is not packed, without its frames. The fields that selectors parse from a
+ * large body may take twice its length: two bytes for each character.
+ */
+export function unpackedBytesOf(item: WatchItem): number {
+  const bodies = bodyBytesOf(item)
+  return changeOverheadBytes + (bodies > largeBytes ? 3 : 1) * bodies
 }

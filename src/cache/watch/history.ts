@@ -9,7 +9,7 @@
 
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import { isInScope } from '../../storage/event-scope.ts'
-import { bodyBytesOf, type FramedItem, Frames, framed } from '../../storage/frames.ts'
+import { type FramedItem, Frames, framed } from '../../storage/frames.ts'
 import {
   isAfter,
   revisionOf,
@@ -18,28 +18,22 @@ import {
 } from '../../storage/resource-version.ts'
 import type { EventScope, WatchItem } from '../../storage/storage.ts'
 import { Ages } from './ages.ts'
-import type { HistoryBounds } from './history-bounds.ts'
+import { type HistoryBounds, unpackedBytesOf } from './history-bounds.ts'
 import { PackedChanges, type Rows } from './packed-changes.ts'
 import { UnpackedChanges } from './unpacked-changes.ts'
 
-/**
- * The fields parsed from a body for selectors may take as much memory again. For bodies up to this
- * size the overhead below includes that.
- */
-const largeBytes = 8 * 1024
-
-/** Memory of a fresh change besides its bodies: its objects and its parsed fields. */
-const changeOverheadBytes = 1_024
 /** What fresh changes may take of the bytes, where there is a bound on their number. */
 const freshPart = 1 / 4
 /** Reserved for changes that were packed and are read again. */
 const unpackedPart = 1 / 8
 
 /**
- * A read ends with the transaction in which its bodies reach this size: a slow consumer keeps all
+ * A read ends with the transaction in which its changes reach this size: a slow consumer keeps all
  * that it has read in memory, even after its eviction from the ring.
  */
 const readBytesEnough = 256 * 1024
+/** A read also ends after so many changes of other scopes: it takes about 2 ms while code is cold. */
+const readScanMax = 8_192
 
 /** Consecutive changes up to `end`; `version` is that of the state after them. */
 export interface HistorySlice {
@@ -181,7 +175,7 @@ export class History {
   /**
    * Reads whole transactions from `position`, which must be in the ring, up to `until`, which must
    * be the end of a transaction. Ends earlier with the transaction that reaches `enough` items, or
-   * bytes.
+   * the limit of bytes or of changes that are not in scope.
    */
   read(
     position: number,
@@ -197,7 +191,8 @@ export class History {
     let bytes = 0
     for (let end = position; end < until.position; end++) {
       const version = this.#versionAt(end)
-      const isEnough = items.length >= enough || bytes >= readBytesEnough
+      const isEnough =
+        items.length >= enough || bytes >= readBytesEnough || end - position >= readScanMax
       if (isEnough && revisionOf(version) !== revision) {
         return { items, end, version: versionOfState(revision) }
       }
@@ -205,7 +200,7 @@ export class History {
       if (!this.#isInScope(end, scope)) continue
       const item = this.#itemAt(end)
       items.push(item)
-      bytes += bytesOf(item)
+      bytes += unpackedBytesOf(item)
     }
     return { items, end: Math.max(position, until.position), version: until.version }
   }
@@ -215,7 +210,7 @@ export class History {
     const frames = new Frames(this.#onFrame)
     this.#ring[this.#indexOf(this.#head)] = framed(item, frames)
     this.#head++
-    this.#freshBytes += bytesOf(item)
+    this.#freshBytes += unpackedBytesOf(item)
   }
 
   /** Packs the oldest fresh changes. */
@@ -255,7 +250,7 @@ export class History {
   #takeFresh(position: number): WatchItem {
     const item = this.#at(position)
     this.#ring[this.#indexOf(position)] = undefined
-    this.#freshBytes -= bytesOf(item) + item.frames.end()
+    this.#freshBytes -= unpackedBytesOf(item) + item.frames.end()
     return item
   }
 
@@ -285,10 +280,4 @@ export class History {
   #indexOf(position: number): number {
     return position % this.#bounds.changesMax
   }
-}
-
-/** What a fresh change takes without its frames. */
-function bytesOf(item: WatchItem): number {
-  const { length } = item.stored.body
-  return changeOverheadBytes + bodyBytesOf(item) + (length > largeBytes ? length : 0)
 }

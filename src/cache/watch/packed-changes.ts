@@ -4,6 +4,7 @@
  * which they were filled. The body of a put is not copied while memory has that state of the event in
  * a row.
  */
+import { ownText } from '../../lib/text/own-text.ts'
 import { keyOfPath, pathOf, scopePath } from '../../storage/event-scope.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventKey, EventScope, StoredEvent, WatchItem } from '../../storage/storage.ts'
@@ -16,8 +17,8 @@ const sharedBytesMax = chunkBytes / 8
 const changeBytes = 64
 /** A previous state besides its body. */
 const previousBytes = 128
-/** Scopes that are shared by the changes in them. */
-const scopesMax = 4_096
+/** A scope besides its texts. */
+const scopeBytes = 256
 
 /** The rows of memory. */
 export interface Rows {
@@ -25,6 +26,14 @@ export interface Rows {
   holds(row: number, version: Version): boolean
   /** The body is a view. */
   read(row: number): StoredEvent
+}
+
+/** The cluster and namespace of changes, which share it. */
+interface ChangeScope {
+  readonly cluster: string
+  readonly namespace: string
+  readonly path: string
+  changes: number
 }
 
 interface Chunk {
@@ -56,7 +65,7 @@ export class PackedChanges {
   readonly #times: Float64Array
   readonly #versionOffsets: Uint16Array
   readonly #isDelete: Uint8Array
-  readonly #scopes: (EventScope | undefined)[]
+  readonly #scopes: (ChangeScope | undefined)[]
   readonly #previous: (Previous | undefined)[]
   /** Undefined: the event is in a row of memory. A chunk has the path of its key, then its body. */
   readonly #chunks: (Chunk | undefined)[]
@@ -64,7 +73,7 @@ export class PackedChanges {
   readonly #places: Uint32Array
   readonly #pathLengths: Uint16Array
   readonly #bodyLengths: Uint32Array
-  readonly #knownScopes = new Map<string, EventScope>()
+  readonly #knownScopes = new Map<string, ChangeScope>()
   /** The chunks that are being filled. */
   readonly #current: Record<Age, Chunk | undefined> = { new: undefined, old: undefined }
   #bytes = 0
@@ -95,7 +104,7 @@ export class PackedChanges {
     this.#times[index] = stored.writtenAtMs
     this.#versionOffsets[index] = stored.versionOffset
     this.#isDelete[index] = item.type === 'delete' ? 1 : 0
-    this.#scopes[index] = this.#scopeOf(stored.key)
+    this.#scopes[index] = this.#enterScope(stored.key)
     const { row, previous } = item.type === 'put' ? item : NOTHING
     this.#previous[index] = previous && this.#packedPrevious(previous)
     if (row !== undefined && this.#rows?.holds(row, stored.version) === true) {
@@ -136,6 +145,7 @@ export class PackedChanges {
     this.#bytes -= changeBytes
     this.#release(this.#chunks[index])
     this.#chunks[index] = undefined
+    this.#leaveScope(this.#scopes[index])
     this.#scopes[index] = undefined
     const previous = this.#previous[index]
     if (previous === undefined) return
@@ -185,14 +195,23 @@ export class PackedChanges {
     return this.#rows.read(row)
   }
 
-  #scopeOf({ cluster, namespace }: EventKey): EventScope {
+  #enterScope({ cluster, namespace }: EventKey): ChangeScope {
     const path = scopePath({ cluster, namespace })
-    const known = this.#knownScopes.get(path)
-    if (known !== undefined) return known
-    if (this.#knownScopes.size >= scopesMax) this.#knownScopes.clear()
-    const scope = { cluster, namespace }
-    this.#knownScopes.set(path, scope)
+    let scope = this.#knownScopes.get(path)
+    if (scope === undefined) {
+      const texts = { cluster: ownText(cluster), namespace: ownText(namespace) }
+      scope = { ...texts, path: ownText(path), changes: 0 }
+      this.#knownScopes.set(scope.path, scope)
+      this.#bytes += bytesOfScope(scope)
+    }
+    scope.changes++
     return scope
+  }
+
+  #leaveScope(scope: ChangeScope | undefined): void {
+    if (scope === undefined || --scope.changes > 0) return
+    this.#knownScopes.delete(scope.path)
+    this.#bytes -= bytesOfScope(scope)
   }
 
   /** A chunk with space for so many bytes. */
@@ -216,6 +235,11 @@ export class PackedChanges {
     if (chunk === this.#current.new) this.#current.new = undefined
     if (chunk === this.#current.old) this.#current.old = undefined
   }
+}
+
+/** The path has the texts once more. */
+function bytesOfScope({ path }: ChangeScope): number {
+  return scopeBytes + 2 * path.length
 }
 
 function append(chunk: Chunk, body: Buffer): void {

@@ -1,10 +1,9 @@
-import { bodyBytesOf, type FramedItem, Frames, framed } from '../../storage/frames.ts'
+import { type FramedItem, Frames, framed } from '../../storage/frames.ts'
 import type { WatchItem } from '../../storage/storage.ts'
+import { unpackedBytesOf } from './history-bounds.ts'
 
 /** Many batches: watchers that fell behind together are not all at the same place. */
 const changesMax = 4_096
-/** Memory of a change besides its bodies: its objects and its parsed fields. */
-const changeBytes = 1_024
 
 interface Unpacked {
   readonly position: number
@@ -45,7 +44,7 @@ export class UnpackedChanges {
     this.#drop(place)
     const item = framed(unpack(), new Frames(this.#onFrame))
     this.#items[place] = { position, item }
-    this.#bytes += changeBytes + bodyBytesOf(item)
+    this.#bytes += unpackedBytesOf(item)
     this.#evict()
     return item
   }
@@ -65,6 +64,6 @@ export class UnpackedChanges {
     const known = this.#items[place]
     if (known === undefined) return
     this.#items[place] = undefined
-    this.#bytes -= changeBytes + bodyBytesOf(known.item) + known.item.frames.end()
+    this.#bytes -= unpackedBytesOf(known.item) + known.item.frames.end()
   }
 }

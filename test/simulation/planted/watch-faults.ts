@@ -57,7 +57,23 @@ export const watchFaults: readonly PlantedFault[] = [
       {
         file: cursor,
         find: '    if (isAfter(batch.version, this.#version)) this.#version = batch.version\n',
-        replace: '    this.#version = isAfter(batch.version, until) ? batch.version : until\n',
+        replace:
+          '    const until = this.#options.history.start\n' +
+          '    this.#version = isAfter(batch.version, until) ? batch.version : until\n',
+      },
+    ],
+    minutes: 20,
+  },
+  {
+    name: 'catch-up-of-packed-changes-jumps',
+    component: 'packed changes',
+    breaks: 'watch gap',
+    mistake: 'after one step in packed changes, the watch continues at the end of the ring',
+    patches: [
+      {
+        file: 'src/cache/watch/catch-up-reader.ts',
+        find: '    return { items, version }\n',
+        replace: '    return { items, version: isAfter(version, from) ? history.version : version }\n',
       },
     ],
     minutes: 20,
