@@ -33,7 +33,7 @@ const unpackedPart = 1 / 8
  */
 const readBytesEnough = 256 * 1024
 /** A read also ends after so many changes of other scopes: it takes about 2 ms while code is cold. */
-const readScanMax = 8_192
+const readScanEnough = 8_192
 
 /** Consecutive changes up to `end`; `version` is that of the state after them. */
 export interface HistorySlice {
@@ -192,7 +192,7 @@ export class History {
     for (let end = position; end < until.position; end++) {
       const version = this.#versionAt(end)
       const isEnough =
-        items.length >= enough || bytes >= readBytesEnough || end - position >= readScanMax
+        items.length >= enough || bytes >= readBytesEnough || end - position >= readScanEnough
       if (isEnough && revisionOf(version) !== revision) {
         return { items, end, version: versionOfState(revision) }
       }

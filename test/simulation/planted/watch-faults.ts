@@ -73,7 +73,8 @@ export const watchFaults: readonly PlantedFault[] = [
       {
         file: 'src/cache/watch/catch-up-reader.ts',
         find: '    return { items, version }\n',
-        replace: '    return { items, version: isAfter(version, from) ? history.version : version }\n',
+        replace:
+          '    return { items, version: isAfter(version, from) ? history.version : version }\n',
       },
     ],
     minutes: 20,
