@@ -16,6 +16,8 @@ const SCRIPTS = [
   'test:mirror:chaos',
   'test:cut-replies',
   'test:targets',
+  'test:integration:full',
+  'test:e2e:full',
   'test:clocks',
   'test:retention',
   'test:restore',

@@ -100,6 +100,12 @@ test(`files: none is longer than ${FILE_LINES_MAX} lines without a reason at its
   assert.deepEqual(long, [])
 })
 
+test('files: a unit test has its hooks inside a describe, since all unit tests share a process', () => {
+  const unitTests = files.filter((file) => /^(src|ui|tools)\/.*\.test\.ts$/.test(file))
+  const wrong = unitTests.filter((file) => /^(before|after)Each\(/m.test(read(file)))
+  assert.deepEqual(wrong, [])
+})
+
 test('files: no file imports a .test.ts file', () => {
   const imported = files
     .filter(isCode)

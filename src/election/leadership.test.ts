@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, mock, test } from 'node:test'
+import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import type {
   KeyValue,
   LeaseGrant,
@@ -28,12 +28,6 @@ async function advance(ms: number): Promise<void> {
     await settle()
   }
 }
-
-beforeEach(() => {
-  time.now = 1_000
-  mock.timers.enable({ apis: ['setTimeout'] })
-})
-afterEach(() => mock.timers.reset())
 
 /** An etcd with one key and its leases, on the same clock as the replicas. */
 class OneKeyEtcd {
@@ -213,271 +207,278 @@ async function advanceWith(etcd: OneKeyEtcd, ms: number): Promise<void> {
     await settle()
   }
 }
-
-test('leadership: the first replica takes and keeps the key, the others wait', async () => {
-  const etcd = new OneKeyEtcd()
-  const a = start(etcd, 'a')
-  await settle()
-  const b = start(etcd, 'b')
-  await advanceWith(etcd, 60_000)
-  assert.deepEqual([a.leadership.termCount, b.leadership.termCount], [1, 0])
-  assert.ok(a.leadership.term !== undefined)
-  assert.equal(etcd.held?.value, 'a')
-  assert.equal(a.terms[0]?.revision, etcd.held?.revision)
-  assert.equal(etcd.leases.size, 1, 'a waiting replica has no lease')
-  await Promise.all([a.end(), b.end()])
-})
-
-test('leadership: a replica whose settings differ from the leader’s warns once', async () => {
-  const etcd = new OneKeyEtcd()
-  const a = start(etcd, 'a', undefined, { settings: '--ttl=1h' })
-  await settle()
-  const same = start(etcd, 'same', undefined, { settings: '--ttl=1h' })
-  const other = start(etcd, 'other', undefined, { settings: '--ttl=2h' })
-  await advanceWith(etcd, 60_000)
-  assert.equal(etcd.held?.value, 'a --ttl=1h')
-  assert.deepEqual(same.warnings, [])
-  const msg = 'settings differ'
-  assert.deepEqual(other.warnings, [{ msg, leader: 'a', there: '--ttl=1h', here: '--ttl=2h' }])
-  await Promise.all([a.end(), same.end(), other.end()])
-})
-
-test('leadership: a leader that publishes no settings causes no warning', async () => {
-  const etcd = new OneKeyEtcd()
-  const old = start(etcd, 'old')
-  await settle()
-  const young = start(etcd, 'young', undefined, { settings: '--ttl=2h' })
-  await advanceWith(etcd, 20_000)
-  assert.equal(etcd.held?.value, 'old')
-  assert.deepEqual(young.warnings, [])
-  await Promise.all([old.end(), young.end()])
-})
-
-test('leadership: a stopping leader hands over as soon as its work has ended', async () => {
-  const etcd = new OneKeyEtcd()
-  const a = start(etcd, 'a')
-  await settle()
-  const b = start(etcd, 'b')
-  await advanceWith(etcd, 1_000)
-  const work = Promise.withResolvers<void>()
-  a.holdWork(work.promise)
-  a.stop()
-  await advanceWith(etcd, 500)
-  assert.equal(a.leadership.term, undefined)
-  assert.deepEqual([etcd.held?.value, b.leadership.termCount], ['a', 0])
-  work.resolve()
-  await advanceWith(etcd, 100)
-  assert.equal(etcd.held?.value, 'b')
-  assert.ok(b.leadership.term !== undefined)
-  await Promise.all([a.running, b.end()])
-  assert.equal(etcd.leases.size, 0)
-})
-
-test('leadership: a leader cut off from etcd ends its term before another can be elected', async () => {
-  const etcd = new OneKeyEtcd()
-  const a = start(etcd, 'a')
-  await settle()
-  const b = start(etcd, 'b')
-  await advanceWith(etcd, 7_000)
-  a.link.before = async () => {
-    throw lost()
-  }
-  let endedAt = 0
-  let takenAt = 0
-  for (let at = 0; at < 8_000; at += 50) {
-    await advanceWith(etcd, 50)
-    if (endedAt === 0 && a.leadership.term === undefined) endedAt = time.now
-    if (takenAt === 0 && b.leadership.term !== undefined) takenAt = time.now
-    assert.ok(a.leadership.term === undefined || b.leadership.term === undefined)
-  }
-  assert.ok(endedAt < takenAt && takenAt - endedAt < 500, `${endedAt} ${takenAt}`)
-  assert.ok(a.terms[0]?.signal.aborted)
-  await Promise.all([a.end(), b.end()])
-})
-
-test('leadership: the term counts from before the request, however late the response is', async () => {
-  const etcd = new OneKeyEtcd()
-  const a = start(etcd, 'a')
-  await settle()
-  const granted = a.leadership.term?.heldUntil
-  assert.equal(granted, 1_000 + 4_750)
-  // The renewal arrives at once; its response takes a second.
-  const response = Promise.withResolvers<void>()
-  let renewedAt = 0
-  a.link.after = async (method) => {
-    if (method !== 'keepLeaseAlive') return
-    renewedAt = time.now
-    await response.promise
-  }
-  await advanceWith(etcd, 2_500)
-  response.resolve()
-  await settle()
-  assert.ok(renewedAt > 0 && time.now - renewedAt > 500)
-  assert.equal(a.leadership.term?.heldUntil, renewedAt + 4_750)
-  await a.end()
-})
-
-test('leadership: a paused replica knows that its term is over before any of its timers fires', async () => {
-  const etcd = new OneKeyEtcd()
-  const a = start(etcd, 'a')
-  await advanceWith(etcd, 3_000)
-  assert.ok(a.leadership.term !== undefined)
-  time.now += 30_000
-  assert.equal(a.leadership.term, undefined)
-  assert.equal(a.terms[0]?.isHeld(), false)
-  etcd.expire()
-  const b = start(etcd, 'b')
-  await settle()
-  assert.ok(b.leadership.term !== undefined)
-  await advanceWith(etcd, 3_000)
-  assert.deepEqual([a.leadership.term, etcd.held?.value], [undefined, 'b'])
-  await Promise.all([a.end(), b.end()])
-})
-
-test('leadership: a replica paused between winning and the response does not begin to lead', async () => {
-  const etcd = new OneKeyEtcd()
-  const response = Promise.withResolvers<void>()
-  const a = start(etcd, 'a')
-  a.link.after = async (method) => {
-    if (method === 'txn') await response.promise
-  }
-  await settle()
-  assert.equal(etcd.held?.value, 'a')
-  time.now += 6_000
-  response.resolve()
-  await settle()
-  assert.equal(a.leadership.term, undefined)
-  await a.end()
-})
-
-test('leadership: a campaign with an unknown result leaves no lease behind', async () => {
-  const etcd = new OneKeyEtcd()
-  const a = start(etcd, 'a')
-  let isFirst = true
-  a.link.after = async (method) => {
-    if (method !== 'txn' || !isFirst) return
-    isFirst = false
-    throw lost()
-  }
-  await advanceWith(etcd, 1_000)
-  assert.ok(a.leadership.term !== undefined)
-  assert.deepEqual([a.leadership.termCount, etcd.leases.size], [1, 1])
-  assert.equal(a.terms[0]?.revision, etcd.held?.revision)
-  await a.end()
-})
-
-test('leadership: a key replaced by hand ends the term and does not block the next election', async () => {
-  const etcd = new OneKeyEtcd()
-  const a = start(etcd, 'a')
-  await advanceWith(etcd, 3_000)
-  const [first] = a.terms
-  etcd.held = { lease: 0n, value: 'operator', revision: ++etcd.revision }
-  await advanceWith(etcd, 3_000)
-  assert.ok(first?.signal.aborted)
-  assert.equal(etcd.held?.value, 'a')
-  assert.equal(a.leadership.termCount, 2)
-  await a.end()
-})
-
-test('leadership: a deletion that the watch misses is found by reading the key again', async () => {
-  const etcd = new OneKeyEtcd()
-  etcd.held = { lease: 99n, value: 'gone', revision: 5 }
-  const a = start(etcd, 'a')
-  await advanceWith(etcd, 2_000)
-  etcd.held = undefined
-  assert.equal(a.leadership.termCount, 0)
-  await advanceWith(etcd, 4_000)
-  assert.equal(a.leadership.termCount, 1)
-  await a.end()
-})
-
-test('leadership: run ends while etcd does not respond', async () => {
-  const etcd = new OneKeyEtcd()
-  const a = start(etcd, 'a', async () => {
-    throw lost()
+describe('leadership', () => {
+  beforeEach(() => {
+    time.now = 1_000
+    mock.timers.enable({ apis: ['setTimeout'] })
   })
-  await advanceWith(etcd, 10_000)
-  assert.equal(a.leadership.termCount, 0)
-  assert.ok(a.link.calls.length < 20, `${a.link.calls.length} calls in ten seconds`)
-  await a.end()
-})
+  afterEach(() => mock.timers.reset())
 
-/** Rejects what a full etcd rejects: leases, or only the key. */
-function fullEtcd(rejected: Method) {
-  const space = { isFree: false }
-  const before = async (method: Method) => {
-    if (method === rejected && !space.isFree) throw full()
-  }
-  return { space, before }
-}
-
-for (const rejected of ['grantLease', 'txn'] as const) {
-  test(`leadership: all replicas work while a full etcd rejects ${rejected}, until one is elected`, async () => {
+  test('the first replica takes and keeps the key, the others wait', async () => {
     const etcd = new OneKeyEtcd()
-    const { space, before } = fullEtcd(rejected)
-    const all = ['a', 'b'].map((name) => start(etcd, name, before))
-    await advanceWith(etcd, 30_000)
-    for (const { leadership, terms, warnings } of all) {
-      assert.deepEqual([leadership.isWorkingWithoutLeader, leadership.term], [true, undefined])
-      assert.equal(terms.length, 1, 'the work begins once')
-      const [term = assert.fail()] = terms
-      assert.deepEqual([term.isHeld(), term.revision], [true, 0])
-      assert.ok(term.lateMs !== undefined && term.lateMs >= 0 && term.lateMs <= 10_000)
-      assert.equal(warnings.length, 1)
-    }
+    const a = start(etcd, 'a')
+    await settle()
+    const b = start(etcd, 'b')
+    await advanceWith(etcd, 60_000)
+    assert.deepEqual([a.leadership.termCount, b.leadership.termCount], [1, 0])
+    assert.ok(a.leadership.term !== undefined)
+    assert.equal(etcd.held?.value, 'a')
+    assert.equal(a.terms[0]?.revision, etcd.held?.revision)
+    assert.equal(etcd.leases.size, 1, 'a waiting replica has no lease')
+    await Promise.all([a.end(), b.end()])
+  })
+
+  test('a replica whose settings differ from the leader’s warns once', async () => {
+    const etcd = new OneKeyEtcd()
+    const a = start(etcd, 'a', undefined, { settings: '--ttl=1h' })
+    await settle()
+    const same = start(etcd, 'same', undefined, { settings: '--ttl=1h' })
+    const other = start(etcd, 'other', undefined, { settings: '--ttl=2h' })
+    await advanceWith(etcd, 60_000)
+    assert.equal(etcd.held?.value, 'a --ttl=1h')
+    assert.deepEqual(same.warnings, [])
+    const msg = 'settings differ'
+    assert.deepEqual(other.warnings, [{ msg, leader: 'a', there: '--ttl=1h', here: '--ttl=2h' }])
+    await Promise.all([a.end(), same.end(), other.end()])
+  })
+
+  test('a leader that publishes no settings causes no warning', async () => {
+    const etcd = new OneKeyEtcd()
+    const old = start(etcd, 'old')
+    await settle()
+    const young = start(etcd, 'young', undefined, { settings: '--ttl=2h' })
+    await advanceWith(etcd, 20_000)
+    assert.equal(etcd.held?.value, 'old')
+    assert.deepEqual(young.warnings, [])
+    await Promise.all([old.end(), young.end()])
+  })
+
+  test('a stopping leader hands over as soon as its work has ended', async () => {
+    const etcd = new OneKeyEtcd()
+    const a = start(etcd, 'a')
+    await settle()
+    const b = start(etcd, 'b')
+    await advanceWith(etcd, 1_000)
+    const work = Promise.withResolvers<void>()
+    a.holdWork(work.promise)
+    a.stop()
+    await advanceWith(etcd, 500)
+    assert.equal(a.leadership.term, undefined)
+    assert.deepEqual([etcd.held?.value, b.leadership.termCount], ['a', 0])
+    work.resolve()
+    await advanceWith(etcd, 100)
+    assert.equal(etcd.held?.value, 'b')
+    assert.ok(b.leadership.term !== undefined)
+    await Promise.all([a.running, b.end()])
     assert.equal(etcd.leases.size, 0)
+  })
+
+  test('a leader cut off from etcd ends its term before another can be elected', async () => {
+    const etcd = new OneKeyEtcd()
+    const a = start(etcd, 'a')
+    await settle()
+    const b = start(etcd, 'b')
+    await advanceWith(etcd, 7_000)
+    a.link.before = async () => {
+      throw lost()
+    }
+    let endedAt = 0
+    let takenAt = 0
+    for (let at = 0; at < 8_000; at += 50) {
+      await advanceWith(etcd, 50)
+      if (endedAt === 0 && a.leadership.term === undefined) endedAt = time.now
+      if (takenAt === 0 && b.leadership.term !== undefined) takenAt = time.now
+      assert.ok(a.leadership.term === undefined || b.leadership.term === undefined)
+    }
+    assert.ok(endedAt < takenAt && takenAt - endedAt < 500, `${endedAt} ${takenAt}`)
+    assert.ok(a.terms[0]?.signal.aborted)
+    await Promise.all([a.end(), b.end()])
+  })
+
+  test('the term counts from before the request, however late the response is', async () => {
+    const etcd = new OneKeyEtcd()
+    const a = start(etcd, 'a')
+    await settle()
+    const granted = a.leadership.term?.heldUntil
+    assert.equal(granted, 1_000 + 4_750)
+    // The renewal arrives at once; its response takes a second.
+    const response = Promise.withResolvers<void>()
+    let renewedAt = 0
+    a.link.after = async (method) => {
+      if (method !== 'keepLeaseAlive') return
+      renewedAt = time.now
+      await response.promise
+    }
+    await advanceWith(etcd, 2_500)
+    response.resolve()
+    await settle()
+    assert.ok(renewedAt > 0 && time.now - renewedAt > 500)
+    assert.equal(a.leadership.term?.heldUntil, renewedAt + 4_750)
+    await a.end()
+  })
+
+  test('a paused replica knows that its term is over before any of its timers fires', async () => {
+    const etcd = new OneKeyEtcd()
+    const a = start(etcd, 'a')
+    await advanceWith(etcd, 3_000)
+    assert.ok(a.leadership.term !== undefined)
+    time.now += 30_000
+    assert.equal(a.leadership.term, undefined)
+    assert.equal(a.terms[0]?.isHeld(), false)
+    etcd.expire()
+    const b = start(etcd, 'b')
+    await settle()
+    assert.ok(b.leadership.term !== undefined)
+    await advanceWith(etcd, 3_000)
+    assert.deepEqual([a.leadership.term, etcd.held?.value], [undefined, 'b'])
+    await Promise.all([a.end(), b.end()])
+  })
+
+  test('a replica paused between winning and the response does not begin to lead', async () => {
+    const etcd = new OneKeyEtcd()
+    const response = Promise.withResolvers<void>()
+    const a = start(etcd, 'a')
+    a.link.after = async (method) => {
+      if (method === 'txn') await response.promise
+    }
+    await settle()
+    assert.equal(etcd.held?.value, 'a')
+    time.now += 6_000
+    response.resolve()
+    await settle()
+    assert.equal(a.leadership.term, undefined)
+    await a.end()
+  })
+
+  test('a campaign with an unknown result leaves no lease behind', async () => {
+    const etcd = new OneKeyEtcd()
+    const a = start(etcd, 'a')
+    let isFirst = true
+    a.link.after = async (method) => {
+      if (method !== 'txn' || !isFirst) return
+      isFirst = false
+      throw lost()
+    }
+    await advanceWith(etcd, 1_000)
+    assert.ok(a.leadership.term !== undefined)
+    assert.deepEqual([a.leadership.termCount, etcd.leases.size], [1, 1])
+    assert.equal(a.terms[0]?.revision, etcd.held?.revision)
+    await a.end()
+  })
+
+  test('a key replaced by hand ends the term and does not block the next election', async () => {
+    const etcd = new OneKeyEtcd()
+    const a = start(etcd, 'a')
+    await advanceWith(etcd, 3_000)
+    const [first] = a.terms
+    etcd.held = { lease: 0n, value: 'operator', revision: ++etcd.revision }
+    await advanceWith(etcd, 3_000)
+    assert.ok(first?.signal.aborted)
+    assert.equal(etcd.held?.value, 'a')
+    assert.equal(a.leadership.termCount, 2)
+    await a.end()
+  })
+
+  test('a deletion that the watch misses is found by reading the key again', async () => {
+    const etcd = new OneKeyEtcd()
+    etcd.held = { lease: 99n, value: 'gone', revision: 5 }
+    const a = start(etcd, 'a')
+    await advanceWith(etcd, 2_000)
+    etcd.held = undefined
+    assert.equal(a.leadership.termCount, 0)
+    await advanceWith(etcd, 4_000)
+    assert.equal(a.leadership.termCount, 1)
+    await a.end()
+  })
+
+  test('run ends while etcd does not respond', async () => {
+    const etcd = new OneKeyEtcd()
+    const a = start(etcd, 'a', async () => {
+      throw lost()
+    })
+    await advanceWith(etcd, 10_000)
+    assert.equal(a.leadership.termCount, 0)
+    assert.ok(a.link.calls.length < 20, `${a.link.calls.length} calls in ten seconds`)
+    await a.end()
+  })
+
+  /** Rejects what a full etcd rejects: leases, or only the key. */
+  function fullEtcd(rejected: Method) {
+    const space = { isFree: false }
+    const before = async (method: Method) => {
+      if (method === rejected && !space.isFree) throw full()
+    }
+    return { space, before }
+  }
+
+  for (const rejected of ['grantLease', 'txn'] as const) {
+    test(`leadership: all replicas work while a full etcd rejects ${rejected}, until one is elected`, async () => {
+      const etcd = new OneKeyEtcd()
+      const { space, before } = fullEtcd(rejected)
+      const all = ['a', 'b'].map((name) => start(etcd, name, before))
+      await advanceWith(etcd, 30_000)
+      for (const { leadership, terms, warnings } of all) {
+        assert.deepEqual([leadership.isWorkingWithoutLeader, leadership.term], [true, undefined])
+        assert.equal(terms.length, 1, 'the work begins once')
+        const [term = assert.fail()] = terms
+        assert.deepEqual([term.isHeld(), term.revision], [true, 0])
+        assert.ok(term.lateMs !== undefined && term.lateMs >= 0 && term.lateMs <= 10_000)
+        assert.equal(warnings.length, 1)
+      }
+      assert.equal(etcd.leases.size, 0)
+      space.isFree = true
+      await advanceWith(etcd, 10_000)
+      assert.equal(all.filter(({ leadership }) => leadership.term !== undefined).length, 1)
+      assert.ok(all.every(({ leadership }) => !leadership.isWorkingWithoutLeader))
+      const held = all.flatMap(({ terms }) => terms).filter((term) => term.isHeld())
+      assert.deepEqual(
+        held.map(({ revision, lateMs }) => ({ revision, lateMs })),
+        [{ revision: etcd.held?.revision, lateMs: undefined }],
+      )
+      await Promise.all(all.map(({ end }) => end()))
+    })
+  }
+
+  test('work that needs a leader waits while etcd is full', async () => {
+    const etcd = new OneKeyEtcd()
+    const { space, before } = fullEtcd('grantLease')
+    const a = start(etcd, 'a', before, { worksWhenFull: false })
+    await advanceWith(etcd, 30_000)
+    assert.deepEqual([a.terms.length, a.leadership.isWorkingWithoutLeader], [0, false])
     space.isFree = true
     await advanceWith(etcd, 10_000)
-    assert.equal(all.filter(({ leadership }) => leadership.term !== undefined).length, 1)
-    assert.ok(all.every(({ leadership }) => !leadership.isWorkingWithoutLeader))
-    const held = all.flatMap(({ terms }) => terms).filter((term) => term.isHeld())
-    assert.deepEqual(
-      held.map(({ revision, lateMs }) => ({ revision, lateMs })),
-      [{ revision: etcd.held?.revision, lateMs: undefined }],
-    )
-    await Promise.all(all.map(({ end }) => end()))
+    assert.deepEqual([a.terms.length, a.terms[0]?.lateMs], [1, undefined])
+    await a.end()
   })
-}
 
-test('leadership: work that needs a leader waits while etcd is full', async () => {
-  const etcd = new OneKeyEtcd()
-  const { space, before } = fullEtcd('grantLease')
-  const a = start(etcd, 'a', before, { worksWhenFull: false })
-  await advanceWith(etcd, 30_000)
-  assert.deepEqual([a.terms.length, a.leadership.isWorkingWithoutLeader], [0, false])
-  space.isFree = true
-  await advanceWith(etcd, 10_000)
-  assert.deepEqual([a.terms.length, a.terms[0]?.lateMs], [1, undefined])
-  await a.end()
-})
+  test('a leader continues in a full etcd, and no other replica works beside it', async () => {
+    const etcd = new OneKeyEtcd()
+    const { space, before } = fullEtcd('grantLease')
+    space.isFree = true
+    const a = start(etcd, 'a', before)
+    await settle()
+    const b = start(etcd, 'b', before)
+    space.isFree = false
+    await advanceWith(etcd, 30_000)
+    assert.ok(a.leadership.term !== undefined)
+    assert.equal(b.terms.length, 0)
+    await a.end()
+    await advanceWith(etcd, 1_000)
+    assert.ok(b.leadership.isWorkingWithoutLeader)
+    await b.end()
+    assert.ok(!b.leadership.isWorkingWithoutLeader)
+  })
 
-test('leadership: a leader continues in a full etcd, and no other replica works beside it', async () => {
-  const etcd = new OneKeyEtcd()
-  const { space, before } = fullEtcd('grantLease')
-  space.isFree = true
-  const a = start(etcd, 'a', before)
-  await settle()
-  const b = start(etcd, 'b', before)
-  space.isFree = false
-  await advanceWith(etcd, 30_000)
-  assert.ok(a.leadership.term !== undefined)
-  assert.equal(b.terms.length, 0)
-  await a.end()
-  await advanceWith(etcd, 1_000)
-  assert.ok(b.leadership.isWorkingWithoutLeader)
-  await b.end()
-  assert.ok(!b.leadership.isWorkingWithoutLeader)
-})
-
-test('leadership: work without an election continues during an outage', async () => {
-  const etcd = new OneKeyEtcd()
-  const { before } = fullEtcd('grantLease')
-  const a = start(etcd, 'a', before)
-  await advanceWith(etcd, 1_000)
-  a.link.before = async () => {
-    throw lost()
-  }
-  await advanceWith(etcd, 30_000)
-  assert.deepEqual([a.leadership.isWorkingWithoutLeader, a.terms.length], [true, 1])
-  await a.end()
+  test('work without an election continues during an outage', async () => {
+    const etcd = new OneKeyEtcd()
+    const { before } = fullEtcd('grantLease')
+    const a = start(etcd, 'a', before)
+    await advanceWith(etcd, 1_000)
+    a.link.before = async () => {
+      throw lost()
+    }
+    await advanceWith(etcd, 30_000)
+    assert.deepEqual([a.leadership.isWorkingWithoutLeader, a.terms.length], [true, 1])
+    await a.end()
+  })
 })

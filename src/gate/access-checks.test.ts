@@ -4,9 +4,6 @@ import { forbidden, type StatusError, unauthorized, unavailable } from '../api/s
 import { silentLog } from '../lib/log/log.ts'
 import { AccessChecks } from './access-checks.ts'
 
-beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }))
-afterEach(() => mock.timers.reset())
-
 async function settle(): Promise<void> {
   for (let tick = 0; tick < 5; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
@@ -42,6 +39,9 @@ const forbiddenNow = (): StatusError =>
   forbidden('ada', { isResource: false, verb: 'get', path: '/x' })
 
 describe('AccessChecks', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }))
+  afterEach(() => mock.timers.reset())
+
   test('a watch is checked at least once a minute, until it is disposed of', async () => {
     const { checks, advance } = start()
     let calls = 0

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, mock, test } from 'node:test'
+import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import type { Event } from '../api/event.ts'
 import { compareResourceVersions, heldBy } from '../registry/origin-version.ts'
 import { StorageError } from '../storage/errors.ts'
@@ -12,12 +12,6 @@ import { RequestPacer } from './request-pacer.ts'
 
 const hourMs = 3_600_000
 let clock = new SteppedClock()
-
-beforeEach(() => {
-  clock = new SteppedClock()
-  mock.timers.enable({ apis: ['setTimeout'] })
-})
-afterEach(() => mock.timers.reset())
 
 function advance(ms: number, isEnough?: () => boolean): Promise<void> {
   return clock.advance(ms, isEnough)
@@ -42,249 +36,6 @@ function originNotes(origin: MemoryOrigin): Record<string, string | undefined> {
   const entries = [...origin.events].map(([path, { event }]) => [path, event.note] as const)
   return Object.fromEntries(entries.sort())
 }
-
-test('a follower lists page by page, then watches; its position is what it has stored', async () => {
-  const origin = new MemoryOrigin()
-  for (let index = 0; index < 1_200; index++) origin.put(`e${index}`)
-  const { follower, storage, stop } = start(origin)
-  await advance(2_000, () => follower.position !== undefined)
-  assert.equal(storage.events.size, 1_200)
-  assert.equal(follower.position, String(origin.version))
-  assert.deepEqual(origin.requests, ['list 500', 'list 500', 'list 500', 'watch'])
-  origin.put('e0')
-  origin.put('new', { namespace: 'b' })
-  await advance(200)
-  assert.deepEqual(notes(storage), originNotes(origin))
-  assert.deepEqual([follower.position, follower.state], [String(origin.version), 'Following'])
-  assert.equal(follower.lagMs, 0)
-  await stop()
-})
-
-test('a follower lets other work run while it stores a page', async () => {
-  const origin = new MemoryOrigin()
-  for (let index = 0; index < 500; index++) origin.put(`e${index}`)
-  const storage = new PlainStorage()
-  let writes = 0
-  let most = 0
-  storage.before = async () => {
-    if (writes === 0) {
-      setImmediate(() => {
-        writes = 0
-      })
-    }
-    most = Math.max(most, ++writes)
-  }
-  const { follower, stop } = start(origin, storage)
-  await advance(2_000, () => follower.position !== undefined)
-  assert.equal(storage.events.size, 500)
-  assert.ok(most <= 32, `${most} writes in one turn of the event loop`)
-  await stop()
-})
-
-test('a follower resumes from its position without a list, after a check of the version', async () => {
-  const origin = new MemoryOrigin()
-  origin.put('old')
-  const position = String(origin.version)
-  origin.put('new')
-  const { storage, stop } = start(origin, new PlainStorage(), { position })
-  await advance(500)
-  assert.deepEqual(Object.keys(notes(storage)), ['a/new'])
-  assert.deepEqual(origin.requests, ['list 1', 'watch'])
-  await stop()
-})
-
-test('a follower of one namespace stores that namespace', async () => {
-  const origin = new MemoryOrigin()
-  origin.put('x')
-  origin.put('x', { namespace: 'b' })
-  const { storage, stop } = start(origin, new PlainStorage(), { namespace: 'b' })
-  await advance(500)
-  origin.put('y')
-  origin.put('y', { namespace: 'b' })
-  await advance(500)
-  assert.deepEqual(Object.keys(notes(storage)), ['b/x', 'b/y'])
-  await stop()
-})
-
-test('a position that is too old leads to a new list', async () => {
-  const origin = new MemoryOrigin()
-  origin.put('a')
-  const position = String(origin.version)
-  origin.put('b')
-  origin.delete('a')
-  origin.compacted = origin.version
-  const { follower, storage, counters, stop } = start(origin, new PlainStorage(), { position })
-  await advance(3_000)
-  assert.deepEqual(Object.keys(notes(storage)), ['a/b'])
-  assert.deepEqual([counters.lists, counters.failures.expired], [1, 1])
-  assert.equal(follower.position, String(origin.version))
-  await stop()
-})
-
-test('while writes fail, the position stays, the window fills, and nothing is lost afterwards', async () => {
-  const origin = new MemoryOrigin()
-  origin.put('a')
-  const { follower, storage, counters, stop } = start(origin)
-  await advance(500)
-  const before = follower.position
-  storage.before = async () => {
-    throw new StorageError({ kind: 'unavailable', message: 'etcd is down', retryAfterMs: 500 })
-  }
-  for (let index = 0; index < 2_000; index++) origin.put(`e${index % 700}`)
-  await advance(40_000)
-  assert.equal(follower.position, before)
-  assert.ok(follower.pending <= 257, String(follower.pending))
-  assert.deepEqual(
-    [follower.state, follower.message],
-    ['Stalled', 'events cannot be stored: etcd is down'],
-  )
-  assert.ok(follower.lagMs >= 39_000 && counters.retries > 100)
-  storage.before = async () => {}
-  await advance(20_000, () => follower.position === String(origin.version))
-  assert.deepEqual(notes(storage), originNotes(origin))
-  assert.equal(follower.state, 'Following')
-  await stop()
-})
-
-test('an origin that does not respond makes the mirror stalled, with the reason', async () => {
-  const origin = new MemoryOrigin()
-  origin.faults = { fails: 1 }
-  const { follower, counters, stop } = start(origin)
-  await advance(20_000)
-  assert.equal(follower.state, 'Syncing')
-  await advance(20_000)
-  assert.deepEqual([follower.state, follower.message], ['Stalled', 'no response'])
-  assert.ok((counters.failures.unavailable ?? 0) < 12, 'it waits longer each time')
-  origin.faults = {}
-  origin.put('a')
-  await advance(60_000)
-  assert.deepEqual([follower.state, follower.message], ['Following', ''])
-  await stop()
-})
-
-test('an origin that refuses makes the mirror stalled at once', async () => {
-  const origin = new MemoryOrigin()
-  origin.listPage = async () => {
-    throw new OriginError('refused', 'the origin responded 403')
-  }
-  const { follower, stop } = start(origin)
-  await advance(200)
-  assert.deepEqual([follower.state, follower.message], ['Stalled', 'the origin responded 403'])
-  await stop()
-})
-
-test('a follower ends when a write is fenced, also while nothing new arrives', async () => {
-  const origin = new MemoryOrigin()
-  const { storage, outcome, running } = start(origin)
-  await advance(500)
-  storage.leader = 2
-  origin.put('late')
-  await advance(500)
-  await running
-  assert.ok(outcome.error instanceof StorageError && outcome.error.kind === 'fenced')
-  assert.equal(storage.events.size, 0)
-})
-
-test('an origin whose version is lower than the position was restored', async () => {
-  for (const hasExpired of [false, true]) {
-    const origin = new MemoryOrigin()
-    origin.put('a')
-    const position = String(origin.version + 50)
-    if (hasExpired) origin.compacted = origin.version + 100
-    const { outcome, running, storage } = start(origin, new PlainStorage(), { position })
-    await advance(5_000, () => outcome.error !== undefined)
-    await running
-    assert.ok(outcome.error instanceof OriginRestored)
-    assert.equal(storage.events.size, 0, 'nothing is written before the epoch is saved')
-  }
-})
-
-test('an origin that is restored during a watch is noticed', async () => {
-  const origin = new MemoryOrigin()
-  origin.put('a')
-  const backup = { version: origin.version, events: new Map(origin.events) }
-  const { outcome, running } = start(origin)
-  origin.put('b')
-  await advance(1_000)
-  origin.restore(backup)
-  await advance(5_000, () => outcome.error !== undefined)
-  await running
-  assert.ok(outcome.error instanceof OriginRestored)
-})
-
-test('deletes at the origin delete nothing by default', async () => {
-  const origin = new MemoryOrigin()
-  origin.put('a')
-  const { follower, storage, stop } = start(origin)
-  await advance(500)
-  origin.delete('a')
-  await advance(500)
-  assert.deepEqual(Object.keys(notes(storage)), ['a/a'])
-  assert.equal(follower.position, String(origin.version), 'the position passes the delete')
-  await stop()
-})
-
-test('explicit deletes are repeated here, except of events that may have expired', async () => {
-  const origin = new MemoryOrigin()
-  origin.put('young')
-  origin.put('old', { at: Date.now() - hourMs })
-  const { storage, stop } = start(origin, new PlainStorage(), { deletes: { originTtlMs: hourMs } })
-  await advance(500)
-  origin.delete('young')
-  origin.delete('old')
-  await advance(500)
-  assert.deepEqual(Object.keys(notes(storage)), ['a/old'])
-  await stop()
-})
-
-test('explicit deletes that no watch delivered are found by a list', async () => {
-  const origin = new MemoryOrigin()
-  const names = Array.from({ length: 1_500 }, (_, index) => `e${String(index).padStart(4, '0')}`)
-  for (const name of names) origin.put(name)
-  origin.put('z-old', { namespace: 'z', at: Date.now() - hourMs })
-  const first = start(origin)
-  await advance(3_000, () => first.follower.position !== undefined)
-  await first.stop()
-  for (const name of names.filter((_, index) => index % 3 === 0)) origin.delete(name)
-  origin.delete('z-old', 'z')
-  origin.put('e0000')
-  const { follower, storage, counters, stop } = start(origin, first.storage, {
-    deletes: { originTtlMs: hourMs },
-  })
-  await advance(3_000, () => follower.position !== undefined)
-  const expected = [...origin.events.keys(), 'z/z-old'].sort()
-  assert.deepEqual(Object.keys(notes(storage)), expected)
-  assert.deepEqual([counters.results.removed, counters.results.kept], [499, 1])
-  await stop()
-})
-
-test('a list that is not in order deletes nothing', async () => {
-  const origin = new MemoryOrigin()
-  for (const name of ['a', 'b', 'c']) origin.put(name)
-  const first = start(origin)
-  await advance(500)
-  await first.stop()
-  origin.delete('b')
-  const listPage = origin.listPage.bind(origin)
-  origin.listPage = async (options) => {
-    const page = await listPage(options)
-    return { ...page, items: page.items.toReversed() }
-  }
-  const { storage, stop } = start(origin, first.storage, { deletes: { originTtlMs: hourMs } })
-  await advance(500)
-  assert.deepEqual(Object.keys(notes(storage)), ['a/a', 'a/b', 'a/c'])
-  await stop()
-})
-
-test('requests are spaced', async () => {
-  const origin = new MemoryOrigin()
-  for (let index = 0; index < 5_000; index++) origin.put(`e${index}`)
-  const { stop } = start(origin, new PlainStorage(), { pacer: new RequestPacer(clock, 5) })
-  await advance(1_000)
-  assert.ok(origin.requests.length <= 6, String(origin.requests.length))
-  await stop()
-})
-
 /** Some writes, and other faults than before. */
 function disturb(origin: MemoryOrigin, random: () => number): void {
   const delayMs = random() < 0.3 ? 200 : 0
@@ -353,19 +104,271 @@ function violations({ origin, storage }: Awaited<ReturnType<typeof chaos>>): rea
   return wrong
 }
 
-test('under faults and restarts nothing is missing, older or written backwards', async () => {
-  for (let seed = 1; seed <= 12; seed++) {
-    const end = await chaos(seed, (follower) => follower.position)
-    assert.deepEqual(violations(end), [], `seed ${seed}`)
-  }
-})
+describe('a follower', () => {
+  beforeEach(() => {
+    clock = new SteppedClock()
+    mock.timers.enable({ apis: ['setTimeout'] })
+  })
+  afterEach(() => mock.timers.reset())
 
-test('the check above finds a position that is ahead of what is stored', async () => {
-  let found = 0
-  for (let seed = 1; seed <= 12; seed++) {
-    // As if changes counted as stored when they are made.
-    const end = await chaos(seed, (_follower, origin) => String(origin.version))
-    found += violations(end).length
-  }
-  assert.ok(found > 0)
+  test('a follower lists page by page, then watches; its position is what it has stored', async () => {
+    const origin = new MemoryOrigin()
+    for (let index = 0; index < 1_200; index++) origin.put(`e${index}`)
+    const { follower, storage, stop } = start(origin)
+    await advance(2_000, () => follower.position !== undefined)
+    assert.equal(storage.events.size, 1_200)
+    assert.equal(follower.position, String(origin.version))
+    assert.deepEqual(origin.requests, ['list 500', 'list 500', 'list 500', 'watch'])
+    origin.put('e0')
+    origin.put('new', { namespace: 'b' })
+    await advance(200)
+    assert.deepEqual(notes(storage), originNotes(origin))
+    assert.deepEqual([follower.position, follower.state], [String(origin.version), 'Following'])
+    assert.equal(follower.lagMs, 0)
+    await stop()
+  })
+
+  test('a follower lets other work run while it stores a page', async () => {
+    const origin = new MemoryOrigin()
+    for (let index = 0; index < 500; index++) origin.put(`e${index}`)
+    const storage = new PlainStorage()
+    let writes = 0
+    let most = 0
+    storage.before = async () => {
+      if (writes === 0) {
+        setImmediate(() => {
+          writes = 0
+        })
+      }
+      most = Math.max(most, ++writes)
+    }
+    const { follower, stop } = start(origin, storage)
+    await advance(2_000, () => follower.position !== undefined)
+    assert.equal(storage.events.size, 500)
+    assert.ok(most <= 32, `${most} writes in one turn of the event loop`)
+    await stop()
+  })
+
+  test('a follower resumes from its position without a list, after a check of the version', async () => {
+    const origin = new MemoryOrigin()
+    origin.put('old')
+    const position = String(origin.version)
+    origin.put('new')
+    const { storage, stop } = start(origin, new PlainStorage(), { position })
+    await advance(500)
+    assert.deepEqual(Object.keys(notes(storage)), ['a/new'])
+    assert.deepEqual(origin.requests, ['list 1', 'watch'])
+    await stop()
+  })
+
+  test('a follower of one namespace stores that namespace', async () => {
+    const origin = new MemoryOrigin()
+    origin.put('x')
+    origin.put('x', { namespace: 'b' })
+    const { storage, stop } = start(origin, new PlainStorage(), { namespace: 'b' })
+    await advance(500)
+    origin.put('y')
+    origin.put('y', { namespace: 'b' })
+    await advance(500)
+    assert.deepEqual(Object.keys(notes(storage)), ['b/x', 'b/y'])
+    await stop()
+  })
+
+  test('a position that is too old leads to a new list', async () => {
+    const origin = new MemoryOrigin()
+    origin.put('a')
+    const position = String(origin.version)
+    origin.put('b')
+    origin.delete('a')
+    origin.compacted = origin.version
+    const { follower, storage, counters, stop } = start(origin, new PlainStorage(), { position })
+    await advance(3_000)
+    assert.deepEqual(Object.keys(notes(storage)), ['a/b'])
+    assert.deepEqual([counters.lists, counters.failures.expired], [1, 1])
+    assert.equal(follower.position, String(origin.version))
+    await stop()
+  })
+
+  test('while writes fail, the position stays, the window fills, and nothing is lost afterwards', async () => {
+    const origin = new MemoryOrigin()
+    origin.put('a')
+    const { follower, storage, counters, stop } = start(origin)
+    await advance(500)
+    const before = follower.position
+    storage.before = async () => {
+      throw new StorageError({ kind: 'unavailable', message: 'etcd is down', retryAfterMs: 500 })
+    }
+    for (let index = 0; index < 2_000; index++) origin.put(`e${index % 700}`)
+    await advance(40_000)
+    assert.equal(follower.position, before)
+    assert.ok(follower.pending <= 257, String(follower.pending))
+    assert.deepEqual(
+      [follower.state, follower.message],
+      ['Stalled', 'events cannot be stored: etcd is down'],
+    )
+    assert.ok(follower.lagMs >= 39_000 && counters.retries > 100)
+    storage.before = async () => {}
+    await advance(20_000, () => follower.position === String(origin.version))
+    assert.deepEqual(notes(storage), originNotes(origin))
+    assert.equal(follower.state, 'Following')
+    await stop()
+  })
+
+  test('an origin that does not respond makes the mirror stalled, with the reason', async () => {
+    const origin = new MemoryOrigin()
+    origin.faults = { fails: 1 }
+    const { follower, counters, stop } = start(origin)
+    await advance(20_000)
+    assert.equal(follower.state, 'Syncing')
+    await advance(20_000)
+    assert.deepEqual([follower.state, follower.message], ['Stalled', 'no response'])
+    assert.ok((counters.failures.unavailable ?? 0) < 12, 'it waits longer each time')
+    origin.faults = {}
+    origin.put('a')
+    await advance(60_000)
+    assert.deepEqual([follower.state, follower.message], ['Following', ''])
+    await stop()
+  })
+
+  test('an origin that refuses makes the mirror stalled at once', async () => {
+    const origin = new MemoryOrigin()
+    origin.listPage = async () => {
+      throw new OriginError('refused', 'the origin responded 403')
+    }
+    const { follower, stop } = start(origin)
+    await advance(200)
+    assert.deepEqual([follower.state, follower.message], ['Stalled', 'the origin responded 403'])
+    await stop()
+  })
+
+  test('a follower ends when a write is fenced, also while nothing new arrives', async () => {
+    const origin = new MemoryOrigin()
+    const { storage, outcome, running } = start(origin)
+    await advance(500)
+    storage.leader = 2
+    origin.put('late')
+    await advance(500)
+    await running
+    assert.ok(outcome.error instanceof StorageError && outcome.error.kind === 'fenced')
+    assert.equal(storage.events.size, 0)
+  })
+
+  test('an origin whose version is lower than the position was restored', async () => {
+    for (const hasExpired of [false, true]) {
+      const origin = new MemoryOrigin()
+      origin.put('a')
+      const position = String(origin.version + 50)
+      if (hasExpired) origin.compacted = origin.version + 100
+      const { outcome, running, storage } = start(origin, new PlainStorage(), { position })
+      await advance(5_000, () => outcome.error !== undefined)
+      await running
+      assert.ok(outcome.error instanceof OriginRestored)
+      assert.equal(storage.events.size, 0, 'nothing is written before the epoch is saved')
+    }
+  })
+
+  test('an origin that is restored during a watch is noticed', async () => {
+    const origin = new MemoryOrigin()
+    origin.put('a')
+    const backup = { version: origin.version, events: new Map(origin.events) }
+    const { outcome, running } = start(origin)
+    origin.put('b')
+    await advance(1_000)
+    origin.restore(backup)
+    await advance(5_000, () => outcome.error !== undefined)
+    await running
+    assert.ok(outcome.error instanceof OriginRestored)
+  })
+
+  test('deletes at the origin delete nothing by default', async () => {
+    const origin = new MemoryOrigin()
+    origin.put('a')
+    const { follower, storage, stop } = start(origin)
+    await advance(500)
+    origin.delete('a')
+    await advance(500)
+    assert.deepEqual(Object.keys(notes(storage)), ['a/a'])
+    assert.equal(follower.position, String(origin.version), 'the position passes the delete')
+    await stop()
+  })
+
+  test('explicit deletes are repeated here, except of events that may have expired', async () => {
+    const origin = new MemoryOrigin()
+    origin.put('young')
+    origin.put('old', { at: Date.now() - hourMs })
+    const { storage, stop } = start(origin, new PlainStorage(), {
+      deletes: { originTtlMs: hourMs },
+    })
+    await advance(500)
+    origin.delete('young')
+    origin.delete('old')
+    await advance(500)
+    assert.deepEqual(Object.keys(notes(storage)), ['a/old'])
+    await stop()
+  })
+
+  test('explicit deletes that no watch delivered are found by a list', async () => {
+    const origin = new MemoryOrigin()
+    const names = Array.from({ length: 1_500 }, (_, index) => `e${String(index).padStart(4, '0')}`)
+    for (const name of names) origin.put(name)
+    origin.put('z-old', { namespace: 'z', at: Date.now() - hourMs })
+    const first = start(origin)
+    await advance(3_000, () => first.follower.position !== undefined)
+    await first.stop()
+    for (const name of names.filter((_, index) => index % 3 === 0)) origin.delete(name)
+    origin.delete('z-old', 'z')
+    origin.put('e0000')
+    const { follower, storage, counters, stop } = start(origin, first.storage, {
+      deletes: { originTtlMs: hourMs },
+    })
+    await advance(3_000, () => follower.position !== undefined)
+    const expected = [...origin.events.keys(), 'z/z-old'].sort()
+    assert.deepEqual(Object.keys(notes(storage)), expected)
+    assert.deepEqual([counters.results.removed, counters.results.kept], [499, 1])
+    await stop()
+  })
+
+  test('a list that is not in order deletes nothing', async () => {
+    const origin = new MemoryOrigin()
+    for (const name of ['a', 'b', 'c']) origin.put(name)
+    const first = start(origin)
+    await advance(500)
+    await first.stop()
+    origin.delete('b')
+    const listPage = origin.listPage.bind(origin)
+    origin.listPage = async (options) => {
+      const page = await listPage(options)
+      return { ...page, items: page.items.toReversed() }
+    }
+    const { storage, stop } = start(origin, first.storage, { deletes: { originTtlMs: hourMs } })
+    await advance(500)
+    assert.deepEqual(Object.keys(notes(storage)), ['a/a', 'a/b', 'a/c'])
+    await stop()
+  })
+
+  test('requests are spaced', async () => {
+    const origin = new MemoryOrigin()
+    for (let index = 0; index < 5_000; index++) origin.put(`e${index}`)
+    const { stop } = start(origin, new PlainStorage(), { pacer: new RequestPacer(clock, 5) })
+    await advance(1_000)
+    assert.ok(origin.requests.length <= 6, String(origin.requests.length))
+    await stop()
+  })
+
+  test('under faults and restarts nothing is missing, older or written backwards', async () => {
+    for (let seed = 1; seed <= 12; seed++) {
+      const end = await chaos(seed, (follower) => follower.position)
+      assert.deepEqual(violations(end), [], `seed ${seed}`)
+    }
+  })
+
+  test('the check above finds a position that is ahead of what is stored', async () => {
+    let found = 0
+    for (let seed = 1; seed <= 12; seed++) {
+      // As if changes counted as stored when they are made.
+      const end = await chaos(seed, (_follower, origin) => String(origin.version))
+      found += violations(end).length
+    }
+    assert.ok(found > 0)
+  })
 })

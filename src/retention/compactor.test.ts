@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, mock, test } from 'node:test'
+import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import type { Term } from '../election/term.ts'
 import type { KeyValue, RangeResult, Txn, TxnResult } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
@@ -14,12 +14,6 @@ const intervalMs = 10_000
 async function settle(): Promise<void> {
   for (let tick = 0; tick < 5; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
-
-beforeEach(() => {
-  time.now = 0
-  mock.timers.enable({ apis: ['setTimeout'] })
-})
-afterEach(() => mock.timers.reset())
 
 /** An etcd with an announcement, a revision that tests advance, and a log of compactions. */
 class SmallEtcd {
@@ -103,110 +97,119 @@ async function advance(
     await settle()
   }
 }
+describe('compactor', () => {
+  beforeEach(() => {
+    time.now = 0
+    mock.timers.enable({ apis: ['setTimeout'] })
+  })
+  afterEach(() => mock.timers.reset())
 
-test('compactor: each interval, etcd is compacted to the revision of one interval ago', async () => {
-  const etcd = new SmallEtcd()
-  const replica = makeReplica(etcd)
-  const end = replica.lead()
-  await advance(etcd, [replica], { seconds: 9, writes: 5 })
-  assert.deepEqual(etcd.compactions, [])
-  await advance(etcd, [replica], { seconds: 36, writes: 5 })
-  assert.deepEqual(
-    etcd.compactions.map(({ at }) => at),
-    [10_000, 20_000, 30_000, 40_000],
-  )
-  for (const { at, revision } of etcd.compactions) {
-    const kept = etcd.revision - revision
-    assert.ok(kept >= 5 * ((time.now - at) / 1_000 + 9), `${kept} revisions kept`)
-  }
-  assert.equal(replica.compactor.count, 4)
-  await end()
-})
+  test('each interval, etcd is compacted to the revision of one interval ago', async () => {
+    const etcd = new SmallEtcd()
+    const replica = makeReplica(etcd)
+    const end = replica.lead()
+    await advance(etcd, [replica], { seconds: 9, writes: 5 })
+    assert.deepEqual(etcd.compactions, [])
+    await advance(etcd, [replica], { seconds: 36, writes: 5 })
+    assert.deepEqual(
+      etcd.compactions.map(({ at }) => at),
+      [10_000, 20_000, 30_000, 40_000],
+    )
+    for (const { at, revision } of etcd.compactions) {
+      const kept = etcd.revision - revision
+      assert.ok(kept >= 5 * ((time.now - at) / 1_000 + 9), `${kept} revisions kept`)
+    }
+    assert.equal(replica.compactor.count, 4)
+    await end()
+  })
 
-test('compactor: a change of leaders neither skips nor adds a compaction', async () => {
-  const etcd = new SmallEtcd()
-  const replicas = [makeReplica(etcd), makeReplica(etcd), makeReplica(etcd)]
-  for (let round = 0; round < 20; round++) {
-    const end = replicas[round % 3]?.lead()
-    await advance(etcd, replicas, { seconds: 3, writes: 5 })
-    await end?.()
-  }
-  const gaps = etcd.compactions.map(({ at }, index) => at - (etcd.compactions[index - 1]?.at ?? 0))
-  assert.ok(
-    gaps.every((gap) => gap >= intervalMs && gap <= intervalMs + 4_000),
-    `${gaps}`,
-  )
-})
+  test('a change of leaders neither skips nor adds a compaction', async () => {
+    const etcd = new SmallEtcd()
+    const replicas = [makeReplica(etcd), makeReplica(etcd), makeReplica(etcd)]
+    for (let round = 0; round < 20; round++) {
+      const end = replicas[round % 3]?.lead()
+      await advance(etcd, replicas, { seconds: 3, writes: 5 })
+      await end?.()
+    }
+    const gaps = etcd.compactions.map(
+      ({ at }, index) => at - (etcd.compactions[index - 1]?.at ?? 0),
+    )
+    assert.ok(
+      gaps.every((gap) => gap >= intervalMs && gap <= intervalMs + 4_000),
+      `${gaps}`,
+    )
+  })
 
-test('compactor: a replica that has not been up for an interval does not compact', async () => {
-  const etcd = new SmallEtcd()
-  const old = makeReplica(etcd)
-  await advance(etcd, [old], { seconds: 30, writes: 5 })
-  const fresh = makeReplica(etcd)
-  const end = fresh.lead()
-  await advance(etcd, [old, fresh], { seconds: 9, writes: 5 })
-  assert.deepEqual(etcd.compactions, [])
-  await advance(etcd, [old, fresh], { seconds: 2, writes: 5 })
-  assert.equal(etcd.compactions.length, 1)
-  await end()
-})
+  test('a replica that has not been up for an interval does not compact', async () => {
+    const etcd = new SmallEtcd()
+    const old = makeReplica(etcd)
+    await advance(etcd, [old], { seconds: 30, writes: 5 })
+    const fresh = makeReplica(etcd)
+    const end = fresh.lead()
+    await advance(etcd, [old, fresh], { seconds: 9, writes: 5 })
+    assert.deepEqual(etcd.compactions, [])
+    await advance(etcd, [old, fresh], { seconds: 2, writes: 5 })
+    assert.equal(etcd.compactions.length, 1)
+    await end()
+  })
 
-test('compactor: an idle store gets no writes for compaction', async () => {
-  const etcd = new SmallEtcd()
-  const replica = makeReplica(etcd)
-  const end = replica.lead()
-  await advance(etcd, [replica], { seconds: 100, writes: 0 })
-  assert.equal(etcd.compactions.length, 1)
-  assert.equal(etcd.revision, 101)
-  await end()
-})
+  test('an idle store gets no writes for compaction', async () => {
+    const etcd = new SmallEtcd()
+    const replica = makeReplica(etcd)
+    const end = replica.lead()
+    await advance(etcd, [replica], { seconds: 100, writes: 0 })
+    assert.equal(etcd.compactions.length, 1)
+    assert.equal(etcd.revision, 101)
+    await end()
+  })
 
-test('compactor: an etcd that is compacted further already is no failure', async () => {
-  const etcd = new SmallEtcd()
-  const replica = makeReplica(etcd)
-  const end = replica.lead()
-  etcd.compactedRevision = 1_000
-  await advance(etcd, [replica], { seconds: 25, writes: 5 })
-  assert.deepEqual([etcd.compactions, replica.compactor.count], [[], 0])
-  etcd.compactedRevision = 0
-  await advance(etcd, [replica], { seconds: 12, writes: 5 })
-  assert.equal(replica.compactor.count, 1)
-  await end()
-})
+  test('an etcd that is compacted further already is no failure', async () => {
+    const etcd = new SmallEtcd()
+    const replica = makeReplica(etcd)
+    const end = replica.lead()
+    etcd.compactedRevision = 1_000
+    await advance(etcd, [replica], { seconds: 25, writes: 5 })
+    assert.deepEqual([etcd.compactions, replica.compactor.count], [[], 0])
+    etcd.compactedRevision = 0
+    await advance(etcd, [replica], { seconds: 12, writes: 5 })
+    assert.equal(replica.compactor.count, 1)
+    await end()
+  })
 
-test('compactor: a failed compaction is retried', async () => {
-  const etcd = new SmallEtcd()
-  const replica = makeReplica(etcd)
-  const end = replica.lead()
-  etcd.failures = [1, 2].map(() => new EtcdError({ kind: 'unavailable', message: 'down' }))
-  await advance(etcd, [replica], { seconds: 13, writes: 5 })
-  assert.equal(etcd.compactions.length, 1)
-  await end()
-})
+  test('a failed compaction is retried', async () => {
+    const etcd = new SmallEtcd()
+    const replica = makeReplica(etcd)
+    const end = replica.lead()
+    etcd.failures = [1, 2].map(() => new EtcdError({ kind: 'unavailable', message: 'down' }))
+    await advance(etcd, [replica], { seconds: 13, writes: 5 })
+    assert.equal(etcd.compactions.length, 1)
+    await end()
+  })
 
-test('compactor: a replica that has lost its term announces and compacts nothing', async () => {
-  const etcd = new SmallEtcd()
-  const replica = makeReplica(etcd)
-  etcd.leaderRevision = 55
-  const end = replica.lead()
-  await advance(etcd, [replica], { seconds: 30, writes: 5 })
-  assert.deepEqual([etcd.compactions, etcd.announcedAt], [[], 0])
-  await end()
-})
+  test('a replica that has lost its term announces and compacts nothing', async () => {
+    const etcd = new SmallEtcd()
+    const replica = makeReplica(etcd)
+    etcd.leaderRevision = 55
+    const end = replica.lead()
+    await advance(etcd, [replica], { seconds: 30, writes: 5 })
+    assert.deepEqual([etcd.compactions, etcd.announcedAt], [[], 0])
+    await end()
+  })
 
-test('compactor: a full etcd is compacted without an announcement, also once per interval', async () => {
-  const etcd = new SmallEtcd()
-  etcd.isFull = true
-  const replica = makeReplica(etcd)
-  const end = replica.lead()
-  await advance(etcd, [replica], { seconds: 45, writes: 5 })
-  assert.deepEqual(
-    etcd.compactions.map(({ at }) => at),
-    [10_000, 20_000, 30_000, 40_000],
-  )
-  assert.equal(etcd.announcedAt, 0)
-  etcd.isFull = false
-  await advance(etcd, [replica], { seconds: 10, writes: 5 })
-  assert.deepEqual([etcd.compactions.length, etcd.announcedAt > 0], [5, true])
-  await end()
+  test('a full etcd is compacted without an announcement, also once per interval', async () => {
+    const etcd = new SmallEtcd()
+    etcd.isFull = true
+    const replica = makeReplica(etcd)
+    const end = replica.lead()
+    await advance(etcd, [replica], { seconds: 45, writes: 5 })
+    assert.deepEqual(
+      etcd.compactions.map(({ at }) => at),
+      [10_000, 20_000, 30_000, 40_000],
+    )
+    assert.equal(etcd.announcedAt, 0)
+    etcd.isFull = false
+    await advance(etcd, [replica], { seconds: 10, writes: 5 })
+    assert.deepEqual([etcd.compactions.length, etcd.announcedAt > 0], [5, true])
+    await end()
+  })
 })

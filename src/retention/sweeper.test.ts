@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, mock, test } from 'node:test'
+import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import type { Term } from '../election/term.ts'
 import { silentLog } from '../lib/log/log.ts'
 import { missing, StorageError } from '../storage/errors.ts'
@@ -24,13 +24,6 @@ async function advance(ms: number): Promise<void> {
     await settle()
   }
 }
-
-beforeEach(() => {
-  time.now = 0
-  lifetime.ms = 1_000
-  mock.timers.enable({ apis: ['setTimeout'] })
-})
-afterEach(() => mock.timers.reset())
 
 type Reply = StorageError | undefined
 
@@ -126,196 +119,211 @@ function start(storage: ScriptedStorage, lateMs?: number, damaged?: () => Iterab
   }
   return { sweeper, swept, add, recalled, filled: () => onFilled(), held, running, end }
 }
+describe('sweeper', () => {
+  beforeEach(() => {
+    time.now = 0
+    lifetime.ms = 1_000
+    mock.timers.enable({ apis: ['setTimeout'] })
+  })
+  afterEach(() => mock.timers.reset())
 
-test('sweeper: events are deleted within a second after they are due, in order, never before', async () => {
-  const storage = new ScriptedStorage()
-  const { swept, sweeper, add, end } = start(storage)
-  add('late', 1_500)
-  add('b', 404)
-  add('a', 402)
-  await advance(1_400)
-  assert.deepEqual(storage.deleted, [])
-  await advance(1_050)
-  assert.deepEqual(storage.deleted, ['a', 'b'])
-  await advance(1_000)
-  assert.deepEqual(storage.deleted, ['a', 'b', 'late'])
-  assert.deepEqual([swept.count, sweeper.waitingCount], [3, 0])
-  await end()
-})
+  test('events are deleted within a second after they are due, in order, never before', async () => {
+    const storage = new ScriptedStorage()
+    const { swept, sweeper, add, end } = start(storage)
+    add('late', 1_500)
+    add('b', 404)
+    add('a', 402)
+    await advance(1_400)
+    assert.deepEqual(storage.deleted, [])
+    await advance(1_050)
+    assert.deepEqual(storage.deleted, ['a', 'b'])
+    await advance(1_000)
+    assert.deepEqual(storage.deleted, ['a', 'b', 'late'])
+    assert.deepEqual([swept.count, sweeper.waitingCount], [3, 0])
+    await end()
+  })
 
-test('sweeper: overdue events are deleted as soon as the queue is filled', async () => {
-  const storage = new ScriptedStorage()
-  const { add, filled, end } = start(storage)
-  await advance(300)
-  add('overdue', -5_000)
-  await advance(300)
-  assert.deepEqual(storage.deleted, [])
-  filled()
-  await settle()
-  assert.deepEqual(storage.deleted, ['overdue'])
-  await end()
-})
+  test('overdue events are deleted as soon as the queue is filled', async () => {
+    const storage = new ScriptedStorage()
+    const { add, filled, end } = start(storage)
+    await advance(300)
+    add('overdue', -5_000)
+    await advance(300)
+    assert.deepEqual(storage.deleted, [])
+    filled()
+    await settle()
+    assert.deepEqual(storage.deleted, ['overdue'])
+    await end()
+  })
 
-test('sweeper: a changed event is queued again with its new due time, if it has one', async () => {
-  const storage = new ScriptedStorage()
-  const { sweeper, add, end } = start(storage)
-  add('updated', 0)
-  add('kept', 0)
-  storage.versions.set('updated', 900)
-  storage.versions.set('kept', 901)
-  await advance(1_100)
-  assert.equal(storage.deletes, 2)
-  assert.deepEqual(storage.deleted, [])
-  assert.equal(sweeper.waitingCount, 1)
-  await advance(700)
-  assert.deepEqual(storage.deleted, [])
-  await advance(1_200)
-  assert.deepEqual(storage.deleted, ['updated'])
-  assert.equal(storage.deletes, 3)
-  await end()
-})
+  test('a changed event is queued again with its new due time, if it has one', async () => {
+    const storage = new ScriptedStorage()
+    const { sweeper, add, end } = start(storage)
+    add('updated', 0)
+    add('kept', 0)
+    storage.versions.set('updated', 900)
+    storage.versions.set('kept', 901)
+    await advance(1_100)
+    assert.equal(storage.deletes, 2)
+    assert.deepEqual(storage.deleted, [])
+    assert.equal(sweeper.waitingCount, 1)
+    await advance(700)
+    assert.deepEqual(storage.deleted, [])
+    await advance(1_200)
+    assert.deepEqual(storage.deleted, ['updated'])
+    assert.equal(storage.deletes, 3)
+    await end()
+  })
 
-test('sweeper: an event that memory knows to be changed is queued again without a delete', async () => {
-  const storage = new ScriptedStorage()
-  const { add, recalled, end } = start(storage)
-  add('changed', 4)
-  add('same', 6)
-  add('older', 8)
-  const remember = (name: string, version: number) =>
-    recalled.set(name, storedAt({ cluster: 'local', namespace: 'n', name }, version))
-  remember('changed', 900)
-  remember('same', 6)
-  remember('older', 2)
-  storage.versions.set('changed', 900)
-  await advance(1_500)
-  assert.equal(storage.deletes, 0)
-  await advance(550)
-  assert.deepEqual([storage.deletes, storage.deleted], [3, ['same', 'older', 'changed']])
-  await end()
-})
+  test('an event that memory knows to be changed is queued again without a delete', async () => {
+    const storage = new ScriptedStorage()
+    const { add, recalled, end } = start(storage)
+    add('changed', 4)
+    add('same', 6)
+    add('older', 8)
+    const remember = (name: string, version: number) =>
+      recalled.set(name, storedAt({ cluster: 'local', namespace: 'n', name }, version))
+    remember('changed', 900)
+    remember('same', 6)
+    remember('older', 2)
+    storage.versions.set('changed', 900)
+    await advance(1_500)
+    assert.equal(storage.deletes, 0)
+    await advance(550)
+    assert.deepEqual([storage.deletes, storage.deleted], [3, ['same', 'older', 'changed']])
+    await end()
+  })
 
-test('sweeper: an event that is no longer due when it is deleted is queued again', async () => {
-  const storage = new ScriptedStorage()
-  const { swept, sweeper, add, end } = start(storage)
-  add('a', 0)
-  add('b', 0)
-  const gate = Promise.withResolvers<void>()
-  storage.gate = gate.promise
-  await advance(1_050)
-  assert.equal(storage.deletes, 2)
-  // Meanwhile the policy was changed.
-  lifetime.ms = 3_000
-  gate.resolve()
-  await advance(1_900)
-  assert.deepEqual([storage.deleted, swept.count, sweeper.waitingCount], [[], 0, 2])
-  await advance(1_200)
-  assert.deepEqual(storage.deleted, ['a', 'b'])
-  await end()
-})
+  test('an event that is no longer due when it is deleted is queued again', async () => {
+    const storage = new ScriptedStorage()
+    const { swept, sweeper, add, end } = start(storage)
+    add('a', 0)
+    add('b', 0)
+    const gate = Promise.withResolvers<void>()
+    storage.gate = gate.promise
+    await advance(1_050)
+    assert.equal(storage.deletes, 2)
+    // Meanwhile the policy was changed.
+    lifetime.ms = 3_000
+    gate.resolve()
+    await advance(1_900)
+    assert.deepEqual([storage.deleted, swept.count, sweeper.waitingCount], [[], 0, 2])
+    await advance(1_200)
+    assert.deepEqual(storage.deleted, ['a', 'b'])
+    await end()
+  })
 
-test('sweeper: a delete that finds no event, or a corrupt one, is not retried', async () => {
-  const storage = new ScriptedStorage()
-  const { swept, sweeper, add, end } = start(storage)
-  add('gone', 0)
-  storage.versions.clear()
-  await advance(1_100)
-  add('corrupt', 0)
-  storage.replies.push(new StorageError({ kind: 'corrupt', message: 'not an event' }))
-  await advance(3_000)
-  assert.deepEqual([storage.deletes, sweeper.waitingCount, swept.count], [2, 0, 0])
-  await end()
-})
+  test('a delete that finds no event, or a corrupt one, is not retried', async () => {
+    const storage = new ScriptedStorage()
+    const { swept, sweeper, add, end } = start(storage)
+    add('gone', 0)
+    storage.versions.clear()
+    await advance(1_100)
+    add('corrupt', 0)
+    storage.replies.push(new StorageError({ kind: 'corrupt', message: 'not an event' }))
+    await advance(3_000)
+    assert.deepEqual([storage.deletes, sweeper.waitingCount, swept.count], [2, 0, 0])
+    await end()
+  })
 
-test('sweeper: a delete with an unknown result is retried with its old due time', async () => {
-  const storage = new ScriptedStorage()
-  const { sweeper, add, end } = start(storage)
-  add('first', 0)
-  add('second', 0)
-  storage.replies.push(new StorageError({ kind: 'timeout', message: 'no response' }))
-  await advance(1_050)
-  assert.deepEqual(storage.deleted, ['second'])
-  assert.ok(sweeper.lagMs >= 50)
-  await advance(1_000)
-  assert.deepEqual(storage.deleted, ['second', 'first'])
-  assert.equal(sweeper.lagMs, 0)
-  await end()
-})
+  test('a delete with an unknown result is retried with its old due time', async () => {
+    const storage = new ScriptedStorage()
+    const { sweeper, add, end } = start(storage)
+    add('first', 0)
+    add('second', 0)
+    storage.replies.push(new StorageError({ kind: 'timeout', message: 'no response' }))
+    await advance(1_050)
+    assert.deepEqual(storage.deleted, ['second'])
+    assert.ok(sweeper.lagMs >= 50)
+    await advance(1_000)
+    assert.deepEqual(storage.deleted, ['second', 'first'])
+    assert.equal(sweeper.lagMs, 0)
+    await end()
+  })
 
-test('sweeper: an overloaded storage gets smaller batches, and none before Retry-After', async () => {
-  const storage = new ScriptedStorage()
-  const { add, end } = start(storage)
-  for (let at = 0; at < 2_000; at++) add(`e${at}`, 0)
-  const overloaded = new StorageError({ kind: 'overloaded', message: 'full', retryAfterMs: 3_000 })
-  storage.replies.push(...Array.from({ length: 500 }, () => overloaded))
-  await advance(1_050)
-  assert.equal(storage.deletes, 500)
-  await advance(2_800)
-  assert.equal(storage.deletes, 500)
-  const gate = Promise.withResolvers<void>()
-  storage.gate = gate.promise
-  await advance(300)
-  assert.equal(storage.deletes, 750)
-  gate.resolve()
-  await advance(50)
-  assert.equal(storage.deleted.length, 2_000)
-  await end()
-})
+  test('an overloaded storage gets smaller batches, and none before Retry-After', async () => {
+    const storage = new ScriptedStorage()
+    const { add, end } = start(storage)
+    for (let at = 0; at < 2_000; at++) add(`e${at}`, 0)
+    const overloaded = new StorageError({
+      kind: 'overloaded',
+      message: 'full',
+      retryAfterMs: 3_000,
+    })
+    storage.replies.push(...Array.from({ length: 500 }, () => overloaded))
+    await advance(1_050)
+    assert.equal(storage.deletes, 500)
+    await advance(2_800)
+    assert.equal(storage.deletes, 500)
+    const gate = Promise.withResolvers<void>()
+    storage.gate = gate.promise
+    await advance(300)
+    assert.equal(storage.deletes, 750)
+    gate.resolve()
+    await advance(50)
+    assert.equal(storage.deleted.length, 2_000)
+    await end()
+  })
 
-test('sweeper: no batch begins after the term, even if the signal has not aborted', async () => {
-  const storage = new ScriptedStorage()
-  const { add, held, running } = start(storage)
-  for (let at = 0; at < 2_000; at++) add(`e${at}`, 0)
-  const gate = Promise.withResolvers<void>()
-  storage.gate = gate.promise
-  held.until = 5_000
-  await advance(1_050)
-  assert.equal(storage.deletes, 500)
-  // Paused for a minute: no timer has run when it continues.
-  time.now += 60_000
-  gate.resolve()
-  await Promise.all([running, advance(100)])
-  assert.equal(storage.deletes, 500)
-})
+  test('no batch begins after the term, even if the signal has not aborted', async () => {
+    const storage = new ScriptedStorage()
+    const { add, held, running } = start(storage)
+    for (let at = 0; at < 2_000; at++) add(`e${at}`, 0)
+    const gate = Promise.withResolvers<void>()
+    storage.gate = gate.promise
+    held.until = 5_000
+    await advance(1_050)
+    assert.equal(storage.deletes, 500)
+    // Paused for a minute: no timer has run when it continues.
+    time.now += 60_000
+    gate.resolve()
+    await Promise.all([running, advance(100)])
+    assert.equal(storage.deletes, 500)
+  })
 
-test('sweeper: a bug ends the sweeper instead of being retried', async () => {
-  const storage = new ScriptedStorage()
-  storage.delete = () => Promise.reject(new TypeError('a bug'))
-  const { add, running } = start(storage)
-  add('e', 0)
-  await Promise.all([assert.rejects(running, TypeError), advance(1_100)])
-})
+  test('a bug ends the sweeper instead of being retried', async () => {
+    const storage = new ScriptedStorage()
+    storage.delete = () => Promise.reject(new TypeError('a bug'))
+    const { add, running } = start(storage)
+    add('e', 0)
+    await Promise.all([assert.rejects(running, TypeError), advance(1_100)])
+  })
 
-test('sweeper: work without an election starts later and skips what others have deleted', async () => {
-  const storage = new ScriptedStorage()
-  const { swept, sweeper, add, recalled, end } = start(storage, 3_000)
-  for (const name of ['swept', 'unknown', 'remembered']) add(name, 0)
-  recalled.set('remembered', storedAt({ cluster: 'local', namespace: 'n', name: 'remembered' }, 0))
-  await advance(3_900)
-  assert.deepEqual([storage.reads, storage.deletes], [0, 0])
-  assert.equal(sweeper.lagMs, 2_900)
-  storage.versions.delete('swept')
-  storage.replies.push(new StorageError({ kind: 'unavailable', message: 'a short outage' }))
-  await advance(2_500)
-  assert.deepEqual(storage.deleted.toSorted(), ['remembered', 'unknown'])
-  assert.deepEqual([storage.reads, storage.deletes], [4, 2])
-  assert.deepEqual([swept.count, sweeper.waitingCount], [2, 0])
-  await end()
-})
-
-test('sweeper: a damaged event is queued once, however often its delete fails', async () => {
-  const storage = new ScriptedStorage()
-  storage.versions.set('d', 2)
-  const damaged = () =>
-    [...storage.versions].map(([name, version]) =>
-      storedAt({ cluster: 'local', namespace: 'ns', name }, version),
+  test('work without an election starts later and skips what others have deleted', async () => {
+    const storage = new ScriptedStorage()
+    const { swept, sweeper, add, recalled, end } = start(storage, 3_000)
+    for (const name of ['swept', 'unknown', 'remembered']) add(name, 0)
+    recalled.set(
+      'remembered',
+      storedAt({ cluster: 'local', namespace: 'n', name: 'remembered' }, 0),
     )
-  const { sweeper, end } = start(storage, undefined, damaged)
-  const away = () => new StorageError({ kind: 'unavailable', message: 'away' })
-  storage.replies.push(...Array.from({ length: 6 }, away))
-  await advance(10_000)
-  assert.equal(sweeper.waitingCount, 1)
-  await advance(30_000)
-  assert.deepEqual([storage.deleted, sweeper.waitingCount], [['d'], 0])
-  assert.equal(storage.deletes, 7)
-  await end()
+    await advance(3_900)
+    assert.deepEqual([storage.reads, storage.deletes], [0, 0])
+    assert.equal(sweeper.lagMs, 2_900)
+    storage.versions.delete('swept')
+    storage.replies.push(new StorageError({ kind: 'unavailable', message: 'a short outage' }))
+    await advance(2_500)
+    assert.deepEqual(storage.deleted.toSorted(), ['remembered', 'unknown'])
+    assert.deepEqual([storage.reads, storage.deletes], [4, 2])
+    assert.deepEqual([swept.count, sweeper.waitingCount], [2, 0])
+    await end()
+  })
+
+  test('a damaged event is queued once, however often its delete fails', async () => {
+    const storage = new ScriptedStorage()
+    storage.versions.set('d', 2)
+    const damaged = () =>
+      [...storage.versions].map(([name, version]) =>
+        storedAt({ cluster: 'local', namespace: 'ns', name }, version),
+      )
+    const { sweeper, end } = start(storage, undefined, damaged)
+    const away = () => new StorageError({ kind: 'unavailable', message: 'away' })
+    storage.replies.push(...Array.from({ length: 6 }, away))
+    await advance(10_000)
+    assert.equal(sweeper.waitingCount, 1)
+    await advance(30_000)
+    assert.deepEqual([storage.deleted, sweeper.waitingCount], [['d'], 0])
+    assert.equal(storage.deletes, 7)
+    await end()
+  })
 })

@@ -15,7 +15,7 @@ import type { ClientCertificate } from './client-certs.ts'
 
 /** Debian's; `.ci/run` installs it. */
 // biome-ignore lint/style/noProcessEnv: where the browser of this machine is.
-export const browserProgram: string = process.env['CHROMIUM'] ?? '/usr/bin/chromium'
+export const browserProgram: string = process.env['CHROMIUM'] ?? '/usr/bin/chromium-headless-shell'
 
 const screenshots = join(import.meta.dirname, '../../.cache/screenshots')
 

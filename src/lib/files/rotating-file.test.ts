@@ -26,10 +26,11 @@ before(async () => {
   root = await mkdtemp(join(tmpdir(), 'tidings-rotation-'))
 })
 after(() => rm(root, { recursive: true }))
-beforeEach(async () => {
+
+async function makeFolder(): Promise<void> {
   folder = await mkdtemp(join(root, 'f-'))
   path = join(folder, 'audit.log')
-})
+}
 
 function opened(change: Partial<RotatingFileOptions> = {}): Promise<RotatingFile> {
   return RotatingFile.open({
@@ -48,6 +49,8 @@ const backups = async (): Promise<string[]> =>
   (await readdir(folder)).filter((name) => name !== 'audit.log').sort()
 
 describe('rotating file', () => {
+  beforeEach(makeFolder)
+
   test('lines are appended to an existing file, which only its owner can read', async () => {
     const file = await opened()
     await file.append(bytes('one\n'))
@@ -162,6 +165,8 @@ describe('rotating file', () => {
 })
 
 describe('backups', () => {
+  beforeEach(makeFolder)
+
   const DAY_MS = 86_400_000
   const limits = { backupsMax: 0, backupAgeMsMax: 0, compress: false }
 

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict'
-import { afterEach, beforeEach, mock, test } from 'node:test'
+import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import { type LogFields, silentLog } from '../../lib/log/log.ts'
 import { QuotaAlarm } from './quota-alarm.ts'
-
-beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }))
-afterEach(() => mock.timers.reset())
 
 async function settle(): Promise<void> {
   for (let tick = 0; tick < 3; tick++) await new Promise((resolve) => setImmediate(resolve))
@@ -44,123 +41,130 @@ function start() {
   }
   return { quotaAlarm, etcd, hold, errors, warnings, infos, advance, end: () => ending.abort() }
 }
+describe('quota alarm', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }))
+  afterEach(() => mock.timers.reset())
 
-test('quota alarm: an alarm is detected without a write, and its end within a second', async () => {
-  const { quotaAlarm, etcd, errors, infos, advance, end } = start()
-  await advance(10)
-  assert.deepEqual([quotaAlarm.isFull, quotaAlarm.refusal(), etcd.reports], [false, undefined, 10])
-  etcd.isFull = true
-  await advance(1)
-  assert.equal(quotaAlarm.isFull, true)
-  const { kind, reason, retryAfterMs } = quotaAlarm.refusal() ?? assert.fail()
-  assert.deepEqual(
-    { kind, reason, retryAfterMs },
-    {
-      kind: 'unavailable',
-      reason: 'etcd is full (its space quota is exceeded) and accepts only deletes',
-      retryAfterMs: 1_000,
-    },
-  )
-  await advance(20)
-  assert.equal(errors.length, 1)
-  assert.match(String(errors[0]?.['remedy']), /compact.*defrag.*disarm/)
-  etcd.isFull = false
-  await advance(1)
-  assert.deepEqual([quotaAlarm.isFull, quotaAlarm.refusal()], [false, undefined])
-  assert.deepEqual(infos, [{ msg: 'etcd accepts writes again', seconds: 21 }])
-  end()
-  const { reports } = etcd
-  await advance(10)
-  assert.equal(etcd.reports, reports, 'polling has ended')
-})
+  test('an alarm is detected without a write, and its end within a second', async () => {
+    const { quotaAlarm, etcd, errors, infos, advance, end } = start()
+    await advance(10)
+    assert.deepEqual(
+      [quotaAlarm.isFull, quotaAlarm.refusal(), etcd.reports],
+      [false, undefined, 10],
+    )
+    etcd.isFull = true
+    await advance(1)
+    assert.equal(quotaAlarm.isFull, true)
+    const { kind, reason, retryAfterMs } = quotaAlarm.refusal() ?? assert.fail()
+    assert.deepEqual(
+      { kind, reason, retryAfterMs },
+      {
+        kind: 'unavailable',
+        reason: 'etcd is full (its space quota is exceeded) and accepts only deletes',
+        retryAfterMs: 1_000,
+      },
+    )
+    await advance(20)
+    assert.equal(errors.length, 1)
+    assert.match(String(errors[0]?.['remedy']), /compact.*defrag.*disarm/)
+    etcd.isFull = false
+    await advance(1)
+    assert.deepEqual([quotaAlarm.isFull, quotaAlarm.refusal()], [false, undefined])
+    assert.deepEqual(infos, [{ msg: 'etcd accepts writes again', seconds: 21 }])
+    end()
+    const { reports } = etcd
+    await advance(10)
+    assert.equal(etcd.reports, reports, 'polling has ended')
+  })
 
-test('quota alarm: without a report the state does not change', async () => {
-  const { quotaAlarm, etcd, advance, end } = start()
-  etcd.isFull = undefined
-  await advance(10)
-  assert.equal(quotaAlarm.isFull, false)
-  quotaAlarm.onFull()
-  await advance(10)
-  assert.equal(quotaAlarm.isFull, true)
-  end()
-})
-
-test('quota alarm: a report requested before a refused put is ignored', async () => {
-  const { quotaAlarm, hold, advance, end } = start()
-  const { promise, resolve } = Promise.withResolvers<void>()
-  hold.gate = promise
-  await advance(1)
-  quotaAlarm.onFull()
-  resolve()
-  await settle()
-  assert.equal(quotaAlarm.isFull, true)
-  await advance(1)
-  assert.equal(quotaAlarm.isFull, false)
-  end()
-})
-
-test('quota alarm: an alarm that is disarmed without freeing space is logged once a minute', async () => {
-  const { quotaAlarm, errors, infos, advance, end } = start()
-  for (let round = 0; round < 100; round++) {
+  test('without a report the state does not change', async () => {
+    const { quotaAlarm, etcd, advance, end } = start()
+    etcd.isFull = undefined
+    await advance(10)
+    assert.equal(quotaAlarm.isFull, false)
     quotaAlarm.onFull()
+    await advance(10)
+    assert.equal(quotaAlarm.isFull, true)
+    end()
+  })
+
+  test('a report requested before a refused put is ignored', async () => {
+    const { quotaAlarm, hold, advance, end } = start()
+    const { promise, resolve } = Promise.withResolvers<void>()
+    hold.gate = promise
+    await advance(1)
+    quotaAlarm.onFull()
+    resolve()
+    await settle()
+    assert.equal(quotaAlarm.isFull, true)
     await advance(1)
     assert.equal(quotaAlarm.isFull, false)
-  }
-  assert.deepEqual([errors.length, infos.length], [2, 2])
-  end()
-})
+    end()
+  })
 
-test('quota alarm: write rates are reduced from half of the quota, and zero at four fifths', async () => {
-  const { quotaAlarm, etcd, advance, end } = start()
-  etcd.bytesInUse = 900
-  await advance(1)
-  assert.deepEqual([quotaAlarm.usedFraction, quotaAlarm.writeFraction], [undefined, 1])
-  quotaAlarm.quotaBytes = 1000
-  const fractions: number[] = []
-  for (const bytes of [0, 500, 650, 800, 1200]) {
-    etcd.bytesInUse = bytes
+  test('an alarm that is disarmed without freeing space is logged once a minute', async () => {
+    const { quotaAlarm, errors, infos, advance, end } = start()
+    for (let round = 0; round < 100; round++) {
+      quotaAlarm.onFull()
+      await advance(1)
+      assert.equal(quotaAlarm.isFull, false)
+    }
+    assert.deepEqual([errors.length, infos.length], [2, 2])
+    end()
+  })
+
+  test('write rates are reduced from half of the quota, and zero at four fifths', async () => {
+    const { quotaAlarm, etcd, advance, end } = start()
+    etcd.bytesInUse = 900
     await advance(1)
-    fractions.push(Math.round(quotaAlarm.writeFraction * 100) / 100)
-  }
-  assert.deepEqual(fractions, [1, 1, 0.5, 0, 0])
-  quotaAlarm.onFull()
-  assert.equal(quotaAlarm.writeFraction, 1, 'a full etcd is handled by refusing puts')
-  etcd.bytesInUse = 400
-  await advance(1)
-  quotaAlarm.onWritten(250)
-  assert.equal(quotaAlarm.usedFraction, 0.65, 'bytes written since the report count')
-  etcd.bytesInUse = 650
-  await advance(1)
-  assert.equal(quotaAlarm.usedFraction, 0.65, 'written bytes count once')
-  end()
-})
+    assert.deepEqual([quotaAlarm.usedFraction, quotaAlarm.writeFraction], [undefined, 1])
+    quotaAlarm.quotaBytes = 1000
+    const fractions: number[] = []
+    for (const bytes of [0, 500, 650, 800, 1200]) {
+      etcd.bytesInUse = bytes
+      await advance(1)
+      fractions.push(Math.round(quotaAlarm.writeFraction * 100) / 100)
+    }
+    assert.deepEqual(fractions, [1, 1, 0.5, 0, 0])
+    quotaAlarm.onFull()
+    assert.equal(quotaAlarm.writeFraction, 1, 'a full etcd is handled by refusing puts')
+    etcd.bytesInUse = 400
+    await advance(1)
+    quotaAlarm.onWritten(250)
+    assert.equal(quotaAlarm.usedFraction, 0.65, 'bytes written since the report count')
+    etcd.bytesInUse = 650
+    await advance(1)
+    assert.equal(quotaAlarm.usedFraction, 0.65, 'written bytes count once')
+    end()
+  })
 
-test('quota alarm: reduced, rejected and normal write rates are logged', async () => {
-  const { quotaAlarm, etcd, errors, warnings, infos, advance, end } = start()
-  quotaAlarm.quotaBytes = 1000
-  for (const bytesInUse of [400, 600, 900]) {
-    etcd.bytesInUse = bytesInUse
-    await advance(2)
-  }
-  const reduced = { msg: 'etcd is filling up: write rate limits are reduced', usedPercent: 60 }
-  const rejected = {
-    msg: 'etcd is nearly full: writes of events are rejected until space is freed',
-    usedPercent: 90,
-  }
-  assert.deepEqual([warnings, errors, infos], [[reduced], [rejected], []])
-  // Changes back and forth within a minute are logged once.
-  for (const bytesInUse of [790, 810, 790, 810]) {
-    etcd.bytesInUse = bytesInUse
-    await advance(2)
-  }
-  assert.deepEqual([warnings.length, errors.length], [1, 1])
-  etcd.bytesInUse = 100
-  await advance(61)
-  assert.deepEqual(infos, [
-    {
-      msg: 'etcd has free space again: write rate limits are back to normal',
-      usedPercent: 10,
-    },
-  ])
-  end()
+  test('reduced, rejected and normal write rates are logged', async () => {
+    const { quotaAlarm, etcd, errors, warnings, infos, advance, end } = start()
+    quotaAlarm.quotaBytes = 1000
+    for (const bytesInUse of [400, 600, 900]) {
+      etcd.bytesInUse = bytesInUse
+      await advance(2)
+    }
+    const reduced = { msg: 'etcd is filling up: write rate limits are reduced', usedPercent: 60 }
+    const rejected = {
+      msg: 'etcd is nearly full: writes of events are rejected until space is freed',
+      usedPercent: 90,
+    }
+    assert.deepEqual([warnings, errors, infos], [[reduced], [rejected], []])
+    // Changes back and forth within a minute are logged once.
+    for (const bytesInUse of [790, 810, 790, 810]) {
+      etcd.bytesInUse = bytesInUse
+      await advance(2)
+    }
+    assert.deepEqual([warnings.length, errors.length], [1, 1])
+    etcd.bytesInUse = 100
+    await advance(61)
+    assert.deepEqual(infos, [
+      {
+        msg: 'etcd has free space again: write rate limits are back to normal',
+        usedPercent: 10,
+      },
+    ])
+    end()
+  })
 })

@@ -10,7 +10,7 @@ export const RUN_BY: Readonly<Record<string, string>> = {
   'docs/tutorials/a-week-of-events.md': 'test/ci/docs/follow.test.ts',
   'docs/tutorials/on-call-night.md': 'test/ci/docs/follow.test.ts',
   'docs/how-to/deploy-on-kubernetes.md': 'test/ci/chart/page.test.ts',
-  'docs/how-to/clients.md': 'test/ci/e2e/snippets.test.ts',
+  'docs/how-to/clients.md': 'test/nightly/e2e/snippets.test.ts',
   'docs/how-to/questions.md': 'test/ci/e2e/questions.test.ts',
   'docs/how-to/back-up-and-restore.md#rehearse-it': 'test/ci/docs/follow.test.ts',
   'docs/how-to/rotate.md#rehearse-it': 'test/ci/docs/follow.test.ts',
@@ -21,7 +21,7 @@ export const RUN_BY: Readonly<Record<string, string>> = {
   'docs/how-to/retention.md#what-is-kept': 'test/ci/docs/typed.test.ts',
   'docs/reference/summaries.md': 'test/ci/docs/typed.test.ts',
   'docs/runbook/README.md#who-is-flooding-us': 'test/ci/docs/runbook.test.ts',
-  'docs/runbook/README.md#while-etcd-is-full': 'test/ci/e2e/full.test.ts',
+  'docs/runbook/README.md#while-etcd-is-full': 'test/nightly/e2e/full.test.ts',
 }
 
 /** By page or section: why no test runs its commands. */

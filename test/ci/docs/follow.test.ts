@@ -29,7 +29,8 @@ const WITH_OWN_NETWORK = [
 ]
 const WITH_CLUSTER = [`${TUTORIALS}/a-week-of-events.md`]
 
-describe('followed literally', { skip: cannotFollow }, () => {
+// Most of a reader's time is waiting.
+describe('followed literally', { skip: cannotFollow, concurrency: 3 }, () => {
   let unpacked: string
   let programs: readonly string[]
 

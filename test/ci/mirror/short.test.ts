@@ -8,8 +8,8 @@ import { testSeed } from '../../support/seed.ts'
 
 const seed = ['--seed', String(testSeed())]
 
-test('a mirror has every event once, in order and up to date, through 20,000 writes and 104 faults', async (t) => {
-  const printed = await run(['--writes', '20000', '--faults', '104', ...seed, '--quiet'])
+test('a mirror has every event once, in order and up to date, through 4,000 writes and 20 faults', async (t) => {
+  const printed = await run(['--writes', '4000', '--faults', '20', ...seed, '--quiet'])
   t.diagnostic(printed)
 })
 

@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pause } from '../../../src/lib/abort.ts'
-import { runCase } from '../../nightly/clocks/case.ts'
-import { PREFIX, Site } from '../../nightly/clocks/site.ts'
-import { AgeWatcher } from '../../nightly/clocks/watcher.ts'
 import { eventually } from '../../support/eventually.ts'
 import { WrongClock } from '../../support/wrong-clock.ts'
+import { runCase } from '../clocks/case.ts'
+import { PREFIX, Site } from '../clocks/site.ts'
+import { AgeWatcher } from '../clocks/watcher.ts'
 
 describe('clocks', { concurrency: true }, () => {
   test('a replica two hours ahead that becomes the sweeper deletes no young event, and logs why', async () => {

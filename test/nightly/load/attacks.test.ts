@@ -4,8 +4,8 @@
  */
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { ATTACKS, keyOf } from '../../nightly/attacks/attacks.ts'
-import { campaign, rowOf } from '../../nightly/attacks/campaign.ts'
+import { ATTACKS, keyOf } from '../attacks/attacks.ts'
+import { campaign, rowOf } from '../attacks/campaign.ts'
 
 const SHORT = { scale: 0.2, rounds: 1, ms: 1500, warmUpRequests: 150 }
 /** Longer, so that all of it arrives. */

@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pause } from '../../../src/lib/abort.ts'
+import { eventually } from '../../support/eventually.ts'
+import { testSeed } from '../../support/seed.ts'
 import {
   EVERYTHING_EXPIRES,
   type PlannedBudget,
   type PlannedPolicy,
-} from '../../nightly/retention/policies.ts'
-import { Site } from '../../nightly/retention/site.ts'
-import { eventually } from '../../support/eventually.ts'
-import { testSeed } from '../../support/seed.ts'
+} from '../retention/policies.ts'
+import { Site } from '../retention/site.ts'
 
 const budgets: readonly PlannedBudget[] = [
   { name: 'full', namespace: 'full', events: 80 },

@@ -1,6 +1,6 @@
 /**
  * Cuts connections after etcd has committed and before the reply arrives, over all kinds of writes:
- *   node test/ci/integration/storage-cut-replies.test.ts 5000
+ *   node test/nightly/integration/storage-cut-replies.test.ts 5000
  * cuts that many transactions; the test runner cuts fewer.
  */
 import assert from 'node:assert/strict'

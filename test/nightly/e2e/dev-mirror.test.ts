@@ -6,11 +6,11 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { findKubectl, RECORDED_WITH, whyNot } from '../../nightly/kubectl/kubectl.ts'
 import { type DevServer, startDev } from '../../support/dev-server.ts'
 import { eventually } from '../../support/eventually.ts'
+import { findKubectl, RECORDED_WITH, whyNot } from '../kubectl/kubectl.ts'
 
-const events = join(import.meta.dirname, '../../nightly/kubectl/events.yaml')
+const events = join(import.meta.dirname, '../kubectl/events.yaml')
 
 describe('tidings dev --mirror', { skip: whyNot(RECORDED_WITH) }, () => {
   const kubectl = (kubeconfig: string, ...args: readonly string[]): string =>

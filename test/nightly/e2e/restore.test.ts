@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { complaints, restore, type Scenario } from '../../nightly/restore/restore.ts'
+import { complaints, restore, type Scenario } from '../restore/restore.ts'
 
 /** From the matrix of `npm run test:restore`. */
 const scenarios: readonly Scenario[] = [
