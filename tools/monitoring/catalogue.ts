@@ -2,7 +2,7 @@
  * Every metric of a replica, with the name, type, labels and help that its definition in
  * src/server/metrics has: nothing of that is written twice. The metrics are registered as a replica
  * does, but never collected, so their sources need not exist. That no metric is missing is tested
- * with a real replica, by test/ci/e2e/monitoring.test.ts.
+ * with a real replica, by test/nightly/e2e/monitoring.test.ts.
  */
 import { Registry } from '@prometheus-io/client'
 import { REFUSALS } from '../../src/gate/refusal.ts'

@@ -1,8 +1,8 @@
 /** A short upgrade and rollback under load; `npm run test:upgrade` is the long one. */
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { previousRef, programOf, thisTree } from '../../nightly/upgrade/programs.ts'
-import { describeLoad, upgradeAndRollBack } from '../../nightly/upgrade/upgrade.ts'
+import { previousRef, programOf, thisTree } from '../upgrade/programs.ts'
+import { describeLoad, upgradeAndRollBack } from '../upgrade/upgrade.ts'
 
 /** Faster checks than a real balancer makes, so that the test takes half a minute. */
 const PACE = { checkMs: 200, stopDelayMs: 1_200, settleMs: 800 }

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import { CoreV1Api, CustomObjectsApi, KubeConfig, makeInformer } from '@kubernetes/client-node'
-import { KubectlSession, RECORDED_WITH, whyNot } from '../../nightly/kubectl/kubectl.ts'
 import { eventually } from '../../support/eventually.ts'
+import { KubectlSession, RECORDED_WITH, whyNot } from '../kubectl/kubectl.ts'
 
 describe('kubectl and client-node with namespaces and clusters', {
   skip: whyNot(RECORDED_WITH),

@@ -1,4 +1,4 @@
-/** The container image in `release/`: `npm run test:release` makes it first. Needs root. */
+/** The container image in `release/`: `npm run test:release:full` makes it first. Needs root. */
 import assert from 'node:assert/strict'
 import { existsSync, lstatSync, readdirSync, readFileSync, statSync } from 'node:fs'
 import { basename, join } from 'node:path'
