@@ -116,19 +116,12 @@ export class Freshness {
         version: newest,
       })
     }
-    return recorded(span, 'wait for the cache', () =>
-      this.#reaches({ version: notOlderThan ?? newest, connection }, signal),
-    )
-  }
-
-  /**
-   * Resolves to whether memory reaches the version, in the history that the connection leads to.
-   */
-  async #reaches(wanted: Newest, signal: AbortSignal): Promise<boolean> {
-    const { version, connection } = wanted
+    const version = notOlderThan ?? newest
     if (this.isVerifiedFor(connection) && this.#has(version)) return true
     const { progress } = this.#options.reflector
-    return progress.waitFor(wanted, { signal, waitMsMax: freshnessWaitMsMax })
+    return await recorded(span, 'wait for the cache', () =>
+      progress.waitFor({ version, connection }, { signal, waitMsMax: freshnessWaitMsMax }),
+    )
   }
 
   #has(version: Version): boolean {

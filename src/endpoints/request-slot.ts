@@ -1,4 +1,5 @@
-import type { Entrant, Entry, Limits } from '../gate/limits/limits.ts'
+import type { Entry } from '../gate/limits/admitted-request.ts'
+import type { Entrant, Limits } from '../gate/limits/limits.ts'
 import { accountOf, type User } from '../gate/user.ts'
 import type { Peer, Response } from '../http/exchange.ts'
 import { networkOf } from '../lib/network.ts'

@@ -160,7 +160,8 @@ async function respond(
   })
   if (trace !== undefined) request.span = trace.admitted()
   if (found === undefined) return noService(services)
-  return found.handler(record?.request() ?? request, caller)
+  // Awaited here: an async function that returns a promise takes two more turns of the queue.
+  return await found.handler(record?.request() ?? request, caller)
 }
 
 /** From here on, what the request and its connection hold is charged to the user. */

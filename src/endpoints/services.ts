@@ -24,6 +24,8 @@ export interface Service {
   readonly isAboutServer?: boolean
   /** Reports on the shutdown, so it is served until the end of it. */
   readonly isServedAtShutdown?: boolean
+  /** A resource whose targets no other service has. */
+  readonly resource?: { readonly group: string; readonly name: string }
   /** The handler for a target of this family; undefined for any other target. */
   find(target: Target): ServiceHandler | undefined
 }
@@ -36,6 +38,8 @@ export class Services {
   readonly #expected: readonly string[]
   readonly #installed: Service[] = []
   readonly #roots = new Set<string>()
+  /** Services with a resource, by `<name>.<group>`: to ask each service costs more than a map. */
+  readonly #byResource = new Map<string, Service>()
 
   constructor(expected: readonly string[]) {
     this.#expected = expected
@@ -46,6 +50,8 @@ export class Services {
       throw new Error(`unexpected service: ${service.name}`)
     }
     this.#installed.push(service)
+    const { resource } = service
+    if (resource !== undefined) this.#byResource.set(`${resource.name}.${resource.group}`, service)
     for (const path of service.paths) this.#roots.add(firstPart(path))
   }
 
@@ -70,6 +76,11 @@ export class Services {
   find(
     target: Target,
   ): { readonly service: Service; readonly handler: ServiceHandler } | undefined {
+    const owner = target.isResource
+      ? this.#byResource.get(`${target.resource}.${target.group}`)
+      : undefined
+    const owned = owner?.find(target)
+    if (owner !== undefined && owned !== undefined) return { service: owner, handler: owned }
     for (const service of this.#installed) {
       if (target.isPrefixed && service.isServerWide === true) continue
       const handler = service.find(target)

@@ -20,7 +20,8 @@ export class PlacedSet<T extends Placed> implements Iterable<T> {
   }
 
   has(member: T): boolean {
-    return this.#members[member.place] === member
+    // V8 looks an index of -1 up as the name of a property, which is slow.
+    return member.place >= 0 && this.#members[member.place] === member
   }
 
   add(member: T): void {

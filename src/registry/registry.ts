@@ -83,7 +83,7 @@ export class EventRegistry {
   }
 
   /** `versionText` is `notOlderThan` as the client sent it. */
-  async get(
+  get(
     key: EventKey,
     { versionText, ...options }: ReadOptions & { readonly versionText?: string },
   ): Promise<ShownEvent> {

@@ -112,6 +112,7 @@ export function eventsService(options: EventsServiceOptions): Service {
     name: eventsServiceName(group),
     isOpenToHost: false,
     paths: [],
+    resource: { group: group.name, name: 'events' },
     find: eventsBelow(prefix, endpointsOf(api), options.mirrored),
   }
 }

@@ -155,18 +155,15 @@ export class FairSlots {
     state.held += width
     this.#held += width
     this.#entered += 1
-    let isHeld = true
-    return {
-      [Symbol.dispose]: () => {
-        if (!isHeld) return
-        isHeld = false
-        state.held -= width
-        this.#held -= width
-        this.#entered -= 1
-        this.#forgetIfIdle(state)
-        this.#admitWaiting()
-      },
-    }
+    return new HeldSlot(this.#giveBack, state, width)
+  }
+
+  readonly #giveBack = (state: UserState, width: number): void => {
+    state.held -= width
+    this.#held -= width
+    this.#entered -= 1
+    this.#forgetIfIdle(state)
+    this.#admitWaiting()
   }
 
   /** One request of each user in turn, until no user may take more. */
@@ -204,6 +201,30 @@ export class FairSlots {
     if (state.held > 0 || state.waiters.size > 0) return
     this.#users.delete(state.user)
     if (state.isQueued) this.#queue.splice(this.#queue.indexOf(state), 1)
+  }
+}
+
+/** A class, since an object with a computed name is slow to create, and each request has one. */
+class HeldSlot implements Slot {
+  readonly #giveBack: (state: UserState, width: number) => void
+  readonly #state: UserState
+  readonly #width: number
+  #isHeld = true
+
+  constructor(
+    giveBack: (state: UserState, width: number) => void,
+    state: UserState,
+    width: number,
+  ) {
+    this.#giveBack = giveBack
+    this.#state = state
+    this.#width = width
+  }
+
+  [Symbol.dispose](): void {
+    if (!this.#isHeld) return
+    this.#isHeld = false
+    this.#giveBack(this.#state, this.#width)
   }
 }
 

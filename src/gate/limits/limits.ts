@@ -1,9 +1,11 @@
 /** Concurrency limits: reads, writes and watches have separate slots, which users share fairly. */
+
 import { type StatusError, tooManyRequests } from '../../api/status.ts'
 import type { Peer, Request } from '../../http/exchange.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import type { Target } from '../target.ts'
 import { accountOf, isMaster, type User } from '../user.ts'
+import { AdmittedRequest, type Entry } from './admitted-request.ts'
 import {
   FairSlots,
   type RefusalReason,
@@ -77,12 +79,6 @@ export interface Entrant {
   readonly isOpen?: boolean
   /** Its service is about the server itself. */
   readonly isAboutServer?: boolean
-}
-
-/** An admitted request. Holds its slots until it is disposed of. */
-export interface Entry extends Disposable {
-  /** A watch has sent its initial events: it gives its slots back and counts only as a watch. */
-  settle(): void
 }
 
 /** Admits requests, or refuses them. */
@@ -217,15 +213,7 @@ export class RequestLimits implements Limits {
   }
 
   #entry(slot: Slot, watch: Slot | undefined): Entry {
-    const leave = (): void => slot[Symbol.dispose]()
-    return {
-      settle: leave,
-      [Symbol.dispose]: () => {
-        this.#pace.served()
-        leave()
-        watch?.[Symbol.dispose]()
-      },
-    }
+    return new AdmittedRequest(this.#pace, slot, watch)
   }
 
   /** Held back like other refusals: when a replica stops, all its watches are retried at once. */
