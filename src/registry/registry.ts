@@ -85,13 +85,13 @@ export class EventRegistry {
   /** `versionText` is `notOlderThan` as the client sent it. */
   get(
     key: EventKey,
-    { versionText, ...options }: ReadOptions & { readonly versionText?: string },
+    options: ReadOptions & { readonly versionText?: string },
   ): Promise<ShownEvent> {
-    const attempt = { wanted: options.notOlderThan, versionText, isRead: true }
+    const { notOlderThan, versionText } = options
     const found = recorded(options.span, 'storage get', (span) =>
       this.#storage.get(key, span === undefined ? options : { ...options, span }),
     )
-    return inApiTerms(found, this.names, attempt)
+    return inApiTerms(found, this.names, { wanted: notOlderThan, versionText, isRead: true })
   }
 
   async create(scope: NamespaceScope, sent: Event, options: WriteOptions): Promise<ShownEvent> {
