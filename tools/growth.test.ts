@@ -128,6 +128,7 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'request-width.WIDTH_MAX': 'the cost of a list',
   'rule-set': 'from files of the operator',
   'service-account-token': 'from files of the operator',
+  'services.#byResource': 'of the resources that this server has',
   'services.#roots': 'of the paths that this server has',
   'slot-list.chunkMax': 'of the shape of a list',
   'slot-tree': 'of the shape of a tree',
