@@ -130,6 +130,7 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'service-account-token': 'from files of the operator',
   'services.#byResource': 'of the resources that this server has',
   'services.#roots': 'of the paths that this server has',
+  'slabs.sharedBytesMax': 'of the shape of a slab',
   'slot-list.chunkMax': 'of the shape of a list',
   'slot-tree': 'of the shape of a tree',
   'slot-walks.batchMax': 'a number of steps',

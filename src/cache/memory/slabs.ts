@@ -10,6 +10,8 @@
  */
 
 const slabBytes = 256 * 1024
+/** A longer text gets a slab of its own size: at most an eighth of a full slab is left unused. */
+const sharedBytesMax = slabBytes / 8
 /** Each text has its slot and length in front, for the walk over a slab when it is evacuated. */
 const headerBytes = 8
 /**
@@ -65,8 +67,7 @@ export class Slabs {
   /** Copies the text and returns its place. */
   put(slot: number, text: Buffer): number {
     const need = headerBytes + text.length
-    // A text larger than half a slab gets a slab of its own size.
-    if (need > slabBytes / 2) return append(this.#open(need), slot, text)
+    if (need > sharedBytesMax) return append(this.#open(need), slot, text)
     while (this.#current.used + need > slabBytes) this.#seal()
     return append(this.#current, slot, text)
   }
