@@ -4,8 +4,16 @@
  */
 import { spawnSync } from 'node:child_process'
 
-/** By severity of a failure: data first, then denial of service, then size. */
+/**
+ * First what belongs to the stages of CI; then by severity of a failure: data, denial of service,
+ * size.
+ */
 const SCRIPTS = [
+  'test:integration:full',
+  'test:e2e:full',
+  'test:load',
+  'test:ui:full',
+  'test:release:full',
   'simulate:hour',
   'simulate:mirror:hour',
   'simulate:planted',
@@ -13,17 +21,15 @@ const SCRIPTS = [
   'simulate:etcd',
   'test:model',
   'test:chaos',
+  'test:chaos:planted',
   'test:mirror:chaos',
   'test:cut-replies',
   'test:targets',
-  'test:integration:full',
-  'test:e2e:full',
   'test:clocks',
   'test:retention',
   'test:restore',
   'test:mirror',
   'test:attacks',
-  'test:load',
   'test:overload',
   'test:memory',
   'test:memory:container',
@@ -33,12 +39,10 @@ const SCRIPTS = [
   'test:kubectl',
   'test:client-go',
   'test:client-go:full',
-  'test:ui:full',
   'test:chart',
   // With KUBE_APISERVER, also the tutorial that mirrors a cluster.
   'follow-docs',
   'test:differential',
-  'test:release:full',
   'fuzz',
   'fuzz:protobuf',
   'bench',
@@ -64,7 +68,10 @@ for (const script of wanted.length > 0 ? wanted : SCRIPTS) {
   const startedAt = performance.now()
   const { status } = spawnSync('npm', ['run', '--silent', script], { stdio: 'inherit' })
   const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1)
-  lines.push(`${status === 0 ? 'passed' : 'FAILED'}  ${script}, ${minutes} min`)
+  const line = `${status === 0 ? 'passed' : 'FAILED'}  ${script}, ${minutes} min`
+  // Also now: whoever is cut off has told what is known.
+  process.stdout.write(`${line}\n`)
+  lines.push(line)
   if (status !== 0) process.exitCode = 1
 }
 process.stdout.write(`\n${lines.join('\n')}\n`)

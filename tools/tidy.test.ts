@@ -100,9 +100,10 @@ test(`files: none is longer than ${FILE_LINES_MAX} lines without a reason at its
   assert.deepEqual(long, [])
 })
 
+// A root hook of one file would run before the tests of all files. One that cleans up at the end may.
 test('files: a unit test has its hooks inside a describe, since all unit tests share a process', () => {
   const unitTests = files.filter((file) => /^(src|ui|tools)\/.*\.test\.ts$/.test(file))
-  const wrong = unitTests.filter((file) => /^(before|after)Each\(/m.test(read(file)))
+  const wrong = unitTests.filter((file) => /^(before|beforeEach|afterEach)\(/m.test(read(file)))
   assert.deepEqual(wrong, [])
 })
 

@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog as log } from '../lib/log/log.ts'
+import type { Span } from '../lib/tracing/span.ts'
 import { StorageError } from '../storage/errors.ts'
 import {
   beginning,
@@ -196,6 +197,32 @@ test('reads: a read waits until memory has the version of the store, and request
   const read = await reading
   assert.deepEqual([read.version, read.body.toString()], [stored.version, stored.body.toString()])
   assert.deepEqual(store.reads, [], 'nothing was read from the store')
+})
+
+test('reads: a trace tells of a wait for memory, and of none where there was none', async () => {
+  const store = new HandMadeStore()
+  const cached = await synced(store)
+  const spans: string[] = []
+  const record = (name: string): Span => ({
+    context: undefined,
+    child: (part) => record(part),
+    shared: () => undefined,
+    set: () => {},
+    link: () => {},
+    end: () => spans.push(name),
+  })
+  const stored = store.put('a', 'new')
+  const waiting = cached.get(keyOf('a'), { signal, span: record('') })
+  respond(store, 0)
+  await tick()
+  store.notify(stored)
+  await waiting
+  assert.deepEqual(spans.splice(0), ['newest version', 'wait for the cache'])
+  const fresh = cached.get(keyOf('a'), { signal, span: record('') })
+  await tick()
+  respond(store, 1)
+  await fresh
+  assert.deepEqual(spans, ['newest version'])
 })
 
 test('reads: progress that falls short of the version is followed by another request', async () => {

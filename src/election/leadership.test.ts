@@ -412,7 +412,7 @@ describe('leadership', () => {
   }
 
   for (const rejected of ['grantLease', 'txn'] as const) {
-    test(`leadership: all replicas work while a full etcd rejects ${rejected}, until one is elected`, async () => {
+    test(`all replicas work while a full etcd rejects ${rejected}, until one is elected`, async () => {
       const etcd = new OneKeyEtcd()
       const { space, before } = fullEtcd(rejected)
       const all = ['a', 'b'].map((name) => start(etcd, name, before))

@@ -38,7 +38,7 @@ export class Services {
   readonly #expected: readonly string[]
   readonly #installed: Service[] = []
   readonly #roots = new Set<string>()
-  /** Services with a resource, by `<name>.<group>`: to ask each service costs more than a map. */
+  /** Services with a resource, by `<group>/<name>`: to ask each service costs more than a map. */
   readonly #byResource = new Map<string, Service>()
 
   constructor(expected: readonly string[]) {
@@ -51,8 +51,11 @@ export class Services {
     }
     this.#installed.push(service)
     const { resource } = service
-    if (resource !== undefined) this.#byResource.set(`${resource.name}.${resource.group}`, service)
     for (const path of service.paths) this.#roots.add(firstPart(path))
+    if (resource === undefined) return
+    const name = `${resource.group}/${resource.name}`
+    if (this.#byResource.has(name)) throw new Error(`two services of ${name}`)
+    this.#byResource.set(name, service)
   }
 
   /** Names of the services that cannot respond yet. */
@@ -73,21 +76,29 @@ export class Services {
     return this.#roots.has(root) ? root : ''
   }
 
-  find(
-    target: Target,
-  ): { readonly service: Service; readonly handler: ServiceHandler } | undefined {
+  find(target: Target): FoundService | undefined {
     const owner = target.isResource
-      ? this.#byResource.get(`${target.resource}.${target.group}`)
+      ? this.#byResource.get(`${target.group}/${target.resource}`)
       : undefined
-    const owned = owner?.find(target)
-    if (owner !== undefined && owned !== undefined) return { service: owner, handler: owned }
+    const found = owner && findIn(owner, target)
+    if (found !== undefined) return found
     for (const service of this.#installed) {
-      if (target.isPrefixed && service.isServerWide === true) continue
-      const handler = service.find(target)
-      if (handler !== undefined) return { service, handler }
+      const other = findIn(service, target)
+      if (other !== undefined) return other
     }
     return undefined
   }
+}
+
+interface FoundService {
+  readonly service: Service
+  readonly handler: ServiceHandler
+}
+
+function findIn(service: Service, target: Target): FoundService | undefined {
+  if (target.isPrefixed && service.isServerWide === true) return undefined
+  const handler = service.find(target)
+  return handler && { service, handler }
 }
 
 /** `/livez/ping` begins with `/livez`. */

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { mock, test } from 'node:test'
+import { after, mock, test } from 'node:test'
 import { Calls } from './calls.ts'
 import type { ConnectionState } from './connection.ts'
 import { Endpoint, EndpointSet } from './endpoints.ts'
@@ -44,6 +44,8 @@ class FakeMember {
   } as unknown as Client
   close(): void {}
 }
+
+after(() => mock.timers.reset())
 
 function setUp(count: number) {
   mock.timers.reset()

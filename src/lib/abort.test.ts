@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
-import { mock, test } from 'node:test'
+import { test } from 'node:test'
 import { pause } from './abort.ts'
 
-test('a pause ends when its time has passed', async () => {
+test('a pause ends when its time has passed', async (context) => {
+  const { mock } = context
   mock.timers.enable({ apis: ['setTimeout'] })
   let ended = false
   const pausing = pause(100).then(() => {
@@ -13,7 +14,6 @@ test('a pause ends when its time has passed', async () => {
   assert.equal(ended, false)
   mock.timers.tick(1)
   await pausing
-  mock.timers.reset()
 })
 
 test('a pause ends at once when its signal aborts or is already aborted', async () => {

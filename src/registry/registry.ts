@@ -82,7 +82,7 @@ export class EventRegistry {
     this.servedVersions = new Set([...(options.servedVersions ?? []), this.#group.apiVersion])
   }
 
-  /** `versionText` is `notOlderThan` as the client sent it. */
+  /** `versionText` is `notOlderThan` as the client sent it; the storage does not read it. */
   get(
     key: EventKey,
     options: ReadOptions & { readonly versionText?: string },

@@ -22,6 +22,7 @@ mkdirSync(releaseFolder, { recursive: true })
 run('npm', 'run', '--silent', 'dist', '--', '--arch=arm64')
 // Makes the archive for x64 first.
 run('npm', 'run', '--silent', 'image')
+run('node', '--test', 'test/nightly/release/image.test.ts')
 if (!existsSync(HELM)) run('npm', 'run', '--silent', 'helm')
 run('npm', 'run', '--silent', 'chart')
 const notes = join(releaseFolder, `tidings-${version}-notes.md`)
@@ -33,7 +34,7 @@ function notesOf(changelog: string): string {
 
 Commit ${commitHash()}. Check the files with \`sha256sum --check SHA256SUMS\`.
 
-| file                                  | tested in CI, from a build of its commit                   |
+| file                                  | tested with a build of its commit                          |
 | ------------------------------------- | ---------------------------------------------------------- |
 | \`tidings-${version}-linux-x64.tar.gz\`   | unpacked, started and stopped on Debian 13                 |
 | \`tidings-${version}-linux-x64.oci.tar\`  | started from its root filesystem, read-only, without root  |

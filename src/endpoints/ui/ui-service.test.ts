@@ -10,18 +10,6 @@ import { loadPageFiles } from './page-files.ts'
 import { uiService } from './ui-service.ts'
 
 let folder: string
-before(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'tidings-ui-'))
-  await mkdir(join(folder, 'assets'))
-  await writeFile(join(folder, 'secret.txt'), 'not served')
-  for (const suffix of ['', '.br', '.gz']) {
-    await writeFile(join(folder, `index.html${suffix}`), `page${suffix}`)
-    await writeFile(join(folder, `assets/main-1a2b.js${suffix}`), `script${suffix}`)
-  }
-  await writeFile(join(folder, 'assets/icon-3c4d.svg'), 'icon')
-})
-after(() => rm(folder, { recursive: true, force: true }))
-
 const caller = { user: ANONYMOUS, authorize: async () => {} }
 
 /** Undefined when the service does not have the path. */
@@ -51,6 +39,18 @@ async function found(...asked: Parameters<typeof ask>): Promise<Response> {
 }
 
 describe('the web page', () => {
+  before(async () => {
+    folder = await mkdtemp(join(tmpdir(), 'tidings-ui-'))
+    await mkdir(join(folder, 'assets'))
+    await writeFile(join(folder, 'secret.txt'), 'not served')
+    for (const suffix of ['', '.br', '.gz']) {
+      await writeFile(join(folder, `index.html${suffix}`), `page${suffix}`)
+      await writeFile(join(folder, `assets/main-1a2b.js${suffix}`), `script${suffix}`)
+    }
+    await writeFile(join(folder, 'assets/icon-3c4d.svg'), 'icon')
+  })
+  after(() => rm(folder, { recursive: true, force: true }))
+
   test('the page is checked for a newer one on each load, whatever its query', async () => {
     const response = await found('/ui/', { query: new URLSearchParams('view=lanes') })
     assert.equal(response.status, 200)

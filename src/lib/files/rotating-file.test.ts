@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict'
+import { mkdtempSync } from 'node:fs'
 import {
   appendFile,
   mkdtemp,
@@ -12,19 +13,16 @@ import {
 } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { after, before, beforeEach, describe, test } from 'node:test'
+import { after, beforeEach, describe, test } from 'node:test'
 import { gunzipSync } from 'node:zlib'
 import { AppendError } from '../log/line-queue.ts'
 import { backupName, tidyBackups } from './file-backups.ts'
 import { RotatingFile, type RotatingFileOptions } from './rotating-file.ts'
 
-let root: string
+const root = mkdtempSync(join(tmpdir(), 'tidings-rotation-'))
 let folder: string
 let path: string
 
-before(async () => {
-  root = await mkdtemp(join(tmpdir(), 'tidings-rotation-'))
-})
 after(() => rm(root, { recursive: true }))
 
 async function makeFolder(): Promise<void> {

@@ -18,10 +18,6 @@ for (const storage of ['etcd', 'cached-small']) {
   })
 }
 
-test('chaos: storages that break a promise are found', async () => {
-  await run(['--scenario', 'planted'])
-})
-
 /** Returns the output; fails with it when the run fails. */
 async function run(args: readonly string[]): Promise<string> {
   const child = spawn(

@@ -32,7 +32,7 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
     'folders and members are examples; test/nightly/restore restores with the same flags',
   'docs/how-to/install.md#the-archive-under-systemd': 'it adds a user and files to the machine',
   'docs/how-to/install.md#the-image':
-    'it needs an etcd of three members and certificates; test/ci/release starts the image',
+    'it needs an etcd of three members and certificates; test/nightly/release starts the image',
   'docs/how-to/mirror.md#set-it-up':
     'needs a cluster with a controller that makes tokens; test/nightly/mirror has its own accounts',
   'docs/how-to/retention.md#what-happens-when': 'it opens an editor',
@@ -41,7 +41,7 @@ export const NOT_RUN: Readonly<Record<string, string>> = {
   'docs/how-to/upgrade.md#with-the-chart':
     'it needs the chart of a later version; test/ci/chart/page.test.ts upgrades with the one that there is',
   'docs/reference/audit.md#audit':
-    'part of a command line; test/ci/e2e/audit.test.ts starts the program with the policy of the page',
+    'part of a command line; test/nightly/e2e/audit.test.ts starts the program with the policy of the page',
   'test/ci/conformance/README.md':
     'test:conformance runs these files; the last command needs a server',
   'CONTRIBUTING.md#from-a-checkout':

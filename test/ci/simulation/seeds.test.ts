@@ -1,4 +1,4 @@
-/** Runs all seeds that once failed, then fresh seeds for 20 seconds. A failure is never retried. */
+/** Runs all seeds that once failed, then fresh seeds for some seconds. A failure is never retried. */
 import assert from 'node:assert/strict'
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -10,8 +10,8 @@ const script = fileURLToPath(new URL('../../simulation/run.ts', import.meta.url)
 // biome-ignore lint/style/noProcessEnv: the seed of this run of CI.
 const given = process.env['TIDINGS_TEST_SEED']
 const seed = given === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(given)
-const freshSeconds = 20
-const mirrorSeconds = 10
+const freshSeconds = 10
+const mirrorSeconds = 5
 
 async function simulate(...args: readonly string[]): Promise<string> {
   const child = spawn(process.execPath, [script, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })

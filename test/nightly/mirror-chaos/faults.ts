@@ -61,7 +61,10 @@ export interface PlannedFault {
   readonly isHasty: boolean
 }
 
-/** The requested number of faults, round by round, each round in another order. */
+/**
+ * The requested number of faults, round by round, each round in another order: first each kind once,
+ * so that a short plan has all of them.
+ */
 export function plan(
   count: number,
   random: Random,
@@ -71,7 +74,9 @@ export function plan(
   while (planned.length < count) {
     const next = kinds
       .flatMap((kind) =>
-        Array.from({ length: round[kind] }, () => ({ kind, place: random.next() })),
+        Array.from({ length: round[kind] }, (_, index) => {
+          return { kind, place: random.next() + (index === 0 ? 0 : 1) }
+        }),
       )
       .sort((one, other) => one.place - other.place)
     for (const { kind } of next) {
