@@ -1,5 +1,12 @@
+import { wrapEnvelope } from '../../src/codec/struct/kube-protobuf.ts'
 import { EtcdClient, prefixEnd } from '../../src/etcd/client.ts'
 import type { EtcdCluster } from './etcd.ts'
+
+/** A value as a Kubernetes API server stores it: a magic number, then a protobuf envelope. */
+export const kubernetesValue: Buffer = wrapEnvelope(
+  { apiVersion: 'v1', kind: 'Event' },
+  Buffer.from('0a0a0a036170691a036e7331', 'hex'),
+)
 
 /** Another program that uses the same etcd. */
 export class Stranger implements Disposable {

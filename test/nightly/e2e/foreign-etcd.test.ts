@@ -3,11 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { after, before, describe, test } from 'node:test'
-import { wrapEnvelope } from '../../../src/codec/struct/kube-protobuf.ts'
 import { type EtcdCluster, startEtcd } from '../../support/etcd.ts'
 import { eventually } from '../../support/eventually.ts'
 import { etcdctl } from '../../support/full-etcd.ts'
-import { Stranger } from '../../support/stranger.ts'
+import { kubernetesValue, Stranger } from '../../support/stranger.ts'
 import { type Answer, Tidings } from '../../support/tidings.ts'
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/default/events'
@@ -15,12 +14,6 @@ const EXIT_FOREIGN_ETCD = 78
 const TTL_MS = 2000
 /** Longer than an election, or the sweep of an expired event. */
 const WRITE_MS = 2000
-
-/** A value as a Kubernetes API server stores it: a magic number, then a protobuf envelope. */
-const kubernetesValue = wrapEnvelope(
-  { apiVersion: 'v1', kind: 'Event' },
-  Buffer.from('0a0a0a036170691a036e7331', 'hex'),
-)
 
 function eventText(name: string): string {
   return JSON.stringify({
@@ -57,28 +50,6 @@ describe('an etcd with data of another program', { concurrency: 2 }, () => {
       `--token-auth-file=${join(folder, 'tokens.csv')}`,
       ...flags,
     ])
-
-  test('a Kubernetes value anywhere under the prefix fails the start before anything is written', async () => {
-    await using etcd = await startEtcd()
-    using stranger = new Stranger(etcd)
-    const keys = [
-      '/p1/events/default/web-0.1',
-      '/p2/configmaps/kube-system/before-our-folders',
-      '/p3/daemonsets/default/between-our-folders',
-      '/p4/pods/default/after-our-folders',
-      '/p5/control/sweeper',
-    ]
-    await stranger.put(...keys.map((key) => [key, kubernetesValue] as const))
-    const proposals = await stranger.proposals()
-    for (const key of keys) {
-      await using server = await start(etcd, `--etcd-prefix=${key.slice(0, 3)}`)
-      assert.equal((await server.ended).code, EXIT_FOREIGN_ETCD, key)
-      const { err } = await server.logged('Server failed, exiting')
-      assert.match(String(err), new RegExp(`"${key}"`))
-      assert.match(String(err), /Give tidings an etcd of its own or another --etcd-prefix/)
-    }
-    assert.equal(await stranger.proposals(), proposals)
-  })
 
   test('control keys that no version writes fail the start, and so do those of the first layout', async () => {
     await using etcd = await startEtcd()
