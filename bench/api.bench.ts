@@ -129,7 +129,7 @@ function report(): void {
     `events of ${storedBytes} bytes as stored, one replica, one etcd with fsync, TLS throughout`,
   )
   print(`create                ${rate(create)}`)
-  print(`  bare etcd, Put      ${rate(put)}  we: ${verdict(ratio(create, put), 0.2)}`)
+  print(`  bare etcd, Put      ${rate(put)}  we: ${verdict(ratio(create, put), 0.3)}`)
   print(`  bare Node, POST     ${rate(nodePost)}  we: ${text(ratio(create, nodePost), 2)}`)
   const getWanted = Math.min(10_000, 0.25 * median(range))
   print(`get                   ${rate(get)}  ${verdict(median(get), getWanted, 0)}`)

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict'
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
-import { dirname, join, normalize, relative } from 'node:path'
+import { dirname, join, matchesGlob, normalize, relative } from 'node:path'
 import { test } from 'node:test'
 import { fileURLToPath } from 'node:url'
 
@@ -98,6 +98,17 @@ test(`files: none is longer than ${FILE_LINES_MAX} lines without a reason at its
     .filter((file) => read(file).split('\n').length > FILE_LINES_MAX + 1)
     .filter((file) => !firstCommentOf(read(file)).includes(LONG_FILE_REASON))
   assert.deepEqual(long, [])
+})
+
+test('files: every test is run by a script of package.json', () => {
+  const { scripts } = JSON.parse(read('package.json')) as { scripts: Record<string, string> }
+  const words = Object.values(scripts).flatMap((script) => script.split(/['\s;]+/))
+  const isRun = (file: string): boolean => words.some((word) => matchesGlob(file, word))
+  const tests = files.filter((file) => file.endsWith('.test.ts'))
+  assert.deepEqual(
+    tests.filter((file) => !isRun(file)),
+    [],
+  )
 })
 
 // A root hook of one file would run before the tests of all files. One that cleans up at the end may.

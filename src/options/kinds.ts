@@ -86,7 +86,9 @@ export function byteQuantity(min: number): Kind<number> {
     parse: (value) => {
       const bytes = parseQuantity(value)
       if (bytes === undefined || !Number.isSafeInteger(bytes)) {
-        throw new Mistake(`${quote(value)} is not a number of bytes: write such as 512Mi or 2Gi`)
+        throw new Mistake(
+          `${quote(value)} is not a whole number of bytes: write such as 1536Mi or 2Gi`,
+        )
       }
       if (bytes > 0 && bytes < min) {
         throw new Mistake(`${value} is too small: write ${formatQuantity(min)} or more, or 0`)

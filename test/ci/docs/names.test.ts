@@ -35,6 +35,7 @@ const FOREIGN: Readonly<Record<string, readonly string[]>> = {
     'all',
     'as',
     'certificate-authority',
+    'chunk-size',
     'field-selector',
     'for',
     'force-conflicts',
