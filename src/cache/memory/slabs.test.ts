@@ -100,6 +100,30 @@ test('slabs: long bodies leave little of a slab unused, whatever their size', ()
   }
 })
 
+test('slabs: when long bodies are freed, dead short ones are reclaimed as well', () => {
+  const places = new Map<number, number>()
+  const slabs = new Slabs({
+    placeOf: (slot) => places.get(slot) ?? -1,
+    moved: (slot, place) => places.set(slot, place),
+  })
+  const put = (slot: number, size: number): void => {
+    places.set(slot, slabs.put(slot, Buffer.alloc(size)))
+  }
+  const free = (slot: number, size: number): void => {
+    const place = places.get(slot) ?? -1
+    places.delete(slot)
+    slabs.free(place, size)
+  }
+  const [long, short] = [33_000, 600]
+  for (let slot = 0; slot < 2_000; slot++) put(slot, long)
+  for (let slot = 2_000; slot < 12_000; slot++) put(slot, short)
+  // Nine of ten short ones are dead: less than a twelfth of everything.
+  for (let slot = 2_000; slot < 12_000; slot++) if (slot % 10 > 0) free(slot, short)
+  for (let slot = 0; slot < 2_000; slot++) free(slot, long)
+  // Three slabs of live ones, two of dead ones, and the current one.
+  assert.ok(slabs.bytesHeld <= 6 * 256 * 1024, `${slabs.bytesHeld}`)
+})
+
 test('slabs: a view stays valid after its body is freed', () => {
   const places = new Map<number, number>()
   const slabs = new Slabs({

@@ -128,17 +128,22 @@ export class Slabs {
   /** Texts of this slab have died. */
   #reclaim(slab: Slab): void {
     if (slab.alive === 0) this.#evacuate(slab)
-    else if (this.#bytesDead > Math.max(deadBytesMin, this.#bytesHeld * deadPart)) {
-      this.#evacuate(this.#emptiest(slab))
-    }
+    // Also after that: what may be dead is a part of what is held, which is less now.
+    if (this.#bytesDead <= Math.max(deadBytesMin, this.#bytesHeld * deadPart)) return
+    const emptiest = this.#emptiest()
+    if (emptiest !== undefined) this.#evacuate(emptiest)
   }
 
   /** The full slab with the most dead bytes. */
-  #emptiest(first: Slab): Slab {
-    let emptiest = first
+  #emptiest(): Slab | undefined {
+    let emptiest: Slab | undefined
+    let most = 0
     for (const slab of this.#slabs) {
       if (slab === undefined || slab === this.#current) continue
-      if (slab.used - slab.alive > emptiest.used - emptiest.alive) emptiest = slab
+      const dead = slab.used - slab.alive
+      if (dead <= most) continue
+      emptiest = slab
+      most = dead
     }
     return emptiest
   }
