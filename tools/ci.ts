@@ -56,12 +56,12 @@ const STEPS: readonly (readonly Lane[])[] = [
     // with another timing the same seed may hide a wrong answer.
     [untimed('test:simulation'), timed('test:fuzz:short'), untimed('test:model:short')],
   ],
-  // These start three test files at a time, which keeps both cores busy.
+  // Each of these stages keeps both cores busy, or measures.
   [[timed('test:ui')]],
   [[timed('test:measured')]],
   [[timed('test:integration')]],
   [[timed('test:e2e')]],
-  // These wait most of the time.
+  // These wait for timers and faults, so three run at a time.
   [
     // test:docs follows the README and the tutorials with the archive that test:release makes.
     [timed('test:release'), timed('test:docs')],
@@ -189,7 +189,10 @@ async function run(
   }
 }
 
-/** Also what npm has started, which keeps the output open and may hang without a timer. */
+/**
+ * Kills a stage with all processes that npm started for it: one that is left keeps the output open,
+ * and the stage would never end.
+ */
 function killTree({ pid }: ChildProcess): void {
   if (pid !== undefined) process.kill(-pid, 'SIGKILL')
 }

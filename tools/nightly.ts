@@ -5,7 +5,7 @@
 import { spawnSync } from 'node:child_process'
 
 /**
- * First what belongs to the stages of CI; then by severity of a failure: data, denial of service,
+ * First the long tests of the stages of CI; then by severity of a failure: data, denial of service,
  * size.
  */
 const SCRIPTS = [
@@ -69,7 +69,7 @@ for (const script of wanted.length > 0 ? wanted : SCRIPTS) {
   const { status } = spawnSync('npm', ['run', '--silent', script], { stdio: 'inherit' })
   const minutes = ((performance.now() - startedAt) / 60_000).toFixed(1)
   const line = `${status === 0 ? 'passed' : 'FAILED'}  ${script}, ${minutes} min`
-  // Also now: whoever is cut off has told what is known.
+  // Printed here as well, since a run that is cut off never reaches the summary.
   process.stdout.write(`${line}\n`)
   lines.push(line)
   if (status !== 0) process.exitCode = 1

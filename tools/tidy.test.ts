@@ -111,7 +111,7 @@ test('files: every test is run by a script of package.json', () => {
   )
 })
 
-// A root hook of one file would run before the tests of all files. One that cleans up at the end may.
+// A root hook of one file runs for the tests of all files. Only `after` may be one: it cleans up.
 test('files: a unit test has its hooks inside a describe, since all unit tests share a process', () => {
   const unitTests = files.filter((file) => /^(src|ui|tools)\/.*\.test\.ts$/.test(file))
   const wrong = unitTests.filter((file) => /^(before|beforeEach|afterEach)\(/m.test(read(file)))

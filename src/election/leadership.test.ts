@@ -207,6 +207,7 @@ async function advanceWith(etcd: OneKeyEtcd, ms: number): Promise<void> {
     await settle()
   }
 }
+
 describe('leadership', () => {
   beforeEach(() => {
     time.now = 1_000

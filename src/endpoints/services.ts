@@ -50,8 +50,8 @@ export class Services {
       throw new Error(`unexpected service: ${service.name}`)
     }
     this.#installed.push(service)
-    const { resource } = service
     for (const path of service.paths) this.#roots.add(firstPart(path))
+    const { resource } = service
     if (resource === undefined) return
     const name = `${resource.group}/${resource.name}`
     if (this.#byResource.has(name)) throw new Error(`two services of ${name}`)

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { after, mock, test } from 'node:test'
+import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import { Calls } from './calls.ts'
 import type { ConnectionState } from './connection.ts'
 import { Endpoint, EndpointSet } from './endpoints.ts'
@@ -45,11 +45,7 @@ class FakeMember {
   close(): void {}
 }
 
-after(() => mock.timers.reset())
-
 function setUp(count: number) {
-  mock.timers.reset()
-  mock.timers.enable({ apis: ['setTimeout'] })
   const clock = { time: 0, now: () => clock.time }
   const members = Array.from({ length: count }, () => new FakeMember())
   let wake = () => {}
@@ -100,275 +96,283 @@ function failed(promise: Promise<unknown>): Promise<EtcdError> {
   )
 }
 
-test('calls: a read that fails with a broken connection is sent to the next member', async () => {
-  const { calls, members } = setUp(2)
-  members[0]?.replies.push(dropped)
-  members[1]?.replies.push({ response: 'yes' })
-  assert.equal(await calls.read({ method: read, message }, undefined), 'yes')
-})
+describe('calls', () => {
+  beforeEach(() => mock.timers.enable({ apis: ['setTimeout'] }))
+  afterEach(() => mock.timers.reset())
 
-test('calls: a read is also sent to a second member when the first is silent for a second', async () => {
-  const { calls, members, advance } = setUp(3)
-  members[1]?.replies.push({ response: 'yes' })
-  const reading = calls.read({ method: read, message }, undefined)
-  await advance(950)
-  assert.equal(members[1]?.calls, 0)
-  await advance(100)
-  assert.equal(await reading, 'yes')
-  assert.equal(members[2]?.calls, 0)
-  assert.equal(members[0]?.cancelled, 1)
-})
+  test('a read that fails with a broken connection is sent to the next member', async () => {
+    const { calls, members } = setUp(2)
+    members[0]?.replies.push(dropped)
+    members[1]?.replies.push({ response: 'yes' })
+    assert.equal(await calls.read({ method: read, message }, undefined), 'yes')
+  })
 
-test('calls: a member that was silent is avoided by the next read', async () => {
-  const { calls, members, advance } = setUp(2)
-  members[1]?.replies.push({ response: '1' }, { response: '2' })
-  const reading = calls.read({ method: read, message }, undefined)
-  await advance(1_050)
-  await reading
-  assert.equal(await calls.read({ method: read, message }, undefined), '2')
-  assert.equal(members[0]?.calls, 1)
-})
+  test('a read is also sent to a second member when the first is silent for a second', async () => {
+    const { calls, members, advance } = setUp(3)
+    members[1]?.replies.push({ response: 'yes' })
+    const reading = calls.read({ method: read, message }, undefined)
+    await advance(950)
+    assert.equal(members[1]?.calls, 0)
+    await advance(100)
+    assert.equal(await reading, 'yes')
+    assert.equal(members[2]?.calls, 0)
+    assert.equal(members[0]?.cancelled, 1)
+  })
 
-test('calls: a read that is refused is not sent to another member', async () => {
-  const { calls, members } = setUp(2)
-  members[0]?.replies.push({ code: 3, details: 'etcdserver: key is not provided' })
-  const error = await failed(calls.read({ method: read, message }, undefined))
-  assert.equal(error.kind, 'invalid')
-  assert.equal(members[1]?.calls, 0)
-})
+  test('a member that was silent is avoided by the next read', async () => {
+    const { calls, members, advance } = setUp(2)
+    members[1]?.replies.push({ response: '1' }, { response: '2' })
+    const reading = calls.read({ method: read, message }, undefined)
+    await advance(1_050)
+    await reading
+    assert.equal(await calls.read({ method: read, message }, undefined), '2')
+    assert.equal(members[0]?.calls, 1)
+  })
 
-test('calls: a write that may have arrived is never retried', async () => {
-  const { calls, members } = setUp(2)
-  members[0]?.replies.push(dropped)
-  const error = await failed(calls.write({ method: write, message }, undefined))
-  assert.equal(error.kind, 'unavailable')
-  assert.equal(error.maybeApplied, true)
-  assert.equal((members[0]?.calls ?? 0) + (members[1]?.calls ?? 0), 1)
-})
+  test('a read that is refused is not sent to another member', async () => {
+    const { calls, members } = setUp(2)
+    members[0]?.replies.push({ code: 3, details: 'etcdserver: key is not provided' })
+    const error = await failed(calls.read({ method: read, message }, undefined))
+    assert.equal(error.kind, 'invalid')
+    assert.equal(members[1]?.calls, 0)
+  })
 
-test('calls: a write without a response is sent once and ends at its deadline', async () => {
-  const { calls, members, advance } = setUp(2)
-  const writing = failed(calls.write({ method: write, message }, undefined))
-  await advance(3_050)
-  const error = await writing
-  assert.equal(error.kind, 'timeout')
-  assert.equal(error.maybeApplied, true)
-  assert.equal((members[0]?.calls ?? 0) + (members[1]?.calls ?? 0), 1)
-  assert.equal(members[0]?.cancelled, 1)
-})
+  test('a write that may have arrived is never retried', async () => {
+    const { calls, members } = setUp(2)
+    members[0]?.replies.push(dropped)
+    const error = await failed(calls.write({ method: write, message }, undefined))
+    assert.equal(error.kind, 'unavailable')
+    assert.equal(error.maybeApplied, true)
+    assert.equal((members[0]?.calls ?? 0) + (members[1]?.calls ?? 0), 1)
+  })
 
-test('calls: the next write goes to another member while one waits for a silent member', async () => {
-  const { calls, members, advance } = setUp(2)
-  members[1]?.replies.push({ response: 'yes' })
-  const first = failed(calls.write({ method: write, message }, undefined))
-  await advance(1_050)
-  assert.equal(await calls.write({ method: write, message }, undefined), 'yes')
-  await advance(2_000)
-  assert.equal((await first).kind, 'timeout')
-})
+  test('a write without a response is sent once and ends at its deadline', async () => {
+    const { calls, members, advance } = setUp(2)
+    const writing = failed(calls.write({ method: write, message }, undefined))
+    await advance(3_050)
+    const error = await writing
+    assert.equal(error.kind, 'timeout')
+    assert.equal(error.maybeApplied, true)
+    assert.equal((members[0]?.calls ?? 0) + (members[1]?.calls ?? 0), 1)
+    assert.equal(members[0]?.cancelled, 1)
+  })
 
-test('calls: a write that was refused without a leader is retried until there is one', async () => {
-  const { calls, members, advance } = setUp(2)
-  members[0]?.replies.push(noLeader, noLeader, { response: 'yes' })
-  members[1]?.replies.push(noLeader, noLeader)
-  const writing = calls.write({ method: write, message }, undefined)
-  await advance(400)
-  assert.equal(await writing, 'yes')
-})
+  test('the next write goes to another member while one waits for a silent member', async () => {
+    const { calls, members, advance } = setUp(2)
+    members[1]?.replies.push({ response: 'yes' })
+    const first = failed(calls.write({ method: write, message }, undefined))
+    await advance(1_050)
+    assert.equal(await calls.write({ method: write, message }, undefined), 'yes')
+    await advance(2_000)
+    assert.equal((await first).kind, 'timeout')
+  })
 
-test('calls: a write that was refused until its deadline has certainly not been applied', async () => {
-  const { calls, members, advance } = setUp(1)
-  members[0]?.replies.push(...Array.from({ length: 50 }, () => noLeader))
-  const writing = failed(calls.write({ method: write, message }, undefined))
-  await advance(3_050)
-  const error = await writing
-  assert.equal(error.kind, 'unavailable')
-  assert.equal(error.maybeApplied, false)
-})
+  test('a write that was refused without a leader is retried until there is one', async () => {
+    const { calls, members, advance } = setUp(2)
+    members[0]?.replies.push(noLeader, noLeader, { response: 'yes' })
+    members[1]?.replies.push(noLeader, noLeader)
+    const writing = calls.write({ method: write, message }, undefined)
+    await advance(400)
+    assert.equal(await writing, 'yes')
+  })
 
-test('calls: a write without a connection is sent once there is one', async () => {
-  const { calls, members, advance, wake } = setUp(1)
-  const member = members[0]
-  assert.ok(member)
-  member.state = 'failing'
-  const lost = failed(calls.write({ method: write, message }, { timeoutMs: 500 }))
-  await advance(550)
-  assert.deepEqual(
-    [(await lost).kind, (await lost).maybeApplied, member.calls],
-    ['unavailable', false, 0],
-  )
-  const writing = calls.write({ method: write, message }, undefined)
-  await advance(100)
-  member.state = 'ready'
-  member.replies.push({ response: 'yes' })
-  wake()
-  assert.equal(await writing, 'yes')
-})
+  test('a write that was refused until its deadline has certainly not been applied', async () => {
+    const { calls, members, advance } = setUp(1)
+    members[0]?.replies.push(...Array.from({ length: 50 }, () => noLeader))
+    const writing = failed(calls.write({ method: write, message }, undefined))
+    await advance(3_050)
+    const error = await writing
+    assert.equal(error.kind, 'unavailable')
+    assert.equal(error.maybeApplied, false)
+  })
 
-test("calls: the caller's signal cancels a read at once, and ends the wait for a write", async () => {
-  const { calls, members } = setUp(1)
-  const ending = new AbortController()
-  const reading = failed(calls.read({ method: read, message }, { signal: ending.signal }))
-  const writing = failed(calls.write({ method: write, message }, { signal: ending.signal }))
-  await settle()
-  ending.abort(new Error('went away'))
-  assert.deepEqual([(await reading).kind, (await reading).maybeApplied], ['cancelled', false])
-  assert.deepEqual([(await writing).kind, (await writing).maybeApplied], ['cancelled', true])
-  assert.equal(members[0]?.cancelled, 2)
-  const late = await failed(calls.write({ method: write, message }, { signal: ending.signal }))
-  assert.deepEqual([late.kind, late.maybeApplied], ['cancelled', false])
-})
-
-test('calls: cancelIfSafe cancels reads and unsent writes, and waits for sent writes', async () => {
-  const { calls, members, advance } = setUp(1)
-  const member = members[0]
-  assert.ok(member)
-  const ending = new AbortController()
-  const options = { cancelIfSafe: ending.signal }
-  const reading = failed(calls.read({ method: read, message }, options))
-  const sent = failed(calls.write({ method: write, message }, options))
-  await settle()
-  member.state = 'failing'
-  const unsent = failed(calls.write({ method: write, message }, options))
-  await settle()
-  ending.abort()
-  assert.deepEqual([(await reading).kind, (await reading).maybeApplied], ['unavailable', false])
-  assert.deepEqual([(await unsent).kind, (await unsent).maybeApplied], ['unavailable', false])
-  member.state = 'ready'
-  const late = await failed(calls.write({ method: write, message }, options))
-  assert.deepEqual([late.kind, late.maybeApplied, member.calls], ['unavailable', false, 2])
-  await advance(3_050)
-  assert.deepEqual([(await sent).kind, (await sent).maybeApplied], ['timeout', true])
-})
-
-test('calls: a write that is refused after cancelIfSafe aborted is not retried', async () => {
-  const { calls, members, advance } = setUp(1)
-  const ending = new AbortController()
-  members[0]?.replies.push(noLeader)
-  const writing = failed(calls.write({ method: write, message }, { cancelIfSafe: ending.signal }))
-  ending.abort()
-  await advance(500)
-  assert.deepEqual([(await writing).maybeApplied, members[0]?.calls], [false, 1])
-})
-
-test('calls: the observer sees calls that were sent or timed out without a connection', async () => {
-  const { calls, members, seen, advance, closing } = setUp(1)
-  const member = members[0]
-  assert.ok(member)
-  const reading = (options?: CallOptions) => calls.read({ method: read, message }, options)
-  const writing = (options?: CallOptions) => calls.write({ method: write, message }, options)
-  const disconnected = (call: typeof reading, options?: CallOptions) => {
+  test('a write without a connection is sent once there is one', async () => {
+    const { calls, members, advance, wake } = setUp(1)
+    const member = members[0]
+    assert.ok(member)
     member.state = 'failing'
-    return call(options)
-  }
-  const over = AbortSignal.abort()
-  const ending = new AbortController()
-  const nothing = () => {}
-  member.replies.push({ response: 'yes' }, { code: 3, details: 'etcdserver: key is not provided' })
-  const failure = (path: string, ms = 0) => [{ path, ms, hasFailed: true }]
-  for (const [make, meanwhile, expected] of [
-    [() => reading(), nothing, [{ path: '/r', ms: 0, hasFailed: false }]],
-    [() => writing(), nothing, failure('/w')],
-    [() => reading({ cancelIfSafe: over }), nothing, []],
-    [() => writing({ cancelIfSafe: over }), nothing, []],
-    [() => reading({ signal: over }), nothing, []],
-    [() => reading({ signal: ending.signal }), () => ending.abort(), failure('/r')],
-    [() => writing({ timeoutMs: 500 }), () => advance(550), failure('/w', 500)],
-    [() => disconnected(writing, { timeoutMs: 500 }), () => advance(550), failure('/w', 500)],
-    [
-      () => disconnected(reading),
-      () => closing.abort(new EtcdError({ kind: 'cancelled', message: 'closed' })),
-      [],
-    ],
-  ] as const) {
-    seen.length = 0
-    const ended = make().catch(() => {})
+    const lost = failed(calls.write({ method: write, message }, { timeoutMs: 500 }))
+    await advance(550)
+    assert.deepEqual(
+      [(await lost).kind, (await lost).maybeApplied, member.calls],
+      ['unavailable', false, 0],
+    )
+    const writing = calls.write({ method: write, message }, undefined)
+    await advance(100)
+    member.state = 'ready'
+    member.replies.push({ response: 'yes' })
+    wake()
+    assert.equal(await writing, 'yes')
+  })
+
+  test("the caller's signal cancels a read at once, and ends the wait for a write", async () => {
+    const { calls, members } = setUp(1)
+    const ending = new AbortController()
+    const reading = failed(calls.read({ method: read, message }, { signal: ending.signal }))
+    const writing = failed(calls.write({ method: write, message }, { signal: ending.signal }))
     await settle()
-    await meanwhile()
-    await ended
-    assert.deepEqual(seen, expected, String(make))
-  }
-})
+    ending.abort(new Error('went away'))
+    assert.deepEqual([(await reading).kind, (await reading).maybeApplied], ['cancelled', false])
+    assert.deepEqual([(await writing).kind, (await writing).maybeApplied], ['cancelled', true])
+    assert.equal(members[0]?.cancelled, 2)
+    const late = await failed(calls.write({ method: write, message }, { signal: ending.signal }))
+    assert.deepEqual([late.kind, late.maybeApplied], ['cancelled', false])
+  })
 
-test('calls: closing the client ends all calls and prevents new ones', async () => {
-  const { calls, closing, members } = setUp(1)
-  const writing = failed(calls.write({ method: write, message }, undefined))
-  await settle()
-  closing.abort(new EtcdError({ kind: 'cancelled', message: 'closed' }))
-  assert.equal((await writing).kind, 'cancelled')
-  assert.equal((await failed(calls.read({ method: read, message }, undefined))).kind, 'cancelled')
-  assert.equal(members[0]?.calls, 1)
-})
+  test('cancelIfSafe cancels reads and unsent writes, and waits for sent writes', async () => {
+    const { calls, members, advance } = setUp(1)
+    const member = members[0]
+    assert.ok(member)
+    const ending = new AbortController()
+    const options = { cancelIfSafe: ending.signal }
+    const reading = failed(calls.read({ method: read, message }, options))
+    const sent = failed(calls.write({ method: write, message }, options))
+    await settle()
+    member.state = 'failing'
+    const unsent = failed(calls.write({ method: write, message }, options))
+    await settle()
+    ending.abort()
+    assert.deepEqual([(await reading).kind, (await reading).maybeApplied], ['unavailable', false])
+    assert.deepEqual([(await unsent).kind, (await unsent).maybeApplied], ['unavailable', false])
+    member.state = 'ready'
+    const late = await failed(calls.write({ method: write, message }, options))
+    assert.deepEqual([late.kind, late.maybeApplied, member.calls], ['unavailable', false, 2])
+    await advance(3_050)
+    assert.deepEqual([(await sent).kind, (await sent).maybeApplied], ['timeout', true])
+  })
 
-test('calls: overdueMs counts from the deadline of the oldest call, and is 0 otherwise', async () => {
-  const { calls, clock, closing } = setUp(1)
-  assert.equal(calls.overdueMs(), 0)
-  const stuck = failed(calls.read({ method: read, message }, { timeoutMs: 100 }))
-  assert.equal(calls.overdueMs(), 0)
-  clock.time += 600
-  assert.equal(calls.overdueMs(), 500)
-  closing.abort(new EtcdError({ kind: 'cancelled', message: 'closed' }))
-  await stuck
-  assert.equal(calls.overdueMs(), 0)
-})
+  test('a write that is refused after cancelIfSafe aborted is not retried', async () => {
+    const { calls, members, advance } = setUp(1)
+    const ending = new AbortController()
+    members[0]?.replies.push(noLeader)
+    const writing = failed(calls.write({ method: write, message }, { cancelIfSafe: ending.signal }))
+    ending.abort()
+    await advance(500)
+    assert.deepEqual([(await writing).maybeApplied, members[0]?.calls], [false, 1])
+  })
 
-test('calls: a write with connectionMax uses only connections up to that number', async () => {
-  const { calls, members } = setUp(2)
-  const [first, second] = members
-  assert.ok(first !== undefined && second !== undefined)
-  first.number = 7
-  second.number = 3
-  second.replies.push({ response: 'second' })
-  const options = { connectionMax: 5 }
-  assert.equal(await calls.write({ method: write, message }, options), 'second')
-  second.number = 8
-  const error = await failed(calls.write({ method: write, message }, options))
-  assert.deepEqual([error.kind, error.maybeApplied], ['outdated', false])
-  assert.deepEqual([first.calls, second.calls], [0, 1])
-})
+  test('the observer sees calls that were sent or timed out without a connection', async () => {
+    const { calls, members, seen, advance, closing } = setUp(1)
+    const member = members[0]
+    assert.ok(member)
+    const reading = (options?: CallOptions) => calls.read({ method: read, message }, options)
+    const writing = (options?: CallOptions) => calls.write({ method: write, message }, options)
+    const disconnected = (call: typeof reading, options?: CallOptions) => {
+      member.state = 'failing'
+      return call(options)
+    }
+    const over = AbortSignal.abort()
+    const ending = new AbortController()
+    const nothing = () => {}
+    member.replies.push(
+      { response: 'yes' },
+      { code: 3, details: 'etcdserver: key is not provided' },
+    )
+    const failure = (path: string, ms = 0) => [{ path, ms, hasFailed: true }]
+    for (const [make, meanwhile, expected] of [
+      [() => reading(), nothing, [{ path: '/r', ms: 0, hasFailed: false }]],
+      [() => writing(), nothing, failure('/w')],
+      [() => reading({ cancelIfSafe: over }), nothing, []],
+      [() => writing({ cancelIfSafe: over }), nothing, []],
+      [() => reading({ signal: over }), nothing, []],
+      [() => reading({ signal: ending.signal }), () => ending.abort(), failure('/r')],
+      [() => writing({ timeoutMs: 500 }), () => advance(550), failure('/w', 500)],
+      [() => disconnected(writing, { timeoutMs: 500 }), () => advance(550), failure('/w', 500)],
+      [
+        () => disconnected(reading),
+        () => closing.abort(new EtcdError({ kind: 'cancelled', message: 'closed' })),
+        [],
+      ],
+    ] as const) {
+      seen.length = 0
+      const ended = make().catch(() => {})
+      await settle()
+      await meanwhile()
+      await ended
+      assert.deepEqual(seen, expected, String(make))
+    }
+  })
 
-test('calls: a write with connectionMax fails when its connection is lost, before gRPC moves it', async () => {
-  const { calls, members } = setUp(1)
-  const losing = new AbortController()
-  Object.assign(members[0] ?? {}, { lost: losing.signal })
-  const writing = failed(calls.write({ method: write, message }, { connectionMax: 1 }))
-  await settle()
-  losing.abort()
-  const error = await writing
-  assert.deepEqual([error.kind, error.maybeApplied], ['unavailable', true])
-  assert.equal(members[0]?.cancelled, 1)
-})
+  test('closing the client ends all calls and prevents new ones', async () => {
+    const { calls, closing, members } = setUp(1)
+    const writing = failed(calls.write({ method: write, message }, undefined))
+    await settle()
+    closing.abort(new EtcdError({ kind: 'cancelled', message: 'closed' }))
+    assert.equal((await writing).kind, 'cancelled')
+    assert.equal((await failed(calls.read({ method: read, message }, undefined))).kind, 'cancelled')
+    assert.equal(members[0]?.calls, 1)
+  })
 
-test('calls: a response has the number of its own connection, even after a renewal', async () => {
-  mock.timers.reset()
-  const old = new FakeMember()
-  old.number = 7
-  let done: Callback = () => {}
-  const client = {
-    unary: (_options: unknown, callback: Callback) => {
-      done = callback
-      return () => {}
-    },
-  } as unknown as Client
-  const opened = Object.assign(old, { client })
-  const link = new RenewableLink(
-    () => opened,
-    () => {},
-  )
-  const clock = { now: () => 0 }
-  const endpoints = new EndpointSet(() => [
-    new Endpoint({ name: 'm', calls: link, streams: link, clock }),
-  ])
-  const closing = new AbortController().signal
-  const calls = new Calls({ endpoints, closing, clock, defaultTimeoutMs: 3_000 })
-  const response = calls.read({ method: read, message }, undefined)
-  old.state = 'failing'
-  const successor = new FakeMember()
-  successor.state = 'connecting'
-  successor.number = 0
-  link.renew(() => successor)
-  assert.equal(link.number, 0)
-  done(undefined, 'late')
-  assert.equal((await response).connection, 7)
-  link.close()
+  test('overdueMs counts from the deadline of the oldest call, and is 0 otherwise', async () => {
+    const { calls, clock, closing } = setUp(1)
+    assert.equal(calls.overdueMs(), 0)
+    const stuck = failed(calls.read({ method: read, message }, { timeoutMs: 100 }))
+    assert.equal(calls.overdueMs(), 0)
+    clock.time += 600
+    assert.equal(calls.overdueMs(), 500)
+    closing.abort(new EtcdError({ kind: 'cancelled', message: 'closed' }))
+    await stuck
+    assert.equal(calls.overdueMs(), 0)
+  })
+
+  test('a write with connectionMax uses only connections up to that number', async () => {
+    const { calls, members } = setUp(2)
+    const [first, second] = members
+    assert.ok(first !== undefined && second !== undefined)
+    first.number = 7
+    second.number = 3
+    second.replies.push({ response: 'second' })
+    const options = { connectionMax: 5 }
+    assert.equal(await calls.write({ method: write, message }, options), 'second')
+    second.number = 8
+    const error = await failed(calls.write({ method: write, message }, options))
+    assert.deepEqual([error.kind, error.maybeApplied], ['outdated', false])
+    assert.deepEqual([first.calls, second.calls], [0, 1])
+  })
+
+  test('a write with connectionMax fails when its connection is lost, before gRPC moves it', async () => {
+    const { calls, members } = setUp(1)
+    const losing = new AbortController()
+    Object.assign(members[0] ?? {}, { lost: losing.signal })
+    const writing = failed(calls.write({ method: write, message }, { connectionMax: 1 }))
+    await settle()
+    losing.abort()
+    const error = await writing
+    assert.deepEqual([error.kind, error.maybeApplied], ['unavailable', true])
+    assert.equal(members[0]?.cancelled, 1)
+  })
+
+  test('a response has the number of its own connection, even after a renewal', async () => {
+    mock.timers.reset()
+    const old = new FakeMember()
+    old.number = 7
+    let done: Callback = () => {}
+    const client = {
+      unary: (_options: unknown, callback: Callback) => {
+        done = callback
+        return () => {}
+      },
+    } as unknown as Client
+    const opened = Object.assign(old, { client })
+    const link = new RenewableLink(
+      () => opened,
+      () => {},
+    )
+    const clock = { now: () => 0 }
+    const endpoints = new EndpointSet(() => [
+      new Endpoint({ name: 'm', calls: link, streams: link, clock }),
+    ])
+    const closing = new AbortController().signal
+    const calls = new Calls({ endpoints, closing, clock, defaultTimeoutMs: 3_000 })
+    const response = calls.read({ method: read, message }, undefined)
+    old.state = 'failing'
+    const successor = new FakeMember()
+    successor.state = 'connecting'
+    successor.number = 0
+    link.renew(() => successor)
+    assert.equal(link.number, 0)
+    done(undefined, 'late')
+    assert.equal((await response).connection, 7)
+    link.close()
+  })
 })

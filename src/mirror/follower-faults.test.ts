@@ -19,6 +19,7 @@ function start(
   const run = startFollower(origin, storage, { clock, ...options })
   return { ...run, names: () => [...storage.events.keys()] }
 }
+
 describe('a follower of a cluster with faults', () => {
   beforeEach(() => {
     clock = new SteppedClock()

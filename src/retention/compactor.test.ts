@@ -97,6 +97,7 @@ async function advance(
     await settle()
   }
 }
+
 describe('compactor', () => {
   beforeEach(() => {
     time.now = 0

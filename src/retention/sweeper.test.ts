@@ -119,6 +119,7 @@ function start(storage: ScriptedStorage, lateMs?: number, damaged?: () => Iterab
   }
   return { sweeper, swept, add, recalled, filled: () => onFilled(), held, running, end }
 }
+
 describe('sweeper', () => {
   beforeEach(() => {
     time.now = 0

@@ -4,6 +4,16 @@ import fc from 'fast-check'
 import { viewOf } from './order-key.ts'
 import { bytesOfText, Slabs } from './slabs.ts'
 
+/** Slabs, and the place of each slot, as their owner keeps it. */
+function slabsWithPlaces() {
+  const places = new Map<number, number>()
+  const slabs = new Slabs({
+    placeOf: (slot) => places.get(slot) ?? -1,
+    moved: (slot, place) => places.set(slot, place),
+  })
+  return { slabs, places }
+}
+
 test('slabs: texts compare as their bytes do', () => {
   const bytes = fc.uint8Array({ maxLength: 12 }).map((array) => Buffer.from(array))
   const texts = fc.string({ unit: 'grapheme', maxLength: 4 }).map((text) => Buffer.from(text))
@@ -57,12 +67,8 @@ test('slabs: every body is at its recorded place, and dead bytes are bounded', (
   })
   fc.assert(
     fc.property(steps, (made) => {
-      const places = new Map<number, number>()
+      const { slabs, places } = slabsWithPlaces()
       const bodies = new Map<number, Buffer>()
-      const slabs = new Slabs({
-        placeOf: (slot) => places.get(slot) ?? -1,
-        moved: (slot, place) => places.set(slot, place),
-      })
       for (const [index, { slot, size }] of made.entries()) {
         const old = bodies.get(slot)
         if (old === undefined) {
@@ -101,11 +107,7 @@ test('slabs: long bodies leave little of a slab unused, whatever their size', ()
 })
 
 test('slabs: when long bodies are freed, dead short ones are reclaimed as well', () => {
-  const places = new Map<number, number>()
-  const slabs = new Slabs({
-    placeOf: (slot) => places.get(slot) ?? -1,
-    moved: (slot, place) => places.set(slot, place),
-  })
+  const { slabs, places } = slabsWithPlaces()
   const put = (slot: number, size: number): void => {
     places.set(slot, slabs.put(slot, Buffer.alloc(size)))
   }
@@ -125,11 +127,7 @@ test('slabs: when long bodies are freed, dead short ones are reclaimed as well',
 })
 
 test('slabs: a view stays valid after its body is freed', () => {
-  const places = new Map<number, number>()
-  const slabs = new Slabs({
-    placeOf: (slot) => places.get(slot) ?? -1,
-    moved: (slot, place) => places.set(slot, place),
-  })
+  const { slabs, places } = slabsWithPlaces()
   const place = slabs.put(1, Buffer.alloc(1_000, 7))
   const view = slabs.view(place, 1_000)
   const ref = slabs.refTo(place)
@@ -140,11 +138,7 @@ test('slabs: a view stays valid after its body is freed', () => {
 })
 
 test('slabs: bodies that are freed before their slab is full are reclaimed as well', () => {
-  const places = new Map<number, number>()
-  const slabs = new Slabs({
-    placeOf: (slot) => places.get(slot) ?? -1,
-    moved: (slot, place) => places.set(slot, place),
-  })
+  const { slabs } = slabsWithPlaces()
   const body = Buffer.alloc(900)
   for (let round = 0; round < 10_000; round++) {
     const place = slabs.put(1, body)

@@ -1,5 +1,4 @@
 /** Concurrency limits: reads, writes and watches have separate slots, which users share fairly. */
-
 import { type StatusError, tooManyRequests } from '../../api/status.ts'
 import type { Peer, Request } from '../../http/exchange.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
@@ -161,7 +160,7 @@ export class RequestLimits implements Limits {
     const wanted = { user: accountOf(user), width: widthOf(target) }
     const slot =
       shared.tryEnter(wanted) ?? (isMaster(user) ? forMasters.tryEnter(wanted) : undefined)
-    if (slot !== undefined) return this.#entry(slot, watch)
+    if (slot !== undefined) return new AdmittedRequest(this.#pace, slot, watch)
     return this.#wait(wanted, { kind, watch, request: entrant.request })
   }
 
@@ -178,7 +177,7 @@ export class RequestLimits implements Limits {
     try {
       if (this.#unreadBytes > UNREAD_BYTES_MAX) throw this.#refusal(kind, 'queue-full', wanted.user)
       const slot = await this.#pools[kind].shared.wait(wanted, request.signal)
-      if (typeof slot !== 'string') return this.#entry(slot, watch)
+      if (typeof slot !== 'string') return new AdmittedRequest(this.#pace, slot, watch)
       return await this.#turnAway(wanted, { ...waiting, reason: slot, since })
     } catch (error) {
       watch?.[Symbol.dispose]()
@@ -203,17 +202,13 @@ export class RequestLimits implements Limits {
     }
     const isLate = watch !== undefined || this.#clock.now() - since >= LATE_MS
     const slot = isLate ? undefined : this.#pools[kind].shared.tryEnter(wanted)
-    if (slot !== undefined) return this.#entry(slot, undefined)
+    if (slot !== undefined) return new AdmittedRequest(this.#pace, slot, undefined)
     throw this.#refusal(kind, reason, wanted.user)
   }
 
   #refusal(kind: RequestKind, reason: RefusalReason, user: string): StatusError | undefined {
     this.#observer?.refused(kind, reason, user)
     return this.#oneOf(REFUSALS)
-  }
-
-  #entry(slot: Slot, watch: Slot | undefined): Entry {
-    return new AdmittedRequest(this.#pace, slot, watch)
   }
 
   /** Held back like other refusals: when a replica stops, all its watches are retried at once. */

@@ -41,6 +41,7 @@ function start() {
   }
   return { quotaAlarm, etcd, hold, errors, warnings, infos, advance, end: () => ending.abort() }
 }
+
 describe('quota alarm', () => {
   beforeEach(() => mock.timers.enable({ apis: ['setInterval'] }))
   afterEach(() => mock.timers.reset())
