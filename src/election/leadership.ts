@@ -15,9 +15,6 @@
  *
  * A full etcd rejects both lease and key. Work that needs no leader is then done without one (see
  * leaderless-work.ts); other work waits.
- *
- * Longer than 300 lines: one state machine (campaign, lead, renew, hand over), which is read as a
- * whole.
  */
 import type { EtcdClient, KeyValue } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'

@@ -1,7 +1,3 @@
-/**
- * Longer than 300 lines: one state machine, which is read as a whole. Handler, response, time limit
- * and disconnect all change the same state.
- */
 import type { ConnectionAccount } from '../lib/client-memory/connection-account.ts'
 import type { Holding, Revocable } from '../lib/client-memory/holding.ts'
 import { Latch } from '../lib/latch.ts'

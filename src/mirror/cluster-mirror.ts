@@ -1,8 +1,6 @@
 /**
  * Mirrors one cluster. Every replica takes part in the election; the elected one reads the record,
  * follows the origin and saves the record. Everything that it writes is fenced by its leader key.
- *
- * Longer than 300 lines: the work of a term, from the record to its last save, is one sequence.
  */
 import type { MirrorConfig } from '../clusters/cluster-sections.ts'
 import { Leadership, type LeadershipOptions } from '../election/leadership.ts'

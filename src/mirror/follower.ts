@@ -2,8 +2,6 @@
  * Follows one stream of an origin: all its events, or those of one namespace. Lists page by page,
  * then watches; resumes only past what is stored. Failures of the origin and of etcd are normal:
  * this ends only when its signal aborts, when a write is fenced, or when the origin was restored.
- *
- * Longer than 300 lines: list, watch and what follows a failure of each are one state machine.
  */
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'

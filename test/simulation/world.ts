@@ -1,8 +1,6 @@
 /**
  * The simulated world: members of an etcd cluster, replicas, the network between them, clients, and
  * the faults that happen to them; all from one seed.
- *
- * Longer than 300 lines: it wires all parts together, and is read as a whole.
  */
 import { crc32 } from 'node:zlib'
 import { Random } from '../nightly/chaos/traffic/random.ts'

@@ -9,8 +9,6 @@
  * If the history restarts after the cursor has read in it, the store may have been restored: the
  * cursor ends with `compacted`, and its consumer has to list again.
  *
- * Longer than 300 lines: the state machine is read together with its tables.
- *
  * A cursor is always in one of these states:
  *
  * | state            | fields                    | meaning

@@ -1,9 +1,6 @@
 /**
  * A JSON parser. JSON.parse would be faster, but it hides duplicate names, it has no limits, and
  * its errors are not those that clients of this API expect.
- *
- * Longer than 300 lines: one recursive-descent parser that records duplicate names and is tuned by
- * measurement; it is read as a whole.
  */
 import { entityTooLarge, type StatusError } from '../../api/status.ts'
 import { goQuote } from '../../lib/go/go-quote.ts'

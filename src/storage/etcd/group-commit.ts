@@ -11,8 +11,6 @@
  * Every operation ends in exactly one of: applied; refused, with the current value; or a
  * StorageError. Only with `timeout` is it unknown whether the write was applied. An operation is
  * retried only when its transaction was certainly not applied.
- *
- * Longer than 300 lines: the queue, the batches in flight and their outcomes are one state machine.
  */
 import type { CallOptions, Txn, TxnResult } from '../../etcd/client.ts'
 import { EtcdError } from '../../etcd/errors.ts'

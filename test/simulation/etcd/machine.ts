@@ -1,8 +1,6 @@
 /**
  * The replicated state: what the committed entries of the log make of it. Entries are applied here
  * once, when they are committed; each member then follows at its own pace.
- *
- * Longer than 300 lines: the commands of the state machine belong together.
  */
 import type {
   CompareRequest,

@@ -1,7 +1,5 @@
 /**
  * One member: the API that clients call, and what the member does with committed entries.
- *
- * Longer than 300 lines: one method per call of the API, over the same few helpers.
  */
 
 import * as requests from './codec/requests.ts'

@@ -1,7 +1,5 @@
 /**
  * The watch streams of one member.
- *
- * Longer than 300 lines: streams, watchers and their states refer to each other throughout.
  */
 
 import { decodeWatch, type WatchCreate } from './codec/requests.ts'

@@ -1,7 +1,5 @@
 /**
  * The faults that can happen to the simulated world. To add one, add a row to `faultKinds`.
- *
- * Longer than 300 lines: one table, a row for each fault.
  */
 import type { Random } from '../../nightly/chaos/traffic/random.ts'
 import type { Cluster, Snapshot } from '../etcd/contract.ts'

@@ -1,8 +1,6 @@
 /**
  * The simulated API server of an origin, and its connections: the network between it and the
  * replicas delays, holds and resets like TCP does. Each request has a connection of its own.
- *
- * Longer than 300 lines: what a server does with a request and what faults do to it share its state.
  */
 import { type OriginChange, OriginError, type OriginPage } from '../../../src/mirror/origin.ts'
 import type { Random } from '../../nightly/chaos/traffic/random.ts'

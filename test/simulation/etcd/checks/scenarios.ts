@@ -1,7 +1,5 @@
 /**
  * Scripted scenarios: recorded from a real etcd, and replayed on the simulated one.
- *
- * Longer than 300 lines: a table of steps.
  */
 import { message, nested } from './messages.ts'
 

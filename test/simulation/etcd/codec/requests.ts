@@ -1,7 +1,5 @@
 /**
  * The requests of etcd's API, decoded. Keys are latin1 strings, which sort like their bytes.
- *
- * Longer than 300 lines: one decoder per message, side by side.
  */
 import { Cursor } from './cursor.ts'
 

@@ -5,8 +5,6 @@
  * Heartbeats are not simulated one by one. `review` looks at who could hear whom now, after every
  * change of the network and of processes, and starts or stops timers accordingly; in between,
  * nothing is scheduled.
- *
- * Longer than 300 lines: one state machine, whose parts share all of its state.
  */
 import type { PeerNetwork } from '../contract.ts'
 import type { MemberProcess } from '../process.ts'

@@ -2,8 +2,6 @@
  * The key-value store with its history, shared by all members: it is at the newest committed
  * revision, and a member that is behind reads it as of its own revision. History is dropped when
  * every running member has compacted it.
- *
- * Longer than 300 lines: records and history change together.
  */
 
 import type { PutRequest } from '../codec/requests.ts'
