@@ -11,6 +11,7 @@ const CODES = {
   NotFound: 404,
   MethodNotAllowed: 405,
   NotAcceptable: 406,
+  RequestTimeout: 408,
   AlreadyExists: 409,
   Conflict: 409,
   Expired: 410,
@@ -232,6 +233,11 @@ function escapeHtml(message: string): string {
 /** `limit` describes the limit that was exceeded, so that the client knows what would fit. */
 export function entityTooLarge(limit: string, cause: unknown): StatusError {
   return new StatusError('RequestEntityTooLarge', `Request entity too large: ${limit}`, { cause })
+}
+
+/** The request body did not arrive in time; nothing was done. */
+export function bodyTooSlow(message: string, cause: unknown): StatusError {
+  return new StatusError('RequestTimeout', message, { details: { retryAfterSeconds: 1 }, cause })
 }
 
 /** The request timed out. A write may or may not have been applied. */

@@ -63,7 +63,6 @@ function serving(
   })
   const full = {
     enter: () => Promise.reject(tooManyRequests('too many', 1)),
-    enterRefused: () => ({ [Symbol.dispose]: () => {} }),
   }
   return serve({
     services,
@@ -162,7 +161,7 @@ describe('serve with an audit log', () => {
     ])
     assert.deepEqual((await audited(request(), fine, { isFull: true })).summaries, [
       received,
-      'ResponseComplete|ada|429|-|-',
+      'ResponseComplete|ada|429|allow|may read',
     ])
   })
 

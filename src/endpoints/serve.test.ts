@@ -91,10 +91,6 @@ function recordedSlots(): {
       events.push('acquired')
       return entry
     },
-    enterRefused: () => {
-      events.push('refused')
-      return { [Symbol.dispose]: record('refusal sent') }
-    },
   }
   const observer: RequestObserver = {
     begun: () => {},
@@ -157,7 +153,7 @@ describe('serve', () => {
       assert.equal(response.status, 403)
       assert.match(status(response).message, /web pages of other origins/)
     }
-    assert.deepEqual(slots.events, ['refused', 'refused', 'refused'])
+    assert.deepEqual(slots.events, [])
     assert.deepEqual(failed, ['Forbidden', 'Forbidden', 'Forbidden'])
   })
 
@@ -210,35 +206,57 @@ describe('serve', () => {
     assert.equal((await handler(request('/livez'))).status, 200)
   })
 
-  test('a slot is held until the response has been sent', async () => {
-    const slots = recordedSlots()
-    const response = await serving(fine, slots)(request('/one'))
-    assert.deepEqual(slots.events, ['acquired'])
-    response.onEnd?.({ status: 200, bytes: 4 })
-    assert.deepEqual(slots.events, ['acquired', 'released'])
-    assert.deepEqual(slots.ended, [[200, 4]])
-  })
-
-  test('a slot is held until an error response has been sent', async () => {
-    const slots = recordedSlots()
-    const handler = serving(async () => {
+  test('the slot is given back before a response is sent, whatever its status', async () => {
+    const refuse = async (): Promise<Response> => {
       throw new StatusError('BadRequest', 'no')
-    }, slots)
-    const response = await handler(request('/one'))
-    assert.deepEqual(slots.events, ['acquired'])
-    response.onEnd?.({ status: 400, bytes: 4 })
-    assert.deepEqual(slots.events, ['acquired', 'released'])
-    assert.deepEqual(slots.ended, [[400, 4]])
+    }
+    for (const [answer, code] of [
+      [fine, 200],
+      [refuse, 400],
+    ] as const) {
+      const slots = recordedSlots()
+      const response = await serving(answer, slots)(request('/one'))
+      assert.deepEqual(slots.events, ['acquired', 'settled'])
+      response.onEnd?.({ status: code, bytes: 4 })
+      assert.deepEqual(slots.events, ['acquired', 'settled', 'released'])
+      assert.deepEqual(slots.ended, [[code, 4]])
+    }
   })
 
-  test('the response to an unauthenticated client takes a slot for refused requests', async () => {
+  test('a streamed response holds its slot until it only waits for its client', async () => {
+    const slots = recordedSlots()
+    const streaming: Handler = async () => ({
+      status: 200,
+      headers: {},
+      body: (async function* () {
+        yield 'part'
+      })(),
+    })
+    const response = await serving(streaming, slots)(request('/one'))
+    assert.deepEqual(slots.events, ['acquired'])
+    response.onIdle?.()
+    assert.deepEqual(slots.events, ['acquired', 'settled'])
+  })
+
+  test('a client that is not permitted, or whose body has not arrived, takes no slot', async () => {
     const slots = recordedSlots()
     const handler = serving(fine, slots)
-    const response = await handler(request('/one', { isRemote: true }))
-    assert.equal(response.status, 401)
-    assert.deepEqual(slots.events, ['refused'])
-    response.onEnd?.({ status: 401, bytes: 4 })
-    assert.deepEqual(slots.events, ['refused', 'refusal sent'])
+    assert.equal((await handler(request('/one', { isRemote: true }))).status, 401)
+    assert.deepEqual(slots.events, [])
+
+    const body = Promise.withResolvers<void>()
+    const received = (): Promise<void> => body.promise
+    const sent = handler(request('/one', { method: 'POST', received }))
+    await new Promise((resolve) => setImmediate(resolve))
+    assert.deepEqual(slots.events, [])
+    body.resolve()
+    assert.equal((await sent).status, 200)
+    assert.deepEqual(slots.events, ['acquired', 'settled'])
+  })
+
+  test('a body that arrives too slowly is a 408 with Retry-After', async () => {
+    const response = await throwing(new ExchangeError('too-slow', 'too slow'))(request('/one'))
+    assert.deepEqual([response.status, response.headers['retry-after']], [408, '1'])
   })
 
   test('a handler that runs on after a timeout keeps its slot', async () => {
@@ -276,31 +294,11 @@ describe('serve', () => {
     const refusal = tooManyRequests('Too many requests, please try again later.', 3)
     const full = {
       enter: () => Promise.reject(refusal),
-      enterRefused: () => ({ [Symbol.dispose]: () => {} }),
     }
     const response = await serving(fine, { limits: full })(request('/one'))
     assert.equal(response.status, 429)
     assert.equal(response.headers['retry-after'], '3')
     assert.equal(status(response).reason, 'TooManyRequests')
-  })
-
-  test('a refusal without a slot has no body for a user, drops an unauthenticated client, and is counted', async () => {
-    const { observer, ended } = recordedSlots()
-    const limits = {
-      enter: () => Promise.reject(tooManyRequests('Too many requests', 3)),
-      enterRefused: () => undefined,
-    }
-    const handler = serving(fine, { limits, observer })
-    const user = await handler(request('/one'))
-    const unknown = await handler(request('/one', { isRemote: true }))
-    assert.deepEqual([user.status, user.body, user.dropsConnection], [429, '', undefined])
-    assert.equal(user.headers['retry-after'], '10')
-    assert.equal(unknown.dropsConnection, true)
-    for (const { onEnd } of [user, unknown]) onEnd?.({ status: 429, bytes: 0 })
-    assert.deepEqual(ended, [
-      [429, 0],
-      [429, 0],
-    ])
   })
 
   test('a Status is indented for curl and compact for other clients', async () => {

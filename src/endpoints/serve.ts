@@ -1,17 +1,15 @@
-import { randomUUID } from 'node:crypto'
-import { performance } from 'node:perf_hooks'
 import {
   badRequest,
+  bodyTooSlow,
   entityTooLarge,
   internalError,
   StatusError,
   tooManyRequests,
   unavailable,
 } from '../api/status.ts'
-import type { Attributes } from '../gate/attributes.ts'
 import type { Auditor } from '../gate/audit/auditor.ts'
 import { refuseOtherOrigins } from '../gate/cross-origin.ts'
-import type { Gate, Trail } from '../gate/gate.ts'
+import type { Caller, Gate } from '../gate/gate.ts'
 import type { Limits } from '../gate/limits/limits.ts'
 import type { RefusalLog } from '../gate/refusal.ts'
 import { attributesOf, readTarget, type Target } from '../gate/target.ts'
@@ -19,35 +17,21 @@ import { ANONYMOUS, accountOf, type User } from '../gate/user.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log/log.ts'
-import { withoutTokens } from '../lib/log/token-scrub.ts'
-import type { Tracer } from '../tracing/tracer.ts'
-import { AuditRecord } from './observe/audit-record.ts'
-import { RequestLine } from './observe/request-line.ts'
-import type { RequestObserver } from './observe/request-tallies.ts'
-import { RequestTrace } from './observe/request-trace.ts'
 import { HandlerStillRuns, lateError } from './request/timeout.ts'
-import { RequestSlot } from './request-slot.ts'
+import { auditIdOf, RequestScope, type ScopeOptions, standardHeaders } from './request-scope.ts'
 import { pageNotFound, statusResponse, textResponse } from './response/respond.ts'
-import type { Services } from './services.ts'
+import type { Service, Services } from './services.ts'
 
-/** A longer id is not from an audit trail: it only wastes memory and log space. */
-const AUDIT_ID_MAX = 128
 /** While start-up finishes or shutdown begins, another replica can serve the request sooner. */
 const RETRY_AFTER_SECONDS = 5
 /** The time until connections of clients that do not read are closed. */
 const RETRY_MEMORY_SECONDS = 10
 
-export interface ServeOptions {
+export interface ServeOptions extends ScopeOptions {
   readonly services: Services
   readonly gate: Gate
   readonly limits: Limits
-  readonly observer: RequestObserver
-  /** Undefined: requests are not audited. */
-  readonly audit?: Auditor | undefined
-  /** Undefined: requests are not traced. */
-  readonly tracer?: Tracer | undefined
   readonly refusals?: Pick<RefusalLog, 'refused'> | undefined
-  readonly log: Log
   /** The cluster of paths that do not name one. */
   readonly clusterName: string
   /** The server shuts down: new requests get 429, so that clients go to another replica. */
@@ -55,116 +39,104 @@ export interface ServeOptions {
 }
 
 /**
- * The life of a request, on one page: find the service of its path, refuse pages of other origins,
- * authenticate the user, acquire a slot, authorise, call the service. An error from any step becomes
- * a response here and nowhere else. An unknown path gets its 404 after the gate, so that
- * unauthenticated clients learn nothing from it.
+ * The life of a request, on one page. The scope owns what the request holds, whichever step fails;
+ * an error of any step becomes a response here and nowhere else.
  */
 export function serve(options: ServeOptions): Handler {
-  const { log, observer } = options
   return async (request) => {
-    const auditId = auditIdOf(request)
-    const startedAt = performance.now()
     const target = readTarget(request, options.clusterName)
-    // The only part of the target that is kept until the response has been sent.
-    const attributes = attributesOf(target)
-    const record = auditRecordOf(request, attributes, { auditId, audit: options.audit })
-    const line = RequestLine.start(log, record?.trail)
-    const trail = line ?? record?.trail
-    const slot = new RequestSlot(options.limits)
-    const trace = RequestTrace.begin(options.tracer, request)
+    // The only part of the target that is retained until the response has been sent.
+    using scope = new RequestScope(request, attributesOf(target), options)
     let response: Response
     try {
       const found = options.services.find(target)
-      if (found?.service.hasSecretBodies === true) record?.omitBodies()
       if (options.isTurningAway() && found?.service.isServedAtShutdown !== true) {
-        response = shuttingDown()
-        observer.failed?.(attributes, 'TooManyRequests')
-      } else {
-        response = await respond(request, target, options, {
-          attributes,
-          found,
-          record,
-          trail,
-          slot,
-          trace,
-        })
-        if (record !== undefined) response = await record.complete(response)
+        scope.failed('TooManyRequests')
+        return scope.respond(shuttingDown())
       }
+      response = await scope.complete(await handle(request, target, { options, scope, found }))
     } catch (error) {
-      slot.onError(error)
-      trace?.failed(error)
       const status = statusErrorFor(request, error)
+      scope.trace?.failed(error)
       options.refusals?.refused(status, request)
-      observer.failed?.(attributes, status.reason)
-      response = errorResponse(request, error, status, () => log.child({ auditId }))
-      if (record !== undefined) {
-        const isPanic = status !== error && status.reason === 'InternalError'
-        response = await record.complete(response, { error: status, isPanic })
-      }
+      const isPanic = status !== error && status.reason === 'InternalError'
+      const refusal = errorResponse(request, error, status, () =>
+        options.log.child({ auditId: scope.auditId }),
+      )
+      response = await scope.complete(refusal, { error: status, isPanic }, error)
     }
-    line?.write(request, {
-      auditId,
-      verb: attributes.verb,
-      status: response.status,
-      ms: performance.now() - startedAt,
-    })
-    const { onEnd } = response
-    response = slot.beforeSend(response, request.peer)
-    trace?.responding(response, {
-      request,
-      auditId,
-      attributes,
-      labels: observer.labelsOf?.(attributes),
-    })
-    const isLong = response.longRunning === true
-    if (isLong) observer.begun(attributes)
-    return {
-      ...response,
-      headers: standardHeaders(response, auditId),
-      onEnd: (sent) => {
-        onEnd?.(sent)
-        slot.release()
-        trace?.ended(sent)
-        observer.ended(attributes, sent, { ms: performance.now() - startedAt, isLong })
-      },
-    }
+    return scope.respond(response)
   }
 }
 
-async function respond(
+/**
+ * Authenticates, authorises, reads the body, waits for a slot and calls the handler. An unknown path
+ * gets its 404 at the end, so that unauthenticated clients learn nothing from it. Slots are taken
+ * last: a client that has no permission, or that withholds its body, takes none.
+ */
+async function handle(
   request: Request,
   target: Target,
-  { services, gate }: ServeOptions,
-  { attributes, found, record, trail, slot, trace }: RequestState,
+  { options, scope, found }: Handling,
 ): Promise<Response> {
+  const { services, gate, limits } = options
+  const { attributes, record, trace, trail } = scope
+  const service = found?.service
+  if (service?.hasSecretBodies === true) record?.omitBodies()
   refuseOtherOrigins(request)
-  const access = found?.service ?? { isOpenToHost: true }
-  const caller = await gate.admit(request, attributes, access, {
-    trail,
-    arrived: (sender, { isOpen, recheckBytes }) => {
-      trace?.authenticated(sender)
-      if (sender !== ANONYMOUS) {
-        slot.setUser(sender)
-        chargeUser(request, sender)
-      }
-      const auditBytes = record?.trail.heldBytes ?? 0
-      if (auditBytes > 0 && request.memory?.hold('audit', auditBytes) !== undefined)
-        throw TOO_MUCH_MEMORY
-      if (target.verb === 'watch') chargeWatch(request, recheckBytes)
-      request.narrow?.()
-      const isAboutServer = found?.service.isAboutServer === true
-      const acquired = slot.acquire({ user: sender, target, request, isOpen, isAboutServer })
-      return trace === undefined ? acquired : trace.acquiring(acquired)
-    },
-  })
+
+  const access = service ?? UNKNOWN_PATH
+  const authenticating = gate.authenticate(request, attributes, access, trail)
+  const sender = authenticating instanceof Promise ? await authenticating : authenticating
+  trace?.authenticated(sender)
+  charge(request, sender, record?.trail.heldBytes ?? 0)
+
+  trace?.step('authorization')
+  const authorizing = gate.authorize(request, attributes, access, { sender, trail })
+  const caller = authorizing instanceof Promise ? await authorizing : authorizing
+  if (target.verb === 'watch') chargeWatch(request, caller)
+  request.narrow?.()
+
+  const receiving = service && receive(request, service)
+  if (receiving !== undefined) {
+    trace?.step('receive')
+    await receiving
+  }
+
+  const isAboutServer = service?.isAboutServer === true
+  const isOpen = isAboutServer && gate.isOpen(attributes, access)
+  const admitting = limits.enter({ user: sender, target, request, isOpen, isAboutServer })
+  if (admitting instanceof Promise) trace?.step('wait for a slot')
+  scope.hold(admitting instanceof Promise ? await admitting : admitting)
+
   if (trace !== undefined) request.span = trace.admitted()
   if (found === undefined) return noService(services)
   // Awaited here: an async function that returns a promise takes two more turns of the queue.
   return await found.handler(record?.request() ?? request, caller)
 }
 
+interface Handling {
+  readonly options: ServeOptions
+  readonly scope: RequestScope
+  /** Undefined for a path that no service has. */
+  readonly found: ReturnType<Services['find']>
+}
+
+const UNKNOWN_PATH = { isOpenToHost: true }
+
+/** A body that handlers read is complete before the request takes a slot. */
+function receive(request: Request, { bodyBytesMax }: Service): Promise<void> | undefined {
+  const isRead = request.method === 'GET' || request.method === 'HEAD'
+  return isRead ? undefined : request.received?.(bodyBytesMax)
+}
+
 /** From here on, what the request and its connection hold is charged to the user. */
+function charge(request: Request, sender: User, auditBytes: number): void {
+  if (sender !== ANONYMOUS) chargeUser(request, sender)
+  if (auditBytes > 0 && request.memory?.hold('audit', auditBytes) !== undefined)
+    throw TOO_MUCH_MEMORY
+}
+
 function chargeUser({ memory }: Request, user: User): void {
   const limit = memory?.own(accountOf(user))
   if (limit !== undefined)
@@ -175,7 +147,7 @@ function chargeUser({ memory }: Request, user: User): void {
  * Charges the memory that a watch holds until it ends: its credentials and their user, to recheck
  * its access, and its selectors. Equal selectors are shared, so the charge is an upper bound.
  */
-function chargeWatch({ memory, headers, query }: Request, recheckBytes: number): void {
+function chargeWatch({ memory, headers, query }: Request, { recheckBytes = 0 }: Caller): void {
   const { authorization = '' } = headers
   const selectors = ['labelSelector', 'fieldSelector'].map((name) => query.get(name)?.length ?? 0)
   const limit =
@@ -186,16 +158,6 @@ function chargeWatch({ memory, headers, query }: Request, recheckBytes: number):
 
 /** The text as sent, and the compiled selector. */
 const SELECTOR_COPIES = 2
-
-/** What the steps before `respond` have found. */
-interface RequestState {
-  readonly attributes: Attributes
-  readonly found: ReturnType<Services['find']>
-  readonly record: AuditRecord | undefined
-  readonly trail: Trail | undefined
-  readonly slot: RequestSlot
-  readonly trace: RequestTrace | undefined
-}
 
 const TOO_MUCH_MEMORY = tooManyRequests(
   'this replica holds too many bytes for this user: read open responses or close watches, then retry',
@@ -212,15 +174,6 @@ export function lateResponse(request: Request, audit?: Auditor): Response {
   const response = statusResponse(request, lateError(request))
   const auditId = audit?.idOf(request) ?? auditIdOf(request)
   return { ...response, headers: standardHeaders(response, auditId) }
-}
-
-function auditRecordOf(
-  request: Request,
-  attributes: Attributes,
-  { auditId, audit }: { readonly auditId: string; readonly audit: Auditor | undefined },
-): AuditRecord | undefined {
-  if (audit === undefined) return undefined
-  return new AuditRecord(audit.begin(request, attributes, auditId), request)
 }
 
 /** The only place where an error becomes a response: anything thrown becomes a Status. */
@@ -251,6 +204,8 @@ function statusErrorFor(request: Request, error: unknown): StatusError {
       return entityTooLarge(error.message, error)
     case 'too-much':
       return tooManyRequests(error.message, RETRY_MEMORY_SECONDS, error)
+    case 'too-slow':
+      return bodyTooSlow(error.message, error)
     case 'malformed':
       return badRequest(error.message, error)
     case 'shutdown':
@@ -272,6 +227,7 @@ function noService(services: Services): Response {
   return pageNotFound()
 }
 
+/** Plain text, as in Kubernetes. */
 function shuttingDown(): Response {
   const response = textResponse(429, 'The apiserver is shutting down, please try again later.\n')
   return {
@@ -279,16 +235,4 @@ function shuttingDown(): Response {
     headers: { ...response.headers, 'retry-after': String(RETRY_AFTER_SECONDS) },
     closeConnection: true,
   }
-}
-
-function standardHeaders({ headers }: Response, auditId: string): Response['headers'] {
-  return { 'audit-id': auditId, 'cache-control': 'no-cache, private', ...headers }
-}
-
-/** The caller's own id if it is valid, so that the logs of both can be joined by it. */
-function auditIdOf(request: Request): string {
-  const sent = request.headers['audit-id']
-  if (sent === undefined || sent.length > AUDIT_ID_MAX) return randomUUID()
-  const isUsable = /^[\x21-\x7e]+$/.test(sent) && withoutTokens(sent) === sent
-  return isUsable ? sent : randomUUID()
 }

@@ -16,6 +16,8 @@ export interface Service {
   readonly isOpenToHostUsers?: boolean
   /** The same for everybody: open to all clients, whatever credentials they send. */
   readonly isPublic?: boolean
+  /** The largest body that it accepts, if that is less than others accept. */
+  readonly bodyBytesMax?: number
   /** Its bodies are credentials, so they are not logged at any level. */
   readonly hasSecretBodies?: boolean
   /** Shows data of all clusters, so its paths are not served under `/clusters/<name>`. */

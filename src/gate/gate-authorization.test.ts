@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Request } from '../http/exchange.ts'
+import { admitted } from './admitted.fixture.ts'
 import type { Attributes } from './attributes.ts'
 import { alwaysAllow } from './authorization/always-allow.ts'
 import { openPaths, standingRights } from './authorization/standing-rights.ts'
@@ -69,7 +70,7 @@ function admit(
     isOpenToAll: openPaths(['/readyz', '/livez/p*', '/api*']),
   })
   const request = requestOf(options)
-  return gate.admit(request, readTarget(request, 'local'), access)
+  return admitted(gate, request, readTarget(request, 'local'), access)
 }
 
 const EVENTS = '/apis/events.k8s.io/v1/namespaces/a/events'
@@ -170,7 +171,9 @@ describe('gate: the trail', () => {
       isOpenToAll: openPaths(['/readyz']),
     })
     const request = requestOf(options)
-    await gate.admit(request, readTarget(request, 'local'), access, { trail }).catch(() => {})
+    await admitted(gate, request, readTarget(request, 'local'), { ...access, trail }).catch(
+      () => {},
+    )
     return decisions
   }
 
@@ -293,19 +296,14 @@ describe('gate: impersonation', () => {
       allowsAnonymous: false,
     })
     const request = requestOf({ path: EVENTS, as: 'root', headers: asBob })
-    await gate.admit(
-      request,
-      readTarget(request, 'local'),
-      { isOpenToHost: false },
-      {
-        trail: {
-          identified: (user) => calls.push(`identified ${user.name}`),
-          impersonated: (user) => calls.push(`impersonated ${user.name}`),
-          decided: (decision) => calls.push(`decided ${decision}`),
-          isKept: true,
-        },
-      },
-    )
+    const trail: Trail = {
+      identified: (user) => calls.push(`identified ${user.name}`),
+      impersonated: (user) => calls.push(`impersonated ${user.name}`),
+      decided: (decision) => calls.push(`decided ${decision}`),
+      isKept: true,
+    }
+    const access = { isOpenToHost: false, trail }
+    await admitted(gate, request, readTarget(request, 'local'), access)
     assert.deepEqual(calls, ['identified root', 'impersonated bob', 'decided allow'])
   })
 })

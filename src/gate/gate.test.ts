@@ -4,6 +4,7 @@ import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
 import { unauthorized as unauthorizedError } from '../api/status.ts'
 import type { Request } from '../http/exchange.ts'
+import { admitted } from './admitted.fixture.ts'
 import { bearerTokens } from './authentication/bearer-token.ts'
 import { alwaysAllow } from './authorization/always-allow.ts'
 import type { Authorizer } from './decisions.ts'
@@ -38,7 +39,7 @@ function request(isLoopback: boolean, headers: Record<string, string> = {}): Req
 }
 
 const admit = (sent: Request, access = open, gate = gateOf()): Promise<Caller> =>
-  gate.admit(sent, readTarget(sent, 'local'), access)
+  admitted(gate, sent, readTarget(sent, 'local'), access)
 const unauthorized = { reason: 'Unauthorized', code: 401 }
 const forbidden = { reason: 'Forbidden', code: 403 }
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })

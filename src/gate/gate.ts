@@ -53,24 +53,6 @@ export interface Trail {
   readonly isKept: boolean
 }
 
-/** Hooks into the admission of a request. */
-export interface Admitting {
-  readonly trail?: Trail | undefined
-  /**
-   * Called after authentication and before any authorizer is called. If it rejects, its error
-   * becomes the response. The gate does not read the headers of the request after this.
-   */
-  readonly arrived?: (sender: User, arrival: Arrival) => Promise<void> | undefined
-}
-
-/** What is known of a request after authentication. */
-export interface Arrival {
-  /** The path is open to all clients, also without credentials. */
-  readonly isOpen: boolean
-  /** Of a watch: memory held for rechecks of its access, except the token. */
-  readonly recheckBytes: number
-}
-
 /** The caller of a request, as handlers see it. */
 export interface Caller {
   readonly user: User
@@ -83,6 +65,8 @@ export interface Caller {
    * credentials, but not the request. The user must still be the same.
    */
   readonly recheck?: AccessCheck
+  /** The memory that `recheck` retains, except the token. */
+  readonly recheckBytes?: number
 }
 
 /** What the gate needs to know of the service that is requested. */
@@ -116,37 +100,65 @@ export class Gate {
     this.#options = options
   }
 
-  /** Rejects with 401 when the client is not authenticated, with 403 when it has no permission. */
-  async admit(
+  /** The user that sends the request. Throws or rejects with 401 when there is none. */
+  authenticate(
     request: Request,
     attributes: Attributes,
     access: Access,
-    { trail, arrived }: Admitting = {},
-  ): Promise<Caller> {
-    const isPublic = access.isPublic === true
-    const isOpen =
-      isPublic || (!attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true)
-    const identified = isPublic ? ANONYMOUS : this.#identify(request, attributes)
-    const known = identified instanceof Promise ? await identified : identified
-    const sender = known ?? this.#withoutCredentials(request, access, isOpen)
-    trail?.identified(sender)
+    trail?: Trail,
+  ): User | Promise<User> {
+    if (access.isPublic === true) return identified(ANONYMOUS, trail)
+    const known = firstUser(this.#options.authenticators, (one) =>
+      one.authenticate(request, attributes),
+    )
+    const sender = (user: User | undefined): User =>
+      identified(user ?? this.#withoutCredentials(request, access, attributes), trail)
+    return known instanceof Promise ? known.then(sender) : sender(known)
+  }
+
+  /**
+   * The caller of a request of `sender`, who may act as another user. Throws or rejects with 403
+   * unless both are permitted. The headers of the request are not read afterwards.
+   */
+  authorize(
+    request: Request,
+    attributes: Attributes,
+    access: Access,
+    { sender, trail }: { readonly sender: User; readonly trail?: Trail | undefined },
+  ): Caller | Promise<Caller> {
+    const impersonation =
+      access.isPublic === true ? undefined : impersonationOf(request, attributes)
     const credentials =
       attributes.verb === 'watch' ? this.#credentialsOf(request, attributes) : undefined
-    const impersonation = isPublic ? undefined : impersonationOf(request, attributes)
-    const isTrustedHost = this.#isTrustedUser(sender, request, access)
-    const recheckBytes =
-      credentials === undefined ? 0 : recheckMemory({ sender, impersonation, attributes })
-    const arriving = arrived?.(sender, { isOpen, recheckBytes })
-    if (arriving !== undefined) await arriving
-    const user =
-      impersonation === undefined ? sender : await this.#impersonate(sender, impersonation, trail)
     const recheck = credentials && this.#recheck(credentials, { sender, impersonation, attributes })
+    const isTrustedHost = this.#isTrustedUser(sender, request, access)
+    if (impersonation !== undefined) {
+      return this.#impersonate(sender, impersonation, trail).then((user) =>
+        this.#permitted(user, attributes, access, { sender, recheck, isTrustedHost, trail }),
+      )
+    }
+    return this.#permitted(sender, attributes, access, { sender, recheck, isTrustedHost, trail })
+  }
+
+  #permitted(
+    user: User,
+    attributes: Attributes,
+    access: Access,
+    { sender, recheck, isTrustedHost, trail }: Authorizing,
+  ): Caller | Promise<Caller> {
     const caller = this.#caller(user, sender, recheck)
-    const isAllowed = user === HOST || isOpen || isTrustedHost
-    if (isAllowed) trail?.decided('allow', '')
-    const authorizing = isAllowed ? undefined : this.#authorize(user, attributes, trail)
-    if (authorizing !== undefined) await authorizing
-    return caller
+    if (user === HOST || isTrustedHost || this.isOpen(attributes, access)) {
+      trail?.decided('allow', '')
+      return caller
+    }
+    const authorizing = this.#authorize(user, attributes, trail)
+    return authorizing === undefined ? caller : authorizing.then(() => caller)
+  }
+
+  /** Whether the path is open to all clients, also without credentials. */
+  isOpen(attributes: Attributes, access: Access): boolean {
+    if (access.isPublic === true) return true
+    return !attributes.isResource && this.#options.isOpenToAll?.(attributes.path) === true
   }
 
   /** The decision of the first authorizer with an opinion. */
@@ -163,10 +175,10 @@ export class Gate {
   }
 
   /** The user of a request without credentials. */
-  #withoutCredentials(request: Request, access: Access, isOpen: boolean): User {
+  #withoutCredentials(request: Request, access: Access, attributes: Attributes): User {
     // Probes come from the host itself, and have no credentials.
     if (access.isOpenToHost && this.#isTrustedHost(request)) return HOST
-    if (this.#options.allowsAnonymous || isOpen) return ANONYMOUS
+    if (this.#options.allowsAnonymous || this.isOpen(attributes, access)) return ANONYMOUS
     throw notIdentified('no-credentials')
   }
 
@@ -184,10 +196,6 @@ export class Gate {
     return actor
   }
 
-  #identify(request: Request, attributes: Attributes): AuthenticationResult {
-    return firstUser(this.#options.authenticators, (one) => one.authenticate(request, attributes))
-  }
-
   /** For rechecks after the request is gone. */
   #credentialsOf(request: Request, attributes: Attributes): readonly Reauthenticate[] {
     const credentials: Reauthenticate[] = []
@@ -203,7 +211,7 @@ export class Gate {
     return credentials
   }
 
-  #recheck(credentials: readonly Reauthenticate[], admitted: Admitted): AccessCheck {
+  #recheck(credentials: readonly Reauthenticate[], admitted: Admitted): Recheck {
     const { sender, impersonation, attributes } = admitted
     const check = async (): Promise<void> => {
       // The anonymous user has no credentials that could become invalid.
@@ -213,10 +221,14 @@ export class Gate {
         impersonation === undefined ? user : await this.#impersonate(user, impersonation)
       await this.#authorize(actor, attributes)
     }
-    return sender.origin === undefined ? check : Object.assign(check, { graceMs: ORIGIN_GRACE_MS })
+    return {
+      recheck:
+        sender.origin === undefined ? check : Object.assign(check, { graceMs: ORIGIN_GRACE_MS }),
+      recheckBytes: recheckMemory(admitted),
+    }
   }
 
-  #caller(user: User, sender: User, recheck: AccessCheck | undefined): Caller {
+  #caller(user: User, sender: User, recheck: Recheck | undefined): Caller {
     const authorize = async (attributes: Attributes): Promise<void> =>
       this.#authorize(user, attributes)
     if (sender === user && recheck === undefined) return { user, authorize }
@@ -224,7 +236,7 @@ export class Gate {
       user,
       authorize,
       ...(sender === user ? undefined : { sender }),
-      ...(recheck === undefined ? undefined : { recheck }),
+      ...recheck,
     }
   }
 
@@ -265,14 +277,29 @@ function isSameUser(one: User, other: User): boolean {
   return one.name === other.name && one.uid === other.uid && one.origin === other.origin
 }
 
-/** What is kept of an admitted watch for rechecks. */
+function identified(user: User, trail: Trail | undefined): User {
+  trail?.identified(user)
+  return user
+}
+
+/** What decides about a request besides its user. */
+interface Authorizing {
+  readonly sender: User
+  readonly recheck: Recheck | undefined
+  readonly isTrustedHost: boolean
+  readonly trail: Trail | undefined
+}
+
+type Recheck = Required<Pick<Caller, 'recheck' | 'recheckBytes'>>
+
+/** What is retained of an admitted watch for rechecks. */
 interface Admitted {
   readonly sender: User
   readonly impersonation: Impersonation | undefined
   readonly attributes: Attributes
 }
 
-/** The user is kept twice: as it was admitted, and with its credentials. */
+/** The user is retained twice: as it was admitted, and with its credentials. */
 function recheckMemory({ sender, impersonation, attributes }: Admitted): number {
   const impersonated = impersonation === undefined ? 0 : impersonationMemory(impersonation)
   return 2 * userMemory(sender) + impersonated + attributes.path.length

@@ -21,8 +21,6 @@ export function affordable(
   response: Response,
   { method, memory }: { readonly method: string; readonly memory: Holding },
 ): Response {
-  // Without a body the response needs no buffer, even if the client does not read.
-  if (response.dropsConnection === true) return { ...REFUSED, body: '' }
   const bytes = method === 'HEAD' ? 0 : heldBytes(response.body)
   const isWrite = method !== 'GET' && method !== 'HEAD'
   if (isWrite || bytes <= SHORT_BYTES_MAX) {

@@ -11,6 +11,9 @@ export class BodyWriter {
   readonly #onEnded: (failure?: { readonly thrown: unknown }) => void
   #onRoom: (() => void) | undefined
   #bytes = 0
+  #waitedMs = 0
+  /** Since when the output has had no room. */
+  #waitsSince: number | undefined
   #pull: Pull<Chunk> | undefined
 
   /** `onEnded` is called when the source has ended, with the error if the source threw one. */
@@ -22,6 +25,11 @@ export class BodyWriter {
   /** Bytes written so far. */
   get bytes(): number {
     return this.#bytes
+  }
+
+  /** How long the output has had no room, in all. */
+  waitedMs(now: number): number {
+    return this.#waitedMs + (this.#waitsSince === undefined ? 0 : now - this.#waitsSince)
   }
 
   /** Bytes that the source keeps for this client only. */
@@ -83,10 +91,14 @@ export class BodyWriter {
   /** Whether there is room for more. If not, `#onRoom` is called when there is, or on close. */
   #write(chunk: Chunk, isLent: boolean): boolean {
     this.#bytes += chunk.length
-    return this.#wire.write(chunk, isLent, this.#wake)
+    const hasRoom = this.#wire.write(chunk, isLent, this.#wake)
+    if (!hasRoom) this.#waitsSince = performance.now()
+    return hasRoom
   }
 
   readonly #wake = (): void => {
+    this.#waitedMs = this.waitedMs(performance.now())
+    this.#waitsSince = undefined
     const onRoom = this.#onRoom
     this.#onRoom = undefined
     onRoom?.()

@@ -11,10 +11,7 @@ export function readBody(wire: Wire, { bytesMax, headers, memory }: BodyOptions)
   if (Number(headers['content-length'] ?? 0) > bytesMax) return failed(tooLarge(bytesMax))
   if (wire.failure !== undefined) return failed(wire.failure)
   if (headers['expect']?.toLowerCase() === '100-continue') wire.sendContinue()
-
-  const { promise: bytes, resolve, reject } = Promise.withResolvers<Buffer>()
-  const reader = new BodyReader(wire, { bytesMax, memory, resolve, reject })
-  return { bytes, abort: (reason) => reader.abort(reason) }
+  return new BodyReader(wire, bytesMax, memory)
 }
 
 /** What is needed until the body is complete, and not longer: see `RequestWire.closed`. */
@@ -25,7 +22,8 @@ interface Reading {
   readonly reject: (reason: ExchangeError) => void
 }
 
-class BodyReader {
+class BodyReader implements ReadBody {
+  readonly bytes: Promise<Buffer>
   readonly #wire: Wire
   readonly #chunks: Buffer[] = []
   readonly #onData = (chunk: Buffer): void => this.#take(chunk)
@@ -34,12 +32,18 @@ class BodyReader {
   /** Undefined when the body is complete or has failed. */
   #reading: Reading | undefined
 
-  constructor(wire: Wire, reading: Reading) {
+  constructor(wire: Wire, bytesMax: number, memory: Holding) {
+    const { promise, resolve, reject } = Promise.withResolvers<Buffer>()
+    this.bytes = promise
     this.#wire = wire
-    this.#reading = reading
+    this.#reading = { bytesMax, memory, resolve, reject }
     // A body that was read keeps its listeners: to remove them costs as much as to add them.
     wire.input.on('data', this.#onData).on('end', this.#onEnd)
     wire.onBodyFailed = (reason) => this.abort(reason)
+  }
+
+  get receivedBytes(): number | undefined {
+    return this.#reading === undefined ? undefined : this.#length
   }
 
   abort(reason: ExchangeError): void {
@@ -83,12 +87,14 @@ export interface BodyOptions {
 }
 
 function failed(reason: ExchangeError): ReadBody {
-  return { bytes: Promise.reject(reason), abort: () => {} }
+  return { bytes: Promise.reject(reason), receivedBytes: undefined, abort: () => {} }
 }
 
 /** A request body that is being read. */
 export interface ReadBody {
   readonly bytes: Promise<Buffer>
+  /** How much has arrived; undefined when the body is complete or has failed. */
+  readonly receivedBytes: number | undefined
   /** Stops reading and rejects `bytes`. Does nothing once the body is complete. */
   abort(reason: ExchangeError): void
 }

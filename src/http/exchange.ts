@@ -51,12 +51,10 @@ export interface Request {
   /** The memory charged for this request. */
   readonly memory?: Holding
   /**
-   * Called when the user is authenticated. Frees all headers except `HANDLER_HEADERS`, so that a
+   * Called when the user is authorised. Frees all headers except `HANDLER_HEADERS`, so that a
    * queued request does not hold them.
    */
   narrow?(): void
-  /** How much of the body may be buffered here before it is read. Undefined: nothing. */
-  readonly unreadBytesMax?: number
   /**
    * Aborts when the client disconnects, when the time limit of the request is reached, or when a
    * long-running request must end for shutdown.
@@ -69,6 +67,11 @@ export interface Request {
    * of the first call is a limit below that of all bodies.
    */
   body(bytesMax?: number): Promise<Buffer>
+  /**
+   * Reads the body. Resolves, and never rejects, when `body` has a result or an error. Undefined
+   * when there is no body to wait for.
+   */
+  received?(bytesMax?: number): Promise<void> | undefined
 }
 
 /** The headers that handlers read, together at most `HANDLER_HEADER_BYTES_MAX`. */
@@ -128,10 +131,10 @@ export interface Response {
   /** Close the connection after the response, because the client has no further use for it. */
   readonly closeConnection?: boolean
   /**
-   * The client leaves too many responses unread: its connection is destroyed, unless a user has
-   * authenticated on it.
+   * For a stream. Called once, when the response only waits for its client: all of it has been
+   * produced, or the client has kept it waiting for a second in all. Must not throw.
    */
-  readonly dropsConnection?: boolean
+  readonly onIdle?: () => void
   /**
    * Called once, when nothing more will be sent: the response is complete, or the client has
    * disconnected, or the response came after the time limit. Must not throw.
@@ -172,7 +175,14 @@ export type Handler = (request: Request) => Promise<Response>
 /** Why a request or its body was aborted, the same for every protocol. */
 export class ExchangeError extends Error {
   override readonly name = 'ExchangeError'
-  readonly kind: 'too-large' | 'too-much' | 'malformed' | 'timeout' | 'gone' | 'shutdown'
+  readonly kind:
+    | 'too-large'
+    | 'too-much'
+    | 'too-slow'
+    | 'malformed'
+    | 'timeout'
+    | 'gone'
+    | 'shutdown'
 
   constructor(kind: ExchangeError['kind'], message: string) {
     super(message)

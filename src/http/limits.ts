@@ -17,6 +17,9 @@ export interface HttpLimits {
   readonly headerBytesMax: number
   readonly headerCountMax: number
   readonly bodyBytesMax: number
+  /** A body that is not complete after this time must have arrived at the minimum rate or faster. */
+  readonly bodyGraceMs: number
+  readonly bodyBytesPerSecondMin: number
   /** Requests in flight at the same time on one connection. */
   readonly streamsMax: number
   /** Flow-control windows of HTTP/2, which bound the unread bodies per request and connection. */
@@ -43,6 +46,8 @@ export const DEFAULT_LIMITS: HttpLimits = {
   headerBytesMax: 128 * 1024,
   headerCountMax: 1000,
   bodyBytesMax: 1024 * 1024,
+  bodyGraceMs: 5000,
+  bodyBytesPerSecondMin: 1024,
   streamsMax: 100,
   streamWindowBytes: 64 * 1024,
   connectionWindowBytes: 1024 * 1024,

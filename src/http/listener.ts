@@ -138,7 +138,7 @@ export class Listener {
     this.#sweptAt = now
     for (const requests of [this.#context.ordinary, this.#context.longRunning]) {
       for (const request of requests) {
-        if (!request.cutIfStalled(this.#awakeMs)) continue
+        if (!request.sweep(this.#awakeMs)) continue
         this.#options.onStalled?.()
         this.#sessions.stalled(request.connection as Http2Session)
       }

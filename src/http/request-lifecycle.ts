@@ -43,7 +43,6 @@ export class RequestLifecycle implements Request, Revocable, Placed {
   readonly path: string
   readonly peer: Peer
   readonly memory: Holding
-  readonly unreadBytesMax: number
   span: Span | undefined
   place = -1
   readonly #wire: Wire
@@ -56,11 +55,14 @@ export class RequestLifecycle implements Request, Revocable, Placed {
   #controller: AbortController | undefined
   #abortReason: ExchangeError | undefined
   #body: ReadBody | undefined
+  /** When the body was first found incomplete. */
+  #bodySince: number | undefined
   #isHandled = false
   #hasResponded = false
   #isFinished = false
   #isClosed = false
   #onEnd: Response['onEnd']
+  #onIdle: Response['onIdle']
   #sentStatus = 0
   #sentBytes = 0
   #waiters: Waiters | undefined
@@ -116,7 +118,6 @@ export class RequestLifecycle implements Request, Revocable, Placed {
     this.#rawHeaders = wire.rawHeaders
     this.peer = wire.peer
     this.memory = memory
-    this.unreadBytesMax = Math.min(wire.announcedBytes, context.limits.streamWindowBytes)
     this.#search = target.search
     this.#wire = wire
     this.#context = context
@@ -174,6 +175,11 @@ export class RequestLifecycle implements Request, Revocable, Placed {
     return this.#body.bytes
   }
 
+  received(bytesMax?: number): Promise<void> | undefined {
+    if (this.#wire.announcedBytes === 0) return undefined
+    return this.body(bytesMax).then(IGNORED, IGNORED)
+  }
+
   /** The HTTP/2 session, or the HTTP/1.1 socket, that carries the request. */
   get connection(): object {
     return this.#wire.connection
@@ -210,6 +216,7 @@ export class RequestLifecycle implements Request, Revocable, Placed {
     this.#releaseRequest()
     if (this.#isClosed) this.memory[Symbol.dispose]()
     this.#onEnd = response.onEnd
+    this.#onIdle = response.onIdle
     if (this.#hasResponded || this.#isClosed || this.#abortReason?.kind === 'gone') {
       abandon(response.body)
       this.#reportEnd()
@@ -230,14 +237,27 @@ export class RequestLifecycle implements Request, Revocable, Placed {
   }
 
   /**
-   * Must be called about once a second. Aborts the response, and returns true, when there is
-   * something to send and the client has read nothing for too long. Charges a watch for its unsent
-   * bytes and for what is kept for it only. Aborts a watch as well when its user has reached a
-   * memory limit and the watch has read nothing since the last call, or reads so slowly that old
-   * changes are kept for it.
+   * Must be called about once a second. Refuses a body that arrives too slowly, notices that the
+   * response only waits for its client, and returns true when it has aborted a stalled response.
    */
-  cutIfStalled(now: number): boolean {
-    if (!this.#hasResponded || this.#isClosed) return false
+  sweep(now: number): boolean {
+    if (this.#isClosed) return false
+    if (!this.#hasResponded) {
+      this.#refuseSlowBody(now)
+      return false
+    }
+    const waitedMs = this.#bodyWriter?.waitedMs(performance.now()) ?? 0
+    if (waitedMs >= IDLE_MS_MIN) this.#becomeIdle()
+    return this.#cutIfStalled(now)
+  }
+
+  /**
+   * Aborts the response, and returns true, when there is something to send and the client has read
+   * nothing for too long. Charges a watch for its unsent bytes and for what is retained for it
+   * alone. Aborts a watch as well when its user has reached a memory limit and the watch has read
+   * nothing since the last call, or reads so slowly that old changes are retained for it.
+   */
+  #cutIfStalled(now: number): boolean {
     const { unsentBytes, sentPieces } = this.#wire
     const progress = sentPieces + (this.#bodyWriter?.bytes ?? 0) - unsentBytes
     const keptBytes = this.#bodyWriter?.heldBytes ?? 0
@@ -258,12 +278,30 @@ export class RequestLifecycle implements Request, Revocable, Placed {
     return true
   }
 
+  /** A body is not read in return for a slot, but it takes memory, and a stream of its connection. */
+  #refuseSlowBody(now: number): void {
+    const receivedBytes = this.#body?.receivedBytes
+    if (receivedBytes === undefined) return
+    const { bodyGraceMs, bodyBytesPerSecondMin } = this.#context.limits
+    this.#bodySince ??= now
+    const ms = now - this.#bodySince
+    if (ms < bodyGraceMs || receivedBytes >= (ms / 1000) * bodyBytesPerSecondMin) return
+    this.#body?.abort(
+      new ExchangeError(
+        'too-slow',
+        `the request body arrives too slowly: ${receivedBytes} bytes in ${Math.round(ms / 1000)} s`,
+      ),
+    )
+  }
+
+  #becomeIdle(): void {
+    const onIdle = this.#onIdle
+    this.#onIdle = undefined
+    onIdle?.()
+  }
+
   #respond(intended: Response): void {
     this.#hasResponded = true
-    if (intended.dropsConnection === true && !this.memory.account.isIdentified) {
-      this.memory.account.cut()
-      return
-    }
     const response = this.#begin(affordable(intended, this))
     const { body } = response
     if (response.longRunning === true) this.#becomeLongRunning(response.settled)
@@ -297,6 +335,7 @@ export class RequestLifecycle implements Request, Revocable, Placed {
 
   #finish(last: Chunk | undefined): void {
     this.#isFinished = true
+    this.#becomeIdle()
     this.#wire.finish(last)
   }
 
@@ -406,6 +445,12 @@ interface Waiters {
 }
 
 const NO_HEADERS: readonly string[] = []
+const IGNORED = (): void => {}
+/**
+ * A response that has waited for its client for so long in all is limited by the client, and needs
+ * no slot.
+ */
+const IDLE_MS_MIN = 1000
 /** Shared by all requests without a query; nobody changes a query. */
 const NO_QUERY = new URLSearchParams()
 /** The usual headers of a client: a token, `User-Agent` and `Accept`. */

@@ -19,6 +19,7 @@ import { corruptValueHandler, PrefixCheck } from '../storage/etcd/prefix-check.t
 import type { RegardedKind } from '../storage/event-fields.ts'
 import type { EventScope } from '../storage/storage.ts'
 import { damagedIn } from '../storage/stored-form.ts'
+import type { StoredSize } from '../storage/stored-sizes.ts'
 import type { MemoryBudget } from './memory-budget.ts'
 import { showChanges, showTopSources, type Writer, writersTo } from './metrics/accounts.ts'
 import { consistentReadObserver, watchCache } from './metrics/cache.ts'
@@ -99,6 +100,11 @@ export class Engine {
       onCall: this.#metrics.onCall,
       looks: parts.looks,
     })
+  }
+
+  /** How much is stored in a namespace, or in a whole cluster; undefined while it is not known. */
+  sizeOf(cluster: string, namespace: string | undefined): StoredSize | undefined {
+    return this.#parts?.cached.sizes.of(cluster, namespace)
   }
 
   /** The client certificate for etcd, and the authorities that verify etcd's. */

@@ -14,6 +14,7 @@ import { monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
+import type { StoredSizes } from '../storage/stored-sizes.ts'
 import { showMemory, showWaitingConnections, stalledCounter } from './metrics/client-memory.ts'
 import { ClusterLabels, countByCluster } from './metrics/clusters.ts'
 import type { FileLooks } from './metrics/files.ts'
@@ -52,6 +53,8 @@ export interface LimitsParts {
   readonly rootOf?: (path: string) => string
   /** The share of their byte limits that writers may use: from 1 down to 0 as etcd fills up. */
   readonly room?: () => number
+  /** How much a list may have to read. */
+  readonly sizes?: Pick<StoredSizes, 'of'>
   /** Its refusals are counted with those of the other limits. */
   readonly ledger?: MemoryLedger
   /** The clusters by which requests are counted. */
@@ -78,6 +81,7 @@ export async function openLimits(
     watches: options.maxWatches,
     watchesPerUser: options.maxWatchesPerUser,
     observer: limitsObserver(registry, callers),
+    sizes: parts.sizes,
     // A quarter of the request timeout, since a request waits for a slot too.
     pace: new RefusalPace({ overdueMs: options.requestTimeoutMs / 4 }),
   })

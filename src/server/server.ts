@@ -160,6 +160,7 @@ export class Server {
     const opened = await openLimits(this.#options, this.#metrics, gateLog, {
       looks,
       room: () => this.#engine.room,
+      sizes: { of: (cluster, namespace) => this.#engine.sizeOf(cluster, namespace) },
       ledger: this.#clientMemory.ledger,
       clusters: this.#clusters,
       rootOf: (path) => this.#services.services.rootOf(path),

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { ConnectionOptions } from 'node:tls'
 import { StatusError } from '../../src/api/status.ts'
 import { statusResponse } from '../../src/endpoints/response/respond.ts'
+import { admitted } from '../../src/gate/admitted.fixture.ts'
 import { alwaysAllow } from '../../src/gate/authorization/always-allow.ts'
 import { Gate } from '../../src/gate/gate.ts'
 import { NotIdentified } from '../../src/gate/refusal.ts'
@@ -59,7 +60,7 @@ export async function startGate(
     allowsAnonymous: parsed.options.anonymousAuth,
   })
   const refusals: string[] = []
-  let admitted = 0
+  let admittedCount = 0
   let bodies = 0
   const handler: Handler = async (sent) => {
     const request = {
@@ -77,8 +78,8 @@ export async function startGate(
     }
     try {
       const access = { isOpenToHost: request.path === '/livez' }
-      const { user } = await gate.admit(request, readTarget(request, 'local'), access)
-      admitted += 1
+      const { user } = await admitted(gate, request, readTarget(request, 'local'), access)
+      admittedCount += 1
       return { status: 200, headers: {}, body: JSON.stringify(user) }
     } catch (error) {
       if (error instanceof NotIdentified) refusals.push(error.refusal)
@@ -96,7 +97,7 @@ export async function startGate(
     port,
     lines,
     refusals,
-    admitted: () => admitted,
+    admitted: () => admittedCount,
     bodiesRead: () => bodies,
     connect,
     ask: async (protocol, headers, options) => {

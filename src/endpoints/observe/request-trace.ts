@@ -54,17 +54,12 @@ export class RequestTrace {
     this.#root?.firstChild('authentication').end()
   }
 
-  /** The request may have to wait for a slot. */
-  acquiring(acquired: Promise<void> | undefined): Promise<void> | undefined {
-    if (acquired === undefined) {
-      this.#begin('authorization')
-      return undefined
-    }
-    this.#begin('wait for a slot')
-    return acquired.then(() => this.#begin('authorization'))
+  /** Ends the step in progress, and begins the next. */
+  step(name: string): void {
+    this.#begin(name)
   }
 
-  /** The request is permitted. Returns the span of which the handler's work is a part. */
+  /** The request has a slot. Returns the span of which the handler's work is a part. */
   admitted(): Span | undefined {
     this.#begin(undefined)
     return this.#root
@@ -103,7 +98,6 @@ export class RequestTrace {
     this.#undecided = undefined
   }
 
-  /** Ends the step in progress, and begins the next. */
   #begin(name: string | undefined): void {
     this.#step?.end()
     this.#step = name === undefined ? undefined : this.#root?.child(name)

@@ -15,7 +15,6 @@ import { decodeEventYaml } from '../../codec/event/event-yaml.ts'
 import type { Request } from '../../http/exchange.ts'
 import { goQuote } from '../../lib/go/go-quote.ts'
 import { truncate } from '../../lib/text/truncate.ts'
-import { recorded } from '../../lib/tracing/span.ts'
 import { type BodyMediaType, bodyMediaType } from './negotiate.ts'
 import type { FieldValidation } from './write-options.ts'
 
@@ -56,7 +55,7 @@ export async function receiveBytes(request: Request): Promise<Buffer> {
 
 function receive(request: Request): Promise<Buffer> {
   checkEncoding(request)
-  return recorded(request.span, 'receive', () => request.body())
+  return request.body()
 }
 
 function withinLimit(bytes: Buffer): Buffer {

@@ -40,6 +40,7 @@ export function signInService(signIn: SignIn): Service {
     isPublic: true,
     isServerWide: true,
     hasSecretBodies: true,
+    bodyBytesMax: BODY_BYTES_MAX,
     find: ({ path }) => (path === PATH ? handler : undefined),
   }
 }

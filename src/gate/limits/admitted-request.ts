@@ -1,9 +1,12 @@
 import type { Slot } from './fair-slots.ts'
 import type { RefusalPace } from './refusal-pace.ts'
 
-/** An admitted request. Holds its slots until it is disposed of. */
+/** An admitted request. Disposing of it gives everything back. */
 export interface Entry extends Disposable {
-  /** A watch has sent its initial events: it gives its slots back and counts only as a watch. */
+  /**
+   * The work is done, and the request only waits from now on: for its client, or for changes if it
+   * is a watch. Gives its slots back; a watch still counts as a watch.
+   */
   settle(): void
 }
 
@@ -11,6 +14,7 @@ export class AdmittedRequest implements Entry {
   readonly #pace: RefusalPace
   readonly #slot: Slot
   readonly #watch: Slot | undefined
+  #isSettled = false
 
   constructor(pace: RefusalPace, slot: Slot, watch: Slot | undefined) {
     this.#pace = pace
@@ -19,12 +23,14 @@ export class AdmittedRequest implements Entry {
   }
 
   settle(): void {
+    if (this.#isSettled) return
+    this.#isSettled = true
+    this.#pace.served()
     this.#slot[Symbol.dispose]()
   }
 
   [Symbol.dispose](): void {
-    this.#pace.served()
-    this.#slot[Symbol.dispose]()
+    this.settle()
     this.#watch?.[Symbol.dispose]()
   }
 }

@@ -36,9 +36,9 @@ function recorder(slots: FairSlots): { order: string[]; wait: (user: string) => 
 const settle = (): Promise<void> => new Promise((resolve) => setImmediate(resolve))
 
 describe('FairSlots', () => {
-  test('one user alone gets three quarters, and another gets a slot at once', () => {
+  test('one user alone gets three quarters of the shared slots, and another gets a slot at once', () => {
     const slots = slotsOf({ limit: 400 })
-    assert.equal(takeAll(slots, 'noisy').length, 300)
+    assert.equal(takeAll(slots, 'noisy').length, 270)
     assert.ok(slots.tryEnter(one('polite')))
   })
 
@@ -47,7 +47,7 @@ describe('FairSlots', () => {
     const held = ['a', 'b', 'c', 'd', 'e'].map((user) => ({ user, slots: takeAll(slots, user) }))
     assert.deepEqual(
       held.map((holder) => holder.slots.length),
-      [300, 75, 19, 5, 1],
+      [270, 67, 17, 4, 1],
     )
     for (let round = 0; round < 500; round++) {
       for (const holder of held) {
@@ -55,7 +55,7 @@ describe('FairSlots', () => {
         holder.slots.push(...takeAll(slots, holder.user))
       }
     }
-    for (const holder of held) assert.equal(Math.round(holder.slots.length / 10), 8)
+    for (const holder of held) assert.equal(Math.round(holder.slots.length / 10), 7)
     assert.equal(takeAll(slots, 'newcomer').length > 10, true)
   })
 
@@ -85,16 +85,50 @@ describe('FairSlots', () => {
     assert.deepEqual([slots.held, slots.waiting, slots.users], [0, 0, 0])
   })
 
-  test('a wide request is admitted when one slot is free, and later ones wait for its whole width', () => {
-    const slots = slotsOf({ limit: 4 })
-    const small = [1, 2, 3].map(() => slots.tryEnter(one('a')))
-    const wide = slots.tryEnter(one('b', 10))
-    assert.ok(wide)
-    for (const slot of small) leave(slot)
-    assert.equal(slots.held, 10)
-    assert.equal(slots.tryEnter(one('c')), undefined)
-    leave(wide)
-    assert.ok(slots.tryEnter(one('c')))
+  test('a request takes an eighth of the slots at the most', () => {
+    const slots = slotsOf({ limit: 400 })
+    using _wide = slots.tryEnter(one('a', 1000))
+    assert.equal(slots.held, 50)
+  })
+
+  test('wide requests leave the reserved slots to users who hold none', () => {
+    const slots = slotsOf({ limit: 200 })
+    for (const user of ['a', 'b', 'c']) {
+      while (slots.tryEnter(one(user, 20)) !== undefined);
+    }
+    assert.ok(slots.held <= 180)
+    const newcomers = Array.from({ length: 20 }, (_, n) => slots.tryEnter(one(`newcomer ${n}`)))
+    assert.ok(!newcomers.includes(undefined))
+    assert.equal(slots.tryEnter(one('newcomer 0')), undefined)
+  })
+
+  test('narrow requests do not overtake a wide one of a user who holds less', async () => {
+    const slots = slotsOf({ limit: 100 })
+    const held = takeAll(slots, 'noisy')
+    const { order, wait } = recorder(slots)
+    takeAll(slots, 'other')
+    void slots.wait(one('wide', 12), noSignal).then(() => order.push('wide'))
+    wait('noisy')
+    while (order.length === 0 && held.length > 0) {
+      leave(held.shift())
+      await settle()
+    }
+    assert.deepEqual(order, ['wide'])
+  })
+
+  test('a reserved slot that is given back goes to a waiting user who holds none', async () => {
+    const slots = slotsOf({ limit: 10 })
+    const held = ['a', 'b', 'c', 'd', 'e', 'f', 'g', 'h', 'i'].map((user) =>
+      slots.tryEnter(one(user)),
+    )
+    const reserved = slots.tryEnter(one('j'))
+    assert.ok(!held.includes(undefined) && reserved !== undefined)
+    const { order, wait } = recorder(slots)
+    wait('a')
+    wait('k')
+    leave(reserved)
+    await settle()
+    assert.deepEqual(order, ['k'])
   })
 
   test('a slot that is given back twice counts once', () => {
@@ -190,7 +224,8 @@ type Step =
   | { readonly do: 'leave' | 'abort'; readonly which: number }
   | { readonly do: 'pass'; readonly ms: number }
 
-const LIMIT = 12
+const LIMIT = 32
+const RESERVED = 3
 const WAITING_MAX = 8
 const WIDTH_MAX = 4
 const WAIT_MS = 1000
@@ -227,7 +262,7 @@ async function settleMicrotasks(): Promise<void> {
 class World {
   readonly #slots = slotsOf({ limit: LIMIT, waitingMax: WAITING_MAX, waitMs: () => WAIT_MS })
   readonly #holding: { user: string; width: number; slot: Slot }[] = []
-  readonly #waiting: { user: string; gone: AbortController }[] = []
+  readonly #waiting: { user: string; width: number; gone: AbortController }[] = []
   readonly #timers: MockTimers
 
   constructor(timers: MockTimers) {
@@ -250,15 +285,15 @@ class World {
     assert.equal(this.#slots.held, held)
     assert.equal(this.#slots.entered, this.#holding.length)
     assert.equal(this.#slots.waiting, this.#waiting.length)
-    assert.ok(held < LIMIT + WIDTH_MAX)
+    assert.ok(held <= LIMIT)
     assert.ok(this.#waiting.length <= WAITING_MAX)
     const users = new Set([...this.#holding, ...this.#waiting].map(({ user }) => user))
     assert.equal(this.#slots.users, users.size)
-    // A user without slots does not wait while one is free.
+    // A user without slots does not wait for one slot while the reserve has any.
     const isStarving = this.#waiting.some(
-      ({ user }) => !this.#holding.some((holder) => holder.user === user),
+      ({ user, width }) => width === 1 && !this.#holding.some((holder) => holder.user === user),
     )
-    assert.ok(!isStarving || held >= LIMIT)
+    assert.ok(!isStarving || held >= RESERVED)
   }
 
   async end(): Promise<void> {
@@ -276,7 +311,7 @@ class World {
       this.#holding.push({ ...wanted, slot })
       return
     }
-    const waiter = { user: wanted.user, gone: new AbortController() }
+    const waiter = { ...wanted, gone: new AbortController() }
     this.#waiting.push(waiter)
     const onEnd = (): void => {
       this.#waiting.splice(this.#waiting.indexOf(waiter), 1)

@@ -1,20 +1,30 @@
 /**
- * A fixed number of slots that users share by dynamic thresholds. No user has a fixed part: a user
- * may take another slot while it holds fewer than `SHARE_OF_FREE` times the number of free slots.
- * So one user alone gets three quarters of them, and two get three sevenths each. As slots are
- * taken and given back, users who want all slots end up with equal shares, and a third of such a
- * share stays free for the next user: a user with few requests never waits for a user with many.
+ * A fixed number of slots that users share fairly.
  *
- * A request may take several slots (its width). It is admitted as soon as one slot is free; the
- * excess is missing for later requests. Otherwise small requests would always be admitted first.
+ * A tenth of the slots is reserved: a user that holds none may take one of them for a request of
+ * width 1. Whatever others hold, a user with one request at a time is served at once.
+ *
+ * The other slots are shared by dynamic thresholds. No user has a fixed part: a user may hold up to
+ * `SHARE_OF_FREE` times what it leaves free. One user alone gets three quarters of the shared slots,
+ * two get three sevenths each. As slots are taken and given back, users who want all of them end up
+ * with equal shares.
+ *
+ * A request may take several slots (its width), at most an eighth of all. Waiting requests are
+ * admitted in the order of what their users hold, least first, and no request overtakes the first
+ * one for a shared slot: otherwise narrow requests would starve wide ones. So if every request gives
+ * its slots back in time, a user within its fair share (an equal part of the shared slots, with one
+ * part left over) is always admitted. `test/nightly/fairness` shows it for random users.
  */
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 
 /**
- * A higher value would give more slots to one user alone, and fewer users who hold their slots
- * (clients that do not read their responses) could exhaust all slots.
+ * A higher value would give more slots to one user alone, and leave less for the next one to come.
  */
 const SHARE_OF_FREE = 3
+/** The part of the slots that only users without a slot may take. */
+const RESERVED_PART = 0.1
+/** The part of the slots that one request may take. */
+const WIDTH_PART_MAX = 1 / 8
 
 /** Gives the slots of a request back; further calls have no effect. */
 export type Slot = Disposable
@@ -25,7 +35,7 @@ export type RefusalReason = 'queue-full' | 'time-out'
 /** A request for a slot. */
 export interface SlotRequest {
   readonly user: string
-  /** How many slots it takes. */
+  /** How many slots it takes, unless that is more than one request may. */
   readonly width: number
 }
 
@@ -48,28 +58,35 @@ export interface FairSlotsOptions {
   readonly clock?: Clock
 }
 
-/** Gives slots to users by fair shares. The queue is served round-robin, user by user. */
+/** Gives slots to users by fair shares. */
 export class FairSlots {
   readonly #options: FairSlotsOptions
   readonly #clock: Clock
   readonly #userMax: number
-  #held = 0
+  readonly #sharedMax: number
+  readonly #reservedMax: number
+  readonly #widthMax: number
+  #sharedHeld = 0
+  #reservedHeld = 0
   #entered = 0
   #waiting = 0
   /** Users that hold a slot or wait for one, and no others: idle users take no memory. */
   readonly #users = new Map<string, UserState>()
-  /** Users with waiting requests in round-robin order; some may have none left. */
-  readonly #queue: UserState[] = []
+  readonly #queue = new UserQueue()
 
   constructor(options: FairSlotsOptions) {
+    const { limit } = options
     this.#options = options
     this.#clock = options.clock ?? monotonicClock
     this.#userMax = options.userMax ?? Number.POSITIVE_INFINITY
+    this.#reservedMax = Number.isFinite(limit) ? Math.floor(limit * RESERVED_PART) : 0
+    this.#sharedMax = limit - this.#reservedMax
+    this.#widthMax = Math.max(1, Math.floor(limit * WIDTH_PART_MAX))
   }
 
-  /** Slots taken. May exceed the limit, by less than the width of one request. */
+  /** Slots taken. */
   get held(): number {
-    return this.#held
+    return this.#sharedHeld + this.#reservedHeld
   }
 
   /** Requests that hold slots. */
@@ -87,9 +104,11 @@ export class FairSlots {
   }
 
   /** Takes slots without waiting; undefined when the user would have to wait. */
-  tryEnter({ user, width }: SlotRequest): Slot | undefined {
+  tryEnter({ user, width: wanted }: SlotRequest): Slot | undefined {
     const state = this.#stateOf(user)
-    if (state.waiters.size === 0 && this.#mayTake(state)) return this.#take(state, width)
+    const width = Math.min(wanted, this.#widthMax)
+    if (this.#isNext(state) && this.#mayShare(state, width)) return this.#take(state, width, false)
+    if (this.#mayReserve(state, width)) return this.#take(state, width, true)
     this.#forgetIfIdle(state)
     return undefined
   }
@@ -98,8 +117,9 @@ export class FairSlots {
    * Waits for a slot. Resolves with the reason when the queue is full or the wait is too long.
    * Rejects at once with the signal's reason when the signal aborts.
    */
-  wait({ user, width }: SlotRequest, signal: AbortSignal): Promise<Slot | RefusalReason> {
+  wait({ user, width: wanted }: SlotRequest, signal: AbortSignal): Promise<Slot | RefusalReason> {
     if (signal.aborted) return Promise.reject(signal.reason)
+    const width = Math.min(wanted, this.#widthMax)
     const state = this.#stateOf(user)
     const since = this.#clock.now()
     if (this.#isQueueFull(state, since)) {
@@ -112,16 +132,19 @@ export class FairSlots {
         signal.removeEventListener('abort', onAbort)
         this.#waiting -= 1
         state.waiters.remove(waiter)
+        if (state.waiters.size === 0) this.#queue.remove(state)
         if (!hasSlot) this.#forgetIfIdle(state)
         this.#options.onWaited?.(this.#clock.now() - since, hasSlot)
       }
       const onAbort = (): void => {
         leave(false)
         reject(signal.reason)
+        this.#admitWaiting()
       }
       const timer = setTimeout(() => {
         leave(false)
         resolve('time-out')
+        this.#admitWaiting()
       }, this.#options.waitMs(this.#waiting))
       const admit = (slot: Slot): void => {
         leave(true)
@@ -131,7 +154,7 @@ export class FairSlots {
       signal.addEventListener('abort', onAbort)
       this.#waiting += 1
       state.waiters.add(waiter)
-      this.#enqueue(state)
+      this.#queue.add(state)
     })
   }
 
@@ -143,55 +166,64 @@ export class FairSlots {
     return first !== undefined && now - first.since >= firstWaitMsMax
   }
 
-  #mayTake({ held }: UserState): boolean {
-    return this.#free > 0 && held < SHARE_OF_FREE * this.#free && held < this.#userMax
+  /** Whether a request of this user would be the first of those that wait. */
+  #isNext(state: UserState): boolean {
+    if (state.waiters.size > 0) return false
+    const first = this.#queue.first
+    return first === undefined || state.held < first.held
   }
 
-  get #free(): number {
-    return this.#options.limit - this.#held
+  #mayShare({ held }: UserState, width: number): boolean {
+    if (held + width > this.#userMax) return false
+    const left = this.#sharedMax - this.#sharedHeld - width
+    return left >= 0 && (held === 0 || held + width <= SHARE_OF_FREE * left)
   }
 
-  #take(state: UserState, width: number): Slot {
-    state.held += width
-    this.#held += width
+  #mayReserve({ held }: UserState, width: number): boolean {
+    return held === 0 && width === 1 && this.#reservedHeld < this.#reservedMax
+  }
+
+  #take(state: UserState, width: number, isReserved: boolean): Slot {
+    this.#hold(state, width, isReserved)
     this.#entered += 1
-    return new HeldSlot(this.#giveBack, state, width)
+    return new HeldSlot(this.#giveBack, state, width, isReserved)
   }
 
-  readonly #giveBack = (state: UserState, width: number): void => {
-    state.held -= width
-    this.#held -= width
+  #hold(state: UserState, change: number, isReserved: boolean): void {
+    if (isReserved) this.#reservedHeld += change
+    else this.#sharedHeld += change
+    const isQueued = state.waiters.size > 0
+    if (isQueued) this.#queue.remove(state)
+    state.held += change
+    if (isQueued) this.#queue.add(state)
+  }
+
+  readonly #giveBack = (state: UserState, width: number, isReserved: boolean): void => {
+    this.#hold(state, -width, isReserved)
     this.#entered -= 1
     this.#forgetIfIdle(state)
     this.#admitWaiting()
   }
 
-  /** One request of each user in turn, until no user may take more. */
+  /** Admits in the order of the queue, as far as there are slots. */
   #admitWaiting(): void {
-    for (let refused = 0; refused < this.#queue.length && this.#free > 0; ) {
-      const state = this.#queue.shift()
-      if (state === undefined) return
-      state.isQueued = false
+    for (let state = this.#queue.first; state !== undefined; state = this.#queue.first) {
       const waiter = state.waiters.first
-      if (waiter === undefined) continue
-      if (this.#mayTake(state)) {
-        refused = 0
-        waiter.admit(this.#take(state, waiter.width))
-      } else refused += 1
-      if (state.waiters.size > 0) this.#enqueue(state)
+      if (waiter === undefined || !this.#mayShare(state, waiter.width)) break
+      waiter.admit(this.#take(state, waiter.width, false))
     }
-  }
-
-  #enqueue(state: UserState): void {
-    if (state.isQueued) return
-    state.isQueued = true
-    this.#queue.push(state)
+    if (this.#reservedHeld >= this.#reservedMax) return
+    for (const state of this.#queue.withoutSlots()) {
+      const waiter = state.waiters.first
+      if (waiter === undefined || !this.#mayReserve(state, waiter.width)) continue
+      waiter.admit(this.#take(state, waiter.width, true))
+    }
   }
 
   #stateOf(user: string): UserState {
     let state = this.#users.get(user)
     if (state === undefined) {
-      state = { user, held: 0, waiters: new WaiterQueue(), isQueued: false }
+      state = { user, held: 0, waiters: new WaiterQueue() }
       this.#users.set(user, state)
     }
     return state
@@ -200,40 +232,73 @@ export class FairSlots {
   #forgetIfIdle(state: UserState): void {
     if (state.held > 0 || state.waiters.size > 0) return
     this.#users.delete(state.user)
-    if (state.isQueued) this.#queue.splice(this.#queue.indexOf(state), 1)
   }
 }
 
+/** The users with waiting requests, in the order of what they hold. */
+class UserQueue {
+  /** Indexed by the number of slots held. Users with equally many are in the order of arrival. */
+  readonly #levels: Set<UserState>[] = []
+  #size = 0
+
+  /** The user to serve next. */
+  get first(): UserState | undefined {
+    if (this.#size === 0) return undefined
+    for (const level of this.#levels) {
+      for (const state of level ?? NO_USERS) return state
+    }
+    return undefined
+  }
+
+  withoutSlots(): Iterable<UserState> {
+    return this.#levels[0] ?? NO_USERS
+  }
+
+  /** A user that is in the queue keeps its place. */
+  add(state: UserState): void {
+    const level = this.#levels[state.held] ?? new Set()
+    this.#levels[state.held] = level
+    if (level.has(state)) return
+    level.add(state)
+    this.#size += 1
+  }
+
+  remove(state: UserState): void {
+    if (this.#levels[state.held]?.delete(state) === true) this.#size -= 1
+  }
+}
+
+const NO_USERS: Iterable<UserState> = []
+
 /** A class, since an object with a computed name is slow to create, and each request has one. */
 class HeldSlot implements Slot {
-  readonly #giveBack: (state: UserState, width: number) => void
+  readonly #giveBack: GiveBack
   readonly #state: UserState
   readonly #width: number
+  readonly #isReserved: boolean
   #isHeld = true
 
-  constructor(
-    giveBack: (state: UserState, width: number) => void,
-    state: UserState,
-    width: number,
-  ) {
+  constructor(giveBack: GiveBack, state: UserState, width: number, isReserved: boolean) {
     this.#giveBack = giveBack
     this.#state = state
     this.#width = width
+    this.#isReserved = isReserved
   }
 
   [Symbol.dispose](): void {
     if (!this.#isHeld) return
     this.#isHeld = false
-    this.#giveBack(this.#state, this.#width)
+    this.#giveBack(this.#state, this.#width, this.#isReserved)
   }
 }
+
+type GiveBack = (state: UserState, width: number, isReserved: boolean) => void
 
 interface UserState {
   readonly user: string
   held: number
   /** Requests of one user are admitted in the order of their arrival. */
   readonly waiters: WaiterQueue
-  isQueued: boolean
 }
 
 interface Waiter {

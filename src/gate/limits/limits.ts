@@ -2,6 +2,7 @@
 import { type StatusError, tooManyRequests } from '../../api/status.ts'
 import type { Peer, Request } from '../../http/exchange.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
+import type { StoredSizes } from '../../storage/stored-sizes.ts'
 import type { Target } from '../target.ts'
 import { accountOf, isMaster, type User } from '../user.ts'
 import { AdmittedRequest, type Entry } from './admitted-request.ts'
@@ -30,21 +31,14 @@ const FIRST_WAIT_MS_MAX = 4000
 const LATE_MS = 5000
 /** Node keeps a list of timers for each duration: with few durations, timers are cheap. */
 const WAIT_ROUND_MS = 100
-/** Requests of each kind that may wait. Each holds its headers and its stream. */
+/** Requests of each kind that may wait. Their bytes are charged to their users. */
 const WAITING_MAX = 4000
-/** Received parts of bodies that no handler has read. Beyond it, a request is refused at once. */
-const UNREAD_BYTES_MAX = 64 * 1024 * 1024
 /** Slots that are reserved for masters, on top of the shared ones, as a part of their number. */
 const MASTERS_PART = 0.1
 /** Choices for Retry-After: clients that were refused together retry at different times. */
-const RETRY_SECONDS = [1, 2, 3, 4]
-const RETRY_WATCH_SECONDS = [5, 6, 7, 8, 9, 10, 11, 12]
-/**
- * Responses to requests that got no slot: 401, and 429 itself. Each is sent within a moment unless
- * its client does not read it.
- */
-const REFUSED_SLOTS = 2000
-const REFUSED_SLOTS_PER_USER = 250
+const RETRY_SECONDS: Seconds = [1, 2, 3, 4]
+const RETRY_WATCH_SECONDS: Seconds = [5, 6, 7, 8, 9, 10, 11, 12]
+type Seconds = readonly [number, ...number[]]
 const READING: ReadonlySet<string> = new Set(['get', 'list', 'watch', 'head'])
 
 export type RequestKind = 'readOnly' | 'mutating'
@@ -66,6 +60,8 @@ export interface LimitsOptions {
   readonly random?: () => number
   readonly clock?: Clock
   readonly pace?: RefusalPace
+  /** How much a list may have to read. Undefined: not known, so every list counts as a long one. */
+  readonly sizes?: Pick<StoredSizes, 'of'> | undefined
 }
 
 /** A request that needs a slot. */
@@ -73,7 +69,7 @@ export interface Entrant {
   readonly user: User
   readonly target: Target
   /** A request that is cancelled stops waiting. */
-  readonly request: Pick<Request, 'signal' | 'unreadBytesMax'> & { readonly peer?: Peer }
+  readonly request: Pick<Request, 'signal' | 'headers'> & { readonly peer?: Peer }
   /** Its path is open to all clients. */
   readonly isOpen?: boolean
   /** Its service is about the server itself. */
@@ -82,11 +78,6 @@ export interface Entrant {
 
 /** Admits requests, or refuses them. */
 export interface Limits {
-  /**
-   * For the response to a request that got no slot. The key is the user or, without valid
-   * credentials, the address. Undefined when too many such responses are unread.
-   */
-  enterRefused(key: string): Disposable | undefined
   /** Throws or rejects with 429 and a Retry-After. */
   enter(entrant: Entrant): Entry | Promise<Entry>
 }
@@ -95,21 +86,19 @@ export interface Limits {
 export class RequestLimits implements Limits {
   readonly #pools: Readonly<Record<RequestKind, SlotPools>>
   readonly #probes = new ProbeSlots()
-  readonly #refused = slotsWithoutQueue(REFUSED_SLOTS, REFUSED_SLOTS_PER_USER)
   readonly #watches: WatchSlots
   readonly #observer: LimitsObserver | undefined
   readonly #random: () => number
   readonly #clock: Clock
   readonly #pace: RefusalPace
-  /** Of requests that wait for a slot, or whose 429 is held back. */
-  #unreadBytes = 0
-  #isReleased = false
+  readonly #sizes: Pick<StoredSizes, 'of'> | undefined
 
   constructor(options: LimitsOptions) {
     const { observer, random = Math.random, clock = monotonicClock } = options
     this.#observer = observer
     this.#random = random
     this.#clock = clock
+    this.#sizes = options.sizes
     this.#pace = options.pace ?? new RefusalPace()
     this.#pools = {
       readOnly: this.#makePools('readOnly', bound(options.requestsInFlight)),
@@ -136,7 +125,6 @@ export class RequestLimits implements Limits {
 
   /** No new requests are accepted: held 429 responses, and all later ones, are sent at once. */
   release(): void {
-    this.#isReleased = true
     this.#pace.release()
   }
 
@@ -150,40 +138,29 @@ export class RequestLimits implements Limits {
       const { request, isOpen = false } = entrant
       const slot = this.#probes.tryEnter({ user, peer: request.peer, isOpen })
       // Without such a slot it needs one as any other read does.
-      if (slot !== undefined)
-        return { settle: () => {}, [Symbol.dispose]: () => slot[Symbol.dispose]() }
+      if (slot !== undefined) return new AdmittedRequest(this.#pace, slot, undefined)
     }
     const watch = target.verb === 'watch' ? this.#watches.enter(accountOf(user)) : undefined
     if (typeof watch === 'string') return this.#refuseWatch(entrant, watch)
     const kind = READING.has(target.verb) ? 'readOnly' : 'mutating'
     const { shared, forMasters } = this.#pools[kind]
-    const wanted = { user: accountOf(user), width: widthOf(target) }
+    const wanted = { user: accountOf(user), width: widthOf(target, entrant.request, this.#sizes) }
     const slot =
       shared.tryEnter(wanted) ?? (isMaster(user) ? forMasters.tryEnter(wanted) : undefined)
     if (slot !== undefined) return new AdmittedRequest(this.#pace, slot, watch)
     return this.#wait(wanted, { kind, watch, request: entrant.request })
   }
 
-  enterRefused(key: string): Disposable | undefined {
-    // At shutdown all refusals are sent at once.
-    return this.#isReleased ? UNCOUNTED : this.#refused.tryEnter({ user: key, width: 1 })
-  }
-
   async #wait(wanted: SlotRequest, waiting: Waiting): Promise<Entry> {
     const { kind, watch, request } = waiting
-    const { unreadBytesMax = 0 } = request
     const since = this.#clock.now()
-    this.#unreadBytes += unreadBytesMax
     try {
-      if (this.#unreadBytes > UNREAD_BYTES_MAX) throw this.#refusal(kind, 'queue-full', wanted.user)
       const slot = await this.#pools[kind].shared.wait(wanted, request.signal)
       if (typeof slot !== 'string') return new AdmittedRequest(this.#pace, slot, watch)
       return await this.#turnAway(wanted, { ...waiting, reason: slot, since })
     } catch (error) {
       watch?.[Symbol.dispose]()
       throw error
-    } finally {
-      this.#unreadBytes -= unreadBytesMax
     }
   }
 
@@ -206,7 +183,7 @@ export class RequestLimits implements Limits {
     throw this.#refusal(kind, reason, wanted.user)
   }
 
-  #refusal(kind: RequestKind, reason: RefusalReason, user: string): StatusError | undefined {
+  #refusal(kind: RequestKind, reason: RefusalReason, user: string): StatusError {
     this.#observer?.refused(kind, reason, user)
     return this.#oneOf(REFUSALS)
   }
@@ -218,8 +195,8 @@ export class RequestLimits implements Limits {
     throw this.#oneOf(WATCH_REFUSALS[reason])
   }
 
-  #oneOf(refusals: readonly StatusError[]): StatusError | undefined {
-    return refusals[Math.floor(this.#random() * refusals.length)]
+  #oneOf(refusals: Refusals): StatusError {
+    return refusals[Math.floor(this.#random() * refusals.length)] ?? refusals[0]
   }
 
   #makePools(kind: RequestKind, limit: number): SlotPools {
@@ -242,17 +219,21 @@ export class RequestLimits implements Limits {
   }
 }
 
+type Refusals = readonly [StatusError, ...StatusError[]]
+
 /** Created once: thousands of clients may be refused, and a stack trace is half of the cost. */
-const REFUSALS: readonly StatusError[] = RETRY_SECONDS.map((seconds) =>
-  tooManyRequests('Too many requests, please try again later.', seconds),
-)
-const WATCH_REFUSALS: Readonly<Record<WatchRefusal, readonly StatusError[]>> = {
-  'watches-full': RETRY_WATCH_SECONDS.map((seconds) =>
-    tooManyRequests('this replica has reached its limit of watches', seconds),
+const REFUSALS: Refusals = refusals('Too many requests, please try again later.', RETRY_SECONDS)
+const WATCH_REFUSALS: Readonly<Record<WatchRefusal, Refusals>> = {
+  'watches-full': refusals('this replica has reached its limit of watches', RETRY_WATCH_SECONDS),
+  'user-watches-full': refusals(
+    'this user has reached its limit of watches on this replica',
+    RETRY_WATCH_SECONDS,
   ),
-  'user-watches-full': RETRY_WATCH_SECONDS.map((seconds) =>
-    tooManyRequests('this user has reached its limit of watches on this replica', seconds),
-  ),
+}
+
+function refusals(message: string, [first, ...others]: Seconds): Refusals {
+  const refusal = (seconds: number): StatusError => tooManyRequests(message, seconds)
+  return [refusal(first), ...others.map(refusal)]
 }
 
 interface Waiting {
@@ -273,5 +254,3 @@ interface SlotPools {
 function bound(limit: number): number {
   return limit === 0 ? Number.POSITIVE_INFINITY : limit
 }
-
-const UNCOUNTED: Entry = { settle: () => {}, [Symbol.dispose]: () => {} }

@@ -1,32 +1,72 @@
 import { queryBoolean } from '../../api/query-boolean.ts'
+import type { Request } from '../../http/exchange.ts'
+import type { StoredSizes } from '../../storage/stored-sizes.ts'
 import { ALL_CLUSTERS } from '../attributes.ts'
 import { COLLECTION_VERBS, type ResourceTarget, type Target } from '../target.ts'
 
 /**
- * A list takes one slot for this many events, and at most WIDTH_MAX slots. Lists keep the CPU busy:
+ * A list takes one slot for each of these, and at most WIDTH_MAX slots. Lists keep the CPU busy:
  * many at once are no faster, and all other requests wait for all of them.
  */
 const EVENTS_PER_SLOT = 100
+const BYTES_PER_SLOT = 256 * 1024
+/** To compare an event with a selector costs a fraction of what it costs to send it. */
+const SEARCHED_PER_SLOT = 5000
 const WIDTH_MAX = 20
+/** YAML takes ten times the CPU time of JSON, which is stored as it is sent. */
+const YAML_COST = 10
+/** Assumed where the bytes are not counted. */
+const EVENT_BYTES_MIN = 1024
 
 /**
- * How many slots a request takes. The time and memory of a list grow with the number of events, so
- * its width does as well.
+ * How many slots a request takes: one, unless it lists. The work of a list is estimated from what
+ * its namespace holds. Without `sizes`, every list that has no limit is a long one.
  */
-export function widthOf(target: Target): number {
+export function widthOf(
+  target: Target,
+  { headers }: Pick<Request, 'headers'>,
+  sizes?: Pick<StoredSizes, 'of'>,
+): number {
+  if (!target.isResource || !isLong(target)) return 1
   const { verb, query } = target
-  if (!COLLECTION_VERBS.has(verb)) return 1
-  if (isOfOneKey(target)) return 1
-  if (verb === 'watch' && isFromVersion(query)) return 1
-  if (target.isResource && isOfOneObject(target)) return 1
-  // A summary reads every event, however little it shows.
-  if (target.isResource && SUMMARIES.has(target.resource)) return WIDTH_MAX
-  // A page of a selection may have to read every event.
-  if (query.has('labelSelector') || query.has('fieldSelector')) return WIDTH_MAX
+  const stored = sizes?.of(target.cluster, target.namespace || undefined)
   // A watch ignores the limit and sends all events first.
   const limit = verb === 'watch' ? 0 : Number(query.get('limit') ?? 0)
-  return limit > 0 ? Math.min(Math.ceil(limit / EVENTS_PER_SLOT), WIDTH_MAX) : WIDTH_MAX
+  if (stored === undefined) {
+    const isBounded = limit > 0 && !isSearch(target)
+    return isBounded ? slots(limit / EVENTS_PER_SLOT) : WIDTH_MAX
+  }
+  const events = limit > 0 ? Math.min(limit, stored.events) : stored.events
+  const eventBytes = Math.max(stored.bytes / Math.max(1, stored.events), EVENT_BYTES_MIN)
+  const formCost = /yaml/i.test(headers['accept'] ?? '') ? YAML_COST : 1
+  return slots(
+    Math.max(
+      events / EVENTS_PER_SLOT,
+      (events * eventBytes * formCost) / BYTES_PER_SLOT,
+      isSearch(target) ? stored.events / SEARCHED_PER_SLOT : 0,
+    ),
+  )
 }
+
+/** Whether it may read or send many events. */
+function isLong(target: ResourceTarget): boolean {
+  const { verb, query } = target
+  if (!COLLECTION_VERBS.has(verb) || isOfOneKey(target)) return false
+  if (verb === 'watch' && isFromVersion(query)) return false
+  return !isOfOneObject(target)
+}
+
+function slots(work: number): number {
+  return Math.min(Math.max(1, Math.ceil(work)), WIDTH_MAX)
+}
+
+/** Whether it may have to read every event to find those that it shows. */
+function isSearch({ query, resource }: ResourceTarget): boolean {
+  if (SUMMARIES.has(resource)) return true
+  return SEARCH_OPTIONS.some((option) => query.has(option)) || isOfOldState(query)
+}
+
+const SEARCH_OPTIONS = ['labelSelector', 'fieldSelector', 'order']
 
 const SUMMARIES: ReadonlySet<string> = new Set([
   'eventsummaries',
@@ -35,14 +75,15 @@ const SUMMARIES: ReadonlySet<string> = new Set([
 ])
 
 /** Without its namespace or its cluster, an event of that name is searched for among all. */
-function isOfOneKey(target: Target): boolean {
-  if (!target.isResource || target.cluster === ALL_CLUSTERS) return false
+function isOfOneKey(target: ResourceTarget): boolean {
+  if (target.cluster === ALL_CLUSTERS) return false
   return target.name !== '' && target.namespace !== ''
 }
 
 /** The events of one object are few, and an index of the present state finds them. */
 function isOfOneObject({ fields, query }: ResourceTarget): boolean {
   if (fields instanceof Error || isOfOldState(query)) return false
+  if (fields.some(({ field }) => field === 'text')) return false
   return fields.some(
     ({ field, operator, value }) => field === 'regarding.uid' && operator === '=' && value !== '',
   )

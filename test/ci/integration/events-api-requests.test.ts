@@ -170,11 +170,11 @@ describe('requests over a connection', () => {
     const connection = await RawHttp1.open(listener.port)
     const head = `POST ${pathOf('a')} HTTP/1.1\r\nhost: x\r\nauthorization: Bearer x\r\n`
     connection.send(
-      `${head}content-type: application/xml\r\nexpect: 100-continue\r\ncontent-length: 1000\r\n\r\n`,
+      `${head}content-type: application/json\r\nexpect: 100-continue\r\ncontent-length: 2000000\r\n\r\n`,
     )
     const answer = await connection.readAnswer('POST')
     connection.close()
-    assert.equal(answer.status, 415)
+    assert.equal(answer.status, 413)
     assert.deepEqual(answer.informational, [])
   })
 })

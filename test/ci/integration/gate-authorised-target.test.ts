@@ -9,6 +9,7 @@ import { test } from 'node:test'
 import { StatusError } from '../../../src/api/status.ts'
 import { type EventEndpoints, eventsBelow } from '../../../src/endpoints/events/events-service.ts'
 import { readListOptions } from '../../../src/endpoints/request/list-options.ts'
+import { admitted } from '../../../src/gate/admitted.fixture.ts'
 import type { Attributes } from '../../../src/gate/attributes.ts'
 import { Gate } from '../../../src/gate/gate.ts'
 import { readTarget } from '../../../src/gate/target.ts'
@@ -172,7 +173,7 @@ class Recorder {
     const target = readTarget(request, 'local')
     const handler = this.#finds[0]?.(target) ?? this.#finds[1]?.(target)
     if (handler === undefined) return undefined
-    const caller = await this.#gate.admit(request, target, { isOpenToHost: false })
+    const caller = await admitted(this.#gate, request, target, { isOpenToHost: false })
     try {
       await handler(request, caller)
     } catch (error) {

@@ -1,6 +1,8 @@
 import assert from 'node:assert/strict'
-import { once } from 'node:events'
+import { type EventEmitter, once } from 'node:events'
+import { request as httpsRequest } from 'node:https'
 import { connect } from 'node:net'
+import type { Readable } from 'node:stream'
 import { after, before, describe, test } from 'node:test'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Handler, Request, Response } from '../../../src/http/exchange.ts'
@@ -998,3 +1000,85 @@ test('a body that is not read to its end is given up when the response is there'
     await server.listener.close()
   }
 })
+
+for (const protocol of PROTOCOLS) {
+  describe(`clients that are slow, over ${protocol}`, () => {
+    test('a body that arrives below the minimum rate is refused, and a faster one is not', async () => {
+      const limits = { bodyGraceMs: 1500, bodyBytesPerSecondMin: 1024 }
+      await using server = await startListener(
+        async (request): Promise<Response> => {
+          await request.received?.()
+          const outcome = await request.body().then(
+            (bytes) => `${bytes.length} bytes`,
+            (error: unknown) => (error instanceof ExchangeError ? error.kind : 'bug'),
+          )
+          return { status: 200, headers: {}, body: outcome }
+        },
+        { limits },
+      )
+      const answers = await Promise.all([
+        drip(protocol, server.port, { chunks: 4096, bytes: 2 }),
+        drip(protocol, server.port, { chunks: 8, bytes: 1024 }),
+      ])
+      assert.deepEqual(answers, ['too-slow', '8192 bytes'])
+    })
+
+    test('a stream is idle when it is produced, or when its client has kept it waiting for a second', async () => {
+      const idleMs = new Map<string, number>()
+      await using server = await startListener(async ({ path }): Promise<Response> => {
+        const startedAt = performance.now()
+        return {
+          status: 200,
+          headers: {},
+          body: parts(path === '/short' ? 1 : 2000),
+          onIdle: () => idleMs.set(path, performance.now() - startedAt),
+        }
+      })
+      using client = await openClient(protocol, server.port)
+      await client.request({ path: '/short' })
+      assert.ok((idleMs.get('/short') ?? Number.NaN) < 1000)
+      await client.open({ path: '/unread' })
+      await eventually('the unread stream is idle', () => idleMs.has('/unread'))
+      assert.ok((idleMs.get('/unread') ?? 0) >= 1000)
+    })
+  })
+}
+
+/** Sends a body chunk by chunk until there is a response, and returns the text of that. */
+async function drip(
+  protocol: Protocol,
+  port: number,
+  { chunks, bytes }: { readonly chunks: number; readonly bytes: number },
+): Promise<string> {
+  const headers = { 'content-length': String(chunks * bytes) }
+  const session = protocol === 'h2' ? await openSession(port) : undefined
+  const sent =
+    session?.request({ ':method': 'POST', ':path': '/', ...headers }) ??
+    httpsRequest({ method: 'POST', host: '127.0.0.1', port, headers, rejectUnauthorized: false })
+  sent.on('error', () => {})
+  const answered = protocol === 'h2' ? Promise.resolve(sent as Readable) : answerOf(sent)
+  const body = answered.then((stream) =>
+    stream.setEncoding('utf8').reduce((all, one) => all + one, ''),
+  )
+  let isOver = false
+  const over = body.finally(() => {
+    isOver = true
+  })
+  for (let n = 0; n < chunks && !isOver; n++) {
+    sent.write(Buffer.alloc(bytes, 'x'))
+    await Promise.race([sleep(300), over])
+  }
+  if (!isOver) sent.end()
+  const text = await over
+  session?.destroy()
+  return text
+}
+
+async function answerOf(sent: EventEmitter): Promise<Readable> {
+  const [answer] = await once(sent, 'response')
+  return answer as Readable
+}
+
+async function* parts(count: number): AsyncGenerator<Buffer> {
+  for (let n = 0; n < count; n++) yield Buffer.alloc(16 * 1024)
+}

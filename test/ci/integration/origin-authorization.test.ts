@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict'
 import { after, before, beforeEach, describe, test } from 'node:test'
 import { ClustersFile } from '../../../src/clusters/clusters-file.ts'
+import { admitted } from '../../../src/gate/admitted.fixture.ts'
 import { bearerTokens } from '../../../src/gate/authentication/bearer-token.ts'
 import { alwaysAllow } from '../../../src/gate/authorization/always-allow.ts'
 import { standingRights } from '../../../src/gate/authorization/standing-rights.ts'
@@ -169,7 +170,7 @@ describe('clusters that decide about their users', () => {
 
   const admit = (url: string, sent: Sent = {}): Promise<Caller> => {
     const request = requestOf(url, sent)
-    return gate.admit(request, readTarget(request, 'local'), {
+    return admitted(gate, request, readTarget(request, 'local'), {
       isOpenToHost: true,
       isOpenToHostUsers: true,
     })

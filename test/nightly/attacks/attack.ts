@@ -9,6 +9,13 @@ export const SENDERS = {
   editor: 'tok-editor',
 } as const
 export type Sender = keyof typeof SENDERS
+/** How many users of each kind an attack may have. */
+export const USERS_MAX = 8
+
+/** The tokens of several users with the same permissions. */
+export function tokensOf(sender: Sender, users: number): readonly string[] {
+  return Array.from({ length: users }, (_, n) => `${SENDERS[sender] ?? ''}-${n}`)
+}
 
 /** The events of the attacked namespace make a list of about 1 MiB. */
 export const LIST = '/apis/events.k8s.io/v1/namespaces/a/events'

@@ -8,7 +8,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startEtcd } from '../../support/etcd.ts'
 import { Tidings } from '../../support/tidings.ts'
-import { type Attack, LIST, SENDERS } from './attack.ts'
+import { type Attack, LIST, SENDERS, tokensOf, USERS_MAX } from './attack.ts'
 import { Bystanders, type Figures, type Waits } from './bystanders.ts'
 import { mount } from './mount.ts'
 import { event } from './requests.ts'
@@ -19,6 +19,7 @@ const MASTER = 'tok-master'
 export const OTHER = 'tok-other'
 /** Time for the server to notice that the attacker is gone. */
 const SETTLE_MS = 2000
+const GROUPS = { 'no rights': '', reader: 'readers', editor: 'editors' } as const
 const SEEDED_EVENTS = 64
 const SEEDED_BYTES = 16 * 1024
 
@@ -64,6 +65,9 @@ export async function campaign(options: CampaignOptions): Promise<readonly Outco
     `${SENDERS.editor},editor,3,editors`,
     `${OTHER},other,4,editors`,
     `${MASTER},master,5,system:masters`,
+    ...(['no rights', 'reader', 'editor'] as const).flatMap((sender) =>
+      tokensOf(sender, USERS_MAX).map((token) => `${token},${token},${token},${GROUPS[sender]}`),
+    ),
   ]
   await writeFile(tokens, `${users.join('\n')}\n`)
   await writeFile(policy, POLICY)
