@@ -20,6 +20,7 @@ import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log/log.ts'
 import { withoutTokens } from '../lib/log/token-scrub.ts'
+import type { RunQueue } from '../lib/run-queue.ts'
 import type { Tracer } from '../tracing/tracer.ts'
 import { AuditRecord } from './observe/audit-record.ts'
 import { RequestLine } from './observe/request-line.ts'
@@ -42,6 +43,8 @@ export interface ServeOptions {
   readonly gate: Gate
   readonly limits: Limits
   readonly observer: RequestObserver
+  /** Undefined: long work of requests does not take turns. */
+  readonly runQueue?: RunQueue | undefined
   /** Undefined: requests are not audited. */
   readonly audit?: Auditor | undefined
   /** Undefined: requests are not traced. */
@@ -135,7 +138,7 @@ export function serve(options: ServeOptions): Handler {
 async function respond(
   request: Request,
   target: Target,
-  { services, gate }: ServeOptions,
+  { services, gate, runQueue }: ServeOptions,
   { attributes, found, record, trail, slot, trace }: RequestState,
 ): Promise<Response> {
   refuseOtherOrigins(request)
@@ -144,6 +147,7 @@ async function respond(
     trail,
     arrived: (sender, { isOpen, recheckBytes }) => {
       trace?.authenticated(sender)
+      request.lane = runQueue?.userLane(accountOf(sender))
       if (sender !== ANONYMOUS) {
         slot.setUser(sender)
         chargeUser(request, sender)
