@@ -54,7 +54,8 @@ export class ClusterActivities {
 
   async #scanAll(): Promise<void> {
     const memory = this.#memory
-    await this.#lane.enter()
+    const entered = this.#lane.enter()
+    if (entered !== undefined) await entered
     const state = memory.peek()
     using slices = this.#lane.slices({ hold: () => memory.pin(state) })
     const spans = new Map<string, Span>()

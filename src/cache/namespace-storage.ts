@@ -50,8 +50,12 @@ export class NamespaceStorage implements ReadStorage {
 
   async list({ cluster = ANY_CLUSTER }: EventScope, options: ListOptions): Promise<EventPage> {
     const { at, after, limit, selector, signal, lane = this.#options.lane } = options
-    await lane.enter(signal)
     await this.#becomeFresh({ ...options, notOlderThan: at ?? options.notOlderThan })
+    const entered = lane.enter(signal)
+    if (entered !== undefined) {
+      await entered
+      throwIfAborted(signal)
+    }
     const all = at === undefined ? this.#present(cluster) : this.#at(cluster, at)
     const version = at === undefined ? this.#options.memory.version : versionOfState(revisionOf(at))
     const items: StoredEvent[] = []

@@ -35,7 +35,8 @@ async function run(
   options: { readonly signal: AbortSignal; readonly onRan: (ms: number) => void },
 ): Promise<void> {
   const { signal, onRan } = options
-  await lane.enter(signal)
+  const entered = lane.enter(signal)
+  if (entered !== undefined) await entered
   if (signal.aborted) return
   using slices = lane.slices({ signal })
   for (let doneMs = 0; doneMs < totalMs; doneMs += stepMs) {

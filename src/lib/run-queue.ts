@@ -183,7 +183,8 @@ export class Lane {
 
   /**
    * Called before work that may be long, without anything held: returns undefined when it may begin
-   * now, and otherwise a promise for its first slice. Resolves early when the signal aborts.
+   * now, and otherwise a promise for its first slice. Resolves early when the signal aborts. Do not
+   * await undefined: others would begin in between, for whom there is no time left.
    */
   enter(signal?: AbortSignal): Promise<void> | undefined {
     return this.#queue.mayBegin(this) ? undefined : this.next(signal)

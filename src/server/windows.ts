@@ -34,7 +34,8 @@ export function windowStatuses(memory: Memory, kept: Kept): WindowStatuses {
   return {
     list: (query) =>
       running.take(async () => {
-        await query.lane.enter(query.signal)
+        const entered = query.lane.enter(query.signal)
+        if (entered !== undefined) await entered
         throwIfAborted(query.signal)
         const { first, hidden } = await firstSizes(memory, query)
         return { windows: await statusesOf(first, memory, { ...query, kept }), hidden }

@@ -70,7 +70,8 @@ export class SummaryStorage implements EventSummaries {
     const { lane = this.#lane, signal } = options
     return this.#running.take(async () => {
       // Before the state is read: the first slice may have to wait, too.
-      await lane.enter(signal)
+      const entered = lane.enter(signal)
+      if (entered !== undefined) await entered
       throwIfAborted(signal)
       if (!(await this.#freshness.isFresh(options))) throw notLoaded()
       const state = this.#memory.peek()
