@@ -79,8 +79,9 @@ export class RunQueue {
 
   /** Whether work of the lane may run now. */
   mayBegin({ name, order }: Lane): boolean {
-    if (order.waiting === 0 || order.find(name) === undefined) return this.#spentMs < turnMs
-    return this.#isGranted(name, order) && this.clock.now() - this.#grantedAtMs < sliceMs
+    if (this.#isGranted(name, order)) return this.clock.now() - this.#grantedAtMs < sliceMs
+    if (order.waiting > 0 && order.find(name) !== undefined) return false
+    return this.#spentMs < turnMs
   }
 
   /** Calls `resume` for a slice; if the signal aborts before, at once and without one. */
