@@ -12,6 +12,7 @@ import { defaultMemoryBounds, EventMemory } from '../src/cache/memory/memory.ts'
 import { readPage } from '../src/cache/read/page.ts'
 import { SummaryStorage } from '../src/cache/summary/summary-storage.ts'
 import { monotonicClock } from '../src/lib/clock.ts'
+import { aLane } from '../src/lib/run-queue.fixture.ts'
 import { eventSelector } from '../src/registry/read/event-selector.ts'
 import { versionOfChange, versionOfState } from '../src/storage/resource-version.ts'
 import type { EventScope } from '../src/storage/storage.ts'
@@ -27,12 +28,13 @@ const untilMs = Date.parse('2026-03-01T00:00:00Z')
 const cluster = { count, untilMs, spanMs: 7 * dayMs }
 const rounds = 5
 const { signal } = new AbortController()
+const lane = aLane()
 const everything: EventScope = { cluster: undefined, namespace: undefined }
 const local: EventScope = { cluster: 'local', namespace: undefined }
 const shop: EventScope = { cluster: 'local', namespace: 'shop-7' }
 
 const memory = new EventMemory(defaultMemoryBounds, monotonicClock)
-const summaries = new SummaryStorage({ memory, freshness: { isFresh: async () => true } })
+const summaries = new SummaryStorage({ memory, freshness: { isFresh: async () => true }, lane })
 await load()
 const loop = new LoopHolds()
 
@@ -126,6 +128,7 @@ async function newest(scope: EventScope, query: string): Promise<number> {
     order: 'newest',
     limit: 100,
     signal,
+    lane,
   } as const
   const { items } = await readPage(memory, memory.peek(), { ...options, isOnlyPage: true })
   return items.length

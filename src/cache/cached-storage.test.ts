@@ -4,6 +4,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog as log } from '../lib/log/log.ts'
+import { aLane } from '../lib/run-queue.fixture.ts'
 import type { Span } from '../lib/tracing/span.ts'
 import { StorageError } from '../storage/errors.ts'
 import {
@@ -501,6 +502,7 @@ test('catch-up: what was read is verified for the connection that it came over',
   const verified: number[] = []
   const reader = new CatchUpReader({
     history: new History({ changesMax: 1, bytesMax: 1 }, versionOfState(9)),
+    lane: aLane(),
     store: {
       watch: () => ({
         connection: 3,

@@ -1,6 +1,7 @@
 import { pause } from '../lib/abort.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
+import { type Lane, RunQueue } from '../lib/run-queue.ts'
 import type { Traced } from '../lib/tracing/span.ts'
 import { missing, OtherHistoryError } from '../storage/errors.ts'
 import type { RegardedKind } from '../storage/event-fields.ts'
@@ -60,6 +61,8 @@ export interface CachedStorageOptions extends Pick<ReflectorOptions, 'onReread' 
   readonly inner: FollowedStorage
   readonly log: Log
   readonly clock?: Clock | undefined
+  /** Default: one of its own. */
+  readonly runQueue?: RunQueue | undefined
   readonly memoryBounds?: MemoryBounds | undefined
   readonly historyBounds?: HistoryBounds | undefined
   /** Called with how long each consistent read waited for memory, and whether memory served it. */
@@ -88,20 +91,31 @@ export class CachedStorage implements WatchedStorage {
   readonly #reflector: Reflector
   readonly #freshness: Freshness
   readonly #catchUpReader: CatchUpReader
+  /** For reads that are not a user's. */
+  readonly #lane: Lane
   readonly #storeWentBack = Promise.withResolvers<never>()
 
   constructor(options: CachedStorageOptions) {
-    const { inner, log, clock = monotonicClock } = options
+    const { inner, log, clock = monotonicClock, runQueue = new RunQueue() } = options
     this.#inner = inner
     this.#historyBounds = options.historyBounds ?? defaultHistoryBounds
     this.#memory = new EventMemory(options.memoryBounds ?? defaultMemoryBounds, clock)
     this.#history = new History(this.#historyBounds, beginning, { clock, rows: this.#memory.table })
     this.#memory.table.onFree = (row, version) => this.#history.leaveRow(row, version)
-    this.#fanOut = new FanOut(this.#history, clock)
-    const namespaceLog = new NamespaceLog(clock)
+    this.#lane = runQueue.userLane('')
+    const watches = runQueue.serverLane('watches')
+    this.#fanOut = new FanOut(this.#history, clock, watches)
+    const namespaceLog = new NamespaceLog(clock, watches)
     this.#reflector = new Reflector({
       ...{ source: inner, memory: this.#memory, history: this.#history, fanOut: this.#fanOut },
-      ...{ namespaceLog, clock, log, onReread: options.onReread, onWritten: options.onWritten },
+      ...{
+        namespaceLog,
+        clock,
+        log,
+        lane: runQueue.serverLane('cache'),
+        onReread: options.onReread,
+        onWritten: options.onWritten,
+      },
     })
     this.#freshness = new Freshness({
       source: inner,
@@ -112,15 +126,20 @@ export class CachedStorage implements WatchedStorage {
       onWentBack: (error) => this.#storeWentBack.reject(error),
     })
     this.#catchUpReader = new CatchUpReader({
-      ...{ history: this.#history, store: inner },
+      ...{ history: this.#history, store: inner, lane: this.#lane },
       isSameHistory: (connection, signal) => this.#freshness.isOfHistory(connection, { signal }),
     })
-    const read = { memory: this.#memory, freshness: this.#freshness, reflector: this.#reflector }
+    const read = {
+      memory: this.#memory,
+      freshness: this.#freshness,
+      reflector: this.#reflector,
+      lane: this.#lane,
+    }
     this.namespaces = new NamespaceStorage({ ...read, log: namespaceLog })
     this.summaries = new SummaryStorage(read)
-    this.clusters = new ClusterActivities(this.#memory, clock)
+    this.clusters = new ClusterActivities(this.#memory, clock, this.#lane)
     const isLoaded = () => this.verified !== 0
-    this.oldest = new OldestTimes({ memory: this.#memory, clock, isLoaded })
+    this.oldest = new OldestTimes({ memory: this.#memory, clock, lane: this.#lane, isLoaded })
     this.sizes = this.#memory.namespaces.sizesWhile(isLoaded)
     // `run` handles the rejection, but may not have been called yet.
     this.#storeWentBack.promise.catch(() => {})
@@ -244,12 +263,22 @@ export class CachedStorage implements WatchedStorage {
   }
 
   async list(scope: EventScope, options: ListOptions): Promise<EventPage> {
-    throwIfAborted(options.signal)
-    const isPresent = options.at === undefined && (await this.#freshness.isFresh(options))
+    const { signal, lane = this.#lane } = options
+    throwIfAborted(signal)
+    let isPresent = options.at === undefined && (await this.#freshness.isFresh(options))
+    // After that: reads that waited for the same version would all begin in one turn.
+    const entered = lane.enter(signal)
+    if (entered !== undefined) {
+      const notOlderThan = this.#memory.version
+      await entered
+      throwIfAborted(signal)
+      // All events may be loaded again by now.
+      isPresent &&= await this.#freshness.isFresh({ ...options, notOlderThan })
+    }
     // Peek and first read happen in the same tick: a peeked state is valid until the next change.
     const state = isPresent ? this.#memory.peek() : this.#stateAt(options)
     if (state === undefined) return this.#inner.list(scope, options)
-    return readPage(this.#memory, state, { ...options, scope })
+    return readPage(this.#memory, state, { ...options, scope, lane })
   }
 
   listRuns(scope: EventScope, options: RunsOptions): RunsPage | undefined {

@@ -1,5 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
-import { TimeSlicer } from '../lib/yield.ts'
+import type { Lane, Slices } from '../lib/run-queue.ts'
 import type { EventMemory } from './memory/memory.ts'
 
 /** The events of one cluster in memory. */
@@ -27,13 +27,15 @@ const spansMsMax = 5_000
 export class ClusterActivities {
   readonly #memory: EventMemory
   readonly #clock: Clock
+  readonly #lane: Lane
   #spans: ReadonlyMap<string, Span> = new Map()
   #scannedAtMs = Number.NEGATIVE_INFINITY
   #scan: Promise<void> | undefined
 
-  constructor(memory: EventMemory, clock: Clock) {
+  constructor(memory: EventMemory, clock: Clock, lane: Lane) {
     this.#memory = memory
     this.#clock = clock
+    this.#lane = lane
   }
 
   /** The clusters that have events. Counts are current; times are some seconds old at most. */
@@ -52,12 +54,14 @@ export class ClusterActivities {
 
   async #scanAll(): Promise<void> {
     const memory = this.#memory
+    const entered = this.#lane.enter()
+    if (entered !== undefined) await entered
     const state = memory.peek()
-    using slicer = new TimeSlicer(() => memory.pin(state))
+    using slices = this.#lane.slices({ hold: () => memory.pin(state) })
     const spans = new Map<string, Span>()
     let from = 0
     for (const [cluster, events] of inKeyOrder(memory)) {
-      spans.set(cluster, await this.#span(state.byKey, { from, to: from + events, slicer }))
+      spans.set(cluster, await this.#span(state.byKey, { from, to: from + events, slices }))
       from += events
     }
     this.#spans = spans
@@ -66,7 +70,7 @@ export class ClusterActivities {
 
   async #span(
     byKey: ReturnType<EventMemory['peek']>['byKey'],
-    { from, to, slicer }: { from: number; to: number; slicer: TimeSlicer },
+    { from, to, slices }: { from: number; to: number; slices: Slices },
   ): Promise<Span> {
     const { table } = this.#memory
     let oldestMs = Number.POSITIVE_INFINITY
@@ -80,7 +84,7 @@ export class ClusterActivities {
         if (writtenAtMs > newestMs) newestMs = writtenAtMs
       }
       index += end - offset
-      if (slicer.isOver()) await slicer.yield()
+      if (slices.isOver()) await slices.next()
     }
     return { oldestMs, newestMs }
   }

@@ -6,7 +6,7 @@
  * states.
  */
 
-import { TimeSlicer } from '../lib/yield.ts'
+import type { InLane, Slices } from '../lib/run-queue.ts'
 import { OtherHistoryError, StorageError } from '../storage/errors.ts'
 import { allEvents, pathOf } from '../storage/event-scope.ts'
 import { isAfter, revisionOf, type Version } from '../storage/resource-version.ts'
@@ -36,20 +36,20 @@ export interface Loaded {
 export async function loadMemory(
   source: FollowedStorage,
   memory: EventMemory,
-  signal: AbortSignal,
+  { lane, signal }: InLane,
 ): Promise<Loaded> {
   const connectionMax = await source.connected(signal)
   memory.forgetStates()
-  const common = { limit: pageSize, bytesEnough: pageBytes, signal, isPatient: true }
+  const common = { limit: pageSize, bytesEnough: pageBytes, signal, lane, isPatient: true }
   let next = source.list(allEvents, common)
   const isFirst = memory.count === 0
   let after: Buffer = Buffer.alloc(0)
   const unreadable = new Map<string, Unreadable>()
-  using slicer = new TimeSlicer()
+  using slices = lane.slices({ signal })
   for (;;) {
     const page = await next
     if (page.connection > connectionMax) throw reconnected()
-    slicer.begin()
+    slices.begin()
     const last = page.items.at(-1)?.key
     const { more, version } = page
     // Prefetch: the next page is read while this one is applied.
@@ -59,8 +59,8 @@ export async function loadMemory(
       next.catch(() => {})
     }
     for (const value of page.unreadable ?? []) unreadable.set(pathOf(value.key), value)
-    if (isFirst) await addAll(memory, page, slicer)
-    else after = await merge(memory, page, { after, slicer })
+    if (isFirst) await addAll(memory, page, slices)
+    else after = await merge(memory, page, { after, slices })
     if (more) continue
     if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
     return { version, connectionMax, unreadable }
@@ -82,16 +82,16 @@ function reconnected(): StorageError {
   })
 }
 
-async function addAll(memory: EventMemory, page: EventPage, slicer: TimeSlicer): Promise<void> {
+async function addAll(memory: EventMemory, page: EventPage, slices: Slices): Promise<void> {
   for (const stored of page.items) {
     memory.put(stored)
-    if (slicer.isOver()) await slicer.yield()
+    if (slices.isOver()) await slices.next()
   }
 }
 
 interface MergeOptions {
   readonly after: Buffer
-  readonly slicer: TimeSlicer
+  readonly slices: Slices
 }
 
 /**
@@ -101,13 +101,13 @@ interface MergeOptions {
 async function merge(
   memory: EventMemory,
   page: EventPage,
-  { after, slicer }: MergeOptions,
+  { after, slices }: MergeOptions,
 ): Promise<Buffer> {
   const { table } = memory
   let passed = after
   for (const stored of page.items) {
     const key = orderKey(stored.key)
-    await removeBetween(memory, { after: passed, before: key, slicer })
+    await removeBetween(memory, { after: passed, before: key, slices })
     const known = memory.find(key)
     // In another history the same version may belong to another event.
     const isSame =
@@ -116,16 +116,16 @@ async function merge(
       table.read(known).body.equals(stored.body)
     if (!isSame) memory.put(stored)
     passed = key
-    if (slicer.isOver()) await slicer.yield()
+    if (slices.isOver()) await slices.next()
   }
-  if (!page.more) await removeBetween(memory, { after: passed, before: undefined, slicer })
+  if (!page.more) await removeBetween(memory, { after: passed, before: undefined, slices })
   return passed
 }
 
 /** Removes all events between the two keys, neither included. */
 async function removeBetween(
   memory: EventMemory,
-  { after, before, slicer }: MergeOptions & { readonly before: Buffer | undefined },
+  { after, before, slices }: MergeOptions & { readonly before: Buffer | undefined },
 ): Promise<void> {
   const { table } = memory
   const from = viewOf(after)
@@ -138,6 +138,6 @@ async function removeBetween(
     const slot = run.slots[offset] ?? 0
     if (to !== undefined && table.compareKey(slot, to) >= 0) return
     memory.remove(slot)
-    if (slicer.isOver()) await slicer.yield()
+    if (slices.isOver()) await slices.next()
   }
 }

@@ -1,4 +1,5 @@
 import type { Clock } from '../lib/clock.ts'
+import type { Lane } from '../lib/run-queue.ts'
 import { StorageError } from '../storage/errors.ts'
 import { namespaceObject } from '../storage/namespace-form.ts'
 import { beginning, isAfter, type Version } from '../storage/resource-version.ts'
@@ -21,9 +22,9 @@ export class NamespaceLog {
   readonly #history: History
   readonly #fanOut: FanOut
 
-  constructor(clock: Clock) {
+  constructor(clock: Clock, lane: Lane) {
     this.#history = new History(bounds, beginning, { clock })
-    this.#fanOut = new FanOut(this.#history, clock)
+    this.#fanOut = new FanOut(this.#history, clock, lane)
   }
 
   /** Memory has applied these changes, and is at this version now. */

@@ -1,4 +1,4 @@
-import { TimeSlicer } from '../lib/yield.ts'
+import type { Lane } from '../lib/run-queue.ts'
 import { missing, StorageError } from '../storage/errors.ts'
 import { namespaceObject } from '../storage/namespace-form.ts'
 import type { ReadStorage } from '../storage/read-storage.ts'
@@ -13,6 +13,7 @@ import type {
   StoredEvent,
   WatchItem,
 } from '../storage/storage.ts'
+import { throwIfAborted } from './aborted-read.ts'
 import type { Freshness } from './freshness.ts'
 import type { EventMemory } from './memory/memory.ts'
 import { ANY_CLUSTER, indexAfter, type KnownNamespace } from './memory/namespaces.ts'
@@ -24,6 +25,8 @@ export interface NamespaceStorageOptions {
   readonly log: NamespaceLog
   readonly freshness: Freshness
   readonly reflector: Reflector
+  /** For reads that have none. */
+  readonly lane: Lane
 }
 
 /**
@@ -46,19 +49,26 @@ export class NamespaceStorage implements ReadStorage {
   }
 
   async list({ cluster = ANY_CLUSTER }: EventScope, options: ListOptions): Promise<EventPage> {
-    const { at, after, limit, selector } = options
+    const { at, after, limit, selector, signal, lane = this.#options.lane } = options
     await this.#becomeFresh({ ...options, notOlderThan: at ?? options.notOlderThan })
+    const entered = lane.enter(signal)
+    if (entered !== undefined) {
+      await entered
+      throwIfAborted(signal)
+    }
     const all = at === undefined ? this.#present(cluster) : this.#at(cluster, at)
     const version = at === undefined ? this.#options.memory.version : versionOfState(revisionOf(at))
     const items: StoredEvent[] = []
     let index = after === undefined ? 0 : indexAfter(all, after.namespace)
-    using slicer = new TimeSlicer()
+    using slices = lane.slices({ signal })
     for (; index < all.length && items.length < limit; index++) {
       const known = all[index]
       if (known === undefined) break
       const object = namespaceObject(known)
       if (selector === undefined || selector.matches(object)) items.push(object)
-      if (slicer.isOver()) await slicer.yield()
+      if (!slices.isOver()) continue
+      await slices.next()
+      throwIfAborted(signal)
     }
     const remaining = all.length - index
     return {

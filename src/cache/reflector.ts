@@ -17,7 +17,7 @@ import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import { Latch } from '../lib/latch.ts'
 import type { Log } from '../lib/log/log.ts'
-import { TimeSlicer } from '../lib/yield.ts'
+import type { Lane, Slices } from '../lib/run-queue.ts'
 import { StorageError } from '../storage/errors.ts'
 import { pathOf } from '../storage/event-scope.ts'
 import { revisionOf, type Version, versionOfState } from '../storage/resource-version.ts'
@@ -50,6 +50,8 @@ export interface ReflectorOptions {
   readonly namespaceLog: NamespaceLog
   readonly clock: Clock
   readonly log: Log
+  /** Loading and following use its time. */
+  readonly lane: Lane
   /** Called after each reload: the new state may belong to another history than the old one. */
   readonly onReread?: (() => void) | undefined
   /**
@@ -171,9 +173,13 @@ export class Reflector {
   }
 
   async #load(signal: AbortSignal): Promise<void> {
-    const { source, memory, history, fanOut, namespaceLog, clock, log, onReread } = this.#options
+    const { source, memory, history, fanOut, namespaceLog, clock, log, lane, onReread } =
+      this.#options
     const beganAtMs = clock.now()
-    const { version, connectionMax, unreadable } = await loadMemory(source, memory, signal)
+    const { version, connectionMax, unreadable } = await loadMemory(source, memory, {
+      lane,
+      signal,
+    })
     this.#loadedAt = connectionMax
     memory.reach(version)
     history.restart(version)
@@ -199,12 +205,12 @@ export class Reflector {
     this.#mark(watch, signal).catch((error) => failed.abort(error))
     if (this.progress.waiting > 0) watch.requestProgress()
     try {
-      using slicer = new TimeSlicer()
+      using slices = this.#options.lane.slices({ signal })
       for await (const { items, version } of watch) {
         this.#backoff.reset()
         this.#heard()
-        slicer.begin()
-        await this.#apply(items, slicer)
+        slices.begin()
+        await this.#apply(items, slices)
         this.#reach([], version)
       }
       failed.signal.throwIfAborted()
@@ -231,7 +237,7 @@ export class Reflector {
   }
 
   /** Applies whole transactions: a read between two slices never sees part of one. */
-  async #apply(items: readonly FollowItem[], slicer: TimeSlicer): Promise<void> {
+  async #apply(items: readonly FollowItem[], slices: Slices): Promise<void> {
     let changes: WatchItem[] = []
     for (const [index, item] of items.entries()) {
       const change = this.#change(item)
@@ -241,7 +247,7 @@ export class Reflector {
       if (next !== undefined && revisionOf(versionOf(next)) === revision) continue
       this.#reach(changes, versionOfState(revision))
       changes = []
-      if (slicer.isOver()) await slicer.yield()
+      if (slices.isOver()) await slices.next()
     }
   }
 

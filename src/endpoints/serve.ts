@@ -17,6 +17,7 @@ import { ANONYMOUS, accountOf, type User } from '../gate/user.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import type { Log } from '../lib/log/log.ts'
+import type { RunQueue } from '../lib/run-queue.ts'
 import { HandlerStillRuns, lateError } from './request/timeout.ts'
 import { auditIdOf, RequestScope, type ScopeOptions, standardHeaders } from './request-scope.ts'
 import { pageNotFound, statusResponse, textResponse } from './response/respond.ts'
@@ -31,6 +32,8 @@ export interface ServeOptions extends ScopeOptions {
   readonly services: Services
   readonly gate: Gate
   readonly limits: Limits
+  /** Undefined: long work of requests does not take turns. */
+  readonly runQueue?: RunQueue | undefined
   readonly refusals?: Pick<RefusalLog, 'refused'> | undefined
   /** The cluster of paths that do not name one. */
   readonly clusterName: string
@@ -79,7 +82,7 @@ async function handle(
   target: Target,
   { options, scope, found }: Handling,
 ): Promise<Response> {
-  const { services, gate, limits } = options
+  const { services, gate, limits, runQueue } = options
   const { attributes, record, trace, trail } = scope
   const service = found?.service
   if (service?.hasSecretBodies === true) record?.omitBodies()
@@ -89,6 +92,7 @@ async function handle(
   const authenticating = gate.authenticate(request, attributes, access, trail)
   const sender = authenticating instanceof Promise ? await authenticating : authenticating
   trace?.authenticated(sender)
+  request.lane = runQueue?.userLane(accountOf(sender))
   charge(request, sender, record?.trail.heldBytes ?? 0)
 
   trace?.step('authorization')

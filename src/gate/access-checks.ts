@@ -2,23 +2,22 @@
  * Checks the access of running watches again: each at least once per interval, and all of them soon
  * after a file that decides about access has changed.
  *
- * Checks are spread out: a few milliseconds of them per event-loop tick, and at most half as many
+ * Checks are spread out: they run in slices of the run queue, and at most half as many
  * in flight as a webhook client sends requests at once. Users are served round-robin with a few
  * checks in flight each, so that many or slow checks of one user do not delay those of others.
  * While a check fails (a webhook is down), the watch continues for a grace period, since an outage
  * of a webhook must not end all watches; then it ends.
  */
-import { setImmediate } from 'node:timers/promises'
 import { StatusError, unavailable } from '../api/status.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
+import { RunQueue, type Slices } from '../lib/run-queue.ts'
 
 /** Twice a minute, so that a slow check is still done within a minute. */
 const INTERVAL_MS = 30_000
 /** As long as an allowing decision of a webhook is cached by default. */
 const GRACE_MS = 300_000
 const POLL_EVERY_MS = 500
-const TIME_SLICE_MS = 5
 const IN_FLIGHT_MAX = 16
 const IN_FLIGHT_PER_USER_MAX = 2
 /** Longer than a webhook may take. A check that takes longer continues, but frees its worker. */
@@ -36,6 +35,8 @@ export interface AccessChecksOptions {
   readonly log: Log
   readonly onEnded?: ((reason: string) => void) | undefined
   readonly clock?: Clock | undefined
+  /** Default: one of its own. */
+  readonly runQueue?: RunQueue | undefined
   readonly intervalMs?: number | undefined
   readonly graceMs?: number | undefined
 }
@@ -82,14 +83,16 @@ export class AccessChecks {
   #hasChanged = false
   #ended = 0
   readonly #waiting = new Set<Waiting>()
-  #sliceStartedAt = 0
-  #nextTick: Promise<void> | undefined
+  /** All workers share slices. */
+  readonly #slices: Slices
 
   constructor(options: AccessChecksOptions) {
     this.#options = options
     this.#clock = options.clock ?? monotonicClock
     this.#intervalMs = options.intervalMs ?? INTERVAL_MS
     this.#graceMs = options.graceMs ?? GRACE_MS
+    const { runQueue = new RunQueue({ clock: this.#clock }) } = options
+    this.#slices = runQueue.serverLane('access checks').slices()
     const pollEveryMs = Math.min(POLL_EVERY_MS, this.#intervalMs / 4)
     this.#timer = setInterval(() => this.#poll(), pollEveryMs)
     this.#timer.unref()
@@ -182,7 +185,7 @@ export class AccessChecks {
   }
 
   #startWorkers(): void {
-    this.#sliceStartedAt = this.#clock.now()
+    this.#slices.begin()
     for (let idle = IN_FLIGHT_MAX - this.#workers; idle > 0 && this.#queue.length > 0; idle--) {
       this.#workers += 1
       void this.#work().finally(() => {
@@ -207,7 +210,7 @@ export class AccessChecks {
       })
       this.#enqueue(owner)
       await this.#doneOrSlow(checked)
-      if (this.#clock.now() - this.#sliceStartedAt >= TIME_SLICE_MS) await this.#yield()
+      if (this.#slices.isOver()) await this.#slices.next()
     }
   }
 
@@ -222,15 +225,6 @@ export class AccessChecks {
         resolve()
       })
     })
-  }
-
-  /** All workers wait for the same event-loop tick, so that they share one time slice. */
-  #yield(): Promise<void> {
-    this.#nextTick ??= setImmediate().then(() => {
-      this.#nextTick = undefined
-      this.#sliceStartedAt = this.#clock.now()
-    })
-    return this.#nextTick
   }
 
   async #check(entry: Entry): Promise<void> {

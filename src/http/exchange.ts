@@ -1,6 +1,7 @@
 import type { X509Certificate } from 'node:crypto'
 import type { Holding } from '../lib/client-memory/holding.ts'
 import type { Pull } from '../lib/pull.ts'
+import type { Lane } from '../lib/run-queue.ts'
 import type { Span } from '../lib/tracing/span.ts'
 
 /**
@@ -60,6 +61,8 @@ export interface Request {
    * long-running request must end for shutdown.
    */
   readonly signal: AbortSignal
+  /** Set once the user is known: long work for the request takes turns in it. */
+  lane?: Lane | undefined
   /** Set once the user is known, if the request is recorded; what handlers do is a part of it. */
   span?: Span | undefined
   /**

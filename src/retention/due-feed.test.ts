@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { silentLog } from '../lib/log/log.ts'
+import { aLane } from '../lib/run-queue.fixture.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { Version } from '../storage/resource-version.ts'
 import type {
@@ -87,6 +88,7 @@ function start(storage: ScriptedStorage, options?: { isUniform?: boolean; dead?:
   const ending = new AbortController()
   const feed = new StorageFeed({
     storage,
+    lane: aLane(),
     // Events with odd versions never expire.
     dueTime: (event) => (event.version % 2 === 1 ? 'never' : event.writtenAtMs + 100),
     isUniform: () => options?.isUniform ?? true,
@@ -136,6 +138,7 @@ test('feed: events that take long to look at do not hold the event loop', async 
   let mostInTurn = 0
   const feed = new StorageFeed({
     storage,
+    lane: aLane(),
     dueTime: () => {
       const until = performance.now() + 0.5
       while (performance.now() < until);

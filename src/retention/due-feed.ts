@@ -12,7 +12,7 @@
 import { pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Log } from '../lib/log/log.ts'
-import { TimeSlicer } from '../lib/yield.ts'
+import type { Lane } from '../lib/run-queue.ts'
 import { StorageError } from '../storage/errors.ts'
 import { allEvents } from '../storage/event-scope.ts'
 import type { Version } from '../storage/resource-version.ts'
@@ -58,6 +58,7 @@ export interface StorageFeedOptions {
   readonly dueTime: DueTime
   /** Whether a change never makes an event due earlier. */
   readonly isUniform: () => boolean
+  readonly lane: Lane
   readonly log: Log
   /** Dead entries allowed in addition to a quarter of the live ones; lowered by tests. */
   readonly deadToleratedMin?: number | undefined
@@ -110,7 +111,7 @@ export class StorageFeed implements DueFeed {
         isReadOnce: true,
         signal,
       })
-      await inSlices(page.items, (stored) => this.#push(queue, stored))
+      await inSlices(this.#options.lane, page.items, (stored) => this.#push(queue, stored))
       count += page.items.length
       after = page.items.at(-1)?.key
       at = page.version
@@ -130,7 +131,7 @@ export class StorageFeed implements DueFeed {
       from: from.version,
       signal,
     })) {
-      await inSlices(items, (item) => {
+      await inSlices(this.#options.lane, items, (item) => {
         live += this.#apply(queue, item)
       })
       if (queue.size > live * (1 + deadPart) + deadMin) return
@@ -164,12 +165,16 @@ export class StorageFeed implements DueFeed {
   }
 }
 
-/** Yields to the event loop after each slice of time, also after the last one. */
-async function inSlices<T>(items: readonly T[], take: (item: T) => void): Promise<void> {
-  using slicer = new TimeSlicer()
+/** Waits after each slice, also after the last one. */
+async function inSlices<T>(
+  lane: Lane,
+  items: readonly T[],
+  take: (item: T) => void,
+): Promise<void> {
+  using slices = lane.slices()
   for (const item of items) {
     take(item)
-    if (slicer.isOver()) await slicer.yield()
+    if (slices.isOver()) await slices.next()
   }
-  await slicer.yield()
+  await slices.next()
 }

@@ -2,6 +2,7 @@ import type { KnownHistory } from '../election/known-history.ts'
 import type { EtcdClient } from '../etcd/client.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
+import type { Lane } from '../lib/run-queue.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
 import type { Totals } from './account/totals.ts'
@@ -35,6 +36,8 @@ export interface RetentionOptions {
   /** 0: never. */
   readonly compactionIntervalMs: number
   readonly log: Log
+  /** Default: in a queue of its own. */
+  readonly lane?: Lane | undefined
   readonly leaseTtlSeconds?: number | undefined
   readonly clock?: Clock | undefined
   readonly wallTime?: (() => number) | undefined

@@ -2,6 +2,7 @@ import { Leadership } from '../election/leadership.ts'
 import { cutShort, type Term } from '../election/term.ts'
 import { aborted } from '../lib/abort.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
+import { type Lane, RunQueue } from '../lib/run-queue.ts'
 import { controlKey, EventKeys, foreignRanges } from '../storage/etcd/keys.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
 import { Account } from './account/account.ts'
@@ -27,6 +28,7 @@ export class Retention {
   readonly #clock: Clock
   readonly #timeline: Timeline
   readonly #leadership: Leadership
+  readonly #lane: Lane
   readonly #sweeper: Sweeper
   /** Undefined when it is not known how much is stored. */
   readonly #evictor: Evictor | undefined
@@ -90,6 +92,7 @@ export class Retention {
         warning: 'The sweeping replica has different settings; give all replicas the same',
       },
     })
+    this.#lane = options.lane ?? new RunQueue().serverLane('retention')
     this.#sweeper = this.#createSweeper()
     this.#evictor = options.sizes && this.#createEvictor(options.sizes)
     this.#compactor = new Compactor({
@@ -264,7 +267,7 @@ export class Retention {
       recall,
       damaged,
       isVerified: () => this.#isVerified,
-      feed: new StorageFeed({ storage, dueTime: due, isUniform, log }),
+      feed: new StorageFeed({ storage, dueTime: due, isUniform, lane: this.#lane, log }),
       dueTime: due,
       onCaughtUp: () => {
         this.#caughtUpWith = this.policy
@@ -289,6 +292,7 @@ export class Retention {
       onEvicted: ({ key }, { name }) => this.#account.evicted(name, key),
       clock: this.#clock,
       wallTime: this.#options.wallTime ?? Date.now,
+      lane: this.#lane,
       log,
     })
   }

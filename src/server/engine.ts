@@ -4,6 +4,7 @@ import { CachedStorage } from '../cache/cached-storage.ts'
 import type { ClustersSource } from '../clusters/clusters-file.ts'
 import { within } from '../lib/abort.ts'
 import type { Log } from '../lib/log/log.ts'
+import { RunQueue } from '../lib/run-queue.ts'
 import type { MirrorManager } from '../mirror/mirror-manager.ts'
 import type { Options } from '../options/options.ts'
 import { TopSources } from '../registry/top-sources.ts'
@@ -46,7 +47,11 @@ export interface EngineFiles {
 }
 
 /** Without a budget, what is cached is as large as it gets. */
-type EngineParts = { readonly looks?: FileLooks; readonly budget?: MemoryBudget }
+type EngineParts = {
+  readonly looks?: FileLooks
+  readonly budget?: MemoryBudget
+  readonly runQueue?: RunQueue
+}
 
 /** What requests of clients use. */
 type ForClients = Pick<
@@ -77,6 +82,7 @@ export class Engine {
   readonly #metrics: StorageMetrics
   readonly #datastore: Datastore
   readonly #budget: EngineParts['budget']
+  readonly #runQueue: RunQueue
   readonly #end = new AbortController()
   /** Who writes most events now. */
   readonly #sources = new TopSources()
@@ -84,6 +90,7 @@ export class Engine {
 
   constructor(options: Options, log: Log, registry: Registry, parts: EngineParts = {}) {
     this.#budget = parts.budget
+    this.#runQueue = parts.runQueue ?? new RunQueue()
     this.#options = options
     this.#log = log
     this.#registry = registry
@@ -141,6 +148,7 @@ export class Engine {
     })
     const cached = new CachedStorage({
       inner: written,
+      runQueue: this.#runQueue,
       log: this.#log.child({ logger: 'cache' }),
       historyBounds: this.#budget?.history,
       memoryBounds: this.#budget?.memory,
@@ -169,6 +177,7 @@ export class Engine {
       replica,
       policy: policyFile?.policy ?? RetentionPolicy.uniform(eventTtlMs),
       compactionIntervalMs: etcdCompactionIntervalMs,
+      lane: this.#runQueue.serverLane('retention'),
       log: this.#log.child({ logger: 'retention' }),
     })
     policyFile?.onChange(() => retention.replacePolicy(policyFile.policy))

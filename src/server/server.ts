@@ -15,6 +15,7 @@ import type { TlsSettings } from '../http/tls/secure-context.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { addressText } from '../lib/network.ts'
+import type { RunQueue } from '../lib/run-queue.ts'
 import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
 import { clusterSources, MirrorsOfFile } from './clusters.ts'
@@ -36,6 +37,7 @@ import {
   proxyRefusalCounter,
   refusalCounter,
 } from './metrics/refusals.ts'
+import { openRunQueue } from './metrics/run-queue.ts'
 import { healthProbes } from './probes.ts'
 import { type Audit, openAudit } from './records/audit.ts'
 import { openTracing, type Tracing } from './records/tracing.ts'
@@ -78,6 +80,7 @@ export class Server {
   #tracing: Tracing | undefined
   #limits: OpenedLimits | undefined
   readonly #clientMemory: ClientMemory
+  readonly #runQueue: RunQueue
   #onFatal: (error: unknown) => void = () => {}
 
   /** `signIn`: exchanges the code in the link of `tidings dev`, and of no other server. */
@@ -86,8 +89,13 @@ export class Server {
     this.#log = log
     this.#lifecycle = new Lifecycle(log)
     this.#looks = showFiles(this.#metrics)
+    this.#runQueue = openRunQueue(this.#metrics)
     const budget = openBudget(options, log, this.#metrics)
-    this.#engine = new Engine(options, log, this.#metrics, { looks: this.#looks, budget })
+    this.#engine = new Engine(options, log, this.#metrics, {
+      looks: this.#looks,
+      budget,
+      runQueue: this.#runQueue,
+    })
     this.#clusters = new ClusterLabels(
       options.clusterName,
       () => this.#files?.clusters?.clusters.keys() ?? [],
@@ -96,6 +104,7 @@ export class Server {
     this.#accessChecks = new AccessChecks({
       log: log.child({ logger: 'gate' }),
       onEnded: endedWatchCounter(this.#metrics),
+      runQueue: this.#runQueue,
     })
     this.#followers.push(this.#accessChecks, watchEventBytes(budget, this.#engine, log))
     this.#clientMemory = openClientMemory(budget.clients, this.#metrics, () =>
@@ -251,6 +260,7 @@ export class Server {
       gate,
       limits,
       observer,
+      runQueue: this.#runQueue,
       audit: this.#audit?.auditor,
       tracer: this.#tracing?.tracer,
       refusals: new RefusalLog({

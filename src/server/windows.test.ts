@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { aLane } from '../lib/run-queue.fixture.ts'
 import { Totals } from '../retention/account/totals.ts'
 import { RetentionPolicy } from '../retention/policy.ts'
 import type { StoredSize } from '../storage/stored-sizes.ts'
@@ -44,7 +45,11 @@ test('of very many windows the first by name are listed, in time slices, with sh
   const statuses = windowStatuses(memory, kept)
   let turns = 0
   const timer = setInterval(() => turns++, 1)
-  const { windows, hidden } = await statuses.list({ ...all, signal: new AbortController().signal })
+  const { windows, hidden } = await statuses.list({
+    ...all,
+    signal: new AbortController().signal,
+    lane: aLane(),
+  })
   clearInterval(timer)
   assert.ok(turns > 1, `the event loop had ${turns} turns`)
   assert.equal(windows.length, 1_000)
@@ -66,8 +71,8 @@ test('a list ends with its request, also one that waits for another', async () =
   const statuses = windowStatuses(memory, kept)
   const ending = new AbortController()
   const { signal } = ending
-  const running = statuses.list({ ...all, signal })
-  const waiting = statuses.list({ ...all, signal })
+  const running = statuses.list({ ...all, signal, lane: aLane() })
+  const waiting = statuses.list({ ...all, signal, lane: aLane() })
   ending.abort()
   await assert.rejects(running, { kind: 'timeout' })
   await assert.rejects(waiting, { kind: 'timeout' })

@@ -9,8 +9,8 @@ import type {
   WindowStatuses,
 } from '../endpoints/objects/retention-windows.ts'
 import { formatLongDuration } from '../lib/go/duration.ts'
+import type { InLane } from '../lib/run-queue.ts'
 import { Semaphore } from '../lib/semaphore.ts'
-import { TimeSlicer } from '../lib/yield.ts'
 import type { Totals } from '../retention/account/totals.ts'
 import type { RetentionPolicy, RetentionRule } from '../retention/policy.ts'
 import type { Retention } from '../retention/retention.ts'
@@ -34,9 +34,11 @@ export function windowStatuses(memory: Memory, kept: Kept): WindowStatuses {
   return {
     list: (query) =>
       running.take(async () => {
+        const entered = query.lane.enter(query.signal)
+        if (entered !== undefined) await entered
         throwIfAborted(query.signal)
         const { first, hidden } = await firstSizes(memory, query)
-        return { windows: await statusesOf(first, memory, { kept, signal: query.signal }), hidden }
+        return { windows: await statusesOf(first, memory, { ...query, kept }), hidden }
       }),
   }
 }
@@ -52,11 +54,11 @@ async function firstSizes(
   }
   const wanted: StoredSize[] = []
   const top = new TopSlots(query.windowsMax, (one, other) => byName(wanted[one], wanted[other]))
-  using slicer = new TimeSlicer()
+  using slices = query.lane.slices(query)
   for (const size of known) {
     if (isWanted(size, query)) top.offer(wanted.push(size) - 1)
-    if (!slicer.isOver()) continue
-    await slicer.yield()
+    if (!slices.isOver()) continue
+    await slices.next()
     throwIfAborted(query.signal)
   }
   const first = top.sorted().flatMap((index) => wanted[index] ?? [])
@@ -74,28 +76,30 @@ function isWanted(size: StoredSize, { cluster, namespace, isSelected }: WindowQu
 async function statusesOf(
   sizes: readonly StoredSize[],
   { oldest }: Pick<Memory, 'oldest'>,
-  { kept: { policy, totals }, signal }: { readonly kept: Kept; readonly signal: AbortSignal },
+  { kept: { policy, totals }, lane, signal }: InLane & { readonly kept: Kept },
 ): Promise<readonly WindowStatus[]> {
-  const found: WindowStatus[] = []
+  const statuses: WindowStatus[] = []
   const lifetimes = new Lifetimes(policy)
-  using slicer = new TimeSlicer()
+  using slices = lane.slices({ signal })
   for (const size of sizes) {
     const { cluster, namespace } = size
     const evicted = evictedOf(size, totals)
-    const oldestMs = await oldest.in({ cluster, namespace })
+    const found = oldest.in({ cluster, namespace })
+    const oldestMs = found instanceof Promise ? await found : found
+    if (found instanceof Promise) slices.begin()
     const budget = policy.budgetOf(cluster, namespace)
-    found.push({
+    statuses.push({
       ...size,
       oldestMs,
       ...lifetimes.of(size),
       budget: budget && { name: budget.name, events: budget.events, bytes: budget.bytes },
       evicted,
     })
-    if (!slicer.isOver()) continue
-    await slicer.yield()
+    if (!slices.isOver()) continue
+    await slices.next()
     throwIfAborted(signal)
   }
-  return found
+  return statuses
 }
 
 /** Undefined when it is not known: the account has no place of its own for each name. */

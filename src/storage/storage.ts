@@ -1,4 +1,5 @@
 import type { Pull } from '../lib/pull.ts'
+import type { Lane } from '../lib/run-queue.ts'
 import type { Traced } from '../lib/tracing/span.ts'
 import type { EventFields } from './event-fields.ts'
 import type { Requires } from './requires.ts'
@@ -81,6 +82,8 @@ export interface ReadOptions extends Traced {
    */
   readonly notOlderThan?: Version | undefined
   readonly signal: AbortSignal
+  /** Whose time a long read uses. Undefined: the server's own. */
+  readonly lane?: Lane | undefined
   /** Waits for a store that is known to be down; other reads fail at once. Default false. */
   readonly isPatient?: boolean | undefined
 }
@@ -242,8 +245,8 @@ export type Guard = (current: StoredEvent) => void
 export interface WatchOptions {
   readonly from: Version
   readonly signal: AbortSignal
-  /** For whom: owners take turns when their watches have to catch up. */
-  readonly owner?: string | undefined
+  /** Whose time is used when the watch has to catch up. Undefined: the server's own. */
+  readonly lane?: Lane | undefined
 }
 
 /**

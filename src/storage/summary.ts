@@ -21,10 +21,8 @@ export const GROUPS_MAX = 10_000
 /** The name under which a histogram counts all values that have no counts of their own. */
 export const OTHER_GROUP = '_other'
 
-interface ComputedOptions extends Pick<ReadOptions, 'notOlderThan' | 'signal'> {
-  /** Who asks: the summaries of one owner are computed one after the other. */
-  readonly owner?: string | undefined
-}
+/** The summaries of one lane are computed one after the other. */
+type ComputedOptions = Pick<ReadOptions, 'notOlderThan' | 'signal' | 'lane'>
 
 export interface SummaryOptions extends ComputedOptions {
   readonly selector?: EventSelector | undefined

@@ -67,6 +67,10 @@ export class LimitedServer implements AsyncDisposable {
     this.#folder = folder
   }
 
+  get etcdEndpoints(): readonly string[] {
+    return this.#etcd.endpoints
+  }
+
   /** Time that other programs on this machine took from the server. */
   starvedMs(): number {
     return starvedMs(this.server.process.pid)

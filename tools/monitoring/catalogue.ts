@@ -48,6 +48,7 @@ import {
   showRequests,
 } from '../../src/server/metrics/requests.ts'
 import { watchRetention } from '../../src/server/metrics/retention.ts'
+import { openRunQueue } from '../../src/server/metrics/run-queue.ts'
 import { StorageMetrics } from '../../src/server/metrics/storage.ts'
 import { showTracing } from '../../src/server/records/tracing.ts'
 
@@ -127,6 +128,7 @@ const TOPICS: readonly TopicSource[] = [
       watchCache(unread(), registry, GROUP)
       watchRunCache(unread(), registry)
       consistentReadObserver(registry, GROUP)
+      openRunQueue(registry)
     }),
   },
   {

@@ -91,6 +91,30 @@ export const PROCESS: Row = {
       queries: one('nodejs_eventloop_lag_p99_seconds{S}'),
     },
     {
+      title: 'Wait for a time slice, 99th percentile',
+      description:
+        'How long searches and encodings of users waited for others at each step; tidings_run_queue_users has how many users took turns.',
+      unit: 's',
+      limits: [0.1, 1],
+      queries: [
+        ...one(
+          'histogram_quantile(0.99, sum by (le) (rate(tidings_run_queue_wait_seconds_bucket{S}[$__rate_interval])))',
+          'waited',
+        ),
+      ],
+    },
+    {
+      title: 'Work that waits for a time slice',
+      description:
+        'Searches and encodings, the users who compete, and turns of the event loop with slices.',
+      unit: 'short',
+      queries: [
+        ...one('max(tidings_run_queue_waiting{S})', 'waiting'),
+        ...one('max(tidings_run_queue_users{S})', 'users'),
+        ...one('max(rate(tidings_run_queue_turns_total{S}[$__rate_interval]))', 'turns/s'),
+      ],
+    },
+    {
       title: 'Garbage collection',
       description: 'Seconds per second, by kind.',
       unit: 'percentunit',

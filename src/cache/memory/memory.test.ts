@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { aLane } from '../../lib/run-queue.fixture.ts'
 import { allEvents, isInScope, pathOf } from '../../storage/event-scope.ts'
 import type { Requires } from '../../storage/requires.ts'
 import { type Version, versionOfChange, versionOfState } from '../../storage/resource-version.ts'
@@ -193,7 +194,7 @@ async function checkPage(
   { query, expected }: { readonly query: Query; readonly expected: readonly StoredEvent[] },
 ): Promise<void> {
   const selector = query.wanted && selectorOf(query.wanted)
-  const page = await readPage(memory, state, { ...query, selector, signal })
+  const page = await readPage(memory, state, { ...query, selector, signal, lane: aLane() })
   const right = expectedPage(expected, query)
   assert.deepEqual(page.items.map(textOf), right.items.map(textOf))
   // In the order of time it is not always known behind the first page.
@@ -262,7 +263,7 @@ test('memory: a page in key order that is found through times begins behind its 
   const selector = selectorOf({ sinceMs: 1_000 })
   const after = keyOf(30)
   const page = { scope: allEvents, order: 'key', after, limit: 4, selector, signal } as const
-  const { items } = await readPage(memory, memory.peek(), page)
+  const { items } = await readPage(memory, memory.peek(), { ...page, lane: aLane() })
   assert.deepEqual(
     items.map(({ key }) => key.name),
     [40, 50, 60, 70].map((n) => keyOf(n).name),
@@ -388,7 +389,7 @@ test('a state goes with the last page of a reader that reads it once', async () 
         after === undefined ? memory.peek() : memory.keptAt(version, { isReadOnce: true })
       assert.ok(state, 'the state is kept for the next page')
       const query = { scope: allEvents, after, limit: 10, isReadOnce: true, signal }
-      const page = await readPage(memory, state, query)
+      const page = await readPage(memory, state, { ...query, lane: aLane() })
       more = page.more
       after = page.items.at(-1)?.key
       write()
@@ -424,7 +425,7 @@ test('a paged read that a reload overtakes leaves no state behind for the next p
       },
     } as unknown as EventSelector,
   }
-  const read = readPage(memory, state, query)
+  const read = readPage(memory, state, { ...query, lane: aLane() })
   // Meanwhile the reload has begun: the present is a mixture under the old version.
   memory.forgetStates()
   put(500)
@@ -458,6 +459,7 @@ test('memory: long values are kept in short, and still found and told apart', as
   }
   const selector = selectorOf({ reason: `${long}b` })
   const { items } = await readPage(memory, memory.peek(), {
+    lane: aLane(),
     scope: allEvents,
     limit: 9,
     selector,

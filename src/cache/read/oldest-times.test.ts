@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { aLane } from '../../lib/run-queue.fixture.ts'
 import { allEvents } from '../../storage/event-scope.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import { madeEvent } from '../memory/made-events.fixture.ts'
@@ -36,7 +37,7 @@ test('the oldest time of a scope is the least of its events, and no state is kep
   await fc.assert(
     fc.asyncProperty(lists, async (events) => {
       const memory = memoryOf(events)
-      const times = new OldestTimes({ memory, clock, isLoaded })
+      const times = new OldestTimes({ memory, clock, isLoaded, lane: aLane() })
       const least = (found: readonly Made[]) =>
         found.length === 0 ? undefined : Math.min(...found.map(({ lastSeenMs }) => lastSeenMs))
       assert.equal(await times.in(allEvents), least(events))
@@ -58,7 +59,7 @@ test('nothing is told while memory is loaded, and a time is a second old at most
   let isReady = false
   const at = { ms: 0, now: () => at.ms }
   const memory = memoryOf([{ cluster: 'a', namespace: 'shop', lastSeenMs: 50 }])
-  const times = new OldestTimes({ memory, clock: at, isLoaded: () => isReady })
+  const times = new OldestTimes({ memory, clock: at, isLoaded: () => isReady, lane: aLane() })
   assert.equal(await times.in(allEvents), undefined)
   isReady = true
   assert.equal(await times.in(allEvents), 50)

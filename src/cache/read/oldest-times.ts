@@ -1,4 +1,5 @@
 import type { Clock } from '../../lib/clock.ts'
+import type { Lane } from '../../lib/run-queue.ts'
 import { scopePath } from '../../storage/event-scope.ts'
 import type { EventScope } from '../../storage/storage.ts'
 import type { EventMemory } from '../memory/memory.ts'
@@ -19,6 +20,7 @@ interface Known {
 export interface OldestTimesOptions {
   readonly memory: EventMemory
   readonly clock: Clock
+  readonly lane: Lane
   /** Memory has the events of the store. While it is loaded, it has any part of them. */
   readonly isLoaded: () => boolean
 }
@@ -34,14 +36,14 @@ export class OldestTimes {
 
   /** In ms; undefined when there are no events, or it is not known. Up to a second old. */
   in(scope: EventScope): OldestMs {
-    const { memory, clock, isLoaded } = this.#options
+    const { memory, clock, lane, isLoaded } = this.#options
     if (!isLoaded()) return undefined
     const path = scopePath(scope)
     const now = clock.now()
     const known = this.#known.get(path)
     if (known !== undefined && now - known.askedAtMs < freshMs) return known.oldestMs
     const searched: Known = { oldestMs: undefined, askedAtMs: now }
-    const search = oldestTime(memory, scope).then((ms) => {
+    const search = oldestTime(memory, scope, lane).then((ms) => {
       searched.oldestMs = ms
       return ms
     })

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { mock, test } from 'node:test'
+import { aLane } from '../../lib/run-queue.fixture.ts'
 import { allEvents } from '../../storage/event-scope.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import type { EventKey } from '../../storage/storage.ts'
@@ -29,6 +30,7 @@ test('a page of rare matches is of its state, whatever changes while it is read'
     memory.reach(versionOfState(3 * EVENTS + 3))
   })
   const page = readPage(memory, memory.peek(), {
+    lane: aLane(),
     scope: allEvents,
     selector: { matches: () => true, requires },
     order: 'newest',
@@ -40,4 +42,29 @@ test('a page of rare matches is of its state, whatever changes while it is read'
     items.map(({ key }) => key.name),
     [keyOf(7).name],
   )
+})
+
+test('the newest event of a namespace is found without reading all newer ones of others', async () => {
+  const memory = new EventMemory(defaultMemoryBounds, { now: () => 0 })
+  for (let n = 0; n < 20_000; n++) {
+    const key = { cluster: 'local', namespace: n < 200 ? 'old' : 'new', name: `e-${n}` }
+    memory.put(madeEvent(key, versionOfChange(n + 1, 0), { lastSeenMs: n }))
+  }
+  memory.reach(versionOfState(20_001))
+  const state = memory.peek()
+  const runAt = mock.method(state.byTime, 'runAt')
+  const { items } = await readPage(memory, state, {
+    lane: aLane(),
+    scope: { cluster: 'local', namespace: 'old' },
+    order: 'newest',
+    limit: 1,
+    signal: new AbortController().signal,
+  })
+  assert.deepEqual(
+    items.map(({ key }) => key.name),
+    ['e-199'],
+  )
+  const runs = runAt.mock.calls.map(({ result }) => result?.run.slots.length ?? 0)
+  const passed = runs.reduce((sum, slots) => sum + slots, 0)
+  assert.ok(passed > 0 && passed < 1_000, `passed ${passed} of 20,000 events`)
 })

@@ -1,4 +1,4 @@
-import type { TimeSlicer } from '../../lib/yield.ts'
+import type { Lane, Slices } from '../../lib/run-queue.ts'
 import type {
   EventPage,
   EventScope,
@@ -8,7 +8,7 @@ import type {
 } from '../../storage/storage.ts'
 import type { EventMemory, ReaderKind, State } from '../memory/memory.ts'
 import { orderRange, viewOf } from '../memory/order-key.ts'
-import { pinningSlicer, smallest, walk, walkSliced } from './search.ts'
+import { pinningSlices, smallest, walkSliced } from './search.ts'
 import {
   compareToPosition,
   type Position,
@@ -24,7 +24,7 @@ const unsortedMax = 50_000
 /** Sorting a slot costs about as much as finding it. */
 const sortFactor = 2
 
-type PageQuery = { readonly scope: EventScope } & ListOptions
+type PageQuery = { readonly scope: EventScope; readonly lane: Lane } & ListOptions
 type OrderedQuery = PageQuery & Position
 
 /**
@@ -37,11 +37,12 @@ export async function readPage(
   options: PageQuery,
 ): Promise<EventPage> {
   const query = { ...options, order: options.order ?? 'key' }
-  const source = chooseSource(sourcesOf(memory, state, query), query)
+  const sources = sourcesOf(memory, state, query)
+  const source = chooseSource(sources, query)
   const { version } = state
   if (source === undefined) return { items: [], version, more: false, remaining: undefined }
   const read = source.sortedBy === sortOf(query.order) ? readSorted : readUnsorted
-  const found = await read(memory, state, { ...query, source })
+  const found = await read(memory, state, { ...query, source, least: smallest(sources) })
   const remaining = remainingOf(memory, state, { ...query, ...found, source })
   const more = found.following > 0 && remaining !== 0
   if (more && options.isOnlyPage !== true && memory.version === version) memory.keep(options)
@@ -50,23 +51,17 @@ export async function readPage(
 }
 
 /**
- * When the oldest event of a scope was last seen; undefined when there are none. It is found like a
- * page of one event, but no state is kept for a next page.
+ * When the oldest event of a scope was last seen; undefined when there are none.
  */
 export async function oldestTime(
   memory: EventMemory,
   scope: EventScope,
+  lane: Lane,
 ): Promise<number | undefined> {
-  const state = memory.peek()
-  const query = { scope, order: 'oldest', limit: 1, signal: new AbortController().signal } as const
-  const source = chooseSource(sourcesOf(memory, state, query), query)
-  if (source === undefined) return undefined
-  let oldestMs = Number.POSITIVE_INFINITY
-  await walk(memory, state, { ...query, source }, (slot) => {
-    oldestMs = Math.min(oldestMs, memory.table.lastSeenOf(slot))
-    return source.sortedBy !== 'time'
-  })
-  return oldestMs === Number.POSITIVE_INFINITY ? undefined : oldestMs
+  const { signal } = new AbortController()
+  const query = { scope, order: 'oldest', limit: 1, isOnlyPage: true, signal, lane } as const
+  const { items } = await readPage(memory, memory.peek(), query)
+  return items[0]?.fields.lastSeenMs
 }
 
 /** Undefined when it is not known without a search. */
@@ -86,30 +81,51 @@ interface Found {
   readonly following: number
 }
 
-type SourceQuery = OrderedQuery & { readonly source: Source }
+type SourceQuery = OrderedQuery & {
+  readonly source: Source
+  /** The smallest source, which may be the same. */
+  readonly least?: Source | undefined
+}
 
 /**
- * Walks in the order of the page, and ends with the page. When all rows could have been read in the
- * time that the walk took, they are: then matches are rare.
+ * Walks in the order of the page, and ends with the page. When all slots of the smallest source, or
+ * all rows, could have been read and sorted in the time that the walk took, they are: then matches
+ * are rare, or far from where the page begins, like old events of one namespace in a list by
+ * descending time.
  */
 async function readSorted(memory: EventMemory, state: State, query: SourceQuery): Promise<Found> {
   const { limit, source } = query
   const items: StoredEvent[] = []
   const isReverse = query.order === 'newest'
-  const passMax = isSelective(query) ? scanCost(state) : undefined
-  const isLong = passMax !== undefined && passMax < source.size
-  // Before the walk, after which the present may be another one: its rows are used again.
+  const other = isSelective(query) ? cheapest(state, query) : undefined
+  const passMax = other?.cost
+  const isLong = other !== undefined && other.cost < source.size
+  // Before the walk, after which the present may be another one: the other source is of this state.
   using _pin = isLong ? memory.pin(state, pagesOf(query)) : undefined
-  const scan = isLong ? scanOf(state) : undefined
-  using slicer = pinningSlicer(memory, state, pagesOf(query))
-  const sliced = { ...query, isReverse, passMax, slicer }
+  const rest = isLong ? other.open() : undefined
+  using slices = pinningSlices(memory, state, { ...query, pages: pagesOf(query) })
+  const sliced = { ...query, isReverse, passMax, slices }
   const passed = await walkSliced(memory, sliced, (slot) => {
     items.push(memory.table.read(slot))
     return items.length < limit
   })
-  const isEnd = scan === undefined || items.length === limit || passed >= source.size
+  const isEnd = rest === undefined || items.length === limit || passed >= source.size
   if (isEnd) return { items, following: source.size - passed }
-  return await choose(memory, { ...query, source: scan, slicer })
+  return await choose(memory, { ...query, source: rest, slices })
+}
+
+/** The cheapest way to find all matches in any order: by the smallest source, or by all rows. */
+function cheapest(
+  state: State,
+  { source, least }: SourceQuery,
+): { readonly cost: number; open(): Source | undefined } | undefined {
+  const leastCost =
+    least === undefined || least === source ? Number.POSITIVE_INFINITY : least.size * sortFactor
+  const rowsCost = scanCost(state) ?? Number.POSITIVE_INFINITY
+  if (leastCost <= rowsCost && least !== source) return { cost: leastCost, open: () => least }
+  return rowsCost < Number.POSITIVE_INFINITY
+    ? { cost: rowsCost, open: () => scanOf(state) }
+    : undefined
 }
 
 /** Whether the state is read again, for the next page. */
@@ -124,13 +140,13 @@ function isSelective({ selector, order, source }: SourceQuery): boolean {
 
 /** Walks through everything, and keeps the first of what it finds. */
 async function readUnsorted(memory: EventMemory, state: State, query: SourceQuery): Promise<Found> {
-  using slicer = pinningSlicer(memory, state, pagesOf(query))
-  return await choose(memory, { ...query, slicer })
+  using slices = pinningSlices(memory, state, { ...query, pages: pagesOf(query) })
+  return await choose(memory, { ...query, slices })
 }
 
 async function choose(
   memory: EventMemory,
-  query: SourceQuery & { readonly slicer: TimeSlicer },
+  query: SourceQuery & { readonly slices: Slices },
 ): Promise<Found> {
   const { order, limit, source } = query
   const top = new TopSlots(limit, comparison(memory, order))

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
+import { aLane } from '../../lib/run-queue.fixture.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import type {
   EventKey,
@@ -88,7 +89,7 @@ class Written {
 }
 
 async function pageOf(memory: EventMemory, scope: EventScope, state: State): Promise<string> {
-  const page = await readPage(memory, state, { scope, limit: 10_000, signal })
+  const page = await readPage(memory, state, { scope, limit: 10_000, signal, lane: aLane() })
   return page.items.map(textOf).join('')
 }
 

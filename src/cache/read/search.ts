@@ -1,4 +1,4 @@
-import { TimeSlicer } from '../../lib/yield.ts'
+import type { InLane, Slices } from '../../lib/run-queue.ts'
 import { throwIfAborted } from '../aborted-read.ts'
 import type { EventMemory, ReaderKind, State } from '../memory/memory.ts'
 import { Matcher } from './matcher.ts'
@@ -8,9 +8,7 @@ import { type Query, type Source, scanCost, scanOf, sourcesOf } from './sources.
 /** Returns false to end the search with this slot. */
 export type Visit = (slot: number) => boolean
 
-export interface SearchOptions extends Query {
-  readonly signal: AbortSignal
-}
+export type SearchOptions = Query & InLane
 
 /**
  * Visits the slots of all matches in a state of `memory`, which may be the present, in no promised
@@ -52,37 +50,42 @@ export async function walk(
   options: WalkOptions,
   visit: Visit,
 ): Promise<number> {
-  using slicer = pinningSlicer(memory, state)
-  return await walkSliced(memory, { ...options, slicer }, visit)
+  using slices = pinningSlices(memory, state, options)
+  return await walkSliced(memory, { ...options, slices }, visit)
 }
 
-/** Pins the state before the first yield, until it is disposed of, or for pages that may follow. */
-export function pinningSlicer(memory: EventMemory, state: State, pages?: ReaderKind): TimeSlicer {
-  return new TimeSlicer(() => memory.pin(state, pages))
+/** Pins the state before the first wait, until it is disposed of, or for pages that may follow. */
+export function pinningSlices(
+  memory: EventMemory,
+  state: State,
+  options: InLane & { readonly pages?: ReaderKind },
+): Slices {
+  const { lane, signal, pages } = options
+  return lane.slices({ hold: () => memory.pin(state, pages), signal })
 }
 
 /** The same in time slices that others share, so that one pin is enough. */
 export async function walkSliced(
   memory: EventMemory,
-  options: WalkOptions & { readonly slicer: TimeSlicer },
+  options: WalkOptions & { readonly slices: Slices },
   visit: Visit,
 ): Promise<number> {
-  const { source, slicer, signal } = options
+  const { source, slices, signal } = options
   const matcher = new Matcher(memory, options, source.isInScope)
   if (matcher.isImpossible) return source.size
   const pause = async () => {
-    await slicer.yield()
+    await slices.next()
     throwIfAborted(signal)
   }
-  const slots = new SourceWalk(source, options)
+  const walk = new SourceWalk(source, options)
   let passed = 0
-  for (let batch = slots.next(); batch !== undefined; batch = slots.next()) {
+  for (let batch = walk.next(); batch !== undefined; batch = walk.next()) {
     // A short search ends within its first batch, and pins nothing.
-    if (isOver(slicer, passed > 0)) await pause()
+    if (isOver(slices, passed > 0)) await pause()
     for (const index of matcher.hitsIn(batch)) {
       const slot = batch.slots[index] ?? 0
       if (matcher.isMatch(slot) && !visit(slot)) return passed + index + 1
-      if (isOver(slicer, matcher.hasReadMuch())) await pause()
+      if (isOver(slices, matcher.hasReadMuch())) await pause()
     }
     passed += batch.length
   }
@@ -90,6 +93,6 @@ export async function walkSliced(
 }
 
 /** Not a promise: whoever waits without a pin lets others change the memory. */
-function isOver(slicer: TimeSlicer, hasDoneMuch: boolean): boolean {
-  return hasDoneMuch && slicer.isOver()
+function isOver(slices: Slices, hasDoneMuch: boolean): boolean {
+  return hasDoneMuch && slices.isOver()
 }

@@ -1,4 +1,4 @@
-import { TimeSlicer } from '../../lib/yield.ts'
+import type { InLane } from '../../lib/run-queue.ts'
 import { COLUMNS } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
 import type { Groups } from './groups.ts'
@@ -6,12 +6,11 @@ import type { ObjectNumbers } from './object-numbers.ts'
 import { PairNumbers } from './pair-numbers.ts'
 import { chunkMax, type SlotList } from './slot-list.ts'
 
-export interface CountOptions {
+export interface CountOptions extends InLane {
   readonly groups: Groups
   /** The groups that are counted. */
   readonly chosen: readonly number[]
   readonly objects: ObjectNumbers
-  readonly signal: AbortSignal
 }
 
 /** What is counted of each chosen group, by column: a row is the index of a chosen group. */
@@ -32,12 +31,12 @@ export class GroupCounts {
   readonly #pairs = new PairNumbers()
 
   static async of(table: EventTable, list: SlotList, options: CountOptions): Promise<GroupCounts> {
-    const { groups, chosen, objects, signal } = options
+    const { groups, chosen, objects, signal, lane } = options
     const counts = new GroupCounts(table, chosen.length)
     const rows = rowsOf(groups, chosen)
-    using slicer = new TimeSlicer()
+    using slices = lane.slices({ signal })
     await list.each(
-      { slicer, signal },
+      { slices, signal },
       ({ slots, from }) => {
         for (let at = 0; at < slots.length; at++) {
           const row = (rows[groups.ofEvent(from + at)] ?? 0) - 1
@@ -45,8 +44,8 @@ export class GroupCounts {
         }
       },
       async () => {
-        await objects.reserve(chunkMax, slicer)
-        await counts.#pairs.reserve(chunkMax, slicer)
+        await objects.reserve(chunkMax, slices)
+        await counts.#pairs.reserve(chunkMax, slices)
       },
     )
     return counts

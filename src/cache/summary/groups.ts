@@ -1,4 +1,4 @@
-import { TimeSlicer } from '../../lib/yield.ts'
+import type { InLane } from '../../lib/run-queue.ts'
 import type { GroupField } from '../../storage/summary.ts'
 import type { EventTable } from '../memory/event-table.ts'
 import { type Reader, readerOf, textOf } from './group-values.ts'
@@ -13,10 +13,9 @@ interface Level {
   readonly groups: PairNumbers | ValueNumbers
 }
 
-export interface GroupsOptions {
+export interface GroupsOptions extends InLane {
   readonly groupBy: readonly GroupField[]
   readonly objects: ObjectNumbers
-  readonly signal: AbortSignal
 }
 
 /**
@@ -36,14 +35,14 @@ export class Groups {
 
   static async of(table: EventTable, list: SlotList, options: GroupsOptions): Promise<Groups> {
     const groups = new Groups(table, list.size, options)
-    using slicer = new TimeSlicer()
-    const { objects, signal } = options
+    const { objects, signal, lane } = options
+    using slices = lane.slices({ signal })
     await list.each(
-      { slicer, signal },
+      { slices, signal },
       ({ slots, from }) => groups.#add(slots, from),
       async () => {
-        if (options.groupBy.includes('object')) await objects.reserve(chunkMax, slicer)
-        for (const level of groups.#levels) await level.groups.reserve(chunkMax, slicer)
+        if (options.groupBy.includes('object')) await objects.reserve(chunkMax, slices)
+        for (const level of groups.#levels) await level.groups.reserve(chunkMax, slices)
         groups.#reserve(chunkMax)
       },
     )

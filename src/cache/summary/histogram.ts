@@ -1,4 +1,4 @@
-import { TimeSlicer } from '../../lib/yield.ts'
+import type { InLane } from '../../lib/run-queue.ts'
 import type { EventScope, EventSelector } from '../../storage/storage.ts'
 import {
   type BucketCount,
@@ -24,21 +24,21 @@ const CELLS_MAX = 1_000_000
 export async function histogram(
   memory: EventMemory,
   state: State,
-  options: HistogramOptions & { readonly scope: EventScope },
+  options: HistogramOptions & InLane & { readonly scope: EventScope },
 ): Promise<EventHistogram> {
-  const { scope, signal, bounds, by, namesMax } = options
+  const { scope, signal, lane, bounds, by, namesMax } = options
   const { table } = memory
   const selector = within(options.selector, bounds)
-  const list = await SlotList.of(memory, state, { scope, selector, signal })
+  const list = await SlotList.of(memory, state, { scope, selector, signal, lane })
   // The same object of two clusters is two objects.
   const groupBy = by === 'object' && scope.cluster === undefined ? (['cluster', by] as const) : [by]
   const objects = new ObjectNumbers(table)
-  const groups = await Groups.of(table, list, { groupBy, objects, signal })
-  const buckets = bounds.length - 1
+  const groups = await Groups.of(table, list, { groupBy, objects, signal, lane })
+  const bucketCount = bounds.length - 1
   // Each group has a count, so before its texts are read it is known that there are too many.
-  const isTooMuch = groups.size > GROUPS_MAX || groups.size * buckets > CELLS_MAX
+  const isTooMuch = groups.size > GROUPS_MAX || groups.size * bucketCount > CELLS_MAX
   if (isTooMuch && namesMax === undefined) throw new TooManyGroups()
-  const top = await topGroups(groups, { max: namesMax ?? groups.size, signal })
+  const top = await topGroups(groups, { max: namesMax ?? groups.size, signal, lane })
   const named = top
     .map(({ group, values }) => ({ group, name: values.join('/') }))
     // Whoever is called like the others is counted among them: no name appears twice.
@@ -46,10 +46,11 @@ export async function histogram(
   const chosen = named.map(({ group }) => group)
   const rows = rowsOf(groups, chosen)
   const cells = new Cells(table, { groups, rows, rowCount: chosen.length + 1, bounds })
-  await cells.count(list, signal)
+  await cells.count(list, { signal, lane })
   const names = [OTHER_GROUP, ...named.map(({ name }) => name)]
   const countsMax = namesMax === undefined ? GROUPS_MAX : Number.POSITIVE_INFINITY
-  return { version: state.version, buckets: await cells.buckets(names, { countsMax, signal }) }
+  const buckets = await cells.buckets(names, { countsMax, signal, lane })
+  return { version: state.version, buckets }
 }
 
 interface CellsOptions {
@@ -79,20 +80,20 @@ class Cells {
     this.#events = new Uint32Array(cells)
   }
 
-  async count(list: SlotList, signal: AbortSignal): Promise<void> {
-    using slicer = new TimeSlicer()
-    await list.each({ slicer, signal }, ({ slots, from }) => this.#add(slots, from))
+  async count(list: SlotList, { signal, lane }: InLane): Promise<void> {
+    using slices = lane.slices({ signal })
+    await list.each({ slices, signal }, ({ slots, from }) => this.#add(slots, from))
   }
 
   /** For each bucket its counts, by name. */
   async buckets(
     names: readonly string[],
-    { countsMax, signal }: { readonly countsMax: number; readonly signal: AbortSignal },
+    { countsMax, signal, lane }: InLane & { readonly countsMax: number },
   ): Promise<readonly (readonly BucketCount[])[]> {
     const sorted = [...names.entries()].sort(([, one], [, other]) => (one < other ? -1 : 1))
     const buckets: BucketCount[][] = []
     let counts = 0
-    using slicer = new TimeSlicer()
+    using slices = lane.slices({ signal })
     for (let bucket = 0; bucket < this.#buckets.count; bucket++) {
       const shown = sorted
         .map(([row, name]) => this.#countOf(name, row * this.#buckets.count + bucket))
@@ -100,8 +101,8 @@ class Cells {
       counts += shown.length
       if (counts > countsMax) throw new TooManyGroups()
       buckets.push(shown)
-      if (!slicer.isOver()) continue
-      await slicer.yield()
+      if (!slices.isOver()) continue
+      await slices.next()
       throwIfAborted(signal)
     }
     return buckets

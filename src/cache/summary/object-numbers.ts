@@ -1,4 +1,4 @@
-import type { TimeSlicer } from '../../lib/yield.ts'
+import type { Slices } from '../../lib/run-queue.ts'
 import { COLUMNS } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
 import { PairNumbers } from './pair-numbers.ts'
@@ -15,8 +15,8 @@ export class ObjectNumbers {
     this.#table = table
   }
 
-  reserve(count: number, slicer: TimeSlicer): Promise<void> {
-    return this.#pairs.reserve(count, slicer)
+  reserve(count: number, slices: Slices): Promise<void> {
+    return this.#pairs.reserve(count, slices)
   }
 
   numberOf(slot: number): number {

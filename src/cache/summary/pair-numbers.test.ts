@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import fc from 'fast-check'
-import { TimeSlicer } from '../../lib/yield.ts'
+import { aLane } from '../../lib/run-queue.fixture.ts'
 import { PairNumbers } from './pair-numbers.ts'
 
 test('pairs are numbered in the order in which they come, as in a map of texts', async () => {
@@ -15,7 +15,7 @@ test('pairs are numbered in the order in which they come, as in a map of texts',
     fc.asyncProperty(fc.array(fc.tuple(number, number), { maxLength: 400 }), async (pairs) => {
       const model = new Map<string, number>()
       const numbers = new PairNumbers()
-      using slicer = new TimeSlicer()
+      using slicer = aLane().slices()
       for (const [first, second] of [...pairs, ...pairs]) {
         await numbers.reserve(1, slicer)
         const text = `${first} ${second}`
@@ -29,7 +29,7 @@ test('pairs are numbered in the order in which they come, as in a map of texts',
 
 test('pairs that are chosen to have one hash are added as quickly as others', async () => {
   const numbers = new PairNumbers()
-  using slicer = new TimeSlicer()
+  using slicer = aLane().slices()
   await numbers.reserve(60_000, slicer)
   const startedAtMs = performance.now()
   for (let first = 0; first < 60_000; first++) {
@@ -40,7 +40,7 @@ test('pairs that are chosen to have one hash are added as quickly as others', as
 
 test('a million pairs stay apart, and are moved in time slices when the table grows', async () => {
   const numbers = new PairNumbers()
-  using slicer = new TimeSlicer()
+  using slicer = aLane().slices()
   let turns = 0
   const timer = setInterval(() => turns++, 1)
   for (let at = 0; at < 1_000_000; at++) {

@@ -4,7 +4,7 @@
  * A pair takes 16 to 32 bytes.
  */
 import { randomFillSync } from 'node:crypto'
-import type { TimeSlicer } from '../../lib/yield.ts'
+import type { Slices } from '../../lib/run-queue.ts'
 import { grown } from './grown.ts'
 
 const firstCapacity = 1_024
@@ -24,7 +24,7 @@ export class PairNumbers {
   }
 
   /** Makes room for so many more pairs. */
-  async reserve(count: number, slicer: TimeSlicer): Promise<void> {
+  async reserve(count: number, slices: Slices): Promise<void> {
     let capacity = this.#firsts.length
     if (this.#size + count <= capacity) return
     while (this.#size + count > capacity) capacity *= 2
@@ -34,7 +34,7 @@ export class PairNumbers {
     for (let number = 0; number < this.#size; number++) {
       const place = this.#placeOf(this.#firsts[number] ?? 0, this.#seconds[number] ?? 0)
       this.#places[place] = number + 1
-      if (number % movedAtOnce === 0 && slicer.isOver()) await slicer.yield()
+      if (number % movedAtOnce === 0 && slices.isOver()) await slices.next()
     }
   }
 

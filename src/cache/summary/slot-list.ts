@@ -1,4 +1,4 @@
-import type { TimeSlicer } from '../../lib/yield.ts'
+import type { Slices } from '../../lib/run-queue.ts'
 import { throwIfAborted } from '../aborted-read.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { type SearchOptions, search } from '../read/search.ts'
@@ -29,7 +29,7 @@ export class SlotList {
 
   /** In time slices. Each chunk may be prepared for, in the same slices. */
   async each(
-    { slicer, signal }: { readonly slicer: TimeSlicer; readonly signal: AbortSignal },
+    { slices, signal }: { readonly slices: Slices; readonly signal: AbortSignal },
     visit: (chunk: Chunk) => void,
     prepare?: () => Promise<void>,
   ): Promise<void> {
@@ -37,8 +37,8 @@ export class SlotList {
       await prepare?.()
       const from = index * chunkMax
       visit({ slots: all.subarray(0, this.#size - from), from })
-      if (!slicer.isOver()) continue
-      await slicer.yield()
+      if (!slices.isOver()) continue
+      await slices.next()
       throwIfAborted(signal)
     }
   }

@@ -1,5 +1,5 @@
+import type { InLane } from '../../lib/run-queue.ts'
 import { beginningOf } from '../../lib/text/shortened.ts'
-import { TimeSlicer } from '../../lib/yield.ts'
 import type { EventScope } from '../../storage/storage.ts'
 import type { EventSummary, SummaryGroup, SummaryOptions } from '../../storage/summary.ts'
 import { throwIfAborted } from '../aborted-read.ts'
@@ -22,36 +22,35 @@ const NOTE_MAX = 1_024
 export async function summarize(
   memory: EventMemory,
   state: State,
-  options: SummaryOptions & { readonly scope: EventScope },
+  options: SummaryOptions & InLane & { readonly scope: EventScope },
 ): Promise<EventSummary> {
-  const { scope, selector, signal, groupBy, groupsMax, rankOf } = options
+  const { scope, selector, signal, lane, groupBy, groupsMax, rankOf } = options
   const { table } = memory
-  const list = await SlotList.of(memory, state, { scope, selector, signal })
+  const list = await SlotList.of(memory, state, { scope, selector, signal, lane })
   const objects = new ObjectNumbers(table)
-  const groups = await Groups.of(table, list, { groupBy, objects, signal })
-  const top = await topGroups(groups, { max: groupsMax, rankOf, signal })
+  const groups = await Groups.of(table, list, { groupBy, objects, signal, lane })
+  const top = await topGroups(groups, { max: groupsMax, rankOf, signal, lane })
   const chosen = top.map(({ group }) => group)
-  const counts = await GroupCounts.of(table, list, { groups, chosen, objects, signal })
+  const counts = await GroupCounts.of(table, list, { groups, chosen, objects, signal, lane })
   return {
     version: state.version,
-    groups: await shownGroups(table, { top, groups, counts, signal }),
+    groups: await shownGroups(table, { top, groups, counts, signal, lane }),
     hidden: groups.size - top.length,
   }
 }
 
-interface Shown {
+interface Shown extends InLane {
   readonly top: readonly TopGroup[]
   readonly groups: Groups
   readonly counts: GroupCounts
-  readonly signal: AbortSignal
 }
 
 async function shownGroups(
   table: EventTable,
-  { top, groups, counts, signal }: Shown,
+  { top, groups, counts, signal, lane }: Shown,
 ): Promise<readonly SummaryGroup[]> {
   const shown: SummaryGroup[] = []
-  using slicer = new TimeSlicer()
+  using slices = lane.slices({ signal })
   for (const [row, { group, values }] of top.entries()) {
     shown.push({
       values,
@@ -63,8 +62,8 @@ async function shownGroups(
       lastMs: counts.lastMs[row] || undefined,
       note: beginningOf(table.read(counts.samples[row] ?? 0).fields.note, NOTE_MAX),
     })
-    if (!slicer.isOver()) continue
-    await slicer.yield()
+    if (!slices.isOver()) continue
+    await slices.next()
     throwIfAborted(signal)
   }
   return shown

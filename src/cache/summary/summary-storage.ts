@@ -1,4 +1,5 @@
 import { PerKeyQueue } from '../../lib/per-key-queue.ts'
+import type { Lane } from '../../lib/run-queue.ts'
 import { Semaphore } from '../../lib/semaphore.ts'
 import { StorageError } from '../../storage/errors.ts'
 import type { EventScope, ReadOptions } from '../../storage/storage.ts'
@@ -17,7 +18,7 @@ import { summarize } from './summarize.ts'
 
 /**
  * Summaries keep one thread busy, so more at once are not faster. Each holds some 20 bytes for each
- * object that it counts. An owner has one of the places at most, so that another one need not wait
+ * object that it counts. A lane has one of the places at most, so that another one need not wait
  * for all that the first has asked for.
  */
 const concurrency = 2
@@ -27,39 +28,51 @@ export class SummaryStorage implements EventSummaries {
   readonly #memory: EventMemory
   readonly #freshness: Pick<Freshness, 'isFresh'>
   readonly #running = new Semaphore(concurrency)
-  readonly #owners = new PerKeyQueue<undefined>()
+  readonly #lanes = new PerKeyQueue<undefined>()
+  readonly #lane: Lane
 
   constructor({
     memory,
     freshness,
-  }: { memory: EventMemory; freshness: Pick<Freshness, 'isFresh'> }) {
+    lane,
+  }: { memory: EventMemory; freshness: Pick<Freshness, 'isFresh'>; lane: Lane }) {
     this.#memory = memory
     this.#freshness = freshness
+    this.#lane = lane
   }
 
   summarize(scope: EventScope, options: SummaryOptions): Promise<EventSummary> {
-    return this.#run(options, (state) => summarize(this.#memory, state, { ...options, scope }))
+    return this.#run(options, (state, lane) =>
+      summarize(this.#memory, state, { ...options, scope, lane }),
+    )
   }
 
   histogram(scope: EventScope, options: HistogramOptions): Promise<EventHistogram> {
-    return this.#run(options, (state) => histogram(this.#memory, state, { ...options, scope }))
+    return this.#run(options, (state, lane) =>
+      histogram(this.#memory, state, { ...options, scope, lane }),
+    )
   }
 
   async #run<T>(
-    { owner = '', ...options }: ReadOptions & { readonly owner?: string | undefined },
-    compute: (state: State) => Promise<T>,
+    options: ReadOptions,
+    compute: (state: State, lane: Lane) => Promise<T>,
   ): Promise<T> {
-    await this.#owners.enter(owner)
+    const { lane = this.#lane } = options
+    await this.#lanes.enter(lane.name)
     try {
-      return await this.#take(options, compute)
+      return await this.#take(options, (state) => compute(state, lane))
     } finally {
-      this.#owners.leave(owner, undefined)
+      this.#lanes.leave(lane.name, undefined)
     }
   }
 
   #take<T>(options: ReadOptions, compute: (state: State) => Promise<T>): Promise<T> {
+    const { lane = this.#lane, signal } = options
     return this.#running.take(async () => {
-      throwIfAborted(options.signal)
+      // Before the state is read: the first slice may have to wait, too.
+      const entered = lane.enter(signal)
+      if (entered !== undefined) await entered
+      throwIfAborted(signal)
       if (!(await this.#freshness.isFresh(options))) throw notLoaded()
       const state = this.#memory.peek()
       // Also after the last event was counted: texts are read then.

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
+import { aLane } from '../../lib/run-queue.fixture.ts'
 import { allEvents, isInScope, pathOf } from '../../storage/event-scope.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import type { EventKey, EventScope, EventSelector, StoredEvent } from '../../storage/storage.ts'
@@ -21,6 +22,7 @@ import { summarize } from './summarize.ts'
 import { SummaryStorage } from './summary-storage.ts'
 
 const { signal } = new AbortController()
+const lane = aLane()
 
 interface Fields {
   readonly type: string
@@ -224,7 +226,7 @@ describe('a summary', () => {
           const events = stored(list)
           const memory = memoryOf(events)
           const rankOf = ranked ? ([value = '']: readonly string[]) => value.length : undefined
-          const options = { scope, selector, groupBy, groupsMax: max, rankOf, signal }
+          const options = { scope, selector, groupBy, groupsMax: max, rankOf, signal, lane }
           const found = await summarize(memory, memory.peek(), options)
           const matching = events.filter(
             (event) => isInScope(scope, event.key) && (selector?.matches(event) ?? true),
@@ -255,7 +257,7 @@ describe('a summary', () => {
       groupBy: readonly GroupField[],
       rankOf?: (values: readonly string[]) => number,
     ) => {
-      const options = { scope: allEvents, groupBy, groupsMax: 5, rankOf, signal }
+      const options = { scope: allEvents, groupBy, groupsMax: 5, rankOf, signal, lane }
       const { groups, hidden } = await summarize(memory, memory.peek(), options)
       assert.equal(hidden, count - 5)
       return groups.map(({ values, occurrences, objects }) => [...values, occurrences, objects])
@@ -289,7 +291,7 @@ describe('a summary', () => {
     )
     let turns = 0
     const timer = setInterval(() => turns++, 1)
-    const options = { scope: allEvents, groupBy: ['reason'] as const, groupsMax: 2, signal }
+    const options = { scope: allEvents, groupBy: ['reason'] as const, groupsMax: 2, signal, lane }
     const { groups, hidden } = await summarize(memory, memory.peek(), options)
     clearInterval(timer)
     assert.deepEqual(
@@ -318,6 +320,7 @@ describe('a summary', () => {
       groupBy: ['reason'],
       groupsMax: 500,
       signal,
+      lane,
     }).finally(() => {
       isDone = true
     })
@@ -371,6 +374,7 @@ describe('a summary', () => {
       groupBy: ['kind', 'object', 'controller'],
       groupsMax: 9,
       signal,
+      lane,
     })
     assert.equal(groups.length, 2)
     assert.equal(new Set(groups.map(({ values }) => values[1])).size, 2)
@@ -383,10 +387,10 @@ describe('a summary', () => {
   test('has any number of groups, a histogram only with a limit', async () => {
     const memory = memoryOf(eventsWithReasons(GROUPS_MAX + 1))
     const state = memory.peek()
-    const options = { scope: allEvents, groupsMax: 1, signal }
+    const options = { scope: allEvents, groupsMax: 1, signal, lane }
     const { groups, hidden } = await summarize(memory, state, { ...options, groupBy: ['reason'] })
     assert.deepEqual([groups.length, hidden], [1, GROUPS_MAX])
-    const counts = { scope: allEvents, by: 'reason', bounds: [0, 10_000], signal } as const
+    const counts = { scope: allEvents, by: 'reason', bounds: [0, 10_000], signal, lane } as const
     await assert.rejects(histogram(memory, state, counts), TooManyGroups)
     const { buckets } = await histogram(memory, state, { ...counts, namesMax: 1 })
     assert.deepEqual(buckets, [
@@ -411,7 +415,7 @@ describe('a summary', () => {
         ),
       ),
     )
-    const options = { scope: allEvents, by: 'reason', bounds: [0, 10_000], signal } as const
+    const options = { scope: allEvents, by: 'reason', bounds: [0, 10_000], signal, lane } as const
     const { buckets } = await histogram(memory, memory.peek(), { ...options, namesMax: 2 })
     assert.deepEqual(buckets, [
       [
@@ -423,7 +427,7 @@ describe('a summary', () => {
 
   test('of many groups with the same count has the first ones by value', async () => {
     const memory = memoryOf(eventsWithReasons(GROUPS_MAX))
-    const options = { scope: allEvents, groupsMax: 3, signal, groupBy: ['reason'] } as const
+    const options = { scope: allEvents, groupsMax: 3, signal, lane, groupBy: ['reason'] } as const
     const { groups, hidden } = await summarize(memory, memory.peek(), options)
     assert.deepEqual(
       groups.map(({ values }) => values[0]),
@@ -451,6 +455,7 @@ describe('a summary', () => {
         groupBy: ['reason'],
         groupsMax: 1,
         signal: end.signal,
+        lane,
       }),
       { kind: 'timeout' },
     )
@@ -471,7 +476,7 @@ test('a histogram is what a plain re-implementation makes of the same events', a
       async ({ made: list, scope, selector, bounds: starts, by: field, namesMax: max }) => {
         const events = stored(list)
         const memory = memoryOf(events)
-        const options = { scope, selector, bounds: starts, by: field, namesMax: max, signal }
+        const options = { scope, selector, bounds: starts, by: field, namesMax: max, signal, lane }
         const found = await histogram(memory, memory.peek(), options)
         const within = events.filter(
           (event) =>
@@ -523,10 +528,14 @@ function plainCounts(
 test('summaries of one owner are computed one after the other, beside those of another', async () => {
   const waiting: (() => void)[] = []
   const isFresh = () => new Promise<boolean>((resolve) => waiting.push(() => resolve(true)))
-  const storage = new SummaryStorage({ memory: memoryOf([]), freshness: { isFresh } })
+  const storage = new SummaryStorage({
+    memory: memoryOf([]),
+    freshness: { isFresh },
+    lane: aLane(),
+  })
   const ended: string[] = []
   const ask = async (owner: string, name: string) => {
-    await storage.summarize(allEvents, { owner, groupBy: [], groupsMax: 1, signal })
+    await storage.summarize(allEvents, { lane: aLane(owner), groupBy: [], groupsMax: 1, signal })
     ended.push(name)
   }
   const asked = ['a1', 'a2', 'a3', 'b1', 'b2'].map((name) => ask(name.slice(0, 1), name))

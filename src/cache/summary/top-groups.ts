@@ -1,4 +1,4 @@
-import { TimeSlicer } from '../../lib/yield.ts'
+import type { InLane } from '../../lib/run-queue.ts'
 import type { SummaryOptions } from '../../storage/summary.ts'
 import { throwIfAborted } from '../aborted-read.ts'
 import { TopSlots } from '../read/top-slots.ts'
@@ -9,7 +9,7 @@ export interface TopGroup {
   readonly values: readonly string[]
 }
 
-export interface TopOptions extends Pick<SummaryOptions, 'rankOf' | 'signal'> {
+export interface TopOptions extends Pick<SummaryOptions, 'rankOf'>, InLane {
   readonly max: number
 }
 
@@ -18,9 +18,9 @@ export interface TopOptions extends Pick<SummaryOptions, 'rankOf' | 'signal'> {
  * held only for those that may be among the first.
  */
 export async function topGroups(groups: Groups, options: TopOptions): Promise<readonly TopGroup[]> {
-  const { max, signal } = options
+  const { max, signal, lane } = options
   if (max === 0) return []
-  using slicer = new TimeSlicer()
+  using slices = lane.slices({ signal })
   const ranks = new Float64Array(options.rankOf === undefined ? 0 : groups.size)
   const compare = (one: number, other: number) =>
     (ranks[other] ?? 0) - (ranks[one] ?? 0) ||
@@ -28,8 +28,8 @@ export async function topGroups(groups: Groups, options: TopOptions): Promise<re
   const each = async (visit: (group: number) => void) => {
     for (let group = 0; group < groups.size; group++) {
       visit(group)
-      if (!slicer.isOver()) continue
-      await slicer.yield()
+      if (!slices.isOver()) continue
+      await slices.next()
       throwIfAborted(signal)
     }
   }

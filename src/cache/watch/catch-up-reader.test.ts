@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { mock, test } from 'node:test'
+import { aLane } from '../../lib/run-queue.fixture.ts'
+import { RunQueue } from '../../lib/run-queue.ts'
 import { allEvents } from '../../storage/event-scope.ts'
 import { beginning, type Version, versionOfState } from '../../storage/resource-version.ts'
 import type { WatchBatch } from '../../storage/storage.ts'
@@ -27,7 +29,12 @@ test(`a catch-up reader reads at most ${stepsMax} steps at a time, also when one
     },
   } as unknown as CatchUpReaderOptions['store']
   const history = new History({ changesMax: 1, bytesMax: 1 }, versionOfState(1))
-  const reader = new CatchUpReader({ history, store, isSameHistory: async () => true })
+  const reader = new CatchUpReader({
+    history,
+    store,
+    isSameHistory: async () => true,
+    lane: aLane(),
+  })
   const step = {
     scope: allEvents,
     from: beginning,
@@ -62,7 +69,12 @@ function packedHistory(revisions: number): History {
 
 test('a catch-up reader reads packed changes without the store', async () => {
   const history = packedHistory(1_000)
-  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const reader = new CatchUpReader({
+    history,
+    store: noStore,
+    isSameHistory: async () => true,
+    lane: aLane(),
+  })
   const { signal } = new AbortController()
   const versions: Version[] = []
   for (let from: Version = beginning; from !== history.version; ) {
@@ -83,7 +95,12 @@ test('a catch-up reader reads packed changes without the store', async () => {
 
 test('a step ends after a part of the ring, also when nothing is in scope', async () => {
   const history = packedHistory(20_000)
-  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const reader = new CatchUpReader({
+    history,
+    store: noStore,
+    isSameHistory: async () => true,
+    lane: aLane(),
+  })
   const { signal } = new AbortController()
   const scope = { cluster: 'local', namespace: 'b' }
   const versions: Version[] = []
@@ -98,7 +115,12 @@ test('a step ends after a part of the ring, also when nothing is in scope', asyn
 
 test('many watchers that read packed changes share one slice of each event-loop turn', async () => {
   const history = packedHistory(1_000)
-  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const reader = new CatchUpReader({
+    history,
+    store: noStore,
+    isSameHistory: async () => true,
+    lane: aLane(),
+  })
   const { signal } = new AbortController()
   let isDone = false
   let turns = 0
@@ -121,11 +143,20 @@ test('many watchers that read packed changes share one slice of each event-loop 
 
 test('a watcher waits for one step of each other owner, and not for all steps of one', async () => {
   const history = packedHistory(100)
-  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const reader = new CatchUpReader({
+    history,
+    store: noStore,
+    isSameHistory: async () => true,
+    lane: aLane(),
+  })
   const { signal } = new AbortController()
   const order: string[] = []
-  const read = (owner: string): Promise<unknown> =>
-    reader.read({ scope: allEvents, from: beginning, signal, owner }).then(() => order.push(owner))
+  const queue = new RunQueue()
+  const read = async (owner: string): Promise<void> => {
+    const lane = queue.userLane(owner)
+    await reader.read({ scope: allEvents, from: beginning, signal, lane })
+    order.push(owner)
+  }
   await Promise.all([...Array.from({ length: 50 }, () => read('ann')), read('bob'), read('eve')])
   assert.deepEqual(order.slice(0, 4).toSorted(), ['ann', 'ann', 'bob', 'eve'])
   assert.equal(order.length, 52)
@@ -133,17 +164,22 @@ test('a watcher waits for one step of each other owner, and not for all steps of
 
 test('a step whose changes are evicted while it waits, and one that is aborted, return nothing', async () => {
   const history = packedHistory(100)
-  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const reader = new CatchUpReader({
+    history,
+    store: noStore,
+    isSameHistory: async () => true,
+    lane: aLane(),
+  })
   const end = new AbortController()
   const { signal } = new AbortController()
   const first = reader.read({ scope: allEvents, from: beginning, signal })
   const aborted = reader.read({ scope: allEvents, from: beginning, signal: end.signal })
-  const evicted = reader.read({ scope: allEvents, from: beginning, signal })
   end.abort()
+  assert.equal((await first)?.items.length, 50)
+  const evicted = reader.read({ scope: allEvents, from: beginning, signal })
   for (let revision = 101; revision <= 20_050; revision++) {
     history.append([madePut('a', revision)], versionOfState(revision))
   }
-  assert.equal((await first)?.items.length, 50)
   assert.deepEqual([await aborted, await evicted], [undefined, undefined])
 })
 
@@ -159,14 +195,24 @@ test('a step from the store that ends in another history returns nothing', async
       },
     }),
   } as unknown as CatchUpReaderOptions['store']
-  const reader = new CatchUpReader({ history, store, isSameHistory: async () => true })
+  const reader = new CatchUpReader({
+    history,
+    store,
+    isSameHistory: async () => true,
+    lane: aLane(),
+  })
   const { signal } = new AbortController()
   assert.equal(await reader.read({ scope: allEvents, from: beginning, signal }), undefined)
 })
 
 test('a read of packed changes that fails rejects its step only', async () => {
   const history = packedHistory(100)
-  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const reader = new CatchUpReader({
+    history,
+    store: noStore,
+    isSameHistory: async () => true,
+    lane: aLane(),
+  })
   const { signal } = new AbortController()
   const step = { scope: allEvents, from: beginning, signal }
   const bug = new Error('a bug')
@@ -180,7 +226,12 @@ test('a read of packed changes that fails rejects its step only', async () => {
 
 test('a step that waited while the history restarted returns nothing', async () => {
   const history = packedHistory(100)
-  const reader = new CatchUpReader({ history, store: noStore, isSameHistory: async () => true })
+  const reader = new CatchUpReader({
+    history,
+    store: noStore,
+    isSameHistory: async () => true,
+    lane: aLane(),
+  })
   const { signal } = new AbortController()
   const step = { scope: allEvents, from: beginning, signal }
   const reads = [reader.read(step), reader.read(step)]

@@ -1,6 +1,5 @@
-import { PerKeyQueue } from '../../lib/per-key-queue.ts'
+import type { Lane } from '../../lib/run-queue.ts'
 import { Semaphore } from '../../lib/semaphore.ts'
-import { TimeSlicer } from '../../lib/yield.ts'
 import { isAfter } from '../../storage/resource-version.ts'
 import type { ConnectionNumber, WatchBatch } from '../../storage/storage.ts'
 import type { FollowedStorage } from '../followed-storage.ts'
@@ -15,6 +14,8 @@ export const stepsMax = 16
 export interface CatchUpReaderOptions {
   readonly history: History
   readonly store: Pick<FollowedStorage, 'watch'>
+  /** For watches that have none. */
+  readonly lane: Lane
   /**
    * Whether connections up to this one lead to the history that watchers have read from; waits a
    * while for the verification.
@@ -29,10 +30,6 @@ export interface CatchUpReaderOptions {
 export class CatchUpReader {
   readonly #options: CatchUpReaderOptions
   readonly #streams = new Semaphore(stepsMax)
-  readonly #turns = new Semaphore(1)
-  /** An owner waits for one turn at a time, so that others need not wait for all its watchers. */
-  readonly #owners = new PerKeyQueue<undefined>()
-  readonly #slicer = new TimeSlicer()
   #steps = 0
 
   constructor(options: CatchUpReaderOptions) {
@@ -59,27 +56,13 @@ export class CatchUpReader {
   }
 
   /**
-   * All owners take turns, and together they get one slice in each turn of the event loop. It
-   * includes what a watcher does with the batch: it may parse all of it for a selector.
+   * Always waits for a slice, which the queue measures: it includes what the watcher does with the
+   * batch, which it may have to parse for a selector.
    */
-  #readPacked(step: CatchUpStep): Promise<WatchBatch | undefined> {
-    const { promise, resolve, reject } = Promise.withResolvers<WatchBatch | undefined>()
-    const turn = async (): Promise<void> => {
-      resolve(this.#packedBatch(step))
-      if (this.#slicer.isOver()) await this.#slicer.yield()
-    }
-    this.#take(step.owner ?? '', turn).catch(reject)
-    return promise
-  }
-
-  async #take(owner: string, turn: () => Promise<void>): Promise<void> {
-    const entered = this.#owners.enter(owner)
-    if (entered !== undefined) await entered
-    try {
-      await this.#turns.take(turn)
-    } finally {
-      this.#owners.leave(owner, undefined)
-    }
+  async #readPacked(step: CatchUpStep): Promise<WatchBatch | undefined> {
+    const { lane = this.#options.lane, signal } = step
+    await lane.next(signal)
+    return this.#packedBatch(step)
   }
 
   #packedBatch({ scope, from, signal }: CatchUpStep): WatchBatch | undefined {

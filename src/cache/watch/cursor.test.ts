@@ -1,5 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { aLane } from '../../lib/run-queue.fixture.ts'
+import { RunQueue } from '../../lib/run-queue.ts'
 import { StorageError } from '../../storage/errors.ts'
 import { SharedBatch } from '../../storage/frames.ts'
 import {
@@ -34,7 +36,9 @@ class Scene {
 
   constructor(changesMax = 1_000, freshMax?: number) {
     this.history = new History({ changesMax, bytesMax: 1e9, freshMax }, beginning)
-    this.fanOut = new FanOut(this.history, { now: () => (this.nowMs += this.msPerClockRead) })
+    const clock = { now: () => (this.nowMs += this.msPerClockRead) }
+    const lane = new RunQueue({ clock }).serverLane('watches')
+    this.fanOut = new FanOut(this.history, clock, lane)
   }
 
   /** One transaction with a change in each of these namespaces. */
@@ -362,7 +366,12 @@ test('cursor: a consumer behind the fresh changes catches up, and misses nothing
   const { history } = scene
   const store = { watch: () => assert.fail('the store was read') } as never
   let steps = 0
-  const reader = new CatchUpReader({ history, store, isSameHistory: async () => true })
+  const reader = new CatchUpReader({
+    history,
+    store,
+    isSameHistory: async () => true,
+    lane: aLane(),
+  })
   const watch = (from: Version): Consumer =>
     new Consumer(
       new Cursor({

@@ -310,8 +310,8 @@ export class Cursor implements PulledWatch, WaitingWatcher {
 
   /** One step in older changes. Undefined when it found no changes. */
   async #catchUp(): Promise<WatchBatch | undefined> {
-    const { scope, signal, owner, catchUp, fanOut } = this.#options
-    const batch = await catchUp({ scope, from: this.#version, signal, owner })
+    const { scope, signal, lane, catchUp, fanOut } = this.#options
+    const batch = await catchUp({ scope, from: this.#version, signal, lane })
     if (batch === undefined) return undefined
     if (isAfter(batch.version, this.#version)) this.#version = batch.version
     if (batch.items.length === 0) return undefined

@@ -4,14 +4,14 @@
  * Watchers are indexed by scope, so a change costs only the watchers that want it. All watchers
  * of a scope that wait share one batch. Dispatch goes in rounds: a round covers the changes up
  * to a position, the next round those that arrived meanwhile, so batches grow with the load. A
- * round is time-sliced over several ticks of the event loop, and after it the dispatcher rests for
+ * round is cut into slices of the run queue, and after it the dispatcher rests for
  * as long as it took: writing to all watchers costs the same for one change as for ten.
  *
  * | state     | `#round` | `#isScheduled` | left by
  * | --------- | -------- | -------------- | ---------------------------------------------------
  * | idle      | none     | false          | `changed` -> scheduled
- * | scheduled | none     | true           | the tick after the rest: begins a round -> in round
- * | in round  | set      | true           | each tick runs one slice; the last one ends the
+ * | scheduled | none     | true           | a slice after the rest: begins a round -> in round
+ * | in round  | set      | true           | the last slice ends the
  * |           |          |                | round -> scheduled if changes arrived, else idle
  *
  * `restarted` replaces the current round, in any state, with one that sends all waiting watchers to
@@ -19,14 +19,13 @@
  */
 
 import type { Clock } from '../../lib/clock.ts'
+import { type Lane, sliceMs } from '../../lib/run-queue.ts'
 import { allEvents, scopePath } from '../../storage/event-scope.ts'
 import { SharedBatch } from '../../storage/frames.ts'
 import { isAfter, type Version } from '../../storage/resource-version.ts'
 import type { EventScope, WatchItem } from '../../storage/storage.ts'
 import type { History } from './history.ts'
 
-/** Watchers are notified for this long in one tick. */
-const sliceMs = 4
 /** Watchers notified between two reads of the clock: each takes 5 to 50 microseconds. */
 const notifiedPerClockRead = 16
 /**
@@ -80,6 +79,7 @@ const everything = scopePath(allEvents)
 export class FanOut {
   readonly #history: History
   readonly #clock: Clock
+  readonly #lane: Lane
   /**
    * All watchers that have waited at least once and have not left, whether or not they wait now, by
    * the path of their scope.
@@ -99,9 +99,10 @@ export class FanOut {
   #count = 0
   #dispatched = 0
 
-  constructor(history: History, clock: Clock) {
+  constructor(history: History, clock: Clock, lane: Lane) {
     this.#history = history
     this.#clock = clock
+    this.#lane = lane
     this.#lastEnd = endOf(history)
   }
 
@@ -160,8 +161,8 @@ export class FanOut {
     this.#isScheduled = true
     const restMs = this.#round === undefined ? this.#restEndsAtMs - this.#clock.now() : 0
     // Timers have a resolution of 1 ms.
-    if (restMs < 1) setImmediate(this.#tick)
-    else setTimeout(this.#tick, restMs)
+    if (restMs < 1) this.#lane.schedule(this.#tick)
+    else setTimeout(() => this.#lane.schedule(this.#tick), restMs)
   }
 
   /** The history restarted: all watchers recheck it, and nothing is delivered before all have. */

@@ -63,6 +63,7 @@ export function protobufResponseEncoder(view: EventView, wanted: Representation)
     contentType: PROTOBUF,
     isLengthPrefixed: true,
     entriesPerChunk: ENTRIES_PER_CHUNK,
+    bytesPerChunk: 64 * 1024,
     one: (event) => wrapEnvelope(one, encode(event)),
     listHead: (meta, entriesBytes) => listStart(list, meta, entriesBytes),
     listEntries: entries,

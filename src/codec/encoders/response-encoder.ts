@@ -22,6 +22,8 @@ export interface ResponseEncoder {
    * block the event loop for long.
    */
   readonly entriesPerChunk: number
+  /** The same for the stored bytes of the entries; undefined for encodings that mostly copy. */
+  readonly bytesPerChunk?: number
   /**
    * Encodes at least one entry. `index` is the position of the first one in the whole list. With a
    * scratch buffer the result may be a view of it, which is valid until the next write to that
@@ -79,6 +81,7 @@ function prettyEncoder(shape: EventShape): ResponseEncoder {
     listHead: (meta) =>
       indentJson(`${shape.listStart(meta)}${shape.emptyList}}`).slice(0, -emptyEnd.length),
     entriesPerChunk: 100,
+    bytesPerChunk: 64 * 1024,
     listEntries: (events, index) =>
       events
         .map((event, offset) => {
@@ -100,6 +103,7 @@ function yamlEncoder(shape: EventShape): ResponseEncoder {
     one: (event) => yamlOf(JSON.parse(write(event).toString())),
     listHead: (meta) => yamlMembers(listTree(shape, meta), (name) => name < listName),
     entriesPerChunk: 50,
+    bytesPerChunk: 32 * 1024,
     listEntries: (events, index) => {
       const entries = yamlOf(JSON.parse(`[${shape.entries(events, '')}]`))
       return index === 0 ? `${listName}:\n${entries}` : entries

@@ -1,4 +1,3 @@
-import { setImmediate } from 'node:timers/promises'
 import { type StatusError, tooManyRequests } from '../../api/status.ts'
 import type { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import type { ListMeta } from '../../codec/encoders/event-shapes.ts'
@@ -7,6 +6,7 @@ import { ScratchBuffer } from '../../codec/encoders/scratch-buffer.ts'
 import type { Place } from '../../gate/target.ts'
 import { ANONYMOUS } from '../../gate/user.ts'
 import type { Chunk, Request, Response } from '../../http/exchange.ts'
+import { type InLane, laneOf } from '../../lib/run-queue.ts'
 import { recorded, recordedNow } from '../../lib/tracing/span.ts'
 import type { EventListing } from '../../registry/read/listing.ts'
 import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
@@ -32,13 +32,17 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
     const encoder = encodersFor(api, target.cluster).response(representation)
     const order = representation.as === 'table' ? api.tableOrder : 'key'
     const plan = listPlan(target, { order, nowMs: api.now() })
+    const { signal } = request
+    const lane = laneOf(request)
     const listing = await recorded(request.span, 'registry list', (span) =>
       lister.list({
         ...plan,
         pieceItems: encoder.entriesPerChunk,
+        pieceBytes: encoder.bytesPerChunk,
         recall: encoder.cacheable && ((run) => runCache.find(encoder, run)),
         onStoreRead: user === ANONYMOUS ? undefined : storeCharge(request),
-        signal: request.signal,
+        signal,
+        lane,
         span,
       }),
     )
@@ -48,7 +52,7 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
     ])
     const headers = await windowHeader(api, target)
     return recordedNow(request.span, 'encode', () =>
-      listResponse(encoder, listing, { runCache, warning, headers }),
+      listResponse(encoder, listing, { runCache, warning, headers, lane, signal }),
     )
   }
 }
@@ -83,7 +87,7 @@ const RETRY_LIST_SECONDS = 10
 export function listResponse(
   encoder: ResponseEncoder,
   listing: EventListing,
-  options: {
+  options: InLane & {
     readonly runCache: EncodedRunCache
     readonly warning: string | undefined
     readonly headers?: Response['headers'] | undefined
@@ -94,7 +98,7 @@ export function listResponse(
     continue: listing.continueToken,
     remainingItemCount: listing.remainingItemCount,
   }
-  const { runCache, warning } = options
+  const { warning } = options
   const headers = {
     'content-type': encoder.contentType,
     ...(warning && { warning }),
@@ -102,9 +106,10 @@ export function listResponse(
   }
   const { whole } = listing
   if (whole === undefined) {
-    const body = streamed(encoder, meta, { listing, runCache })
+    const body = streamed(encoder, meta, { ...options, listing })
     return { status: 200, headers, body, lendsChunks: true }
   }
+  using _slices = options.lane.slices()
   const entries = whole.length === 0 ? '' : encoder.listEntries(whole, 0)
   const parts = [
     encoder.listHead(meta, Buffer.byteLength(entries)),
@@ -122,14 +127,18 @@ export function listResponse(
 async function* streamed(
   encoder: ResponseEncoder,
   meta: ListMeta,
-  { listing, runCache }: { readonly listing: EventListing; readonly runCache: EncodedRunCache },
+  options: InLane & { readonly listing: EventListing; readonly runCache: EncodedRunCache },
 ): AsyncGenerator<Chunk> {
-  const encode = partEncoder(encoder, runCache)
+  const { listing } = options
+  const encode = partEncoder(encoder, options)
   yield encoder.listHead(meta, encoder.isLengthPrefixed ? await entriesBytes(listing, encode) : 0)
   let count = 0
   for await (const parts of partsOf(listing)) {
     for (const part of parts) {
-      yield encode(part, count)
+      // Not a promise for parts that are cached, or while there is time.
+      const turn = encode.turn(part)
+      if (turn !== undefined) await turn
+      yield encode.chunk(part, count)
       count += part.count
     }
   }
@@ -144,9 +153,9 @@ async function entriesBytes(listing: EventListing, encode: PartEncoder): Promise
   let bytes = 0
   for await (const parts of partsOf(listing)) {
     for (const part of parts) {
-      bytes += Buffer.byteLength(encode(part, 0))
-      // Yields to the event loop, as sending the part would.
-      if (part.known === undefined) await setImmediate()
+      const turn = encode.turn(part)
+      if (turn !== undefined) await turn
+      bytes += Buffer.byteLength(encode.chunk(part, 0))
     }
   }
   return bytes
@@ -163,21 +172,33 @@ async function* withoutRuns(pieces: EventListing['pieces']): AsyncGenerator<read
   }
 }
 
-/** Encodes the part of a list that begins at `index`. The result is valid until the next call. */
-type PartEncoder = (part: ListPart, index: number) => Chunk
+interface PartEncoder {
+  /** To be awaited before the part is encoded. Undefined: it can be encoded now. */
+  turn(part: ListPart): Promise<void> | undefined
+  /** Encodes the part of a list that begins at `index`. The result is valid until the next call. */
+  chunk(part: ListPart, index: number): Chunk
+}
 
 /** Adds each run that it encodes to the cache. */
-function partEncoder(encoder: ResponseEncoder, runCache: EncodedRunCache): PartEncoder {
+function partEncoder(
+  encoder: ResponseEncoder,
+  options: InLane & { readonly runCache: EncodedRunCache },
+): PartEncoder {
+  const { lane, signal, runCache } = options
   const { cacheable } = encoder
   const scratch = new ScratchBuffer()
-  return (part, index) => {
-    if (part.known !== undefined) return startedAt(part.known, index, cacheable?.start)
-    const { run, events } = part
-    if (cacheable === undefined || run === undefined)
-      return encoder.listEntries(events, index, scratch)
-    const encoded = cacheable.write(events, scratch)
-    runCache.add(encoder, run, encoded)
-    return startedAt(encoded, index, cacheable.start)
+  return {
+    turn: ({ known }) => (known === undefined ? lane.enter(signal) : undefined),
+    chunk: (part, index) => {
+      if (part.known !== undefined) return startedAt(part.known, index, cacheable?.start)
+      using _slices = lane.slices()
+      const { run, events } = part
+      if (cacheable === undefined || run === undefined)
+        return encoder.listEntries(events, index, scratch)
+      const encoded = cacheable.write(events, scratch)
+      runCache.add(encoder, run, encoded)
+      return startedAt(encoded, index, cacheable.start)
+    },
   }
 }
 

@@ -1,6 +1,7 @@
 import { StatusError } from '../../api/status.ts'
 import type { AccessCheck } from '../../gate/access-checks.ts'
 import { type Pull, Pulled } from '../../lib/pull.ts'
+import type { Lane } from '../../lib/run-queue.ts'
 import { watchFailure } from '../../registry/read/transitions.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { PulledWatch } from '../../storage/storage.ts'
@@ -21,6 +22,7 @@ export interface FeedOptions {
   /** Rechecked from time to time: whether this user may still watch. */
   readonly access?: AccessCheck | undefined
   readonly user: string
+  readonly lane: Lane
   /** Called when the initial events are sent and only changes are awaited. */
   readonly settle: () => void
 }
@@ -168,19 +170,22 @@ export class WatchFeed implements AsyncIterable<Buffer>, Pull<Buffer> {
 
   async *#initialFrames(signal: AbortSignal): AsyncGenerator<Buffer, Version> {
     const { lister, storage } = this.#api
-    const { plan, writer } = this.#options
+    const { plan, writer, lane } = this.#options
     if (plan.initial === undefined) return plan.from ?? (await storage.currentVersion({ signal }))
-    const listing = await lister.list({ ...plan.initial, pieceItems: initialItems, signal })
-    for await (const events of listing.pieces) yield* writer.initialFrames(events)
+    const listing = await lister.list({ ...plan.initial, pieceItems: initialItems, signal, lane })
+    for await (const events of listing.pieces) {
+      await lane.next(signal)
+      yield* writer.initialFrames(events)
+    }
     if (plan.hasInitialBookmark) yield writer.bookmark(listing.version, true)
     return listing.version
   }
 
   #follow(from: Version, signal: AbortSignal): ChangesState {
-    const { plan, user } = this.#options
+    const { plan, lane } = this.#options
     const state: ChangesState = {
       kind: 'changes',
-      watch: this.#api.storage.watch(plan.scope, { from, signal, owner: user }),
+      watch: this.#api.storage.watch(plan.scope, { from, signal, lane }),
       bookmarks: plan.hasBookmarks
         ? setInterval(() => requestBookmark(state), bookmarkEveryMs)
         : undefined,

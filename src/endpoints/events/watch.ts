@@ -1,5 +1,6 @@
 import type { Place } from '../../gate/target.ts'
 import { accountOf } from '../../gate/user.ts'
+import { laneOf } from '../../lib/run-queue.ts'
 import { watchPlan } from '../request/list-plan.ts'
 import { negotiateWatch } from '../request/negotiate.ts'
 import { type Endpoint, encodersFor, type ReadApi } from './event-api.ts'
@@ -29,6 +30,7 @@ export function watchEvents(api: ReadApi): Endpoint<Place> {
         request: request.signal,
         access: caller.recheck,
         user: accountOf(caller.sender ?? caller.user),
+        lane: laneOf(request),
         settle,
       }),
       longRunning: true,

@@ -8,6 +8,7 @@ import { ALL_CLUSTERS, type Attributes } from '../../gate/attributes.ts'
 import type { Decision } from '../../gate/decisions.ts'
 import type { Caller } from '../../gate/gate.ts'
 import { accountOf, type User } from '../../gate/user.ts'
+import { laneOf } from '../../lib/run-queue.ts'
 import { SharedSelectors } from '../../registry/read/event-selector.ts'
 import { notFound, resourceNames } from '../../registry/storage-errors.ts'
 import { uidOf } from '../../storage/namespace-form.ts'
@@ -81,7 +82,10 @@ export function clusters(options: ClustersOptions): ReadOnlyResource {
         (one) => selector?.matches(one) ?? true,
       )
       const listing = computedListing(options.version(), items, encoder)
-      return listResponse(encoder, listing, { runCache, warning: undefined })
+      return listResponse(encoder, listing, {
+        ...{ runCache, warning: undefined },
+        ...{ lane: laneOf(request), signal: request.signal },
+      })
     },
     watch: async (request, target, caller) => {
       const encoder = encoders.watch(negotiateWatch(request))

@@ -11,14 +11,17 @@ const itemsPerPiece = 50
 export function computedListing(
   version: Version,
   items: readonly StoredEvent[],
-  { entriesPerChunk }: Pick<ResponseEncoder, 'entriesPerChunk'>,
+  { entriesPerChunk, bytesPerChunk }: Pick<ResponseEncoder, 'entriesPerChunk' | 'bytesPerChunk'>,
 ): EventListing {
-  const pieceItems = Math.min(entriesPerChunk, itemsPerPiece)
+  const piecewise = {
+    pieceItems: Math.min(entriesPerChunk, itemsPerPiece),
+    pieceBytes: bytesPerChunk,
+  }
   return {
     version,
     continueToken: undefined,
     remainingItemCount: undefined,
-    pieces: { [Symbol.asyncIterator]: () => inPieces(items, pieceItems) },
-    whole: isOnePiece(items, { pieceItems }) ? items : undefined,
+    pieces: { [Symbol.asyncIterator]: () => inPieces(items, piecewise) },
+    whole: isOnePiece(items, piecewise) ? items : undefined,
   }
 }

@@ -4,7 +4,7 @@ import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { retentionWindowView } from '../../codec/encoders/window-view.ts'
 import { ALL_CLUSTERS } from '../../gate/attributes.ts'
-import { TimeSlicer } from '../../lib/yield.ts'
+import { type InLane, laneOf } from '../../lib/run-queue.ts'
 import { inApiTerms, resourceNames } from '../../registry/storage-errors.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
@@ -52,13 +52,12 @@ export interface WindowStatus {
 }
 
 /** Which windows are wanted: of one namespace; or of a cluster, or of all, and all namespaces there. */
-export interface WindowQuery {
+export interface WindowQuery extends InLane {
   readonly cluster: string | undefined
   readonly namespace: string | undefined
   readonly isSelected: (of: Pick<WindowStatus, 'cluster' | 'namespace'>) => boolean
   /** At most this many are listed. */
   readonly windowsMax: number
-  readonly signal: AbortSignal
 }
 
 export interface WindowList {
@@ -101,21 +100,25 @@ export function retentionWindows(options: WindowsOptions): ListOnlyResource {
       if (after !== undefined) throw badRequest('a list of retention windows has no further pages')
       const cluster = isOfAll ? undefined : target.cluster
       const at = version()
+      const lane = laneOf(request)
       const found = statuses.list({
         cluster,
         namespace: namespaceOf(target),
         isSelected: (of) => selector?.matches(nameOnly(of, at)) ?? true,
         windowsMax: WINDOWS_MAX,
         signal: request.signal,
+        lane,
       })
       const { windows, hidden } = await inApiTerms(found, names, { isRead: true })
       const items: StoredEvent[] = []
-      using slicer = new TimeSlicer()
+      using slices = lane.slices(request)
       for (const status of windows) {
         items.push(objectOf({ ...status, refused: refusedOf(status, refusedIn) }, at))
-        if (slicer.isOver()) await slicer.yield()
+        if (slices.isOver()) await slices.next()
       }
       return listResponse(encoder, computedListing(at, items, encoder), {
+        lane,
+        signal: request.signal,
         runCache: new EncodedRunCache(),
         warning: warningHeader(hidden === 0 ? [] : [hiddenWarning(hidden)]),
       })

@@ -3,6 +3,7 @@ import { badRequest } from '../../api/status.ts'
 import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import type { ResponseEncoder } from '../../codec/encoders/response-encoder.ts'
 import type { Response } from '../../http/exchange.ts'
+import type { InLane } from '../../lib/run-queue.ts'
 import { inApiTerms, type ResourceNames } from '../../registry/storage-errors.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventScope, StoredEvent } from '../../storage/storage.ts'
@@ -62,7 +63,7 @@ export async function computed<T>(
   }
 }
 
-export interface ComputedObjects {
+export interface ComputedObjects extends InLane {
   readonly version: Version
   readonly items: readonly StoredEvent[]
   readonly warnings: readonly string[]
@@ -71,10 +72,12 @@ export interface ComputedObjects {
 /** Nothing is cached: the objects are made for this response. */
 export function computedResponse(
   encoder: ResponseEncoder,
-  { version, items, warnings }: ComputedObjects,
+  { version, items, warnings, lane, signal }: ComputedObjects,
 ): Response {
   const listing = computedListing(version, items, encoder)
   return listResponse(encoder, listing, {
+    lane,
+    signal,
     runCache: new EncodedRunCache(),
     warning: warningHeader(warnings),
   })

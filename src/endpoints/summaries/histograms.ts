@@ -1,8 +1,7 @@
 import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { histogramView } from '../../codec/encoders/summary-views.ts'
-import { accountOf } from '../../gate/user.ts'
-import { TimeSlicer } from '../../lib/yield.ts'
+import { laneOf } from '../../lib/run-queue.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
 import type { EventSummaries } from '../../storage/summary.ts'
@@ -38,7 +37,7 @@ export function eventHistograms({
   const encoders = new EventEncoders(histogramView, now)
   return {
     ...EVENT_HISTOGRAMS,
-    list: async (request, target, caller) => {
+    list: async (request, target) => {
       const encoder = encoders.response(negotiateList(request))
       // One time for both bounds of the window, so that the buckets of an hour are whole minutes.
       // Rounded up: the bounds are whole seconds, and the newest events are before the last one.
@@ -47,9 +46,9 @@ export function eventHistograms({
       const { sinceMs, untilMs } = plan.selector?.requires ?? {}
       const { by, bounds, namesMax } = readHistogramQuery(target, { sinceMs, untilMs, nowMs })
       const { notOlderThan, selector } = plan
-      const owner = accountOf(caller.sender ?? caller.user)
+      const lane = laneOf(request)
       const { signal } = request
-      const wanted = { notOlderThan, selector, bounds, by, namesMax, owner, signal }
+      const wanted = { notOlderThan, selector, bounds, by, namesMax, lane, signal }
       const { version, buckets } = await computed(
         storage.histogram(plan.scope, wanted),
         names,
@@ -57,14 +56,14 @@ export function eventHistograms({
       )
       const { cluster, place } = target
       const items: StoredEvent[] = []
-      using slicer = new TimeSlicer()
+      using slices = lane.slices({ signal })
       for (const [index, counts] of buckets.entries()) {
         const [startMs = 0, endMs = 0] = bounds.slice(index, index + 2)
         items.push(bucketObject({ startMs, endMs, counts }, { cluster, place, version }))
-        if (slicer.isOver()) await slicer.yield()
+        if (slices.isOver()) await slices.next()
       }
       const warnings = mirrored?.warnings(cluster) ?? []
-      return computedResponse(encoder, { version, items, warnings })
+      return computedResponse(encoder, { version, items, warnings, lane, signal })
     },
   }
 }

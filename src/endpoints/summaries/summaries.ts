@@ -2,8 +2,8 @@ import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { type ShownField, summaryView } from '../../codec/encoders/summary-views.ts'
 import { attributesOf } from '../../gate/target.ts'
-import { accountOf } from '../../gate/user.ts'
 import { boundedKey } from '../../lib/heavy-hitters.ts'
+import { laneOf } from '../../lib/run-queue.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
 import type { SourceRate, TopSources } from '../../registry/top-sources.ts'
 import type { Version } from '../../storage/resource-version.ts'
@@ -63,11 +63,12 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
       const { cluster, place } = target
       const rates = new Rates(rateOf === undefined ? [] : options.rates.top(rateOf, cluster))
       const groupsMax = Math.min(plan.limit, SHOWN_MAX)
+      const { signal } = request
+      const lane = laneOf(request)
       const count = async (by: SummaryOptions['groupBy']): Promise<Shown> => {
-        const owner = accountOf(caller.sender ?? caller.user)
         const isByRate = order === 'rate'
         const wanted = {
-          ...{ ...plan, groupBy: by, owner, signal: request.signal },
+          ...{ ...plan, groupBy: by, lane, signal },
           rankOf: isByRate ? rates.of : undefined,
           // All that have a rate: some without events may have to be put between them.
           groupsMax: isByRate ? SHOWN_MAX : groupsMax,
@@ -84,7 +85,7 @@ export function eventSummaries(options: SummariesOptions): ListOnlyResource {
         : { version: options.version(), ...rates.groups(groupsMax) }
       const context = { cluster, place, version: shown.version }
       return computedResponse(encoder, {
-        version: shown.version,
+        ...{ version: shown.version, lane, signal },
         items: shown.groups.map((group) => summaryObject(groupBy, group, context)),
         warnings: [
           ...(options.mirrored?.warnings(cluster) ?? []),

@@ -105,26 +105,16 @@ describe('a list', () => {
     }
   })
 
-  test('a list of long events has smaller pieces, and yields to the event loop between them', async () => {
+  test('a list of long events has smaller pieces', async () => {
     const { storage } = storageOf(20, 100_000)
     const listing = await listerOf(storage).list(query)
     assert.equal(listing.whole, undefined)
     const sizes: number[] = []
-    let ticks = 0
-    const timer = setInterval(() => {
-      ticks += 1
-    }, 0)
-    for await (const piece of listing.pieces) {
-      sizes.push(piece.length)
-      const until = performance.now() + 5
-      while (performance.now() < until);
-    }
-    clearInterval(timer)
+    for await (const piece of listing.pieces) sizes.push(piece.length)
     assert.deepEqual(
       sizes,
       Array.from({ length: 10 }, () => 2),
     )
-    assert.ok(ticks > 3, `${ticks} ticks`)
   })
 
   test('pieceItems limits the size of pieces', async () => {

@@ -1,5 +1,6 @@
 /** Lists: reads page after page of one snapshot, and makes the continue token. */
 import type { StatusError } from '../../api/status.ts'
+import type { Lane } from '../../lib/run-queue.ts'
 import { recorded, type Traced } from '../../lib/tracing/span.ts'
 import { StorageError } from '../../storage/errors.ts'
 import { pathOf } from '../../storage/event-scope.ts'
@@ -54,6 +55,8 @@ export interface ListQuery extends ListPosition, Piecewise, Traced {
    */
   readonly onStoreRead?: ((bytes: number) => void) | undefined
   readonly signal: AbortSignal
+  /** Whose time the list uses. */
+  readonly lane?: Lane | undefined
 }
 
 /** A list that has started: its metadata is known, and its items are read lazily. */
@@ -87,7 +90,7 @@ export class EventLister {
       return {
         version: first.version,
         ...this.#rest(query, first, isCut && first.more ? first.items.at(-1) : undefined),
-        pieces: repeatable(() => inPieces(first.items, pieceItemsOf(query))),
+        pieces: repeatable(() => inPieces(first.items, query)),
         whole: isOnePiece(first.items, query) ? first.items : undefined,
       }
     }
@@ -187,7 +190,7 @@ export class EventLister {
   ): AsyncGenerator<readonly StoredEvent[]> {
     const limit = pieceItemsOf(query)
     let page = first
-    yield* inPieces(page.items, limit)
+    yield* inPieces(page.items, query)
     while (page.more) {
       page = await this.#next(query, first.version, {
         ...placeOf(page.items.at(-1), query),
@@ -195,10 +198,10 @@ export class EventLister {
       })
       const last = end && page.items.findIndex(({ key }) => isSame(key, end))
       if (last !== undefined && last !== -1) {
-        yield* inPieces(page.items.slice(0, last + 1), limit)
+        yield* inPieces(page.items.slice(0, last + 1), query)
         return
       }
-      yield* inPieces(page.items, limit)
+      yield* inPieces(page.items, query)
     }
   }
 
@@ -241,11 +244,11 @@ export class EventLister {
   }
 
   async #page(
-    { scope, selector, order, signal, onStoreRead, span: within }: ListQuery,
+    { scope, selector, order, signal, lane, onStoreRead, span: within }: ListQuery,
     options: Pick<ListOptions, 'at' | 'notOlderThan' | 'after' | 'afterMs' | 'limit'>,
   ): Promise<EventPage> {
     const page = await recorded(within, 'storage list', (span) =>
-      this.#storage.list(scope, { ...options, order, bytesEnough, selector, signal, span }),
+      this.#storage.list(scope, { ...options, order, bytesEnough, selector, signal, lane, span }),
     )
     if (page.connection !== undefined && onStoreRead !== undefined) {
       onStoreRead(page.items.reduce((sum, { body }) => sum + body.length, 0))

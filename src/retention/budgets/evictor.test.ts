@@ -4,6 +4,7 @@ import type { Term } from '../../election/term.ts'
 import { pause } from '../../lib/abort.ts'
 import { monotonicClock } from '../../lib/clock.ts'
 import { silentLog } from '../../lib/log/log.ts'
+import { aLane } from '../../lib/run-queue.fixture.ts'
 import { StorageError } from '../../storage/errors.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventKey, EventPage, Guard, ListOptions, StoredEvent } from '../../storage/storage.ts'
@@ -116,6 +117,7 @@ function start(storage: ScriptedStorage) {
     onEvicted: () => evicted++,
     wallTime: () => 0,
     clock: monotonicClock,
+    lane: aLane(),
     log: silentLog,
   })
   const running = evictor.run(term)

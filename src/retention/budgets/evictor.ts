@@ -17,7 +17,8 @@ import { pause } from '../../lib/abort.ts'
 import { Backoff } from '../../lib/backoff.ts'
 import type { Clock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
-import { TimeSlicer, yieldToEventLoop } from '../../lib/yield.ts'
+import type { Lane } from '../../lib/run-queue.ts'
+import { yieldToEventLoop } from '../../lib/yield.ts'
 import { StorageError } from '../../storage/errors.ts'
 import type { EventSelector, EventStorage, StoredEvent } from '../../storage/storage.ts'
 import type { StoredSize, StoredSizes } from '../../storage/stored-sizes.ts'
@@ -45,6 +46,7 @@ export interface EvictorOptions {
   readonly onEvicted: (evicted: StoredEvent, budget: RetentionBudget) => void
   readonly clock: Clock
   readonly wallTime: () => number
+  readonly lane: Lane
   readonly log: Log
 }
 
@@ -135,16 +137,16 @@ export class Evictor {
 
   /** Those that have more than their budget now. */
   async #exceeded(): Promise<readonly Exceeded[]> {
-    const { sizes, policy } = this.#options
+    const { sizes, policy, lane } = this.#options
     const { budgets } = policy()
     if (budgets.length === 0) return []
     // Most namespaces are far below every budget: those need no search for theirs.
     const eventsMin = Math.min(...budgets.map(({ events = Number.POSITIVE_INFINITY }) => events))
     const bytesMin = Math.min(...budgets.map(({ bytes = Number.POSITIVE_INFINITY }) => bytes))
     const found: Exceeded[] = []
-    using slicer = new TimeSlicer()
+    using slices = lane.slices()
     for (const size of sizes.all() ?? []) {
-      if (slicer.isOver()) await slicer.yield()
+      if (slices.isOver()) await slices.next()
       if (size.events <= eventsMin && size.bytes <= bytesMin) continue
       const budget = policy().budgetOf(size.cluster, size.namespace)
       if (budget !== undefined && excessOf(size, budget) !== undefined) found.push({ size, budget })

@@ -2,8 +2,8 @@
  * Reads pages of events from etcd, in ranges of about 4 MB. The number of keys in a range adapts to
  * the size of the values that were read last.
  */
-import { setImmediate } from 'node:timers/promises'
 import type { KeyValue, RangeRequest, RangeResult } from '../../etcd/client.ts'
+import { laneOf } from '../../lib/run-queue.ts'
 import { StorageError } from '../errors.ts'
 import { isPart } from '../event-scope.ts'
 import { revisionOf, type Version, versionOfState } from '../resource-version.ts'
@@ -24,8 +24,6 @@ const rangeKeysMax = 2_000
 const rangeKeysMin = 8
 const rangeKeysFirst = 256
 const rangeBytes = 4 * 1024 * 1024
-/** How long values are decoded before the event loop gets control. */
-const decodeSliceMs = 10
 
 export interface ListReaderOptions {
   readonly keys: EventKeys
@@ -125,18 +123,15 @@ export class ListReader {
   async #decodeInto(
     page: PageSoFar,
     kvs: readonly KeyValue[],
-    { selector, limit }: ListOptions,
+    { selector, limit, signal, ...options }: ListOptions,
   ): Promise<number> {
     const { keys } = this.#options
     const { items } = page
     let taken = 0
-    let since = performance.now()
+    using slices = laneOf(options).slices({ signal })
     for (const kv of kvs) {
       if (items.length === limit) break
-      if (performance.now() - since > decodeSliceMs) {
-        await setImmediate()
-        since = performance.now()
-      }
+      if (slices.isOver()) await slices.next()
       taken++
       if (keys.isMark(kv.key)) continue
       const stored = decodeEvent(kv, keys)

@@ -1,0 +1,271 @@
+/**
+ * Shares the event loop between everything that takes longer than a moment: searches, summaries,
+ * encodings, watchers that catch up, loading, retention.
+ *
+ * Work runs in slices of a few milliseconds. Each slice belongs to a lane: a user, or a part of the
+ * server. All slices in one turn of the event loop share a budget; after that, I/O, timers, leases,
+ * health checks and short requests run before the next ones. The lane that has used the least time
+ * goes first, so a user with hundreds of searches delays another user by about one slice.
+ *
+ * | slices in a turn                | begin while the slices so far took less than
+ * | ------------------------------- | --------------------------------------------
+ * | of lanes of the server          | 4 ms
+ * | of users that wait              | 8 ms; one begins in any case
+ * | of work that begins unqueued    | 10 ms
+ *
+ * Work begins unqueued if no user waits, or if its user is not among those that wait and has not run
+ * since others began to wait. It then costs two reads of the clock.
+ */
+import { type Clock, monotonicClock } from './clock.ts'
+import { LaneOrder, type Waiter } from './lane-order.ts'
+
+/** A slice ends at the first opportunity after this. */
+export const sliceMs = 4
+const serverMs = 4
+const queuedMs = 8
+export const turnMs = 10
+/** Less than this is carried over into the next turn, so that short requests need no callback. */
+const carriedMs = 1
+
+export interface RunQueueOptions {
+  readonly clock?: Clock | undefined
+  /** Called when work of a user gets a slice that it waited for. */
+  readonly onWaited?: ((waitedMs: number) => void) | undefined
+}
+
+export class RunQueue {
+  readonly clock: Clock
+  readonly #onWaited: RunQueueOptions['onWaited']
+  readonly #server = new LaneOrder()
+  readonly #users = new LaneOrder()
+  readonly #beginTurn = (): void => this.#pump(true)
+  readonly #continueTurn = (): void => this.#pump(false)
+  #isScheduled = false
+  #spentMs = 0
+  #hasServedUser = false
+  /** Whose slice runs, if it was waited for. */
+  #granted: { readonly order: LaneOrder; readonly name: string } | undefined
+  #grantedAtMs = 0
+  #turns = 0
+
+  constructor(options: RunQueueOptions = {}) {
+    this.clock = options.clock ?? monotonicClock
+    this.#onWaited = options.onWaited
+  }
+
+  userLane(account: string): Lane {
+    return new Lane(this, account, this.#users)
+  }
+
+  /** The lane of a part of the server that must keep up whatever users do. */
+  serverLane(name: string): Lane {
+    return new Lane(this, name, this.#server)
+  }
+
+  /** Slices that are waited for. */
+  get waiting(): number {
+    return this.#server.waiting + this.#users.waiting
+  }
+
+  /** Users that wait, or have run since others began to wait. */
+  get users(): number {
+    return this.#users.size
+  }
+
+  /** Turns of the event loop that had slices. */
+  get turns(): number {
+    return this.#turns
+  }
+
+  /** Whether work of the lane may run now. */
+  mayBegin({ name, order }: Lane): boolean {
+    if (this.#isGranted(name, order)) return this.clock.now() - this.#grantedAtMs < sliceMs
+    if (order.waiting > 0 && order.find(name) !== undefined) return false
+    return this.#spentMs < turnMs
+  }
+
+  /** Calls `resume` for a slice; if the signal aborts before, at once and without one. */
+  schedule({ name, order }: Lane, resume: () => void, signal?: AbortSignal): void {
+    if (signal?.aborted === true) {
+      resume()
+      return
+    }
+    const leave = () => {
+      if (order.remove(name, waiter)) resume()
+    }
+    const waiter: Waiter = {
+      sinceMs: this.clock.now(),
+      resume: () => {
+        signal?.removeEventListener('abort', leave)
+        resume()
+      },
+    }
+    signal?.addEventListener('abort', leave, { once: true })
+    order.add(name, waiter)
+    this.#scheduleTurn()
+  }
+
+  /** Charges the time of a slice, unless it was waited for: those are measured from outside. */
+  charge({ name, order }: Lane, ms: number): void {
+    if (this.#isGranted(name, order)) return
+    this.#spentMs += ms
+    order.charge(name, ms)
+    if (this.#spentMs >= carriedMs) this.#scheduleTurn()
+  }
+
+  #scheduleTurn(): void {
+    if (this.#isScheduled) return
+    this.#isScheduled = true
+    setImmediate(this.#beginTurn)
+  }
+
+  #pump(isNewTurn: boolean): void {
+    this.#endSlice()
+    if (isNewTurn) {
+      this.#turns++
+      this.#spentMs = 0
+      this.#hasServedUser = false
+    }
+    if (this.#beginSlice()) {
+      // Ticks run when no microtask is left: the slice has ended by then, or waits for something.
+      queueMicrotask(() => process.nextTick(this.#continueTurn))
+      return
+    }
+    this.#isScheduled = false
+    if (this.waiting > 0) this.#scheduleTurn()
+  }
+
+  /** Returns false when nothing waits, or when the turn has no time left. */
+  #beginSlice(): boolean {
+    if (this.#spentMs < serverMs && this.#resumeNext(this.#server)) return true
+    if (this.#spentMs >= queuedMs && this.#hasServedUser) return false
+    if (!this.#resumeNext(this.#users)) return false
+    this.#hasServedUser = true
+    return true
+  }
+
+  #resumeNext(order: LaneOrder): boolean {
+    const next = order.next()
+    if (next === undefined) return false
+    const { name, waiter } = next
+    this.#granted = { order, name }
+    this.#grantedAtMs = this.clock.now()
+    if (order === this.#users) this.#onWaited?.(this.#grantedAtMs - waiter.sinceMs)
+    waiter.resume()
+    return true
+  }
+
+  #isGranted(name: string, order: LaneOrder): boolean {
+    return this.#granted?.name === name && this.#granted.order === order
+  }
+
+  #endSlice(): void {
+    if (this.#granted === undefined) return
+    const { order, name } = this.#granted
+    const ms = this.clock.now() - this.#grantedAtMs
+    this.#granted = undefined
+    this.#spentMs += ms
+    order.charge(name, ms)
+  }
+}
+
+/** A place in the queue: the slices of all work in a lane take turns with those of other lanes. */
+export class Lane {
+  readonly name: string
+  /** For the queue. */
+  readonly order: LaneOrder
+  readonly #queue: RunQueue
+
+  constructor(queue: RunQueue, name: string, order: LaneOrder) {
+    this.#queue = queue
+    this.name = name
+    this.order = order
+  }
+
+  /**
+   * Called before work that may be long, without anything held: returns undefined when it may begin
+   * now, and otherwise a promise for its first slice. Resolves early when the signal aborts. Do not
+   * await undefined: others would begin in between, for whom there is no time left.
+   */
+  enter(signal?: AbortSignal): Promise<void> | undefined {
+    return this.#queue.mayBegin(this) ? undefined : this.next(signal)
+  }
+
+  /** Waits for a slice. Resolves early when the signal aborts. */
+  next(signal?: AbortSignal): Promise<void> {
+    return new Promise((resolve) => this.#queue.schedule(this, resolve, signal))
+  }
+
+  /** Calls back with a slice. */
+  schedule(callback: () => void): void {
+    this.#queue.schedule(this, callback)
+  }
+
+  /** Cuts long work into slices; dispose of it at the end of the work. */
+  slices(options: SlicesOptions = {}): Slices {
+    return new Slices(this, this.#queue, options)
+  }
+}
+
+/** Whose time work uses, and what ends it. */
+export interface InLane {
+  readonly lane: Lane
+  readonly signal: AbortSignal
+}
+
+/** The lane of a request; a queue of its own if it has none, as in tests. */
+export function laneOf({ lane }: { readonly lane?: Lane | undefined }): Lane {
+  return lane ?? new RunQueue().userLane('')
+}
+
+export interface SlicesOptions {
+  /**
+   * Acquires what the work needs across slices. It is called before the first wait only, so that
+   * work which fits into one slice does not pay for it.
+   */
+  readonly hold?: (() => Disposable) | undefined
+  /** The work leaves the queue when it aborts; it must check the signal itself. */
+  readonly signal?: AbortSignal | undefined
+}
+
+export class Slices implements Disposable {
+  readonly #lane: Lane
+  readonly #queue: RunQueue
+  readonly #options: SlicesOptions
+  #held: Disposable | undefined
+  #beganAtMs: number
+
+  constructor(lane: Lane, queue: RunQueue, options: SlicesOptions) {
+    this.#lane = lane
+    this.#queue = queue
+    this.#options = options
+    this.#beganAtMs = queue.clock.now()
+  }
+
+  /** The work resumes after it has waited for something else than a slice. */
+  begin(): void {
+    this.#beganAtMs = this.#queue.clock.now()
+  }
+
+  isOver(): boolean {
+    return this.#queue.clock.now() - this.#beganAtMs >= sliceMs
+  }
+
+  /** Waits for the next slice. */
+  async next(): Promise<void> {
+    const { hold, signal } = this.#options
+    this.#held ??= hold?.()
+    this.#charge()
+    await this.#lane.next(signal)
+    this.begin()
+  }
+
+  [Symbol.dispose](): void {
+    this.#charge()
+    this.#held?.[Symbol.dispose]()
+  }
+
+  #charge(): void {
+    this.#queue.charge(this.#lane, this.#queue.clock.now() - this.#beganAtMs)
+  }
+}
