@@ -1,3 +1,4 @@
+import { AbortListener } from '../lib/abort.ts'
 import type { Endpoint, Link } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
 import { encode, startWatch, type WatchCall } from './grpc.ts'
@@ -23,7 +24,7 @@ export class Session {
   readonly newestAtOpen: ConnectionNumber
   readonly #link: Link
   readonly #call: WatchCall
-  readonly #onLost = () => this.stop()
+  readonly #losing: AbortListener
   #failure: EtcdError | undefined
   #wake: (() => void) | undefined
   /** Until etcd reports progress; while proving, until its revision completes the proof. */
@@ -61,8 +62,7 @@ export class Session {
     })
     this.#call.write(createRequest(options.request, options.startRevision))
     // A stream that waits for a connection may be started on a later one, which is not verified.
-    this.#link.lost.addEventListener('abort', this.#onLost)
-    if (this.#link.lost.aborted) this.stop()
+    this.#losing = new AbortListener(this.#link.lost, () => this.#fail())
   }
 
   /** The connection of the stream, or a later one. */
@@ -109,7 +109,11 @@ export class Session {
   }
 
   stop(): void {
-    this.#link.lost.removeEventListener('abort', this.#onLost)
+    this.#losing[Symbol.dispose]()
+    this.#fail()
+  }
+
+  #fail(): void {
     this.#failure ??= this.#ended()
     this.#call.cancel()
     this.#wake?.()

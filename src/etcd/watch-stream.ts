@@ -23,7 +23,7 @@
  * the rest, and no timeout runs against the member.
  */
 
-import { pause } from '../lib/abort.ts'
+import { AbortListener, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError, errorFromStatus } from './errors.ts'
@@ -148,10 +148,7 @@ export class WatchStream implements HistoryWatch {
     })
     const connectionMax = this.#connectionMax() ?? session.connection
     if (session.connection > connectionMax) session.stop()
-    const stop = () => session.stop()
-    ending.addEventListener('abort', stop)
-    // The abort may have come while a member was selected, before the listener was added.
-    if (ending.aborted) stop()
+    using _stopping = new AbortListener(ending, () => session.stop())
     this.#session = session
     if (this.#isProgressRequested || this.#proof?.isOpen === true) session.requestProgress()
     try {
@@ -165,7 +162,6 @@ export class WatchStream implements HistoryWatch {
       }
     } finally {
       this.#session = undefined
-      ending.removeEventListener('abort', stop)
       session.stop()
     }
   }
