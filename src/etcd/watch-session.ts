@@ -43,6 +43,8 @@ export class Session {
       readonly newestAtOpen: ConnectionNumber
       /** The stream has to prove that it continues the delivered history. */
       readonly isProving: boolean
+      /** Whether etcd may split a response. */
+      readonly isSplit: boolean
     },
   ) {
     this.endpoint = endpoint
@@ -60,7 +62,7 @@ export class Session {
       this.#failure ??= this.#ended()
       wake()
     })
-    this.#call.write(createRequest(options.request, options.startRevision))
+    this.#call.write(createRequest(options))
     // A stream that waits for a connection may be started on a later one, which is not verified.
     this.#losing = new AbortListener(this.#link.lost, () => this.#fail())
   }
@@ -188,7 +190,12 @@ export class Session {
   }
 }
 
-function createRequest(request: WatchRequest, startRevision: number): Buffer {
+function createRequest(options: {
+  readonly request: WatchRequest
+  readonly startRevision: number
+  readonly isSplit: boolean
+}): Buffer {
+  const { request, startRevision, isSplit } = options
   return encode(WatchRequestSchema, {
     requestUnion: {
       case: 'createRequest',
@@ -198,7 +205,7 @@ function createRequest(request: WatchRequest, startRevision: number): Buffer {
         startRevision: BigInt(startRevision),
         prevKv: request.prevKv ?? false,
         progressNotify: true,
-        fragment: true,
+        fragment: isSplit,
       },
     },
   })
