@@ -4,7 +4,7 @@ import { DevEtcd, devBanner } from './dev/dev.ts'
 import { devMirror } from './dev/mirror.ts'
 import { OneTimeCode } from './dev/one-time-code.ts'
 import { monotonicClock } from './lib/clock.ts'
-import { createLog, type Log } from './lib/log/log.ts'
+import { createLog, type Log, type RootLog } from './lib/log/log.ts'
 import { LogWriter } from './lib/log/log-writer.ts'
 import { type DevOptions, devCommand, serverCommand } from './options/commands.ts'
 import type { Options } from './options/options.ts'
@@ -132,7 +132,7 @@ async function run(
   }
 }
 
-function startLog(options: Options): Log {
+function startLog(options: Options): RootLog {
   const { loggingFormat: format, verbosity } = options
   const log = createLog({ format, verbosity, sink: writer, pid: process.pid })
   writer.onDropped((count) => {

@@ -1,3 +1,4 @@
+import { AbortListener } from '../lib/abort.ts'
 import { StorageError } from '../storage/errors.ts'
 
 export function throwIfAborted(signal: AbortSignal): void {
@@ -7,17 +8,15 @@ export function throwIfAborted(signal: AbortSignal): void {
 /** Settles like `promise`, or rejects with `timeout` as soon as the signal aborts. */
 export function unlessAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
-    const stop = () => reject(timedOut(signal))
-    if (signal.aborted) stop()
-    signal.addEventListener('abort', stop)
+    const listener = new AbortListener(signal, () => reject(timedOut(signal)))
     // Not `finally`, which takes four more promises for each read.
     promise.then(
       (value) => {
-        signal.removeEventListener('abort', stop)
+        listener[Symbol.dispose]()
         resolve(value)
       },
       (error) => {
-        signal.removeEventListener('abort', stop)
+        listener[Symbol.dispose]()
         reject(error)
       },
     )

@@ -1,3 +1,4 @@
+import { AbortListener } from '../lib/abort.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { ConnectionNumber, Newest } from '../storage/storage.ts'
 import { throwIfAborted } from './aborted-read.ts'
@@ -33,7 +34,7 @@ export class Progress {
     const isReached = await new Promise<boolean>((resolve) => {
       const end = (reached: boolean) => {
         clearTimeout(timer)
-        signal.removeEventListener('abort', giveUp)
+        listener[Symbol.dispose]()
         resolve(reached)
       }
       const waiter = { version, connection, end }
@@ -42,7 +43,7 @@ export class Progress {
         end(false)
       }
       const timer = setTimeout(giveUp, waitMsMax)
-      signal.addEventListener('abort', giveUp)
+      const listener = new AbortListener(signal, giveUp)
       this.#waiters.add(waiter)
       this.#requestProgress()
     })

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import http, { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage } from 'node:http'
 import https from 'node:https'
 import { urlToHttpOptions } from 'node:url'
+import { AbortListener, LinkedAbort } from '../lib/abort.ts'
 import { isLoopbackHttp, type KubeconfigServer } from './kubeconfig.ts'
 
 const SOCKETS_MAX = 128
@@ -76,16 +77,12 @@ export class OriginClient {
     signal.throwIfAborted()
     if (this.#closed.signal.aborted) throw new OriginClientError('the client is closed')
     const server = this.#source()
-    const ended = new AbortController()
+    using ended = new LinkedAbort(signal, this.#closed.signal)
     let isLate = false
     const timer = setTimeout(() => {
       isLate = true
       ended.abort()
     }, headersTimeoutMs)
-    // Listeners instead of AbortSignal.any, which leaves an entry at signals that live long.
-    const end = (): void => ended.abort()
-    signal.addEventListener('abort', end)
-    this.#closed.signal.addEventListener('abort', end)
     try {
       return responseOf(await this.#send(server, wanted, ended.signal), wanted)
     } catch (cause) {
@@ -94,8 +91,6 @@ export class OriginClient {
       throw new OriginClientError(`${server.url.origin}: ${why}`, { cause })
     } finally {
       clearTimeout(timer)
-      signal.removeEventListener('abort', end)
-      this.#closed.signal.removeEventListener('abort', end)
     }
   }
 
@@ -220,8 +215,8 @@ function responseOf(
   { signal, idleTimeoutMs }: OriginRequest,
 ): OriginResponse {
   const abort = (): void => void message.destroy()
-  signal.addEventListener('abort', abort)
-  message.once('close', () => signal.removeEventListener('abort', abort))
+  const listener = new AbortListener(signal, abort)
+  message.once('close', () => listener[Symbol.dispose]())
   // Without a reader, an error of the connection is not an exception; a reader gets it.
   message.on('error', () => {})
   return {

@@ -8,7 +8,7 @@
  * with a random delay of its own, so that most find already done what the first one does.
  */
 import { EtcdError } from '../etcd/errors.ts'
-import { pause } from '../lib/abort.ts'
+import { LinkedAbort, pause } from '../lib/abort.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { Term } from './term.ts'
 
@@ -34,10 +34,7 @@ export async function workWithoutLeader<Lease>(
   options: LeaderlessWorkOptions<Lease>,
 ): Promise<Lease | undefined> {
   const { work, task, ttlMs, random, log, signal } = options
-  const ending = new AbortController()
-  const end = () => ending.abort()
-  signal.addEventListener('abort', end)
-  if (signal.aborted) end()
+  using ending = new LinkedAbort(signal)
   const term: Term = {
     signal: ending.signal,
     // The mod revision of a key that does not exist.
@@ -49,12 +46,11 @@ export async function workWithoutLeader<Lease>(
   log.warn(`etcd is full, no leader can be elected: this replica ${task} without one`)
   try {
     const [lease] = await Promise.all([
-      untilElection(options, ending.signal).finally(end),
-      work(term).finally(end),
+      untilElection(options, ending.signal).finally(ending.abort),
+      work(term).finally(ending.abort),
     ])
     return lease
   } finally {
-    signal.removeEventListener('abort', end)
     log.info(`This replica no longer ${task} without an election`)
   }
 }

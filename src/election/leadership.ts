@@ -18,7 +18,7 @@
  */
 import type { EtcdClient, KeyValue } from '../etcd/client.ts'
 import { EtcdError } from '../etcd/errors.ts'
-import { pause } from '../lib/abort.ts'
+import { LinkedAbort, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -176,10 +176,8 @@ export class Leadership {
 
   /** Waits until the key is deleted, at most a lease time in case the watch misses it. */
   async #untilFree(revision: number, signal: AbortSignal): Promise<void> {
-    const ending = new AbortController()
-    const end = () => ending.abort()
-    const timer = setTimeout(end, this.#ttlSeconds * 1000)
-    signal.addEventListener('abort', end)
+    using ending = new LinkedAbort(signal)
+    const timer = setTimeout(ending.abort, this.#ttlSeconds * 1000)
     try {
       const watch = this.#options.client.watch({
         key: this.#key,
@@ -191,7 +189,6 @@ export class Leadership {
       }
     } finally {
       clearTimeout(timer)
-      signal.removeEventListener('abort', end)
     }
   }
 
@@ -227,10 +224,7 @@ export class Leadership {
     signal: AbortSignal,
   ): Promise<void> {
     const { clock, log, task } = this.#options
-    const ending = new AbortController()
-    const end = () => ending.abort()
-    if (signal.aborted) end()
-    signal.addEventListener('abort', end)
+    using ending = new LinkedAbort(signal)
     const term: Term = {
       signal: ending.signal,
       revision: lease.revision,
@@ -246,8 +240,7 @@ export class Leadership {
     try {
       await work(term)
     } finally {
-      end()
-      signal.removeEventListener('abort', end)
+      ending.abort()
       this.#term = undefined
       await renewing
       await this.#revoke(lease.id)
@@ -256,7 +249,7 @@ export class Leadership {
   }
 
   /** Renews the lease until the term is ended; ends the term when the lease is lost. */
-  async #renew(lease: Lease, ending: AbortController): Promise<void> {
+  async #renew(lease: Lease, ending: LinkedAbort): Promise<void> {
     const { clock, log } = this.#options
     const { signal } = ending
     const termLeft = () => lease.heldUntil - clock.now()

@@ -1,4 +1,5 @@
 /** The scope of a call, its attempts at members, and the errors of calls that end without a response. */
+import { AbortListener } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Placed } from '../lib/placed-set.ts'
 import type { Endpoint } from './endpoints.ts'
@@ -26,7 +27,8 @@ export class CallScope implements Placed {
   isWriting = false
   /** Whether the call was sent to any member. */
   isSent = false
-  readonly #caller: AbortSignal | undefined
+  readonly #caller: AbortListener | undefined
+  #canceller: AbortListener | undefined
   readonly #timer: NodeJS.Timeout
   readonly #callbacks: (() => void)[] = []
   #isOver = false
@@ -36,18 +38,13 @@ export class CallScope implements Placed {
   constructor(options: CallOptions | undefined, timeoutMs: number, startedAt: number) {
     this.timeoutMs = timeoutMs
     this.deadlineAt = startedAt + timeoutMs
-    this.cancelIfSafe = options?.cancelIfSafe
-    this.connectionMax = options?.connectionMax
-    this.#caller = options?.signal
+    const { signal, cancelIfSafe, connectionMax } = options ?? {}
+    this.cancelIfSafe = cancelIfSafe
+    this.connectionMax = connectionMax
     this.#timer = setTimeout(() => this.end(timedOut(timeoutMs)), timeoutMs)
-    this.#caller?.addEventListener('abort', this.#onCaller)
-    this.cancelIfSafe?.addEventListener('abort', this.#onCancelIfSafe)
-  }
-
-  /** For signals that had aborted before the call. */
-  endIfAborted(): void {
-    if (this.#caller?.aborted === true) this.#onCaller()
-    else if (this.cancelIfSafe?.aborted === true) this.#onCancelIfSafe()
+    this.#caller = signal && new AbortListener(signal, () => this.end(cancelledBy(signal)))
+    if (cancelIfSafe === undefined || this.#isOver) return
+    this.#canceller = new AbortListener(cancelIfSafe, this.#onCancelIfSafe)
   }
 
   get isOver(): boolean {
@@ -82,13 +79,11 @@ export class CallScope implements Placed {
     this.#isOver = true
     this.#reason = reason
     clearTimeout(this.#timer)
-    this.#caller?.removeEventListener('abort', this.#onCaller)
-    this.cancelIfSafe?.removeEventListener('abort', this.#onCancelIfSafe)
+    this.#caller?.[Symbol.dispose]()
+    this.#canceller?.[Symbol.dispose]()
     for (const run of this.#callbacks.splice(0)) run()
     this.#waits?.abort()
   }
-
-  readonly #onCaller = (): void => this.end(cancelledByCaller(this.#caller?.reason))
 
   readonly #onCancelIfSafe = (): void => {
     if (!this.isWriting) this.end(endedEarly())
@@ -130,16 +125,15 @@ export function attemptCall<Response>(
     }
     // A call that waits for a connection may be started on a later one, which may be too new.
     const link = endpoint.link('calls')
-    const lost = scope.connectionMax === undefined ? undefined : link.lost
     const settle = (outcome: Outcome<Response>) => {
       scope.offEnd(onEnd)
-      lost?.removeEventListener('abort', onLost)
+      losing?.[Symbol.dispose]()
       resolve(outcome)
     }
     const timeoutMs = Math.max(0, scope.deadlineAt - clock.now()) + timeoutSlackMs
     let cancel: (() => void) | undefined
+    let losing: AbortListener | undefined
     scope.onEnd(onEnd)
-    lost?.addEventListener('abort', onLost)
     const { client } = link
     try {
       cancel = startCall(client, method, { request: message, timeoutMs }, (failed, response) => {
@@ -153,6 +147,7 @@ export function attemptCall<Response>(
         settle({ endpoint, response: response as Response, connection: link.number })
       })
       scope.isSent = true
+      if (scope.connectionMax !== undefined) losing = new AbortListener(link.lost, onLost)
     } catch (cause) {
       // The channel rejected the call, so nothing was sent.
       const text = 'the connection does not accept calls'
@@ -194,6 +189,6 @@ function endedEarly(): EtcdError {
   return new EtcdError({ kind: 'unavailable', message: 'cancelled before its deadline' })
 }
 
-function cancelledByCaller(cause: unknown): EtcdError {
-  return new EtcdError({ kind: 'cancelled', message: 'cancelled by the caller', cause })
+function cancelledBy({ reason }: AbortSignal): EtcdError {
+  return new EtcdError({ kind: 'cancelled', message: 'cancelled by the caller', cause: reason })
 }

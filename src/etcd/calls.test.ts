@@ -17,8 +17,20 @@ type Callback = (error: unknown, response?: string) => void
 const dropped: Reply = { code: 14, details: 'Connection dropped' }
 const noLeader: Reply = { code: 14, details: 'etcdserver: no leader' }
 
-const read: Method<string> = { path: '/r', write: false, needsLeader: true, decode: String }
-const write: Method<string> = { path: '/w', write: true, needsLeader: true, decode: String }
+const read: Method<string> = {
+  path: '/r',
+  write: false,
+  needsLeader: true,
+  decode: String,
+  bytesMax: 1000,
+}
+const write: Method<string> = {
+  path: '/w',
+  write: true,
+  needsLeader: true,
+  decode: String,
+  bytesMax: 1000,
+}
 const message = Buffer.from('x')
 
 /** A fake member with replies set in advance; when they run out it does not respond. */

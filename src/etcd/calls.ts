@@ -10,7 +10,7 @@
  *
  * Every call ends at its deadline by our own timer, whatever happens to the connection.
  */
-import { pause } from '../lib/abort.ts'
+import { AbortListener, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import { PlacedSet } from '../lib/placed-set.ts'
@@ -60,7 +60,7 @@ export class Calls {
     this.#onCall = options.onCall
     this.#endpoints = options.endpoints
     this.#closing = options.closing
-    this.#closing.addEventListener('abort', () => {
+    new AbortListener(this.#closing, () => {
       for (const scope of this.#open) scope.end(this.#closing.reason)
     })
     this.#clock = options.clock
@@ -102,7 +102,6 @@ export class Calls {
     const startedAt = this.#clock.now()
     const scope = new CallScope(options, options?.timeoutMs ?? this.#defaultTimeoutMs, startedAt)
     if (this.#closing.aborted) scope.end(this.#closing.reason)
-    else scope.endIfAborted()
     this.#open.add(scope)
     let hasFailed = true
     try {

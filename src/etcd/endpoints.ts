@@ -1,3 +1,4 @@
+import { AbortListener } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { ConnectionState } from './connection.ts'
 import { type EtcdError, errorFromStatus, type FailedStatus, isRetryable } from './errors.ts'
@@ -194,11 +195,11 @@ export class EndpointSet {
     return new Promise((resolve) => {
       const wake = () => {
         this.#waiting.delete(wake)
-        signal.removeEventListener('abort', wake)
+        listener[Symbol.dispose]()
         resolve()
       }
       this.#waiting.add(wake)
-      signal.addEventListener('abort', wake)
+      const listener = new AbortListener(signal, wake)
     })
   }
 

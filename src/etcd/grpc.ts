@@ -42,8 +42,21 @@ export interface Method<Response> {
   readonly needsLeader: boolean
   /** etcd offers the method only as a stream: one request is sent and one response is read. */
   readonly stream?: boolean
+  /** Of a message of the response. */
+  readonly bytesMax: number
   decode(message: Buffer): Response
 }
+
+/**
+ * Pages aim at 4 MB, and are asked for again with fewer keys when their values are larger than
+ * those before. etcd splits what it sends on a watch at its own limit for requests, 1.5 MiB by
+ * default; a watch that does not let it split (watch-stream.ts) gets 250,000 deletes at once.
+ */
+const pageBytesMax = 32 * 1024 * 1024
+/** A batch of 100 writes may return the values in their way, each of 1.5 MiB by default. */
+const txnBytesMax = 160 * 1024 * 1024
+/** Leases, status and alarms: a few numbers and names. */
+const smallBytesMax = 1024 * 1024
 
 export const methods: {
   readonly range: Method<RangeResult>
@@ -57,9 +70,9 @@ export const methods: {
   readonly status: Method<StatusResponse>
   readonly alarm: Method<AlarmResponse>
 } = {
-  range: read('KV/Range', decodeRangeResult),
-  txn: write('KV/Txn', decodeTxnResult),
-  readOnlyTxn: read('KV/Txn', decodeTxnResult),
+  range: read('KV/Range', decodeRangeResult, pageBytesMax),
+  txn: write('KV/Txn', decodeTxnResult, txnBytesMax),
+  readOnlyTxn: read('KV/Txn', decodeTxnResult, txnBytesMax),
   compact: write('KV/Compact', decoder(CompactionResponseSchema)),
   leaseGrant: write('Lease/LeaseGrant', decoder(LeaseGrantResponseSchema)),
   leaseRevoke: write('Lease/LeaseRevoke', decoder(LeaseRevokeResponseSchema)),
@@ -94,8 +107,8 @@ export function startCall<Response>(
 ): () => void {
   if (method.stream === true) return startSingleExchange(client, method, options, done)
   const { request: message, timeoutMs } = options
-  const { path, needsLeader, decode } = method
-  return client.unary({ path, needsLeader, decode, message, timeoutMs }, done)
+  const { path, needsLeader, decode, bytesMax } = method
+  return client.unary({ path, needsLeader, decode, bytesMax, message, timeoutMs }, done)
 }
 
 export type WatchCall = DuplexCall<WatchMessage>
@@ -103,16 +116,17 @@ export type WatchCall = DuplexCall<WatchMessage>
 /** Opens a watch stream. A member that loses its leader ends it, so the watch can fail over. */
 export function startWatch(client: Client): WatchCall {
   const path = '/etcdserverpb.Watch/Watch'
-  return client.duplex({ path, needsLeader: true, decode: decodeWatchMessage })
+  const bytesMax = pageBytesMax
+  return client.duplex({ path, needsLeader: true, decode: decodeWatchMessage, bytesMax })
 }
 
 function startSingleExchange<Response>(
   client: Client,
-  { path, needsLeader, decode }: Method<Response>,
+  { path, needsLeader, decode, bytesMax }: Method<Response>,
   { request, timeoutMs }: { readonly request: Buffer; readonly timeoutMs: number },
   done: (failure: CallFailure | undefined, response?: Response) => void,
 ): () => void {
-  const call = client.duplex({ path, needsLeader, decode, timeoutMs })
+  const call = client.duplex({ path, needsLeader, decode, bytesMax, timeoutMs })
   call.on('error', (failure: CallFailure) => done(failure))
   call.once('data', (response: Response) => {
     done(undefined, response)
@@ -127,12 +141,20 @@ function startSingleExchange<Response>(
 export const reconnectFirstMs = 100
 export const reconnectMostMs = 1_000
 
-function read<Response>(name: string, decode: (message: Buffer) => Response): Method<Response> {
-  return { path: `/etcdserverpb.${name}`, write: false, needsLeader: true, decode }
+function read<Response>(
+  name: string,
+  decode: (message: Buffer) => Response,
+  bytesMax = smallBytesMax,
+): Method<Response> {
+  return { path: `/etcdserverpb.${name}`, write: false, needsLeader: true, decode, bytesMax }
 }
 
-function write<Response>(name: string, decode: (message: Buffer) => Response): Method<Response> {
-  return { path: `/etcdserverpb.${name}`, write: true, needsLeader: true, decode }
+function write<Response>(
+  name: string,
+  decode: (message: Buffer) => Response,
+  bytesMax = smallBytesMax,
+): Method<Response> {
+  return { path: `/etcdserverpb.${name}`, write: true, needsLeader: true, decode, bytesMax }
 }
 
 function decoder<Desc extends DescMessage>(schema: Desc): (message: Buffer) => MessageShape<Desc> {

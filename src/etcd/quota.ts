@@ -9,13 +9,16 @@ const QUOTA = /^etcd_server_quota_backend_bytes (\S+)$/m
 
 /**
  * Reads the space quota of a member from its metrics: etcd 3.5 exposes it nowhere else. The metrics
- * are served on the client URL. Rejects when the quota cannot be read.
+ * are served on the client URL. Rejects when the quota cannot be read, and when the signal aborts.
  */
-export async function readQuota(endpoint: string, tls: TlsMaterial | undefined): Promise<number> {
+export async function readQuota(
+  endpoint: string,
+  { tls, signal }: { readonly tls: TlsMaterial | undefined; readonly signal: AbortSignal },
+): Promise<number> {
   const url = new URL('/metrics', /^https?:/.test(endpoint) ? endpoint : `http://${endpoint}`)
   const text = await (url.protocol === 'https:'
-    ? read((done) => https.get(url, { ...tls, agent: false }, done))
-    : read((done) => http.get(url, { agent: false }, done)))
+    ? read((done) => https.get(url, { ...tls, agent: false, signal }, done))
+    : read((done) => http.get(url, { agent: false, signal }, done)))
   const bytes = Number(QUOTA.exec(text)?.[1])
   if (!(bytes > 0)) throw new Error(`${endpoint}/metrics does not contain the quota`)
   return bytes

@@ -1,3 +1,4 @@
+import { AbortListener } from '../lib/abort.ts'
 import type { Endpoint, Link } from './endpoints.ts'
 import { EtcdError } from './errors.ts'
 import { encode, startWatch, type WatchCall } from './grpc.ts'
@@ -23,7 +24,7 @@ export class Session {
   readonly newestAtOpen: ConnectionNumber
   readonly #link: Link
   readonly #call: WatchCall
-  readonly #onLost = () => this.stop()
+  readonly #losing: AbortListener
   #failure: EtcdError | undefined
   #wake: (() => void) | undefined
   /** Until etcd reports progress; while proving, until its revision completes the proof. */
@@ -42,6 +43,8 @@ export class Session {
       readonly newestAtOpen: ConnectionNumber
       /** The stream has to prove that it continues the delivered history. */
       readonly isProving: boolean
+      /** Whether etcd may split a response. */
+      readonly isSplit: boolean
     },
   ) {
     this.endpoint = endpoint
@@ -59,10 +62,9 @@ export class Session {
       this.#failure ??= this.#ended()
       wake()
     })
-    this.#call.write(createRequest(options.request, options.startRevision))
+    this.#call.write(createRequest(options))
     // A stream that waits for a connection may be started on a later one, which is not verified.
-    this.#link.lost.addEventListener('abort', this.#onLost)
-    if (this.#link.lost.aborted) this.stop()
+    this.#losing = new AbortListener(this.#link.lost, () => this.#fail())
   }
 
   /** The connection of the stream, or a later one. */
@@ -109,7 +111,11 @@ export class Session {
   }
 
   stop(): void {
-    this.#link.lost.removeEventListener('abort', this.#onLost)
+    this.#losing[Symbol.dispose]()
+    this.#fail()
+  }
+
+  #fail(): void {
     this.#failure ??= this.#ended()
     this.#call.cancel()
     this.#wake?.()
@@ -184,7 +190,12 @@ export class Session {
   }
 }
 
-function createRequest(request: WatchRequest, startRevision: number): Buffer {
+function createRequest(options: {
+  readonly request: WatchRequest
+  readonly startRevision: number
+  readonly isSplit: boolean
+}): Buffer {
+  const { request, startRevision, isSplit } = options
   return encode(WatchRequestSchema, {
     requestUnion: {
       case: 'createRequest',
@@ -194,7 +205,7 @@ function createRequest(request: WatchRequest, startRevision: number): Buffer {
         startRevision: BigInt(startRevision),
         prevKv: request.prevKv ?? false,
         progressNotify: true,
-        fragment: true,
+        fragment: isSplit,
       },
     },
   })

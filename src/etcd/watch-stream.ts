@@ -10,7 +10,13 @@
  * without a message the watch requests progress, repeatedly until etcd responds, and leaves a
  * member that sends nothing at all for two seconds after the first request. A watcher that is far
  * behind gets no progress and no events while etcd scans history of other keys, so the timeout
- * doubles each time it expires.
+ * doubles each time it expires, and is kept until a whole response has come.
+ *
+ * etcd may split a large response, so that it never takes much memory at once. That takes it a time
+ * that grows with the square of the changes in a part: three seconds for the 13,000 deletes that
+ * fit into one, several times the timeout for a revision that deletes all events of a namespace. So
+ * after a stream that fell silent, the next one asks for whole responses; if those are too large
+ * for us, or do not come either, the one after it may split them again.
  *
  * A watch that continues an earlier read (`sameHistory`) makes each stream prove that it is in the
  * history that was delivered: see history-proof.ts. The stream starts at the anchor, and nothing is
@@ -23,7 +29,7 @@
  * the rest, and no timeout runs against the member.
  */
 
-import { pause } from '../lib/abort.ts'
+import { AbortListener, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Endpoint, EndpointSet } from './endpoints.ts'
 import { EtcdError, errorFromStatus } from './errors.ts'
@@ -60,6 +66,7 @@ export class WatchStream implements HistoryWatch {
   #isProgressRequested = false
   #connection: ConnectionNumber = 0
   #started = false
+  #isSplit = true
   /** The last revision delivered, if etcd has compacted it. */
   #compactedAt: number | undefined
 
@@ -145,13 +152,11 @@ export class WatchStream implements HistoryWatch {
       startRevision: this.#startRevision(),
       newestAtOpen: this.#endpoints.newest,
       isProving: this.#proof?.isOpen === true,
+      isSplit: this.#isSplit,
     })
     const connectionMax = this.#connectionMax() ?? session.connection
     if (session.connection > connectionMax) session.stop()
-    const stop = () => session.stop()
-    ending.addEventListener('abort', stop)
-    // The abort may have come while a member was selected, before the listener was added.
-    if (ending.aborted) stop()
+    using _stopping = new AbortListener(ending, () => session.stop())
     this.#session = session
     if (this.#isProgressRequested || this.#proof?.isOpen === true) session.requestProgress()
     try {
@@ -165,7 +170,6 @@ export class WatchStream implements HistoryWatch {
       }
     } finally {
       this.#session = undefined
-      ending.removeEventListener('abort', stop)
       session.stop()
     }
   }
@@ -173,7 +177,7 @@ export class WatchStream implements HistoryWatch {
   #take(message: WatchMessage): WatchBatch | undefined {
     const batch = this.#revisions.take(message)
     // A stream that has not proven its history yet may never do so.
-    if (this.#proof?.isOpen !== true) {
+    if (this.#proof?.isOpen !== true && !message.fragment) {
       this.#silenceTimeoutMs = silenceTimeoutFirstMs
       this.#backoff.reset()
     }
@@ -221,6 +225,9 @@ export class WatchStream implements HistoryWatch {
       this.#compactedAt = delivered
       return
     }
+    const wasSplit = this.#isSplit
+    this.#isSplit = !(error instanceof SilentMember && wasSplit)
+    if (!wasSplit && error.kind === 'too-large') return
     if (error instanceof SilentMember) {
       this.#silenceTimeoutMs = Math.min(silenceTimeoutMostMs, this.#silenceTimeoutMs * 2)
       return

@@ -1,29 +1,71 @@
 /**
+ * Calls `run` when the signal aborts, or at once if it already has, until it is disposed. A class
+ * and not a closure: each call to etcd makes one.
+ */
+export class AbortListener implements Disposable {
+  readonly #signal: AbortSignal
+  readonly #run: () => void
+
+  constructor(signal: AbortSignal, run: () => void) {
+    this.#signal = signal
+    this.#run = run
+    if (signal.aborted) run()
+    else signal.addEventListener('abort', run)
+  }
+
+  [Symbol.dispose](): void {
+    this.#signal.removeEventListener('abort', this.#run)
+  }
+}
+
+/**
+ * Aborts with any of its parents, until it is disposed, or by itself. AbortSignal.any would leave an
+ * entry at parents that live long.
+ */
+export class LinkedAbort implements Disposable {
+  readonly abort = (): void => this.#controller.abort()
+  readonly #controller = new AbortController()
+  readonly #listeners: readonly AbortListener[]
+
+  constructor(...parents: readonly AbortSignal[]) {
+    this.#listeners = parents.map((parent) => new AbortListener(parent, this.abort))
+  }
+
+  get signal(): AbortSignal {
+    return this.#controller.signal
+  }
+
+  [Symbol.dispose](): void {
+    for (const listener of this.#listeners) listener[Symbol.dispose]()
+  }
+}
+
+/** Calls `run` every `ms` until the signal aborts. Does not keep the process alive. */
+export function repeat(ms: number, run: () => void, signal: AbortSignal): void {
+  const timer = setInterval(run, ms).unref()
+  new AbortListener(signal, () => clearInterval(timer))
+}
+
+/**
  * Resolves after `ms`, or as soon as the signal aborts; never rejects. The caller checks the signal
  * afterwards.
  */
 export function pause(ms: number, signal?: AbortSignal): Promise<void> {
+  if (signal?.aborted === true) return Promise.resolve()
   return new Promise((resolve) => {
-    if (signal?.aborted) {
-      resolve()
-      return
-    }
     const end = () => {
       clearTimeout(timer)
-      signal?.removeEventListener('abort', end)
+      listener?.[Symbol.dispose]()
       resolve()
     }
     const timer = setTimeout(end, ms)
-    signal?.addEventListener('abort', end)
+    const listener = signal && new AbortListener(signal, end)
   })
 }
 
 /** Resolves when the signal aborts. */
 export function aborted(signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    if (signal.aborted) resolve()
-    else signal.addEventListener('abort', () => resolve(), { once: true })
-  })
+  return new Promise((resolve) => new AbortListener(signal, () => resolve()))
 }
 
 /** Waits for `work`, at most `msMax`. The work is not cancelled; a later result is ignored. */

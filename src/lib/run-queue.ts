@@ -16,6 +16,7 @@
  * Work begins unqueued if no user waits, or if its user is not among those that wait and has not run
  * since others began to wait. It then costs two reads of the clock.
  */
+import { AbortListener } from './abort.ts'
 import { type Clock, monotonicClock } from './clock.ts'
 import { LaneOrder, type Waiter } from './lane-order.ts'
 
@@ -96,11 +97,11 @@ export class RunQueue {
     const waiter: Waiter = {
       sinceMs: this.clock.now(),
       resume: () => {
-        signal?.removeEventListener('abort', leave)
+        listener?.[Symbol.dispose]()
         resume()
       },
     }
-    signal?.addEventListener('abort', leave, { once: true })
+    const listener = signal && new AbortListener(signal, leave)
     order.add(name, waiter)
     this.#scheduleTurn()
   }

@@ -6,7 +6,7 @@ import type { MirrorConfig } from '../clusters/cluster-sections.ts'
 import { Leadership, type LeadershipOptions } from '../election/leadership.ts'
 import type { Term } from '../election/term.ts'
 import { EtcdError } from '../etcd/errors.ts'
-import { pause } from '../lib/abort.ts'
+import { LinkedAbort, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -172,21 +172,20 @@ export class ClusterMirror {
     { epoch, positions }: Start,
     signal: AbortSignal,
   ): Promise<'aborted' | 'lost' | { readonly epoch: number }> {
-    const ending = new AbortController()
-    const end = (): void => ending.abort()
-    signal.addEventListener('abort', end)
-    if (signal.aborted) end()
+    using ending = new LinkedAbort(signal)
     const failures: unknown[] = []
     const forgotten = this.#forgetting.signal
     const followers = this.#start(term, { epoch, positions }, ending.signal)
     this.#followers = followers
     try {
-      const saving = this.#saveOften(term, { epoch, forgotten }, ending.signal).finally(end)
+      const saving = this.#saveOften(term, { epoch, forgotten }, ending.signal).finally(
+        ending.abort,
+      )
       const running = [...followers.values()].map((follower) =>
         follower
           .run()
           .catch((error) => failures.push(error))
-          .finally(end),
+          .finally(ending.abort),
       )
       await Promise.all(running)
       if ((await saving) === 'lost') return 'lost'
@@ -194,7 +193,6 @@ export class ClusterMirror {
       if (failure === undefined) return 'aborted'
       return this.#outcomeOf(failure, epoch)
     } finally {
-      signal.removeEventListener('abort', end)
       this.#followers = new Map()
     }
   }

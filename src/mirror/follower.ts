@@ -3,7 +3,7 @@
  * then watches; resumes only past what is stored. Failures of the origin and of etcd are normal:
  * this ends only when its signal aborts, when a write is fenced, or when the origin was restored.
  */
-import { pause } from '../lib/abort.ts'
+import { AbortListener, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -117,14 +117,11 @@ export class Follower {
   /** Resolves when aborted. Rejects with OriginRestored, and when a write is fenced. */
   async run(): Promise<void> {
     const { signal } = this.#options
-    const end = (): void => this.#ending.abort()
-    signal.addEventListener('abort', end)
-    if (signal.aborted) end()
+    using _ending = new AbortListener(signal, () => this.#ending.abort())
     try {
       while (!this.#ending.signal.aborted) await this.#follow()
     } finally {
-      signal.removeEventListener('abort', end)
-      end()
+      this.#ending.abort()
     }
     if (this.#fatal !== undefined) throw this.#fatal.error
   }

@@ -1,5 +1,5 @@
 import type { Event } from '../api/event.ts'
-import { pause } from '../lib/abort.ts'
+import { AbortListener, pause } from '../lib/abort.ts'
 import type { OriginEvent } from '../registry/origin-version.ts'
 import {
   type ListPageOptions,
@@ -176,7 +176,7 @@ export class MemoryOrigin implements Origin {
   async #changed(signal: AbortSignal): Promise<void> {
     const woken = Promise.withResolvers<void>()
     this.#waiting.add(woken.resolve)
-    signal.addEventListener('abort', () => woken.resolve(), { once: true })
+    new AbortListener(signal, () => woken.resolve())
     await woken.promise
     this.#waiting.delete(woken.resolve)
   }

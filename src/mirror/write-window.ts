@@ -4,7 +4,7 @@
  * origin everything is stored: writes end in any order, and the position is before the first that
  * has not ended.
  */
-import { pause } from '../lib/abort.ts'
+import { AbortListener, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import { PerKeyQueue } from '../lib/per-key-queue.ts'
@@ -66,7 +66,7 @@ export class WriteWindow {
     this.#position = options.position
     this.#entriesMax = options.entriesMax ?? entriesMaxDefault
     this.#bytesMax = options.bytesMax ?? bytesMaxDefault
-    options.signal.addEventListener('abort', () => this.#onChange?.(), { once: true })
+    new AbortListener(options.signal, () => this.#onChange?.())
   }
 
   /** Everything at the origin up to this version is stored. */

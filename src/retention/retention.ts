@@ -1,6 +1,6 @@
 import { Leadership } from '../election/leadership.ts'
 import { cutShort, type Term } from '../election/term.ts'
-import { aborted } from '../lib/abort.ts'
+import { aborted, LinkedAbort } from '../lib/abort.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import { type Lane, RunQueue } from '../lib/run-queue.ts'
 import { controlKey, EventKeys, foreignRanges } from '../storage/etcd/keys.ts'
@@ -171,10 +171,8 @@ export class Retention {
 
   /** Runs until aborted, or until the policy is replaced by one that leaves nothing to do. */
   async #runWhileNeeded(signal: AbortSignal): Promise<void> {
-    const ending = new AbortController()
-    const end = () => ending.abort()
-    signal.addEventListener('abort', end)
-    if (signal.aborted) end()
+    using ending = new LinkedAbort(signal)
+    const end = ending.abort
     const everyMs = () => this.#schedule.noteEveryMs
     const recordEveryMs = () => this.#schedule.recordEveryMs
     const reading = setInterval(() => this.#clock.now(), readEveryMs)
@@ -188,7 +186,6 @@ export class Retention {
       ])
     } finally {
       clearInterval(reading)
-      signal.removeEventListener('abort', end)
     }
   }
 

@@ -6,7 +6,7 @@
  */
 
 import type { Term } from '../election/term.ts'
-import { pause } from '../lib/abort.ts'
+import { LinkedAbort, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
@@ -87,20 +87,16 @@ export class Sweeper {
     this.#damagedVersions = new Set()
     this.#batchSize = batchMax
     this.#isFilled = false
-    const ending = new AbortController()
-    const end = () => ending.abort()
-    term.signal.addEventListener('abort', end)
-    if (term.signal.aborted) end()
+    using ending = new LinkedAbort(term.signal)
     try {
       await Promise.all([
         this.#options.feed
           // `onFilled` starts a sweep at once: after an election events may be overdue already.
           .run(queue, { signal: ending.signal, onFilled: () => this.#filled() })
-          .finally(end),
-        this.#sweepLoop(queue, term, ending.signal).finally(end),
+          .finally(ending.abort),
+        this.#sweepLoop(queue, term, ending.signal).finally(ending.abort),
       ])
     } finally {
-      term.signal.removeEventListener('abort', end)
       queue.clear()
     }
   }
@@ -135,13 +131,9 @@ export class Sweeper {
   }
 
   async #pauseOrWake(ms: number, signal: AbortSignal): Promise<void> {
-    const pausing = new AbortController()
-    const wake = () => pausing.abort()
-    this.#wake = wake
-    signal.addEventListener('abort', wake)
-    if (signal.aborted) wake()
+    using pausing = new LinkedAbort(signal)
+    this.#wake = pausing.abort
     await pause(Math.max(0, ms), pausing.signal)
-    signal.removeEventListener('abort', wake)
   }
 
   /** Deletes everything that is due now, batch by batch; stops at the first failure. */

@@ -11,7 +11,7 @@
  * Notes of other replicas, and of replicas that ran earlier, come from the age record in etcd
  * (age-record.ts) and are proofs in the same sense.
  */
-import { pause } from '../lib/abort.ts'
+import { LinkedAbort, pause } from '../lib/abort.ts'
 import type { Clock } from '../lib/clock.ts'
 import { StorageError } from '../storage/errors.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
@@ -151,10 +151,8 @@ export class Timeline {
   }
 
   async #read(storage: Pick<EventStorage, 'currentVersion'>, signal: AbortSignal): Promise<void> {
-    const ending = new AbortController()
-    const end = () => ending.abort()
-    const timer = setTimeout(end, readTimeoutMs)
-    signal.addEventListener('abort', end)
+    using ending = new LinkedAbort(signal)
+    const timer = setTimeout(ending.abort, readTimeoutMs)
     const requestedAt = this.#clock.now()
     const epoch = this.#epoch
     try {
@@ -166,7 +164,6 @@ export class Timeline {
       if (!(error instanceof StorageError)) throw error
     } finally {
       clearTimeout(timer)
-      signal.removeEventListener('abort', end)
     }
   }
 

@@ -205,7 +205,7 @@ export class Engine {
       // Retention reads the cache, so the cache is filled first; and nothing, not even an election
       // key, is written to an etcd that holds values of another program.
       checked.then(() => Promise.all([retention.run(signal), mirrors?.run(signal)])),
-      cached.synced.then(() => this.#datastore.inspect()),
+      cached.synced.then(() => this.#datastore.inspect(signal)),
     ])
   }
 

@@ -13,7 +13,8 @@ import { Listener } from '../http/listener.ts'
 import { loadCertificate } from '../http/tls/certificate-files.ts'
 import type { TlsSettings } from '../http/tls/secure-context.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
-import type { Log } from '../lib/log/log.ts'
+import { Latch } from '../lib/latch.ts'
+import type { Log, RootLog } from '../lib/log/log.ts'
 import { addressText } from '../lib/network.ts'
 import type { RunQueue } from '../lib/run-queue.ts'
 import { withFlagName } from '../options/flag-errors.ts'
@@ -81,10 +82,17 @@ export class Server {
   #limits: OpenedLimits | undefined
   readonly #clientMemory: ClientMemory
   readonly #runQueue: RunQueue
+  readonly #setVerbosity: (level: number) => void
+  readonly #rolesLoaded = new Latch()
   #onFatal: (error: unknown) => void = () => {}
 
   /** `signIn`: exchanges the code in the link of `tidings dev`, and of no other server. */
-  constructor(options: Options, log: Log, writer: { lastFlushedAt(): number }, signIn?: SignIn) {
+  constructor(
+    options: Options,
+    log: RootLog,
+    writer: { lastFlushedAt(): number },
+    signIn?: SignIn,
+  ) {
     this.#options = options
     this.#log = log
     this.#lifecycle = new Lifecycle(log)
@@ -116,14 +124,17 @@ export class Server {
           name: 'generic-apiserver-start-informers',
           run: () => this.#openEngine(),
         },
-        // Roles are loaded before the listener is up; operators expect a check of this name.
         ...(options.authorizationModes.includes('RBAC')
-          ? [{ name: 'rbac/bootstrap-roles', run: async () => {} }]
+          ? [{ name: 'rbac/bootstrap-roles', run: () => this.#rolesLoaded.opened }]
           : []),
         { name: 'apiservice-registration-controller', run: async () => this.#installServerInfo() },
       ],
       log,
     )
+    this.#setVerbosity = (level) => {
+      log.setVerbosity(level)
+      log.info('Log level set', { level })
+    }
     this.#services = new ServiceInstaller(options, this.#metrics, { signIn, budget })
     const probes = healthProbes({
       engine: this.#engine,
@@ -159,6 +170,7 @@ export class Server {
     access.onChange(this.#accessChecks.changed)
     const { gate, clientAuthorities } = access
     this.#gate = gate
+    this.#rolesLoaded.open()
     const tls: TlsSettings = {
       certificate,
       minVersion: this.#options.tlsMinVersion === 'VersionTLS13' ? 'TLSv1.3' : 'TLSv1.2',
@@ -249,6 +261,7 @@ export class Server {
 
   #installServerInfo(): void {
     this.#services.installServerInfo({
+      setVerbosity: this.#setVerbosity,
       regardedKinds: (cluster) => this.#engine.regardedKinds(cluster),
       decide: async (user, attributes) => this.#gate?.decide(user, attributes),
     })

@@ -22,7 +22,7 @@ installer.installHealth(
   silentLog,
   monotonicClock,
 )
-installer.installServerInfo({ regardedKinds: () => [], decide: undefined })
+installer.installServerInfo({ regardedKinds: () => [], decide: undefined, setVerbosity: () => {} })
 installer.installEvents({
   storage: {} as WatchedStorage,
   writes: {} as WatchedStorage,

@@ -20,6 +20,7 @@ import {
   eventsService,
   eventsServiceName,
 } from '../endpoints/events/events-service.ts'
+import { LOG_LEVEL_PATH, logLevelService } from '../endpoints/log-level.ts'
 import { type ClusterSources, clusterStatuses } from '../endpoints/objects/cluster-statuses.ts'
 import { CLUSTERS, type ClustersOptions, clusters } from '../endpoints/objects/clusters.ts'
 import { NAMESPACES, namespaces } from '../endpoints/objects/namespaces.ts'
@@ -103,6 +104,7 @@ export class ServiceInstaller {
       'version',
       METRICS_PATH,
       SLIS_PATH,
+      LOG_LEVEL_PATH,
       'discovery',
       SELF_REVIEWS,
       'openapi',
@@ -198,12 +200,13 @@ export class ServiceInstaller {
     for (const group of this.#groups) this.services.install(eventsService({ ...shared, group }))
   }
 
-  /** Version, metrics, discovery and OpenAPI, which need neither etcd nor a file. */
-  installServerInfo({ regardedKinds, decide }: ServerInfoParts): void {
+  /** Version, log level, metrics, discovery and OpenAPI, which need neither etcd nor a file. */
+  installServerInfo({ regardedKinds, decide, setVerbosity }: ServerInfoParts): void {
     const build = buildInfo()
     showProcess(this.#metrics)
     showBuild(this.#metrics)
     this.services.install(versionService(build))
+    this.services.install(logLevelService(setVerbosity))
     this.services.install(metricsService(METRICS_PATH, this.#metrics))
     this.services.install(metricsService(SLIS_PATH, healthRegistry(this.#healthTallies)))
     this.services.install(
@@ -244,4 +247,6 @@ export interface ServerInfoParts {
   /** Kinds that stored events are about. */
   readonly regardedKinds: (cluster: string) => readonly RegardedKind[]
   readonly decide: DiscoveryOptions['decide']
+  /** Sets `-v` of the running server. */
+  readonly setVerbosity: (level: number) => void
 }

@@ -70,8 +70,11 @@ export class EtcdMember {
     return this.#running().pid
   }
 
-  /** `waitForQuorum: false` when the rest of the cluster may be down. */
-  async start(options?: { readonly waitForQuorum: boolean }): Promise<void> {
+  /** `waitForQuorum: false` when the rest of the cluster may be down; `args` instead of the first. */
+  async start(options?: {
+    readonly waitForQuorum?: boolean
+    readonly args?: readonly string[]
+  }): Promise<void> {
     if (this.#process !== undefined) throw new Error('the member is already running')
     this.#process = await EtcdProcess.start({ ...this.#options, ...options })
   }

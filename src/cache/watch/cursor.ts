@@ -57,6 +57,7 @@
  * The consumer does not call `take` in these three states: `Pull` has it wait for the wake.
  */
 
+import { AbortListener } from '../../lib/abort.ts'
 import { Pulled } from '../../lib/pull.ts'
 import { StorageError } from '../../storage/errors.ts'
 import { bodyBytes, SharedBatch } from '../../storage/frames.ts'
@@ -106,6 +107,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   #ready: WatchBatch | undefined
   #failure: { readonly error: unknown } | undefined
   #isStarted = false
+  #listener: AbortListener | undefined
   #isEnded = false
 
   constructor(options: CursorOptions) {
@@ -213,9 +215,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
 
   #start(): void {
     this.#isStarted = true
-    const { signal } = this.#options
-    if (signal.aborted) this.#end()
-    else signal.addEventListener('abort', this.#end)
+    this.#listener = new AbortListener(this.#options.signal, this.#end)
   }
 
   /** Finds a batch for the waiting consumer, or waits for one. */
@@ -333,7 +333,7 @@ export class Cursor implements PulledWatch, WaitingWatcher {
   readonly #end = (): void => {
     if (this.#isEnded) return
     this.#isEnded = true
-    this.#options.signal.removeEventListener('abort', this.#end)
+    this.#listener?.[Symbol.dispose]()
     this.#options.fanOut.leave(this)
     this.#callWake()
   }

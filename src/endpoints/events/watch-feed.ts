@@ -1,5 +1,6 @@
 import { StatusError } from '../../api/status.ts'
 import type { AccessCheck } from '../../gate/access-checks.ts'
+import { AbortListener } from '../../lib/abort.ts'
 import { type Pull, Pulled } from '../../lib/pull.ts'
 import type { Lane } from '../../lib/run-queue.ts'
 import { watchFailure } from '../../registry/read/transitions.ts'
@@ -250,14 +251,12 @@ const timerMsMax = 2 ** 31 - 1
 /** Aborts with the request, or at the end of the watch's lifetime. */
 export class WatchEnd implements Disposable {
   readonly #controller = new AbortController()
-  readonly #request: AbortSignal
+  readonly #listener: AbortListener
   readonly #timer: NodeJS.Timeout
 
   constructor(request: AbortSignal, lifetimeMs: number) {
-    this.#request = request
     this.#timer = setTimeout(this.#end, Math.min(lifetimeMs, timerMsMax))
-    if (request.aborted) this.#end()
-    else request.addEventListener('abort', this.#end)
+    this.#listener = new AbortListener(request, this.#end)
   }
 
   get signal(): AbortSignal {
@@ -266,7 +265,7 @@ export class WatchEnd implements Disposable {
 
   [Symbol.dispose](): void {
     clearTimeout(this.#timer)
-    this.#request.removeEventListener('abort', this.#end)
+    this.#listener[Symbol.dispose]()
   }
 
   abort(): void {

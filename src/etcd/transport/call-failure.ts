@@ -3,6 +3,7 @@ import {
   type ClientHttp2Stream,
   constants,
   type IncomingHttpHeaders,
+  type OutgoingHttpHeaders,
 } from 'node:http2'
 import { status } from './codes.ts'
 
@@ -34,6 +35,12 @@ export function notSent(): CallFailure {
 
 export function connectionDropped(): CallFailure {
   return new CallFailure(status.UNAVAILABLE, 'Connection dropped')
+}
+
+/** Names the server, since another one may send less. */
+export function tooLarge(headers: OutgoingHttpHeaders, error: Error): CallFailure {
+  const text = `${headers[':authority']} sent ${error.message}`
+  return new CallFailure(status.RESOURCE_EXHAUSTED, text)
 }
 
 export function deadlineExceeded(): CallFailure {

@@ -48,7 +48,13 @@ async function start(
 /** Resolves to the text of the response, or to the failure. */
 function call(client: Client, timeoutMs = TIMEOUT_MS): Promise<string | CallFailure> {
   return new Promise((resolve) => {
-    const options = { path: '/a/B', needsLeader: true, decode: String, timeoutMs }
+    const options = {
+      path: '/a/B',
+      needsLeader: true,
+      decode: String,
+      bytesMax: 1024 * 1024,
+      timeoutMs,
+    }
     client.unary({ ...options, message: Buffer.from('ask') }, (failure, response = '') =>
       resolve(failure ?? response),
     )
@@ -194,14 +200,15 @@ describe('unary calls', () => {
   })
 })
 
-const never = { path: '/a/B', needsLeader: false, decode: String, timeoutMs: TIMEOUT_MS }
+const asked = { path: '/a/B', needsLeader: false, decode: String, bytesMax: 1024 * 1024 }
+const never = { ...asked, timeoutMs: TIMEOUT_MS }
 
 describe('duplex calls', () => {
   test('messages go in both directions until the server ends', async () => {
     await using server = await start((stream) => {
       stream.on('data', () => respondOk(stream, ['one', 'two', 'three']))
     })
-    const duplex = server.client.duplex({ path: '/a/B', needsLeader: false, decode: String })
+    const duplex = server.client.duplex(asked)
     duplex.write(Buffer.from('ask'))
     assert.deepEqual(await duplex.toArray(), ['one', 'two', 'three'])
   })
@@ -217,7 +224,7 @@ describe('duplex calls', () => {
       }
       send()
     })
-    const duplex = server.client.duplex({ path: '/a/B', needsLeader: false, decode: String })
+    const duplex = server.client.duplex(asked)
     duplex.on('error', () => {})
     duplex.read()
     let before = -1
@@ -233,7 +240,7 @@ describe('duplex calls', () => {
     await using server = await start((stream) =>
       stream.respond({ 'grpc-status': '14', 'grpc-message': 'no leader' }, { endStream: true }),
     )
-    const duplex = server.client.duplex({ path: '/a/B', needsLeader: false, decode: String })
+    const duplex = server.client.duplex(asked)
     await assert.rejects(duplex.toArray(), { code: status.UNAVAILABLE, details: 'no leader' })
   })
 
@@ -242,13 +249,36 @@ describe('duplex calls', () => {
       stream.respond({ 'content-type': 'application/grpc' })
       stream.end()
     })
-    const duplex = server.client.duplex({ path: '/a/B', needsLeader: false, decode: String })
+    const duplex = server.client.duplex(asked)
     await assert.rejects(duplex.toArray(), { code: status.UNAVAILABLE })
   })
 
   test('a connection that breaks is an error', async () => {
     await using server = await start((stream) => stream.session?.socket?.destroy())
-    const duplex = server.client.duplex({ path: '/a/B', needsLeader: false, decode: String })
+    const duplex = server.client.duplex(asked)
     await assert.rejects(duplex.toArray(), { code: status.UNAVAILABLE })
+  })
+
+  test('a message that claims 4 GiB ends the call, and the server sends no more', async () => {
+    let sent = 0
+    await using server = await start((stream) => {
+      stream.respond({ 'content-type': 'application/grpc' })
+      stream.write(Buffer.from([0, 0xff, 0xff, 0xff, 0xff]))
+      const chunk = Buffer.alloc(64 * 1024)
+      const send = (): void => {
+        if (stream.destroyed || sent > 2 ** 30) return
+        sent += chunk.length
+        stream.write(chunk, send)
+      }
+      send()
+    })
+    const duplex = server.client.duplex(asked)
+    const claim = /^127\.0\.0\.1:\d+ sent a message of 4294967295 bytes, and at most 1048576 /
+    await assert.rejects(duplex.toArray(), { code: status.RESOURCE_EXHAUSTED, details: claim })
+    const [code, details] = await failed(server.client)
+    assert.equal(code, status.RESOURCE_EXHAUSTED)
+    assert.match(details, claim)
+    await sleep(200)
+    assert.ok(sent < 32 * 1024 * 1024, `${sent} bytes were sent`)
   })
 })

@@ -14,6 +14,8 @@ export interface CallOptions<Response> {
   /** A member without a leader refuses the call at once. */
   readonly needsLeader: boolean
   readonly decode: (message: Buffer) => Response
+  /** A message that the server announces as longer ends the call before it is buffered. */
+  readonly bytesMax: number
 }
 
 export class Client {
@@ -31,9 +33,8 @@ export class Client {
     options: CallOptions<Response> & { readonly message: Buffer; readonly timeoutMs: number },
     done: (failure: CallFailure | undefined, response?: Response) => void,
   ): () => void {
-    const { message, timeoutMs, decode } = options
-    const headers = this.#headers(options, timeoutMs)
-    const call = new UnaryCall(this.channel, { headers, message, timeoutMs, decode, done })
+    const headers = this.#headers(options, options.timeoutMs)
+    const call = new UnaryCall(this.channel, { ...options, headers, done })
     try {
       this.channel.add(call)
     } catch (error) {
@@ -46,9 +47,9 @@ export class Client {
   duplex<Response>(
     options: CallOptions<Response> & { readonly timeoutMs?: number | undefined },
   ): DuplexCall<Response> {
-    const { decode, timeoutMs } = options
+    const { decode, timeoutMs, bytesMax } = options
     const headers = this.#headers(options, timeoutMs)
-    return new DuplexCall(this.channel, { headers, decode, timeoutMs })
+    return new DuplexCall(this.channel, { headers, decode, timeoutMs, bytesMax })
   }
 
   close(): void {

@@ -8,14 +8,17 @@ import {
   failureIn,
   notGrpc,
   streamReset,
+  tooLarge,
 } from './call-failure.ts'
 import type { Channel, OpenCall, Session } from './channel.ts'
 import { status } from './codes.ts'
-import { framed, MessageSplitter } from './message-frames.ts'
+import { framed, MessageSplitter, MessageTooLarge } from './message-frames.ts'
 
 export interface DuplexRequest<Response> {
   readonly headers: OutgoingHttpHeaders
   readonly decode: (message: Buffer) => Response
+  /** Of each message that is received. */
+  readonly bytesMax: number
   /** Undefined: it may last for ever. */
   readonly timeoutMs?: number | undefined
 }
@@ -31,7 +34,7 @@ export class DuplexCall<Response> extends Readable implements OpenCall {
   readonly #channel: Channel
   readonly #decode: (message: Buffer) => Response
   readonly #headers: OutgoingHttpHeaders
-  readonly #messages = new MessageSplitter()
+  readonly #messages: MessageSplitter
   readonly #timer: NodeJS.Timeout | undefined
   /** Messages that were written before there was a connection. */
   #unsent: Buffer[] = []
@@ -39,11 +42,12 @@ export class DuplexCall<Response> extends Readable implements OpenCall {
   #stream: ClientHttp2Stream | undefined
   #hasStatus = false
 
-  constructor(channel: Channel, { headers, decode, timeoutMs }: DuplexRequest<Response>) {
+  constructor(channel: Channel, { headers, decode, bytesMax, timeoutMs }: DuplexRequest<Response>) {
     super({ objectMode: true, highWaterMark: readAhead })
     this.#channel = channel
     this.#headers = headers
     this.#decode = decode
+    this.#messages = new MessageSplitter(bytesMax)
     if (timeoutMs !== undefined) {
       this.#timer = setTimeout(() => this.fail(deadlineExceeded()), timeoutMs)
     }
@@ -128,7 +132,8 @@ export class DuplexCall<Response> extends Readable implements OpenCall {
       for (const message of this.#messages.take(chunk)) hasRoom = this.push(this.#decode(message))
       if (!hasRoom) this.#stream?.pause()
     } catch (error) {
-      this.fail(new CallFailure(status.INTERNAL, `a message cannot be decoded: ${error}`))
+      const failure = new CallFailure(status.INTERNAL, `a message cannot be decoded: ${error}`)
+      this.fail(error instanceof MessageTooLarge ? tooLarge(this.#headers, error) : failure)
     }
   }
 

@@ -1,14 +1,15 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
-import { framed, MessageSplitter } from './message-frames.ts'
+import { framed, MessageSplitter, MessageTooLarge } from './message-frames.ts'
 
 const messages = [Buffer.from('one'), Buffer.alloc(0), Buffer.alloc(300, 'x'), Buffer.from('last')]
+const bytesMax = 16 * 1024 * 1024
 const bytes = Buffer.concat(messages.map(framed))
 
 describe('MessageSplitter', () => {
   test('messages are the same wherever the bytes are cut', () => {
     for (let cut = 0; cut <= bytes.length; cut++) {
-      const splitter = new MessageSplitter()
+      const splitter = new MessageSplitter(bytesMax)
       const found = [bytes.subarray(0, cut), bytes.subarray(cut)].flatMap((part) => [
         ...splitter.take(part),
       ])
@@ -17,14 +18,14 @@ describe('MessageSplitter', () => {
   })
 
   test('messages can come byte by byte', () => {
-    const splitter = new MessageSplitter()
+    const splitter = new MessageSplitter(bytesMax)
     const found = [...bytes].flatMap((byte) => [...splitter.take(Buffer.of(byte))])
     assert.deepEqual(found, messages)
   })
 
   test('a long message in many chunks is joined once, also if its prefix is in several', () => {
     const long = framed(Buffer.alloc(8 * 1024 * 1024))
-    const splitter = new MessageSplitter()
+    const splitter = new MessageSplitter(bytesMax)
     let found = splitter.take(long.subarray(0, 2))
     const startedAt = process.cpuUsage()
     for (let at = 2; at < long.length; at += 8 * 1024) {
@@ -38,6 +39,18 @@ describe('MessageSplitter', () => {
   test('a compressed message is an error, since none was asked for', () => {
     const compressed = framed(Buffer.from('one'))
     compressed[0] = 1
-    assert.throws(() => new MessageSplitter().take(compressed), /compressed/)
+    assert.throws(() => new MessageSplitter(bytesMax).take(compressed), /compressed/)
+  })
+
+  test('a message over the limit is refused at its prefix, wherever that is cut', () => {
+    const claim = Buffer.from([0, 0xff, 0xff, 0xff, 0xff, 1, 2, 3])
+    for (let cut = 0; cut < 5; cut++) {
+      const splitter = new MessageSplitter(bytesMax)
+      splitter.take(bytes)
+      splitter.take(claim.subarray(0, cut))
+      assert.throws(() => splitter.take(claim.subarray(cut)), MessageTooLarge, `cut at ${cut}`)
+    }
+    assert.equal(new MessageSplitter(3).take(framed(Buffer.from('one'))).length, 1)
+    assert.throws(() => new MessageSplitter(2).take(framed(Buffer.from('one'))), MessageTooLarge)
   })
 })

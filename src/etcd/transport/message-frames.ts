@@ -10,12 +10,28 @@ export function framed(message: Buffer): Buffer {
   return frame
 }
 
-/** Cuts received bytes into messages. A message within one chunk is a view of it, not a copy. */
+/** The server announced a message that is longer than any that it may send here. */
+export class MessageTooLarge extends Error {
+  override readonly name = 'MessageTooLarge'
+}
+
+/**
+ * Cuts received bytes into messages. A message within one chunk is a view of it, not a copy. Of a
+ * message that is longer than `bytesMax`, nothing is kept.
+ */
 export class MessageSplitter {
+  readonly #bytesMax: number
   #chunks: Buffer[] = []
   #length = 0
 
-  /** The messages that are complete with this chunk. Throws when one is compressed. */
+  constructor(bytesMax: number) {
+    this.#bytesMax = bytesMax
+  }
+
+  /**
+   * The messages that are complete with this chunk. Throws when one is compressed, or with
+   * MessageTooLarge; the splitter must not be used afterwards.
+   */
   take(chunk: Buffer): readonly Buffer[] {
     this.#chunks.push(chunk)
     this.#length += chunk.length
@@ -27,7 +43,7 @@ export class MessageSplitter {
     let at = 0
     while (at + prefixBytes <= bytes.length) {
       if (bytes[at] !== 0) throw new Error('a compressed message, which was not offered')
-      const end = at + prefixBytes + bytes.readUInt32BE(at + 1)
+      const end = at + prefixBytes + this.#lengthAt(bytes, at)
       if (end > bytes.length) break
       messages.push(bytes.subarray(at + prefixBytes, end))
       at = end
@@ -37,12 +53,19 @@ export class MessageSplitter {
     return messages
   }
 
+  #lengthAt(bytes: Buffer, at: number): number {
+    const length = bytes.readUInt32BE(at + 1)
+    if (length <= this.#bytesMax) return length
+    throw new MessageTooLarge(
+      `a message of ${length} bytes, and at most ${this.#bytesMax} are accepted`,
+    )
+  }
+
   /** Of the first message; its prefix may be in several chunks, which are joined then. */
   #nextLength(): number {
     const [first] = this.#chunks
-    return (
-      first !== undefined && first.length >= prefixBytes ? first : this.#joined()
-    ).readUInt32BE(1)
+    const isWhole = first !== undefined && first.length >= prefixBytes
+    return this.#lengthAt(isWhole ? first : this.#joined(), 0)
   }
 
   #joined(): Buffer {

@@ -1,13 +1,22 @@
 import { type ClientHttp2Stream, constants, type OutgoingHttpHeaders } from 'node:http2'
-import { brokenStream, CallFailure, deadlineExceeded, failureIn, notGrpc } from './call-failure.ts'
+import {
+  brokenStream,
+  CallFailure,
+  deadlineExceeded,
+  failureIn,
+  notGrpc,
+  tooLarge,
+} from './call-failure.ts'
 import type { Channel, OpenCall, Session } from './channel.ts'
 import { status } from './codes.ts'
-import { framed, MessageSplitter } from './message-frames.ts'
+import { framed, MessageSplitter, MessageTooLarge } from './message-frames.ts'
 
 export interface UnaryRequest<Response> {
   readonly headers: OutgoingHttpHeaders
   readonly message: Buffer
   readonly timeoutMs: number
+  /** Of the response. */
+  readonly bytesMax: number
   readonly decode: (message: Buffer) => Response
   readonly done: (failure: CallFailure | undefined, response?: Response) => void
 }
@@ -17,7 +26,7 @@ export class UnaryCall<Response> implements OpenCall {
   readonly #channel: Channel
   readonly #request: UnaryRequest<Response>
   readonly #timer: NodeJS.Timeout
-  readonly #messages = new MessageSplitter()
+  readonly #messages: MessageSplitter
   #stream: ClientHttp2Stream | undefined
   #message: Buffer | undefined
   #failure: CallFailure | undefined
@@ -27,6 +36,7 @@ export class UnaryCall<Response> implements OpenCall {
   constructor(channel: Channel, request: UnaryRequest<Response>) {
     this.#channel = channel
     this.#request = request
+    this.#messages = new MessageSplitter(request.bytesMax)
     this.#timer = setTimeout(() => {
       this.#stream?.close(constants.NGHTTP2_CANCEL)
       this.fail(deadlineExceeded())
@@ -73,7 +83,9 @@ export class UnaryCall<Response> implements OpenCall {
       for (const message of this.#messages.take(chunk)) this.#message ??= message
     } catch (error) {
       this.#stream?.close(constants.NGHTTP2_CANCEL)
-      this.fail(new CallFailure(status.INTERNAL, String(error)))
+      const failure = new CallFailure(status.INTERNAL, String(error))
+      const { headers } = this.#request
+      this.fail(error instanceof MessageTooLarge ? tooLarge(headers, error) : failure)
     }
   }
 

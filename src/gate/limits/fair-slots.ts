@@ -15,6 +15,7 @@
  * its slots back in time, a user within its fair share (an equal part of the shared slots, with one
  * part left over) is always admitted. `test/nightly/fairness` shows it for random users.
  */
+import { AbortListener } from '../../lib/abort.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 
 /**
@@ -129,7 +130,7 @@ export class FairSlots {
     return new Promise((resolve, reject) => {
       const leave = (hasSlot: boolean): void => {
         clearTimeout(timer)
-        signal.removeEventListener('abort', onAbort)
+        listener[Symbol.dispose]()
         this.#waiting -= 1
         state.waiters.remove(waiter)
         if (state.waiters.size === 0) this.#queue.remove(state)
@@ -151,7 +152,7 @@ export class FairSlots {
         resolve(slot)
       }
       const waiter: Waiter = { width, since, admit, previous: undefined, next: undefined }
-      signal.addEventListener('abort', onAbort)
+      const listener = new AbortListener(signal, onAbort)
       this.#waiting += 1
       state.waiters.add(waiter)
       this.#queue.add(state)

@@ -7,6 +7,7 @@
  * While the event loop is busy, one refusal is sent for every few requests served: refusals then
  * cost a small part of what serving costs, on slow machines too.
  */
+import { AbortListener } from '../../lib/abort.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 
 const TICK_MS = 20
@@ -89,11 +90,11 @@ export class RefusalPace {
       reject(signal.reason)
     }
     const send = (): void => {
-      signal.removeEventListener('abort', onAbort)
+      listener[Symbol.dispose]()
       resolve()
     }
     const held = { since: this.#clock.now(), send }
-    signal.addEventListener('abort', onAbort)
+    const listener = new AbortListener(signal, onAbort)
     this.#held.add(held)
     this.#timer ??= this.#startTimer()
     await promise

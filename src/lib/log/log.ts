@@ -24,6 +24,12 @@ export interface Log {
   child(fields: LogFields): Log
 }
 
+/** The log that all others are children of. */
+export interface RootLog extends Log {
+  /** Sets the verbosity of this log and of all its children. */
+  setVerbosity(level: number): void
+}
+
 /** The destination of formatted lines: a LogWriter, or a fake in tests. */
 export interface LineSink {
   write(line: string): void
@@ -39,7 +45,7 @@ export interface LogConfig {
   readonly wallTime?: () => number
 }
 
-export function createLog(config: LogConfig): Log {
+export function createLog(config: LogConfig): RootLog {
   const { format, pid } = config
   const wallTime = config.wallTime ?? microsecondTime()
   const logger = pino(
@@ -62,7 +68,7 @@ export function createLog(config: LogConfig): Log {
     },
     config.sink,
   )
-  return new PinoLog(logger, config.verbosity, 'main', {})
+  return new PinoLog(logger, { level: config.verbosity }, 'main', {})
 }
 
 /** Discards everything: for tests, and for code that runs before the log exists. */
@@ -75,13 +81,14 @@ export const silentLog: Log = {
   child: () => silentLog,
 }
 
-class PinoLog implements Log {
+class PinoLog implements RootLog {
   readonly #pino: Logger
-  readonly #verbosity: number
+  /** Shared with the children. */
+  readonly #verbosity: { level: number }
   readonly #name: string
   readonly #bound: LogFields
 
-  constructor(logger: Logger, verbosity: number, name: string, bound: LogFields) {
+  constructor(logger: Logger, verbosity: { level: number }, name: string, bound: LogFields) {
     this.#pino = logger
     this.#verbosity = verbosity
     this.#name = name
@@ -107,7 +114,11 @@ class PinoLog implements Log {
   }
 
   enabled(level: number): boolean {
-    return level <= this.#verbosity
+    return level <= this.#verbosity.level
+  }
+
+  setVerbosity(level: number): void {
+    this.#verbosity.level = level
   }
 
   child(fields: LogFields): Log {

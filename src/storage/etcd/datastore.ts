@@ -1,6 +1,7 @@
 import { type ConnectionNumber, EtcdClient } from '../../etcd/client.ts'
 import type { CallObserver, EndpointStatus } from '../../etcd/protocol/protocol.ts'
 import { readQuota } from '../../etcd/quota.ts'
+import { AbortListener, pause } from '../../lib/abort.ts'
 import type { OnLook } from '../../lib/files/follow.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { EtcdAvailability } from './etcd-availability.ts'
@@ -37,11 +38,10 @@ const OLDEST_GOOD_PATCHES: ReadonlyMap<string, number> = new Map([
   ['3.6', 9],
 ])
 /**
- * How often the quota is read: on each poll while it is unknown, then on every 20th, because it
- * changes only when a member is restarted with another quota.
+ * How often the quota is read. It changes when a member is restarted with another quota, and the
+ * operator of a full etcd waits for that. etcd takes a few milliseconds for its metrics.
  */
-const QUOTA_POLL_MS = 30_000
-const QUOTA_KNOWN_POLLS = 20
+const QUOTA_POLL_MS = 15_000
 
 /**
  * The connection of the server to its etcd: credentials, the client, and the health checks. Opening
@@ -55,7 +55,6 @@ export class Datastore {
   readonly #options: DatastoreOptions
   readonly #end = new AbortController()
   #client: EtcdClient | undefined
-  #quotaPolls = 0
   #credentials: EtcdCredentials | undefined
 
   constructor(options: DatastoreOptions) {
@@ -130,32 +129,30 @@ export class Datastore {
     this.#client?.close()
   }
 
-  /** Logs the version of each member, and warns of versions and settings that cause problems. */
-  async inspect(): Promise<void> {
-    const { servers, log } = this.#options
-    const { signal } = this.#end
+  /** Logs the version of each member, and follows the space quota until the signal aborts. */
+  async inspect(signal: AbortSignal): Promise<void> {
+    const versions = this.#options.servers.map((server) => this.#logVersion(server, signal))
+    await Promise.all([...versions, this.#followQuota(signal)])
+  }
+
+  /** Warns of versions that cause problems. */
+  async #logVersion(endpoint: string, signal: AbortSignal): Promise<void> {
+    const { log } = this.#options
     const client = this.#client
     if (client === undefined || signal.aborted) return
-    await this.#readQuota()
-    const polling = setInterval(() => void this.#readQuota(), QUOTA_POLL_MS).unref()
-    signal.addEventListener('abort', () => clearInterval(polling))
-    await Promise.all(
-      servers.map(async (endpoint) => {
-        try {
-          const { version, dbBytes } = await client.status(endpoint, { signal })
-          if (!isGoodEtcdVersion(version)) {
-            log.warn('This etcd has known consistency bugs; 3.5.28, 3.6.9 or newer is needed', {
-              endpoint,
-              version,
-            })
-          } else {
-            log.info('Connected to etcd', { endpoint, version, dbBytes })
-          }
-        } catch (err) {
-          log.warn('Cannot read the version of an etcd member', { endpoint, err })
-        }
-      }),
-    )
+    try {
+      const { version, dbBytes } = await client.status(endpoint, { signal })
+      if (!isGoodEtcdVersion(version)) {
+        log.warn('This etcd has known consistency bugs; 3.5.28, 3.6.9 or newer is needed', {
+          endpoint,
+          version,
+        })
+      } else {
+        log.info('Connected to etcd', { endpoint, version, dbBytes })
+      }
+    } catch (err) {
+      if (!signal.aborted) log.warn('Cannot read the version of an etcd member', { endpoint, err })
+    }
   }
 
   async #read(timeoutMs: number): Promise<ConnectionNumber> {
@@ -170,28 +167,36 @@ export class Datastore {
     return this.#client && reportSpace(this.#client, { timeoutMs, signal })
   }
 
-  /** Uses the smallest quota of any member: the first full member stops the whole cluster. */
-  async #readQuota(): Promise<void> {
-    const { servers, quotaBytes, log } = this.#options
-    if (quotaBytes !== undefined || this.#end.signal.aborted) return
-    const isFirst = this.#quotaPolls === 0
-    const isDue = this.#quotaPolls++ % QUOTA_KNOWN_POLLS === 0
-    if (this.quotaAlarm.quotaBytes !== undefined && !isDue) return
+  async #followQuota(signal: AbortSignal): Promise<void> {
+    const { quotaBytes, log } = this.#options
+    if (quotaBytes !== undefined) return
+    for (let isFirst = true; !signal.aborted; isFirst = false) {
+      const err = await this.#readQuota(signal)
+      if (err !== undefined && isFirst && !signal.aborted) {
+        log.warn(
+          'The space quota of etcd is unknown: write rates are not reduced while it fills up',
+          { help: 'set --etcd-quota-bytes', err },
+        )
+      }
+      await pause(QUOTA_POLL_MS, signal)
+    }
+  }
+
+  /**
+   * Uses the smallest quota of any member: the first full member stops the whole cluster. Resolves
+   * to the error of a member when no quota could be read.
+   */
+  async #readQuota(signal: AbortSignal): Promise<unknown> {
+    const tls = this.#credentials
     const results = await Promise.allSettled(
-      servers.map((server) => readQuota(server, this.#credentials)),
+      this.#options.servers.map((server) => readQuota(server, { tls, signal })),
     )
     const known = results.filter((result) => result.status === 'fulfilled')
-    const quotas = known.map(({ value }) => value)
-    if (quotas.length > 0) this.quotaAlarm.quotaBytes = Math.min(...quotas)
-    else if (isFirst) {
-      log.warn(
-        'The space quota of etcd is unknown: write rates are not reduced while it fills up',
-        {
-          help: 'set --etcd-quota-bytes',
-          err: results.find((result) => result.status === 'rejected')?.reason,
-        },
-      )
+    if (known.length > 0) {
+      this.quotaAlarm.quotaBytes = Math.min(...known.map(({ value }) => value))
+      return undefined
     }
+    return results.find((result) => result.status === 'rejected')?.reason
   }
 
   #isEncrypted(): boolean {
@@ -211,7 +216,7 @@ export class Datastore {
       onMended: () => log.info('Credentials for etcd valid again, unchanged'),
       onLook: looks?.(...credentialFlags(this.#options)),
     })
-    this.#end.signal.addEventListener('abort', () => follower.stop())
+    new AbortListener(this.#end.signal, () => follower.stop())
   }
 }
 

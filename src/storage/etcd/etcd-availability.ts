@@ -8,6 +8,7 @@
  */
 import { EtcdError, type EtcdErrorKind } from '../../etcd/errors.ts'
 import type { CallObserver, EndpointStatus } from '../../etcd/protocol/protocol.ts'
+import { repeat } from '../../lib/abort.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { StorageError } from '../errors.ts'
@@ -51,9 +52,7 @@ export class EtcdAvailability {
 
   /** Checks periodically until aborted. */
   watch(signal: AbortSignal): void {
-    const timer = setInterval(() => this.check(), checkIntervalMs)
-    timer.unref()
-    signal.addEventListener('abort', () => clearInterval(timer))
+    repeat(checkIntervalMs, () => this.check(), signal)
   }
 
   /** Sends a probe if there was no response since the last check. */

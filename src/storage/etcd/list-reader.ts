@@ -24,6 +24,8 @@ const rangeKeysMax = 2_000
 const rangeKeysMin = 8
 const rangeKeysFirst = 256
 const rangeBytes = 4 * 1024 * 1024
+/** How much less is asked for when a response is too large: values may be 1,000 times the last. */
+const tooLargeDivisor = 8
 
 export interface ListReaderOptions {
   readonly keys: EventKeys
@@ -59,17 +61,19 @@ export class ListReader {
     let revision = options.at === undefined ? undefined : readableRevision(options.at)
     let connection = 0
     let bytes = 0
+    let keysMost = rangeKeysMax
     for (;;) {
       const wanted = selector === undefined ? limit - items.length : rangeKeysMax
-      const result = await this.#options.range(
-        {
-          key,
-          rangeEnd: range.rangeEnd,
-          revision,
-          limit: Math.min(wanted, this.#keysFor(options)),
-        },
+      const keys = Math.min(wanted, this.#keysFor(options), keysMost)
+      const result = await this.#range(
+        { key, rangeEnd: range.rangeEnd, revision, limit: keys },
         { signal, isPatient, notOlderThan, span },
       )
+      if (result === undefined) {
+        keysMost = Math.ceil(keys / tooLargeDivisor)
+        continue
+      }
+      keysMost = Math.min(rangeKeysMax, keysMost * 2)
       this.#adaptRange(result.kvs)
       const before = items.length
       revision ??= result.revision
@@ -90,6 +94,17 @@ export class ListReader {
         }
       }
       key = Buffer.concat([last.key, Buffer.of(0)])
+    }
+  }
+
+  /** Undefined when these values are too large for one response, and fewer keys may fit. */
+  async #range(request: RangeRequest, options: ReadOptions): Promise<RangeResult | undefined> {
+    try {
+      return await this.#options.range(request, options)
+    } catch (error) {
+      const isTooLarge = error instanceof StorageError && error.kind === 'too-large'
+      if (isTooLarge && request.limit !== 1) return undefined
+      throw error
     }
   }
 

@@ -1,5 +1,6 @@
 import type { EtcdClient } from '../../etcd/client.ts'
 import type { EtcdError } from '../../etcd/errors.ts'
+import { repeat } from '../../lib/abort.ts'
 import type { Log } from '../../lib/log/log.ts'
 
 const POLL_INTERVAL_MS = 500
@@ -28,9 +29,7 @@ export function logMembers(client: EtcdClient, log: Log, signal: AbortSignal): v
       }
     }
   }
-  const timer = setInterval(poll, POLL_INTERVAL_MS)
-  timer.unref()
-  signal.addEventListener('abort', () => clearInterval(timer))
+  repeat(POLL_INTERVAL_MS, poll, signal)
 }
 
 /** Whether this reason has not been logged yet in the current outage. */

@@ -9,6 +9,7 @@
  * puts are not sent, and their clients get an error that says for certain: nothing was written.
  */
 import type { EtcdClient } from '../../etcd/client.ts'
+import { repeat } from '../../lib/abort.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
 import type { Log } from '../../lib/log/log.ts'
 import { StorageError } from '../errors.ts'
@@ -74,9 +75,7 @@ export class QuotaAlarm {
 
   /** Polls until aborted. */
   watch(signal: AbortSignal): void {
-    const timer = setInterval(() => this.#pollIfIdle(), pollIntervalMs)
-    timer.unref()
-    signal.addEventListener('abort', () => clearInterval(timer))
+    repeat(pollIntervalMs, () => this.#pollIfIdle(), signal)
   }
 
   /** The used fraction of the quota; undefined while it is unknown. */

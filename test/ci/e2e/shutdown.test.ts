@@ -76,6 +76,30 @@ describe('shutdown', () => {
     })
   }
 
+  test('a paused etcd does not delay the end of a server that has not read anything yet', async () => {
+    await using etcd = await startEtcd()
+    etcd.member(0).pause()
+    await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints[0]}`])
+    const signalledAt = performance.now()
+    server.kill('SIGTERM')
+    assert.deepEqual(await server.ended, { code: 0, signal: null })
+    const endedAfterMs = performance.now() - signalledAt
+    assert.ok(endedAfterMs < 2500, `ended after ${endedAfterMs} ms`)
+  })
+
+  test('an etcd that is paused right after the first read does not delay the end', async () => {
+    await using etcd = await startEtcd()
+    await using server = await Tidings.start([`--etcd-servers=${etcd.endpoints[0]}`])
+    await server.logged('Loaded all events into memory, watching etcd for changes')
+    etcd.member(0).pause()
+    const signalledAt = performance.now()
+    server.kill('SIGTERM')
+    assert.deepEqual(await server.ended, { code: 0, signal: null })
+    const endedAfterMs = performance.now() - signalledAt
+    // The lease of a leader is revoked for at most 2 s.
+    assert.ok(endedAfterMs < 4500, `ended after ${endedAfterMs} ms`)
+  })
+
   test('a second signal ends the process at once', async () => {
     await using server = await Tidings.start([
       '--etcd-servers=http://127.0.0.1:1',

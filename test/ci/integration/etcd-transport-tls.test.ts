@@ -45,7 +45,13 @@ async function ask(host: string, port: number, tls: SecureContext = trusting): P
   const client = new Client({ host, port, tls })
   try {
     const { promise, resolve } = Promise.withResolvers<CallFailure | string>()
-    const call = { path: '/a/B', needsLeader: true, decode: String, message: Buffer.from('ask') }
+    const call = {
+      path: '/a/B',
+      needsLeader: true,
+      decode: String,
+      bytesMax: 1024 * 1024,
+      message: Buffer.from('ask'),
+    }
     client.unary({ ...call, timeoutMs: 5_000 }, (failure, response = '') =>
       resolve(failure ?? response),
     )
@@ -78,7 +84,13 @@ test('transport: a server that accepts connections and sends nothing costs a cal
   await once(server, 'listening')
   const client = new Client({ host: '127.0.0.1', port: (server.address() as AddressInfo).port })
   const failure = await new Promise<CallFailure | undefined>((resolve) => {
-    const call = { path: '/a/B', needsLeader: true, decode: String, message: Buffer.from('ask') }
+    const call = {
+      path: '/a/B',
+      needsLeader: true,
+      decode: String,
+      bytesMax: 1024 * 1024,
+      message: Buffer.from('ask'),
+    }
     client.unary({ ...call, timeoutMs: 300 }, resolve)
   })
   assert.equal(failure?.details, 'Deadline exceeded')
@@ -110,7 +122,12 @@ test('transport: a connection whose server stops responding is closed while a ca
   relay.listen(0, '127.0.0.1')
   await once(relay, 'listening')
   const client = new Client({ host: '127.0.0.1', port: (relay.address() as AddressInfo).port })
-  const duplex = client.duplex({ path: '/a/B', needsLeader: false, decode: String })
+  const duplex = client.duplex({
+    path: '/a/B',
+    needsLeader: false,
+    decode: String,
+    bytesMax: 1024 * 1024,
+  })
   const failed = once(duplex, 'error')
   duplex.write(Buffer.from('watch'))
   await received.promise

@@ -131,6 +131,28 @@ describe('a watch of one etcd member', () => {
     assert.deepEqual([...sizes.values()], [20, 20, 20, 20, 20, 20])
   })
 
+  // Split into parts, they took etcd longer than the watch waits, at each attempt.
+  test('120,000 deletes in one revision arrive within seconds', async () => {
+    const perTxn = 120
+    for (let from = 0; from < 120_000; from += perTxn) {
+      const success = Array.from({ length: perTxn }, (_, n) => put(`mass/${from + n}`, ''))
+      await client.txn({ success })
+    }
+    const range = under('mass/')
+    const { revision } = await client.range({ ...range, limit: 1 })
+    const ending = new AbortController()
+    const watch = client.watch({ ...range, startRevision: revision + 1, signal: ending.signal })
+    const deletes = collect(watch, ending, (batches) => keysOf(batches).length > 0)
+    const { revision: deletedAt } = await client.txn({ success: [{ type: 'delete', ...range }] })
+    const batches = await deletes
+    assertOrdered(batches)
+    const whole = batches.filter(({ events }) => events.length > 0)
+    assert.deepEqual(
+      whole.map((batch) => [batch.revision, batch.events.length]),
+      [[deletedAt, 120_000]],
+    )
+  })
+
   test('requested progress is reported although no key under the prefix changes', async () => {
     const ending = new AbortController()
     const { revision } = await client.txn({ success: [put('elsewhere')] })

@@ -22,6 +22,23 @@ describe('storage: concurrent writes', () => {
     await etcd[Symbol.asyncDispose]()
   })
 
+  test('a list of small events and then of large ones asks again for fewer at once', async () => {
+    await using replica = new Replica(etcd)
+    const large = 'x'.repeat(400_000)
+    const keys = Array.from({ length: 2_100 }, (_, n) => eventKey('sizes', `e${n + 10_000}`))
+    await Promise.all(
+      keys.map((key, n) => replica.storage.create(key, eventBody(key, n < 2_000 ? 'x' : large))),
+    )
+    // The values after the small ones take 40 MB in one response.
+    const scope = { cluster: 'local', namespace: 'sizes' }
+    const page = await replica.storage.list(scope, { limit: 5_000, signal })
+    assert.deepEqual(
+      page.items.map(({ key }) => key.name),
+      keys.map(({ name }) => name),
+    )
+    assert.equal(page.more, false)
+  })
+
   test('10,000 creates from 256 callers use fewer than 1,000 revisions', async (t) => {
     await using replica = new Replica(etcd)
     const begun = await replica.revision()
