@@ -25,7 +25,7 @@ import { certificatePaths, followServingCertificate } from './files/serving-cert
 import { openGate } from './gate.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { type ClientMemory, type OpenedLimits, openClientMemory, openLimits } from './limits.ts'
-import { openBudget, watchEventBytes } from './memory-budget.ts'
+import { type MemoryBudget, openBudget, watchEventBytes } from './memory-budget.ts'
 import { showCertificates } from './metrics/certificates.ts'
 import { ClusterLabels, showClusterEvents } from './metrics/clusters.ts'
 import { type FileLooks, showFiles } from './metrics/files.ts'
@@ -78,6 +78,7 @@ export class Server {
   #tracing: Tracing | undefined
   #limits: OpenedLimits | undefined
   readonly #clientMemory: ClientMemory
+  readonly #budget: MemoryBudget
   #onFatal: (error: unknown) => void = () => {}
 
   /** `signIn`: exchanges the code in the link of `tidings dev`, and of no other server. */
@@ -87,6 +88,7 @@ export class Server {
     this.#lifecycle = new Lifecycle(log)
     this.#looks = showFiles(this.#metrics)
     const budget = openBudget(options, log, this.#metrics)
+    this.#budget = budget
     this.#engine = new Engine(options, log, this.#metrics, { looks: this.#looks, budget })
     this.#clusters = new ClusterLabels(
       options.clusterName,
@@ -162,6 +164,7 @@ export class Server {
       room: () => this.#engine.room,
       ledger: this.#clientMemory.ledger,
       clusters: this.#clusters,
+      watches: { total: this.#budget.idle.watches, perUser: this.#budget.idle.userWatches },
       rootOf: (path) => this.#services.services.rootOf(path),
     })
     this.#followers.push(opened)
@@ -275,6 +278,7 @@ export class Server {
         requestTimeoutMs: this.#options.requestTimeoutMs,
         streamsMax: this.#options.http2MaxStreamsPerConnection,
         stalledTimeoutMs: this.#options.stalledResponseTimeoutMs,
+        connectionsMax: this.#budget.idle.sockets,
       },
       ...this.#clientMemory,
       handler,
