@@ -18,7 +18,7 @@ import { limitFlags, memoryLimitBytesMin } from '../options/limit-flags.ts'
 import type { Options } from '../options/options.ts'
 import { type IdleClientOptions, type IdleClients, idleClients } from './idle-clients.ts'
 import { warnOfMissingSettings } from './launcher-settings.ts'
-import { showMemoryLimit } from './metrics/client-memory.ts'
+import { showClientNumbers, showMemoryLimit } from './metrics/client-memory.ts'
 
 const MIB = 1024 * 1024
 /** The program without events, connections and garbage. */
@@ -157,6 +157,9 @@ export function openBudget(options: Options, log: Log, registry: Registry): Memo
     clients: budget.clients.totalBytes,
   }
   showMemoryLimit(parts, registry)
+  const { connections, userConnections, watches, userWatches } = budget.idle
+  const numbers = { connections, 'user-connections': userConnections }
+  showClientNumbers({ ...numbers, watches, 'user-watches': userWatches }, registry)
   return budget
 }
 
