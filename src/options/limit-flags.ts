@@ -108,7 +108,7 @@ export const limitFlags: FlagTable<LimitOptions> = {
     topic: 'Limits',
     kind: integer({ min: 1, max: 20_000 }),
     default: 20_000,
-    help: 'Maximum number of connections on which a user has authenticated, at least 1. The default is less where the memory limit is less than about 9.5 GiB; any other value is used as it is.',
+    help: 'Maximum number of connections on which a user has authenticated, at least 1. The default is less where the memory limit is less than about 9.3 GiB; any other value is used as it is.',
   },
   maxConnectionsPerUser: {
     name: 'max-connections-per-user',

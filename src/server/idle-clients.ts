@@ -17,7 +17,7 @@ const WATCHES_PART = 1 / 8
 const LEAST = { maxConnections: 100, maxWatches: 400, maxWatchesPerUser: 100 }
 /** One user may have this part of the watches, as by default. */
 const USER_PART = limitFlags.maxWatchesPerUser.default / limitFlags.maxWatches.default
-/** Connections that wait unread take a twentieth of the others. */
+/** A connection that waits unread takes about 5 KiB. */
 const SOCKETS_PER_CONNECTION = 8
 
 export type IdleClientOptions = Pick<
