@@ -153,7 +153,9 @@ function chargeUser({ memory }: Request, user: User): void {
  */
 function chargeWatch({ memory, headers, query }: Request, { recheckBytes = 0 }: Caller): void {
   const { authorization = '' } = headers
-  const selectors = ['labelSelector', 'fieldSelector'].map((name) => query.get(name)?.length ?? 0)
+  const selectors = ['labelSelector', 'fieldSelector'].map((name) =>
+    Buffer.byteLength(query.get(name) ?? ''),
+  )
   const limit =
     memory?.hold('credentials', authorization.length + recheckBytes) ??
     memory?.hold('selector', SELECTOR_COPIES * selectors.reduce((sum, bytes) => sum + bytes, 0))

@@ -44,6 +44,45 @@ const unauthorized = { reason: 'Unauthorized', code: 401 }
 const forbidden = { reason: 'Forbidden', code: 403 }
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 
+const PROXY_HEADERS = [
+  'forwarded',
+  'forwarded-for',
+  'via',
+  'x-forwarded',
+  'x-forwarded-for',
+  'x-forwarded-host',
+  'x-forwarded-port',
+  'x-forwarded-proto',
+  'x-forwarded-server',
+  'x-original-forwarded-for',
+  'x-original-for',
+  'x-original-host',
+  'x-remote-user',
+  'x-remote-ip',
+  'x-real-ip',
+  'x-client-ip',
+  'client-ip',
+  'true-client-ip',
+  'fastly-client-ip',
+  'fly-client-ip',
+  'x-cluster-client-ip',
+  'proxy-client-ip',
+  'wl-proxy-client-ip',
+  'x-azure-clientip',
+  'x-azure-socketip',
+  'x-appengine-user-ip',
+  'x-proxyuser-ip',
+  'x-nf-client-connection-ip',
+  'x-envoy-external-address',
+  'x-amz-cf-id',
+  'cf-connecting-ip',
+  'cf-connecting-ipv6',
+  'cf-pseudo-ipv4',
+  'cf-ray',
+  'cdn-loop',
+  'remote-addr',
+]
+
 describe('gate', () => {
   test('a process on the host is the user system:host on paths open to it', async () => {
     const { user } = await admit(request(true))
@@ -86,15 +125,22 @@ describe('gate', () => {
   })
 
   test('a request that came through a proxy is not local', async () => {
-    for (const name of [
-      'forwarded',
-      'x-forwarded-for',
-      'x-forwarded-host',
-      'x-remote-user',
-      'x-real-ip',
-      'via',
-    ]) {
-      await assert.rejects(admit(request(true, { [name]: '' })), unauthorized)
+    for (const name of PROXY_HEADERS) {
+      await assert.rejects(admit(request(true, { [name]: '' })), unauthorized, name)
+    }
+  })
+
+  test('the headers of usual clients leave a request local', async () => {
+    const names = [
+      'accept',
+      'user-agent',
+      'x-request-id',
+      'traceparent',
+      'x-client-version',
+      'host',
+    ]
+    for (const name of names) {
+      assert.equal((await admit(request(true, { [name]: 'x' }))).user.name, 'system:host', name)
     }
   })
 

@@ -302,5 +302,5 @@ interface Admitted {
 /** The user is retained twice: as it was admitted, and with its credentials. */
 function recheckMemory({ sender, impersonation, attributes }: Admitted): number {
   const impersonated = impersonation === undefined ? 0 : impersonationMemory(impersonation)
-  return 2 * userMemory(sender) + impersonated + attributes.path.length
+  return 2 * userMemory(sender) + impersonated + Buffer.byteLength(attributes.path)
 }

@@ -1,7 +1,24 @@
 import type { Request } from '../http/exchange.ts'
 
-/** A request with one of these came through a proxy on this host: its client may be elsewhere. */
-const FORWARDING_HEADERS = /^(forwarded|via|x-real-ip|true-client-ip|x-forwarded-.*|x-remote-.*)$/
+/**
+ * A request with one of these came through a proxy on this host: its client may be elsewhere. Many
+ * proxies and networks have a name of their own for the client's address, hence the patterns:
+ * `cf-connecting-ip`, `fastly-client-ip`, `x-azure-clientip`, `x-appengine-user-ip`,
+ * `x-original-forwarded-for`, `wl-proxy-client-ip`, `x-envoy-external-address` and their like.
+ */
+const FORWARDING_HEADERS = new RegExp(
+  `^(?:${[
+    'forwarded',
+    '(?:.*-)?forwarded-.*',
+    'x-forwarded',
+    'via',
+    'cdn-loop',
+    'remote-addr',
+    '(?:.*-)?(?:client|client-connection|connecting|real|user|source|remote|peer)-?ip(?:v6)?',
+    'x-(?:remote|original|envoy|proxyuser|varnish|appengine|azure|amz-cf|nginx)-?.*',
+    'cf-.*',
+  ].join('|')})$`,
+)
 
 /** Whether a request comes from a process on this host itself, not through a proxy. */
 export function isFromHost(request: Request): boolean {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
-import { accountOf, auditedUser, isMaster, type User } from './user.ts'
+import { accountOf, auditedUser, isMaster, type User, userMemory } from './user.ts'
 
 describe('accountOf', () => {
   test('a user of this server is its name', () => {
@@ -46,4 +46,10 @@ describe('users of clusters', () => {
       origin: 'a',
     })
   })
+})
+
+test('the size of a user counts bytes, not characters', () => {
+  const sized = (text: string): number =>
+    userMemory({ name: text, groups: [text], extra: { [text]: [text] } })
+  assert.equal(sized('日本') - sized(''), 4 * 6)
 })

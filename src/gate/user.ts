@@ -28,11 +28,11 @@ const TEXT_BYTES = 32
 
 /** The approximate size of a user in memory. */
 export function userMemory({ name, uid = '', groups, extra = {} }: User): number {
-  let bytes = 4 * TEXT_BYTES + name.length + uid.length
-  for (const group of groups) bytes += TEXT_BYTES + group.length
+  let bytes = 4 * TEXT_BYTES + Buffer.byteLength(name) + Buffer.byteLength(uid)
+  for (const group of groups) bytes += TEXT_BYTES + Buffer.byteLength(group)
   for (const [key, values] of Object.entries(extra)) {
-    bytes += 2 * TEXT_BYTES + key.length
-    for (const value of values) bytes += TEXT_BYTES + value.length
+    bytes += 2 * TEXT_BYTES + Buffer.byteLength(key)
+    for (const value of values) bytes += TEXT_BYTES + Buffer.byteLength(value)
   }
   return bytes
 }

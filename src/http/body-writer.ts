@@ -90,8 +90,10 @@ export class BodyWriter {
 
   /** Whether there is room for more. If not, `#onRoom` is called when there is, or on close. */
   #write(chunk: Chunk, isLent: boolean): boolean {
-    this.#bytes += chunk.length
-    const hasRoom = this.#wire.write(chunk, isLent, this.#wake)
+    // Encoded here, because the length of a string is not that of its bytes.
+    const bytes = typeof chunk === 'string' ? Buffer.from(chunk) : chunk
+    this.#bytes += bytes.length
+    const hasRoom = this.#wire.write(bytes, isLent, this.#wake)
     if (!hasRoom) this.#waitsSince = performance.now()
     return hasRoom
   }

@@ -8,7 +8,10 @@ const HEADER_BYTES = 64
 /** Charged for a streamed response: the part that is being sent. */
 const STREAM_BYTES = 64 * 1024
 
-/** Charged for headers as sent: their decompressed size, not their size on the wire. */
+/**
+ * Charged for headers as sent: their decompressed size, not their size on the wire. Node decodes
+ * headers and targets as Latin-1, so that a character of them is a byte.
+ */
 export function headerMemory(rawHeaders: readonly string[], target: string): number {
   let bytes = rawHeaders.length * (HEADER_BYTES / 2) + QUERY_COPIES * target.length
   for (const text of rawHeaders) bytes += text.length
@@ -22,7 +25,7 @@ export function handlerHeaderBytes(headers: RequestHeaders): number {
 }
 
 export function heldBytes(body: Response['body']): number {
-  return isStream(body) ? STREAM_BYTES : body.length
+  return isStream(body) ? STREAM_BYTES : Buffer.byteLength(body)
 }
 
 /** Charged while a request waits in a queue: the headers that are kept, and its query. */

@@ -35,7 +35,7 @@ export interface Wire {
    * called when it has room, or never if the output closes first. From then on a lent chunk
    * (`isLent`) is not read any more, so its memory can be reused.
    */
-  write(chunk: Chunk, isLent: boolean, onRoom: () => void): boolean
+  write(chunk: Uint8Array, isLent: boolean, onRoom: () => void): boolean
   /** Sends the last chunk, if any, and ends the response. */
   finish(last: Chunk | undefined): void
   /** Why the rest of the body cannot be read, once known. */

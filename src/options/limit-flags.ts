@@ -14,6 +14,7 @@ export interface LimitOptions {
   readonly memoryLimitBytes: number
   readonly maxClientMemoryMib: number
   readonly maxClientMemoryPerUserMib: number
+  readonly maxConnections: number
   readonly maxConnectionsPerUser: number
   readonly stalledResponseTimeoutMs: number
   readonly eventRateLimitConfigFile: string | undefined
@@ -51,14 +52,14 @@ export const limitFlags: FlagTable<LimitOptions> = {
     topic: 'Limits',
     kind: integer({ min: 0, max: watchesMax }),
     default: 20_000,
-    help: 'Maximum number of open watches of all users together. 0 means no limit.',
+    help: 'Maximum number of open watches of all users together. The default is less where the memory limit is less than about 2.6 GiB; any other value is used as it is. 0 means no limit.',
   },
   maxWatchesPerUser: {
     name: 'max-watches-per-user',
     topic: 'Limits',
     kind: integer({ min: 0, max: watchesMax }),
     default: 5000,
-    help: 'Maximum number of open watches of one user. 0 means no limit.',
+    help: 'Maximum number of open watches of one user, who also gets no more than as many as are still free. The default is at most a quarter of --max-watches. 0 means no limit.',
   },
   maxWatchDurationMs: {
     name: 'max-watch-duration',
@@ -102,12 +103,19 @@ export const limitFlags: FlagTable<LimitOptions> = {
     default: 64,
     help: 'Memory in MiB held in the same way for one user, at least 8. Requests above it get 429. The default is at most a third of the memory for all clients.',
   },
+  maxConnections: {
+    name: 'max-connections',
+    topic: 'Limits',
+    kind: integer({ min: 1, max: 20_000 }),
+    default: 20_000,
+    help: 'Maximum number of connections on which a user has authenticated, at least 1. The default is less where the memory limit is less than about 9.3 GiB; any other value is used as it is.',
+  },
   maxConnectionsPerUser: {
     name: 'max-connections-per-user',
     topic: 'Limits',
     kind: integer({ min: 1, max: 20_000 }),
     default: 2500,
-    help: 'Maximum number of connections of one user, at least 1. A connection counts for the first user that sends a request on it. Above the limit, that request gets 429 and the connection is closed.',
+    help: 'Maximum number of connections of one user, at least 1, who also gets no more than as many as are still free of --max-connections. A connection counts for the first user that sends a request on it. Above the limit, that request gets 429 and the connection is closed.',
   },
   stalledResponseTimeoutMs: {
     name: 'stalled-response-timeout',

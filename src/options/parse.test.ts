@@ -34,6 +34,7 @@ const defaults: Options = {
   memoryLimitBytes: 0,
   maxClientMemoryMib: 192,
   maxClientMemoryPerUserMib: 64,
+  maxConnections: 20_000,
   maxConnectionsPerUser: 2500,
   stalledResponseTimeoutMs: 10_000,
   eventRateLimitConfigFile: undefined,

@@ -59,6 +59,8 @@ export interface LimitsParts {
   readonly ledger?: MemoryLedger
   /** The clusters by which requests are counted. */
   readonly clusters?: ClusterLabels
+  /** Limits of watches, if they differ from the flags. */
+  readonly watches?: { readonly total: number; readonly perUser: number }
 }
 
 /** Rejects when a file cannot be used; the error names the flag. */
@@ -70,6 +72,7 @@ export async function openLimits(
 ): Promise<OpenedLimits> {
   const { looks, room, ledger, rootOf = () => '' } = parts
   const { clusters = new ClusterLabels(options.clusterName) } = parts
+  const { watches = { total: options.maxWatches, perUser: options.maxWatchesPerUser } } = parts
   const callers = new RefusedCallers({ log, clock: monotonicClock })
   if (ledger !== undefined) {
     ledger.onRefused = (user, limit) => callers.refused(user, '', `memory: ${limit}`)
@@ -78,8 +81,8 @@ export async function openLimits(
   const limits = new RequestLimits({
     requestsInFlight: options.maxRequestsInflight,
     mutatingRequestsInFlight: options.maxMutatingRequestsInflight,
-    watches: options.maxWatches,
-    watchesPerUser: options.maxWatchesPerUser,
+    watches: watches.total,
+    watchesPerUser: watches.perUser,
     observer: limitsObserver(registry, callers),
     sizes: parts.sizes,
     // A quarter of the request timeout, since a request waits for a slot too.

@@ -18,7 +18,10 @@ const MIB = 1024 * 1024
 const DEFAULTS = {
   maxClientMemoryMib: 192,
   maxClientMemoryPerUserMib: 64,
+  maxConnections: 20_000,
   maxConnectionsPerUser: 2500,
+  maxWatches: 20_000,
+  maxWatchesPerUser: 5000,
 }
 const budgetOf = (mib: number, options = DEFAULTS): MemoryBudget =>
   memoryBudget({ bytes: mib * MIB, source: 'flag' }, options)
@@ -61,7 +64,8 @@ describe('the memory budget', () => {
       assert.deepEqual(history, defaultHistoryBounds)
       assert.deepEqual(memory, defaultMemoryBounds)
       assert.equal(listBytes, encodedRunsBytesMax)
-      assert.deepEqual(clients, DEFAULT_LEDGER_LIMITS)
+      const { connections, userConnections } = clients
+      assert.deepEqual(clients, { ...DEFAULT_LEDGER_LIMITS, connections, userConnections })
     }
   })
 
@@ -88,6 +92,38 @@ describe('the memory budget', () => {
     const options = { ...DEFAULTS, maxClientMemoryMib: 300, maxClientMemoryPerUserMib: 128 }
     const { clients } = budgetOf(512, options)
     assert.deepEqual([clients.totalBytes, clients.userBytes], [300 * MIB, 128 * MIB])
+  })
+
+  test('connections and watches scale with the limit, and have a minimum', () => {
+    const numbers = (mib: number): readonly number[] => {
+      const { idle, clients } = budgetOf(mib)
+      const { connections, userConnections, watches, userWatches, sockets } = idle
+      assert.deepEqual(
+        [clients.connections, clients.userConnections],
+        [connections, userConnections],
+      )
+      return [connections, userConnections, watches, userWatches, sockets]
+    }
+    assert.deepEqual(numbers(128), [100, 100, 400, 100, 800])
+    assert.deepEqual(numbers(256), [238, 238, 896, 224, 1904])
+    assert.deepEqual(numbers(512), [785, 785, 2944, 736, 6280])
+    assert.deepEqual(numbers(2048), [4061, 2500, 15_232, 3808, 20_000])
+    assert.deepEqual(numbers(16 * 1024), [20_000, 2500, 20_000, 5000, 20_000])
+    assert.equal(budgetOf(256).clients.unauthenticatedConnections, 59)
+  })
+
+  test('flags about connections and watches that are not at their default are used as they are', () => {
+    const options = {
+      ...DEFAULTS,
+      ...{ maxConnections: 900, maxConnectionsPerUser: 800, maxWatches: 0, maxWatchesPerUser: 7 },
+    }
+    const { idle } = budgetOf(256, options)
+    assert.deepEqual(
+      [idle.connections, idle.userConnections, idle.watches, idle.userWatches],
+      [900, 800, 0, 7],
+    )
+    assert.equal(budgetOf(256, { ...DEFAULTS, maxWatches: 0 }).idle.userWatches, 5000)
+    assert.equal(budgetOf(256, { ...DEFAULTS, maxWatches: 8000 }).idle.userWatches, 2000)
   })
 
   test('the log says at start what the limit is, and that it is too small', () => {

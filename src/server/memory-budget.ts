@@ -16,7 +16,9 @@ import { cgroupMemoryLimit } from '../lib/files/cgroup.ts'
 import type { Log } from '../lib/log/log.ts'
 import { limitFlags, memoryLimitBytesMin } from '../options/limit-flags.ts'
 import type { Options } from '../options/options.ts'
-import { showMemoryLimit } from './metrics/client-memory.ts'
+import { type IdleClientOptions, type IdleClients, idleClients } from './idle-clients.ts'
+import { warnOfMissingSettings } from './launcher-settings.ts'
+import { showClientNumbers, showMemoryLimit } from './metrics/client-memory.ts'
 
 const MIB = 1024 * 1024
 /** The program without events, connections and garbage. */
@@ -27,6 +29,7 @@ const EVENTS_PART = 0.4
 /** Below these, watchers and lists would be served by etcd, and clients be refused, all the time. */
 const LEAST = { history: 8 * MIB, states: 8 * MIB, lists: 2 * MIB, clients: 32 * MIB }
 const LEAST_OF_STRANGERS = 4 * MIB
+const LEAST_STRANGERS = 32
 const EVENTS_CHECK_MS = 60_000
 /**
  * With little memory, V8 collects garbage when the heap has grown by this much since the last
@@ -54,6 +57,7 @@ export interface MemoryBudget {
   readonly memory: MemoryBounds
   readonly listBytes: number
   readonly clients: LedgerLimits
+  readonly idle: IdleClients
 }
 
 /**
@@ -70,10 +74,8 @@ export function memoryLimit(
   return limits.reduce((least, limit) => (limit.bytes < least.bytes ? limit : least))
 }
 
-type ClientOptions = Pick<
-  Options,
-  'maxClientMemoryMib' | 'maxClientMemoryPerUserMib' | 'maxConnectionsPerUser'
->
+type ClientOptions = Pick<Options, 'maxClientMemoryMib' | 'maxClientMemoryPerUserMib'> &
+  IdleClientOptions
 
 export function memoryBudget(limit: MemoryLimit, options: ClientOptions): MemoryBudget {
   const rest = Math.max(0, limit.bytes - PROGRAM_BYTES)
@@ -87,6 +89,7 @@ export function memoryBudget(limit: MemoryLimit, options: ClientOptions): Memory
   const scale = Math.min(1, (rest * HELD_PART) / mostTogether)
   const sized = (what: keyof typeof most): number =>
     Math.max(LEAST[what], Math.floor(most[what] * scale))
+  const idle = idleClients(rest, options)
   return {
     limit,
     isReduced: scale < 1,
@@ -94,7 +97,8 @@ export function memoryBudget(limit: MemoryLimit, options: ClientOptions): Memory
     history: { ...defaultHistoryBounds, bytesMax: sized('history') },
     memory: { ...defaultMemoryBounds, stateBytesMax: sized('states') },
     listBytes: sized('lists'),
-    clients: clientLimits(sized('clients'), options),
+    clients: { ...clientLimits(sized('clients'), options), ...connectionLimits(idle) },
+    idle,
   }
 }
 
@@ -112,7 +116,23 @@ function clientLimits(totalSized: number, options: ClientOptions): LedgerLimits 
     userBytes: isUserSet ? user * MIB : Math.min(user * MIB, Math.floor(totalBytes / 3)),
     unauthenticatedBytes: Math.min(unauthenticatedBytes, ofStrangers),
     connectionBytes: Math.min(connectionBytes, ofStrangers),
-    userConnections: options.maxConnectionsPerUser,
+  }
+}
+
+/** Unauthenticated connections take as much memory as others. */
+function connectionLimits({
+  connections,
+  userConnections,
+}: IdleClients): Pick<
+  LedgerLimits,
+  'connections' | 'userConnections' | 'unauthenticatedConnections'
+> {
+  const ofStrangers = Math.max(LEAST_STRANGERS, Math.floor(connections / 4))
+  const { unauthenticatedConnections } = DEFAULT_LEDGER_LIMITS
+  return {
+    connections,
+    userConnections,
+    unauthenticatedConnections: Math.min(unauthenticatedConnections, ofStrangers),
   }
 }
 
@@ -125,6 +145,8 @@ export function openBudget(options: Options, log: Log, registry: Registry): Memo
   }
   const budget = memoryBudget(limit, options)
   logBudget(budget, log)
+  const isLimited = limit.source === 'flag' || (limit.source === 'cgroup' && budget.isReduced)
+  if (isLimited) warnOfMissingSettings(log)
   if (budget.isReduced) setFlagsFromString(`--heap-growing-percent=${HEAP_GROWTH_PERCENT}`)
   const parts = {
     all: budget.limit.bytes,
@@ -135,17 +157,21 @@ export function openBudget(options: Options, log: Log, registry: Registry): Memo
     clients: budget.clients.totalBytes,
   }
   showMemoryLimit(parts, registry)
+  const { connections, userConnections, watches, userWatches } = budget.idle
+  const numbers = { connections, 'user-connections': userConnections }
+  showClientNumbers({ ...numbers, watches, 'user-watches': userWatches }, registry)
   return budget
 }
 
 /** Says at start what the limit is, and when it is too small. */
-export function logBudget({ limit, history, clients }: MemoryBudget, log: Log): void {
+export function logBudget({ limit, history, clients, idle }: MemoryBudget, log: Log): void {
   const limitMib = Math.floor(limit.bytes / MIB)
   const fields = {
     limitMib,
     source: limit.source,
     historyMib: Math.floor(history.bytesMax / MIB),
     clientsMib: Math.floor(clients.totalBytes / MIB),
+    ...(idle.isReduced && { connections: idle.connections, watches: idle.watches }),
   }
   if (limit.bytes < memoryLimitBytesMin) {
     const help = `give the container ${memoryLimitBytesMin / MIB}Mi or more: the program alone takes ${PROGRAM_BYTES / MIB}`

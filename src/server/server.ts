@@ -27,7 +27,7 @@ import { certificatePaths, followServingCertificate } from './files/serving-cert
 import { openGate } from './gate.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { type ClientMemory, type OpenedLimits, openClientMemory, openLimits } from './limits.ts'
-import { openBudget, watchEventBytes } from './memory-budget.ts'
+import { type MemoryBudget, openBudget, watchEventBytes } from './memory-budget.ts'
 import { showCertificates } from './metrics/certificates.ts'
 import { ClusterLabels, showClusterEvents } from './metrics/clusters.ts'
 import { type FileLooks, showFiles } from './metrics/files.ts'
@@ -84,6 +84,7 @@ export class Server {
   readonly #runQueue: RunQueue
   readonly #setVerbosity: (level: number) => void
   readonly #rolesLoaded = new Latch()
+  readonly #budget: MemoryBudget
   #onFatal: (error: unknown) => void = () => {}
 
   /** `signIn`: exchanges the code in the link of `tidings dev`, and of no other server. */
@@ -104,6 +105,7 @@ export class Server {
       budget,
       runQueue: this.#runQueue,
     })
+    this.#budget = budget
     this.#clusters = new ClusterLabels(
       options.clusterName,
       () => this.#files?.clusters?.clusters.keys() ?? [],
@@ -184,6 +186,7 @@ export class Server {
       sizes: { of: (cluster, namespace) => this.#engine.sizeOf(cluster, namespace) },
       ledger: this.#clientMemory.ledger,
       clusters: this.#clusters,
+      watches: { total: this.#budget.idle.watches, perUser: this.#budget.idle.userWatches },
       rootOf: (path) => this.#services.services.rootOf(path),
     })
     this.#followers.push(opened)
@@ -299,6 +302,7 @@ export class Server {
         requestTimeoutMs: this.#options.requestTimeoutMs,
         streamsMax: this.#options.http2MaxStreamsPerConnection,
         stalledTimeoutMs: this.#options.stalledResponseTimeoutMs,
+        connectionsMax: this.#budget.idle.sockets,
       },
       ...this.#clientMemory,
       handler,

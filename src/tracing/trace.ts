@@ -132,7 +132,7 @@ export class RecordedSpan implements Span {
   set(name: string, value: SpanValue): void {
     if (this.#isEnded) return
     this.values[name] = value
-    this.#valueBytes += VALUE_BYTES + (typeof value === 'string' ? value.length : 0)
+    this.#valueBytes += VALUE_BYTES + (typeof value === 'string' ? Buffer.byteLength(value) : 0)
   }
 
   link(other: SpanContext | undefined): void {

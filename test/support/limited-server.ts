@@ -46,17 +46,21 @@ export class LimitedServer implements AsyncDisposable {
     users: readonly string[],
     flags: readonly string[] = [],
     etcdArgs: readonly string[] = [],
+    env: Readonly<Record<string, string>> = {},
   ): Promise<LimitedServer> {
     const folder = await mkdtemp(join(tmpdir(), 'tidings-limits-'))
     const tokenFile = join(folder, 'tokens.csv')
     await writeFile(tokenFile, users.map((user) => `${user},${user},${user}\n`).join(''))
     const etcd = await startEtcd({ args: etcdArgs })
-    const server = await Tidings.start([
-      `--etcd-servers=${etcd.endpoints[0]}`,
-      `--token-auth-file=${tokenFile}`,
-      '--authorization-mode=AlwaysAllow',
-      ...flags,
-    ])
+    const server = await Tidings.start(
+      [
+        `--etcd-servers=${etcd.endpoints[0]}`,
+        `--token-auth-file=${tokenFile}`,
+        '--authorization-mode=AlwaysAllow',
+        ...flags,
+      ],
+      env,
+    )
     await server.until('/readyz', ({ status }) => status === 200, 20_000)
     return new LimitedServer(server, etcd, folder)
   }

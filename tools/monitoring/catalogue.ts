@@ -20,6 +20,7 @@ import {
 } from '../../src/server/metrics/cache.ts'
 import { showCertificates } from '../../src/server/metrics/certificates.ts'
 import {
+  showClientNumbers,
   showMemory,
   showMemoryLimit,
   showWaitingConnections,
@@ -78,6 +79,7 @@ interface TopicSource {
 }
 
 const GROUP = 'events.k8s.io'
+const CLIENT_NUMBERS = { connections: 0, 'user-connections': 0, watches: 0, 'user-watches': 0 }
 const MEMORY_PARTS = { all: 0, events: 0, history: 0, states: 0, lists: 0, clients: 0 }
 
 const TOPICS: readonly TopicSource[] = [
@@ -118,6 +120,7 @@ const TOPICS: readonly TopicSource[] = [
     register: into((registry) => {
       showMemory(unread(), registry)
       showMemoryLimit(MEMORY_PARTS, registry)
+      showClientNumbers(CLIENT_NUMBERS, registry)
       showWaitingConnections(unread(), registry)
       stalledCounter(registry)
     }),

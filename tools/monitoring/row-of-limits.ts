@@ -57,6 +57,8 @@ export const LIMITS: Row = {
       queries: [
         ...one('sum(tidings_refusals_waiting{S})', 'refusals waiting'),
         ...one('sum(tidings_unauthenticated_connections{S})', 'unauthenticated'),
+        ...one('sum(tidings_authenticated_connections{S})', 'authenticated'),
+        ...one('sum(tidings_client_number_limit{S,limit="connections"})', 'limit'),
         ...one('sum(tidings_connections_waiting{S})', 'connections waiting'),
       ],
     },

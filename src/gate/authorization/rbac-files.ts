@@ -147,7 +147,7 @@ function policyFiles(names: readonly string[]): readonly string[] {
 function checkIndexedBytes(files: readonly PolicyText[]): void {
   const ofEvery = files.filter(({ scope }) => scope === EVERY_CLUSTER)
   const scopes = new Set(files.map(({ scope }) => scope))
-  const bytes = ofEvery.reduce((sum, { text }) => sum + text.length, 0)
+  const bytes = ofEvery.reduce((sum, { text }) => sum + Buffer.byteLength(text), 0)
   if (bytes * scopes.size <= INDEXED_BYTES_MAX) return
   throw new Error(
     `${ofEvery[0]?.path ?? ''}: the files of ${EVERY_CLUSTER} have ${bytes} bytes, which is too much for ${scopes.size - 1} clusters with files of their own: at most ${INDEXED_BYTES_MAX} bytes in total`,

@@ -288,13 +288,13 @@ describe('RequestLimits', () => {
     const refusal = Promise.resolve(enter(limits, ada, watch))
     assert.equal(limits.turningAway, 1, 'a refusal is held back')
     await assert.rejects(refusal, tooMany)
-    for (const name of ['b', 'b', 'b', 'c', 'c', 'c']) {
+    for (const name of ['b', 'b', 'b', 'c', 'c', 'd']) {
       await enter(limits, { name, groups: [] }, watch)
     }
-    await assert.rejects(Promise.resolve(enter(limits, { name: 'd', groups: [] }, watch)), tooMany)
+    await assert.rejects(Promise.resolve(enter(limits, { name: 'e', groups: [] }, watch)), tooMany)
     assert.deepEqual(refused, [
       ['watch', 'user-watches-full', 'ada'],
-      ['watch', 'watches-full', 'd'],
+      ['watch', 'watches-full', 'e'],
     ])
     for (const entry of held) leave(entry)
     await enter(limits, ada, watch)

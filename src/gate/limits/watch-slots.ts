@@ -3,7 +3,10 @@ import type { Slot } from './fair-slots.ts'
 /** Which limit a further watch would exceed: that of the replica, or that of its user. */
 export type WatchRefusal = 'watches-full' | 'user-watches-full'
 
-/** Counts watches. No request queues for one: a watch lasts for hours. */
+/**
+ * Counts watches. No request queues for one: a watch lasts for hours. A user gets no more than as
+ * many as are still free, so that a few users cannot take all.
+ */
 export class WatchSlots {
   readonly #max: number
   readonly #maxPerUser: number
@@ -22,7 +25,8 @@ export class WatchSlots {
 
   enter(user: string): Slot | WatchRefusal {
     if (this.#held >= this.#max) return 'watches-full'
-    if ((this.#byUser.get(user) ?? 0) >= this.#maxPerUser) return 'user-watches-full'
+    const held = this.#byUser.get(user) ?? 0
+    if (held >= Math.min(this.#maxPerUser, this.#max - this.#held)) return 'user-watches-full'
     this.#count(user, 1)
     let isHeld = true
     return {

@@ -38,8 +38,10 @@ export class Http1Requests {
       this.#onClientError(error, socket),
     )
     // Without a listener Node closes the connection without a response. The target of a CONNECT is
-    // not a path.
+    // not a path. Node has removed its own error listener from the socket by now: a reset would end
+    // the process.
     http1.on('connect', (_request, socket: Socket) => {
+      socket.on('error', () => socket.destroy())
       if (this.#isBusy(socket)) socket.destroy()
       else refuseConnection(socket, undefined)
     })

@@ -80,7 +80,7 @@ export class Http2Wire extends RequestWire implements Wire {
     else stream.respond(pairs)
   }
 
-  write(chunk: Chunk, isLent: boolean, onRoom: () => void): boolean {
+  write(chunk: Uint8Array, isLent: boolean, onRoom: () => void): boolean {
     const stream = this.#stream
     if (isLent || !fits(chunk, STREAM_PIECE_BYTES_MAX)) {
       writeInPieces(stream, chunk, { onPiece: this.onPiece, done: onRoom })

@@ -6,6 +6,7 @@ import { type Account, type HeldLimit, Holding, type HoldingLedger, type User } 
 export interface AccountLedger extends HoldingLedger {
   /** Counts one more connection of the user. Returns the limit that this exceeds, if any. */
   addConnection(user: User): HeldLimit | undefined
+  removeConnection(user: User): void
   /** A client has authenticated on this connection, or the connection is closed. */
   removeUnauthenticated(account: ConnectionAccount): void
 }
@@ -94,10 +95,7 @@ export class ConnectionAccount implements Account {
   close(): void {
     const owner = this.#owner
     this.#owner = undefined
-    if (owner !== undefined) {
-      owner.connections -= 1
-      this.#ledger.forgetIdle(owner)
-    }
+    if (owner !== undefined) this.#ledger.removeConnection(owner)
     this.#removeUnauthenticated()
   }
 

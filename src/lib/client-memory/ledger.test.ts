@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { ConnectionAccount } from './connection-account.ts'
 import { HELD_KINDS } from './held-kinds.ts'
-import { type LedgerLimits, MemoryLedger } from './ledger.ts'
+import { DEFAULT_LEDGER_LIMITS, type LedgerLimits, MemoryLedger } from './ledger.ts'
 
 const KIB = 1024
 /** The fixed amount that is charged for every request. */
@@ -18,6 +18,7 @@ const limits: LedgerLimits = {
   unauthenticatedBytes: 250 * KIB,
   unauthenticatedConnections: 3,
   userBytes: 300 * KIB,
+  connections: 100,
   userConnections: 2,
   totalBytes: 1000 * KIB,
 }
@@ -332,3 +333,28 @@ function randomIntegers(seed: number): (below: number) => number {
     return state % below
   }
 }
+
+describe('connections of all users', () => {
+  test('a user gets no more than are still free, so that others always find some', () => {
+    const ledger = new MemoryLedger({ ...DEFAULT_LEDGER_LIMITS, connections: 12 })
+    const open = (user: string): boolean => {
+      const account = ledger.connection(() => {})
+      using holding = account.open(0)
+      const isServed = holding.own(user) === undefined
+      // As the listener does with a connection that was refused.
+      if (!isServed) account.close()
+      return isServed
+    }
+    const served = new Map<string, number>()
+    for (let round = 0; round < 20; round++) {
+      for (const user of ['ann', 'bob']) {
+        if (open(user)) served.set(user, (served.get(user) ?? 0) + 1)
+      }
+    }
+    assert.deepEqual([...served.values()], [4, 4])
+    for (const user of ['c', 'd', 'e', 'f']) assert.equal(open(user), true, user)
+    assert.equal(open('g'), false)
+    assert.equal(ledger.identifiedConnections, 12)
+    assert.equal(ledger.refused['user-connections'] > 0, true)
+  })
+})

@@ -21,7 +21,11 @@ export interface LedgerLimits {
   /** Connections on which no client has authenticated, counted from the start of the handshake. */
   readonly unauthenticatedConnections: number
   readonly userBytes: number
-  /** Connections of one user. Each takes some 80 KiB, which are not charged. */
+  /**
+   * Connections on which a user has authenticated. Each takes some 80 KiB, which are not charged. A
+   * user gets no more than as many as are still free, so that a few users cannot take all.
+   */
+  readonly connections: number
   readonly userConnections: number
   readonly totalBytes: number
 }
@@ -32,6 +36,7 @@ export const DEFAULT_LEDGER_LIMITS: LedgerLimits = {
   unauthenticatedBytes: 16 * 1024 * 1024,
   unauthenticatedConnections: 300,
   userBytes: 64 * 1024 * 1024,
+  connections: 20_000,
   userConnections: 2500,
   totalBytes: 192 * 1024 * 1024,
 }
@@ -49,6 +54,7 @@ export const NO_LEDGER_LIMITS: LedgerLimits = {
   unauthenticatedBytes: Number.POSITIVE_INFINITY,
   unauthenticatedConnections: Number.POSITIVE_INFINITY,
   userBytes: Number.POSITIVE_INFINITY,
+  connections: Number.POSITIVE_INFINITY,
   userConnections: Number.POSITIVE_INFINITY,
   totalBytes: Number.POSITIVE_INFINITY,
 }
@@ -77,6 +83,7 @@ export class MemoryLedger {
   /** Users that hold memory or connections, and users that became idle since the last sweep. */
   readonly #users = new Map<string, User>()
   readonly #unidentified: UnidentifiedConnections
+  #identified = 0
   /** Called when a request of this user is refused because of a limit. */
   onRefused: (user: string, limit: HeldLimit) => void = () => {}
 
@@ -110,6 +117,11 @@ export class MemoryLedger {
 
   get users(): number {
     return this.#users.size
+  }
+
+  /** Connections on which a user has authenticated. */
+  get identifiedConnections(): number {
+    return this.#identified
   }
 
   heldBy(user: string): number {
@@ -184,10 +196,22 @@ export class MemoryLedger {
   /** @internal */
   addConnection(user: User): HeldLimit | undefined {
     user.connections += 1
-    if (user.connections <= this.limits.userConnections) return undefined
+    this.#identified += 1
+    const { connections, userConnections } = this.limits
+    const free = connections - this.#identified
+    // The first connection of a user may be the last free one.
+    const isFree = free >= 0 && user.connections <= Math.max(1, free)
+    if (isFree && user.connections <= userConnections) return undefined
     this.#refused['user-connections'] += 1
     this.onRefused(user.name, 'user-connections')
     return 'user-connections'
+  }
+
+  /** @internal */
+  removeConnection(user: User): void {
+    user.connections -= 1
+    this.#identified -= 1
+    this.forgetIdle(user)
   }
 
   /** @internal The limit that is exceeded now, if any. */

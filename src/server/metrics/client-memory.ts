@@ -48,6 +48,14 @@ export function showMemory(ledger: MemoryLedger, registry: Registry): void {
     },
   })
   new Gauge({
+    name: 'tidings_authenticated_connections',
+    help: 'Connections on which a user has authenticated.',
+    registers,
+    collect() {
+      this.set(ledger.identifiedConnections)
+    },
+  })
+  new Gauge({
     name: 'tidings_unauthenticated_connections',
     help: 'Connections without an authenticated request yet, counted from the start of the TLS handshake.',
     registers,
@@ -55,6 +63,20 @@ export function showMemory(ledger: MemoryLedger, registry: Registry): void {
       this.set(ledger.unauthenticatedConnections)
     },
   })
+}
+
+/** How many connections and watches the memory limit, or a flag, allows. */
+export function showClientNumbers(
+  limits: Readonly<Record<'connections' | 'user-connections' | 'watches' | 'user-watches', number>>,
+  registry: Registry,
+): void {
+  const gauge = new Gauge({
+    name: 'tidings_client_number_limit',
+    help: 'Connections and watches that are allowed in total and for one user, by the memory limit or by a flag; 0 means no limit.',
+    labelNames: ['limit'],
+    registers: [registry],
+  })
+  for (const [limit, number] of Object.entries(limits)) gauge.set({ limit }, number)
 }
 
 /** Counts responses that were cancelled because their clients did not read them. */

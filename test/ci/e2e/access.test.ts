@@ -198,6 +198,21 @@ describe('access without and with tokens', () => {
     const line = await server.logged('Serving plain HTTP to this host')
     assert.match(String(line['address']), /^127\.0\.0\.1:/)
   })
+
+  test('a client that resets after CONNECT does not end the process', async () => {
+    await using server = await Tidings.start([
+      '--etcd-servers=http://127.0.0.1:1',
+      `--insecure-port=${await freePort()}`,
+    ])
+    const port = await server.plainPort()
+    for (let n = 0; n < 10; n++) {
+      const socket = net.connect({ host: '127.0.0.1', port }).on('error', () => {})
+      socket.write('CONNECT db.example:443 HTTP/1.1\r\nHost: db.example\r\n\r\n')
+      await once(socket, 'data')
+      socket.resetAndDestroy()
+    }
+    assert.equal((await server.ask('/livez', { protocol: 'plain' })).status, 200)
+  })
 })
 
 /**

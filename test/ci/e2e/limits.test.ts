@@ -125,6 +125,25 @@ limits: [{type: ${type}, qps: 1, burst: ${burst}}]
     })
     for (const agent of agents) agent.destroy()
   })
+
+  test('a memory limit sizes watches and connections, and asks for the settings of the launcher', async () => {
+    const warning = 'The process was started without settings that keep it within the memory limit'
+    const flags = ['--memory-limit=256Mi']
+    await using bare = await LimitedServer.start(['ada'], flags, [], { NODE_OPTIONS: '' })
+    const { missing } = await bare.server.logged(warning)
+    assert.ok(String(missing).includes('NODE_OPTIONS=--max-semi-space-size=8'), String(missing))
+    const { connections, watches } = await bare.server.logged('Memory limit')
+    assert.deepEqual([connections, watches], [238, 896])
+    const { body } = await bare.server.ask('/metrics')
+    assert.match(body, /^tidings_client_number_limit\{limit="user-watches"\} 224$/m)
+    const launcher = { NODE_OPTIONS: '--max-semi-space-size=8', MALLOC_ARENA_MAX: '1' }
+    await using launched = await LimitedServer.start(['ada'], flags, [], launcher)
+    await launched.server.logged('Memory limit')
+    assert.equal(
+      launched.server.log.find(({ msg }) => msg === warning),
+      undefined,
+    )
+  })
 })
 
 /** Resolves with the head of the response. */

@@ -47,6 +47,18 @@ for (const protocol of PROTOCOLS) {
       assert.deepEqual(ends, [{ status: 200, bytes: 1234 }])
     })
 
+    test('the text of a stream is counted in bytes', async () => {
+      const body = async function* (): AsyncGenerator<string> {
+        yield 'häuser'
+        yield '日本'
+      }
+      const ends = await endsOf(
+        () => ({ ...text(200, ''), body: body() }),
+        (client) => client.request({ path: '/' }),
+      )
+      assert.deepEqual(ends, [{ status: 200, bytes: 13 }])
+    })
+
     test('the end of a response to HEAD is reported without a body', async () => {
       const ends = await endsOf(
         () => text(200, 'unseen'),

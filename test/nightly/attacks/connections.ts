@@ -30,6 +30,7 @@ export const CONNECTION_ATTACKS: readonly Attack[] = [
   { name: 'silent connections, HTTP/2', sender: 'unauthenticated', run: silent },
   { name: 'TLS handshakes and nothing else', sender: 'unauthenticated', run: handshakes },
   { name: 'unfinished TLS handshakes', sender: 'unauthenticated', run: unfinishedHandshakes },
+  { name: 'resets after CONNECT', sender: 'unauthenticated', run: connectResets },
   { name: 'connections without a byte', sender: 'unauthenticated', run: started('') },
   {
     name: 'unfinished PROXY headers',
@@ -173,6 +174,28 @@ async function leaving({ port, scaled }: Target): Promise<Mounted> {
   }
   const step = async (): Promise<void> => {
     await Promise.allSettled(Array.from({ length: scaled(10) }, one))
+    await sleep(450)
+  }
+  await step()
+  void forever(step)
+  return { opened }
+}
+
+/** A hundred a second; each resets its connection while the server sends its refusal. */
+async function connectResets({ port, scaled }: Target): Promise<Mounted> {
+  let opened = 0
+  const one = async (): Promise<void> => {
+    const tcp = await openTcp(port)
+    const socket = connectTls({ socket: tcp, rejectUnauthorized: false })
+    socket.on('error', () => {})
+    await Promise.race([once(socket, 'secureConnect'), once(tcp, 'close')])
+    opened += 1
+    socket.write('CONNECT db.example:443 HTTP/1.1\r\nHost: db.example\r\n\r\n', () =>
+      tcp.resetAndDestroy(),
+    )
+  }
+  const step = async (): Promise<void> => {
+    await Promise.allSettled(Array.from({ length: scaled(50) }, one))
     await sleep(450)
   }
   await step()
