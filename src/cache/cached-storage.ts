@@ -195,6 +195,11 @@ export class CachedStorage implements WatchedStorage {
     return this.#memory.count
   }
 
+  /** The size of the buffers that hold the bodies of events. */
+  get eventBytes(): number {
+    return this.#memory.table.bodyBytes
+  }
+
   countIn(scope: EventScope): number {
     return countIn(this.#memory, scope)
   }
@@ -212,7 +217,7 @@ export class CachedStorage implements WatchedStorage {
   stats(): CacheStats {
     return {
       objects: this.#memory.count,
-      bodyBytes: this.#memory.table.bodyBytes,
+      bodyBytes: this.eventBytes,
       version: this.#memory.version,
       statesKept: this.#memory.statesKept,
       historyChanges: this.#history.head - this.#history.tail,

@@ -6,6 +6,7 @@ import { within } from '../lib/abort.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { MirrorManager } from '../mirror/mirror-manager.ts'
 import type { Options } from '../options/options.ts'
+import type { WriteAdmission } from '../registry/admission/write-admission.ts'
 import { TopSources } from '../registry/top-sources.ts'
 import { RetentionPolicy } from '../retention/policy.ts'
 import type { PolicySource } from '../retention/policy-file.ts'
@@ -19,6 +20,7 @@ import { corruptValueHandler, PrefixCheck } from '../storage/etcd/prefix-check.t
 import type { RegardedKind } from '../storage/event-fields.ts'
 import type { EventScope } from '../storage/storage.ts'
 import { damagedIn } from '../storage/stored-form.ts'
+import type { StoredSizes } from '../storage/stored-sizes.ts'
 import type { MemoryBudget } from './memory-budget.ts'
 import { showChanges, showTopSources, type Writer, writersTo } from './metrics/accounts.ts'
 import { consistentReadObserver, watchCache } from './metrics/cache.ts'
@@ -32,6 +34,8 @@ import { windowStatuses } from './windows.ts'
 
 /** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
 const CLOSE_MS_MAX = 3000
+/** Events that live longer are no longer charged to their writers. */
+const LIFETIME_MS_MAX = 24 * 3_600_000
 /**
  * How long a probe waits until the follower has verified etcd's history. A watch that moves to
  * another member needs about 300 ms.
@@ -42,6 +46,12 @@ const HISTORY_MS_MAX = 750
 export interface EngineFiles {
   readonly clusters?: ClustersSource | undefined
   readonly policy?: PolicySource | undefined
+}
+
+/** What is known only when the engine is opened. */
+export interface OpenParts extends EngineFiles {
+  /** Undefined: mirrors write as fast as they can. */
+  readonly admission?: WriteAdmission | undefined
 }
 
 /** Without a budget, what is cached is as large as it gets. */
@@ -78,7 +88,7 @@ export class Engine {
   readonly #budget: EngineParts['budget']
   readonly #end = new AbortController()
   /** Who writes most events now. */
-  readonly #sources = new TopSources()
+  readonly sources: TopSources = new TopSources()
   #parts: Parts | undefined
 
   constructor(options: Options, log: Log, registry: Registry, parts: EngineParts = {}) {
@@ -115,8 +125,8 @@ export class Engine {
    * Rejects when a credentials file cannot be read. `onFatal` is called with errors that only a
    * restart can fix.
    */
-  async open(onFatal: (error: unknown) => void, files: EngineFiles = {}): Promise<void> {
-    const { clusters, policy: policyFile } = files
+  async open(onFatal: (error: unknown) => void, parts: OpenParts = {}): Promise<void> {
+    const { clusters, policy: policyFile, admission } = parts
     const client = await this.#datastore.open()
     const { etcdPrefix: prefix, groupCommit, eventTtlMs, etcdCompactionIntervalMs } = this.#options
     const log = this.#log.child({ logger: 'storage' })
@@ -142,7 +152,7 @@ export class Engine {
         retention.forget()
         mirrors?.forget()
       },
-      onWritten: (stored, atMs) => this.#sources.changed(stored, atMs),
+      onWritten: (stored, atMs) => this.sources.changed(stored, atMs),
       onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
     })
     const writers = writersTo(cached)
@@ -170,7 +180,8 @@ export class Engine {
       clusters &&
       createMirrors({
         ...{ client, cached, writes: writers.mirror, prefix, replica, clusters, retention },
-        room: () => this.room,
+        eventBytesMax: this.#options.maxEventBytes,
+        admission,
         log: this.#log.child({ logger: 'mirror' }),
       })
     if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
@@ -207,7 +218,7 @@ export class Engine {
     return {
       storage,
       writes: writers.client,
-      sources: this.#sources,
+      sources: this.sources,
       namespaces: storage.namespaces,
       summaries: storage.summaries,
       windows: windowStatuses(storage, retention),
@@ -222,7 +233,7 @@ export class Engine {
 
   /** The size of the buffers of live events; 0 before the engine is open. */
   get eventBytes(): number {
-    return this.#parts?.cached.stats().bodyBytes ?? 0
+    return this.#parts?.cached.eventBytes ?? 0
   }
 
   /** Undefined without a clusters file, and before the engine is open. */
@@ -266,8 +277,25 @@ export class Engine {
   }
 
   /** The share of their byte limits that writers may use: from 1 down to 0 as etcd fills up. */
-  get room(): number {
+  get headroom(): number {
     return this.#datastore.quotaAlarm.writeFraction
+  }
+
+  /** What etcd holds, and what it may hold before writes are rejected; undefined while unknown. */
+  get etcdSpace(): { readonly usedBytes: number; readonly budgetBytes: number } | undefined {
+    return this.#datastore.quotaAlarm.space
+  }
+
+  /** What namespaces and clusters hold; undefined before the engine is open. */
+  get sizes(): StoredSizes | undefined {
+    return this.#parts?.cached.sizes
+  }
+
+  /** How long the bytes of an event take space, if nobody deletes it. */
+  get lifetimeMs(): number {
+    const policy = this.#parts?.retention.policy
+    if (policy === undefined || policy.keepsForever) return LIFETIME_MS_MAX
+    return Math.min(LIFETIME_MS_MAX, policy.longestMs)
   }
 
   /** Gives up leadership, finishes the writes in flight, then disconnects from etcd. */
@@ -295,6 +323,6 @@ export class Engine {
     watchCache(cached, registry, this.#options.eventsGroup)
     watchRetention(retention, registry)
     showChanges(writers, registry)
-    showTopSources(this.#sources, registry)
+    showTopSources(this.sources, registry)
   }
 }

@@ -25,7 +25,7 @@ import { certificatePaths, followServingCertificate } from './files/serving-cert
 import { openGate } from './gate.ts'
 import { Lifecycle } from './lifecycle.ts'
 import { type ClientMemory, type OpenedLimits, openClientMemory, openLimits } from './limits.ts'
-import { openBudget, watchEventBytes } from './memory-budget.ts'
+import { type MemoryBudget, openBudget, watchEventBytes } from './memory-budget.ts'
 import { showCertificates } from './metrics/certificates.ts'
 import { ClusterLabels, showClusterEvents } from './metrics/clusters.ts'
 import { type FileLooks, showFiles } from './metrics/files.ts'
@@ -64,6 +64,7 @@ export class Server {
   readonly #lifecycle: Lifecycle
   readonly #metrics = new Registry()
   readonly #looks: FileLooks
+  readonly #budget: MemoryBudget
   readonly #engine: Engine
   readonly #startup: Startup
   readonly #services: ServiceInstaller
@@ -87,6 +88,7 @@ export class Server {
     this.#lifecycle = new Lifecycle(log)
     this.#looks = showFiles(this.#metrics)
     const budget = openBudget(options, log, this.#metrics)
+    this.#budget = budget
     this.#engine = new Engine(options, log, this.#metrics, { looks: this.#looks, budget })
     this.#clusters = new ClusterLabels(
       options.clusterName,
@@ -159,7 +161,8 @@ export class Server {
     await this.#services.installUi(this.#log)
     const opened = await openLimits(this.#options, this.#metrics, gateLog, {
       looks,
-      room: () => this.#engine.room,
+      space: this.#engine,
+      budget: this.#budget,
       ledger: this.#clientMemory.ledger,
       clusters: this.#clusters,
       rootOf: (path) => this.#services.services.rootOf(path),
@@ -224,14 +227,15 @@ export class Server {
     const clusters = this.#files?.clusters
     const mirrors = clusters && new MirrorsOfFile(clusters, () => this.#engine.mirrors)
     if (mirrors !== undefined) watchMirrors(mirrors, this.#metrics)
-    await this.#engine.open((error) => this.#onFatal(error), this.#files)
+    const admission = this.#limits?.admission
+    await this.#engine.open((error) => this.#onFatal(error), { ...this.#files, admission })
     this.#services.installEvents({
       mirrored: mirrors,
       ...this.#engine.forClients,
       clusters: clusterSources(this.#options, this.#engine.storage, { clusters, mirrors }),
       decide: async (user, attributes) => this.#gate?.decide(user, attributes),
       version: () => this.#engine.storage.stats().version,
-      eventLimits: this.#limits?.eventLimits,
+      admission: this.#limits?.admission,
       refusedIn: (cluster) => this.#limits?.refusedIn(cluster),
       accessChecks: this.#accessChecks,
     })
