@@ -62,6 +62,8 @@ export interface CachedStorageOptions extends Pick<ReflectorOptions, 'onReread' 
   readonly clock?: Clock | undefined
   readonly memoryBounds?: MemoryBounds | undefined
   readonly historyBounds?: HistoryBounds | undefined
+  /** The most that the events may take when they are loaded first. Default: any size. */
+  readonly loadBytesMax?: number | undefined
   /** Called with how long each consistent read waited for memory, and whether memory served it. */
   readonly onConsistentRead?: ((waitedMs: number, isServed: boolean) => void) | undefined
 }
@@ -102,6 +104,7 @@ export class CachedStorage implements WatchedStorage {
     this.#reflector = new Reflector({
       ...{ source: inner, memory: this.#memory, history: this.#history, fanOut: this.#fanOut },
       ...{ namespaceLog, clock, log, onReread: options.onReread, onWritten: options.onWritten },
+      loadBytesMax: options.loadBytesMax,
     })
     this.#freshness = new Freshness({
       source: inner,
@@ -185,6 +188,16 @@ export class CachedStorage implements WatchedStorage {
     return this.#reflector.synced
   }
 
+  /** Resolves when all events have been read for the first time, or when `run` ends. */
+  get listed(): Promise<void> {
+    return this.#reflector.listed
+  }
+
+  /** Why memory is not filled: the events would take more than they may. */
+  get excess(): { readonly bytes: number; readonly bytesMax: number } | undefined {
+    return this.#reflector.excess
+  }
+
   /** Time since the last message of the store. */
   get lagMs(): number {
     return this.#reflector.silentMs
@@ -195,9 +208,9 @@ export class CachedStorage implements WatchedStorage {
     return this.#memory.count
   }
 
-  /** The size of the buffers that hold the bodies of events. */
+  /** The size of the buffers that hold the bodies of events, or would if memory could hold them. */
   get eventBytes(): number {
-    return this.#memory.table.bodyBytes
+    return this.excess?.bytes ?? this.#memory.table.bodyBytes
   }
 
   countIn(scope: EventScope): number {

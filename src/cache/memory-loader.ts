@@ -20,6 +20,23 @@ const pageSize = 2_000
 /** Large events come in smaller pages: two pages are in memory at a time. */
 const pageBytes = 4 * 1024 * 1024
 
+/**
+ * The events take more memory than they may. None is in memory, but all have been read: values that
+ * are not events were reported.
+ */
+export class EventsExceedMemory extends Error {
+  override readonly name = 'EventsExceedMemory'
+  /** The size of all bodies. */
+  readonly bytes: number
+  readonly bytesMax: number
+
+  constructor(bytes: number, bytesMax: number) {
+    super(`the events take ${bytes} bytes, and may take ${bytesMax}`)
+    this.bytes = bytes
+    this.bytesMax = bytesMax
+  }
+}
+
 /** What was loaded. */
 export interface Loaded {
   readonly version: Version
@@ -31,12 +48,13 @@ export interface Loaded {
 
 /**
  * Fails with `compacted` when the load has to start again, and with an OtherHistoryError when the
- * store is at an earlier version than memory was.
+ * store is at an earlier version than memory was. An empty memory is filled with at most `bytesMax`;
+ * with more it fails with EventsExceedMemory. A reload is not bounded: memory holds about as much.
  */
 export async function loadMemory(
   source: FollowedStorage,
   memory: EventMemory,
-  signal: AbortSignal,
+  { signal, bytesMax }: { readonly signal: AbortSignal; readonly bytesMax: number },
 ): Promise<Loaded> {
   const connectionMax = await source.connected(signal)
   memory.forgetStates()
@@ -45,6 +63,8 @@ export async function loadMemory(
   const isFirst = memory.count === 0
   let after: Buffer = Buffer.alloc(0)
   const unreadable = new Map<string, Unreadable>()
+  let bytes = 0
+  let isOver = false
   using slicer = new TimeSlicer()
   for (;;) {
     const page = await next
@@ -59,9 +79,13 @@ export async function loadMemory(
       next.catch(() => {})
     }
     for (const value of page.unreadable ?? []) unreadable.set(pathOf(value.key), value)
-    if (isFirst) await addAll(memory, page, slicer)
+    for (const { body } of page.items) bytes += body.length
+    isOver ||= isFirst && bytes > bytesMax
+    if (isOver) await removeBetween(memory, { after, before: undefined, slicer })
+    else if (isFirst) await addAll(memory, page, slicer)
     else after = await merge(memory, page, { after, slicer })
     if (more) continue
+    if (isOver) throw new EventsExceedMemory(bytes, bytesMax)
     if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
     return { version, connectionMax, unreadable }
   }

@@ -34,6 +34,7 @@ import { windowStatuses } from './windows.ts'
 
 /** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
 const CLOSE_MS_MAX = 3000
+const MIB = 1024 * 1024
 /** Events that live longer are no longer charged to their writers. */
 const LIFETIME_MS_MAX = 24 * 3_600_000
 /**
@@ -148,6 +149,7 @@ export class Engine {
       log: this.#log.child({ logger: 'cache' }),
       historyBounds: this.#budget?.history,
       memoryBounds: this.#budget?.memory,
+      loadBytesMax: this.#budget?.loadBytes,
       onReread: () => {
         retention.forget()
         mirrors?.forget()
@@ -157,10 +159,18 @@ export class Engine {
     })
     const writers = writersTo(cached)
     const replica = replicaName(hostname(), process.pid)
-    const retention = new Retention({
+    const retaining = {
       client,
-      storage: cached,
       deletes: writers.retention,
+      prefix,
+      replica,
+      policy: policyFile?.policy ?? RetentionPolicy.uniform(eventTtlMs),
+      compactionIntervalMs: etcdCompactionIntervalMs,
+      log: this.#log.child({ logger: 'retention' }),
+    }
+    const retention = new Retention({
+      ...retaining,
+      storage: cached,
       recall: (key) => cached.recall(key),
       damaged: () => damagedIn(cached.unreadable),
       sizes: cached.sizes,
@@ -169,13 +179,13 @@ export class Engine {
         isVerified: () => cached.isVerifiedFor(client.newestConnection),
         verify: () => cached.verify(client.newestConnection),
       },
-      prefix,
-      replica,
-      policy: policyFile?.policy ?? RetentionPolicy.uniform(eventTtlMs),
-      compactionIntervalMs: etcdCompactionIntervalMs,
-      log: this.#log.child({ logger: 'retention' }),
     })
-    policyFile?.onChange(() => retention.replacePolicy(policyFile.policy))
+    // Reads from etcd: it makes space while the events exceed memory, and enforces no budgets.
+    const retentionWithoutMemory = new Retention({ ...retaining, storage: written })
+    policyFile?.onChange(() => {
+      retention.replacePolicy(policyFile.policy)
+      retentionWithoutMemory.replacePolicy(policyFile.policy)
+    })
     const mirrors =
       clusters &&
       createMirrors({
@@ -185,22 +195,33 @@ export class Engine {
         log: this.#log.child({ logger: 'mirror' }),
       })
     if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
-    const running = this.#run({ check, cached, retention, mirrors })
+    const running = this.#run({ check, cached, retention, mirrors }, retentionWithoutMemory)
     running.catch(onFatal)
     this.#parts = { check, written, cached, retention, writers, mirrors, running }
     this.#watch(this.#parts)
   }
 
   /** Rejects on a bug only. */
-  #run(parts: Pick<Parts, 'check' | 'cached' | 'retention' | 'mirrors'>): Promise<unknown> {
+  #run(
+    parts: Pick<Parts, 'check' | 'cached' | 'retention' | 'mirrors'>,
+    retentionWithoutMemory: Retention,
+  ): Promise<unknown> {
     const { check, cached, retention, mirrors } = parts
     const { signal } = this.#end
-    const checked = check.run(cached.synced, signal)
+    const checked = check.run(cached.listed, signal)
+    const untilSynced = async (): Promise<void> => {
+      if (cached.hasSynced) return
+      const synced = new AbortController()
+      void cached.synced.then(() => synced.abort())
+      await retentionWithoutMemory.run(AbortSignal.any([signal, synced.signal]))
+    }
     return Promise.all([
       cached.run(signal),
       // Retention reads the cache, so the cache is filled first; and nothing, not even an election
       // key, is written to an etcd that holds values of another program.
-      checked.then(() => Promise.all([retention.run(signal), mirrors?.run(signal)])),
+      checked
+        .then(untilSynced)
+        .then(() => Promise.all([retention.run(signal), mirrors?.run(signal)])),
       cached.synced.then(() => this.#datastore.inspect()),
     ])
   }
@@ -248,6 +269,11 @@ export class Engine {
 
   /** Why events cannot be read or written yet; undefined when they can. */
   get unsynced(): string | undefined {
+    const excess = this.#parts?.cached.excess
+    if (excess !== undefined) {
+      const [eventsMib, partMib] = [excess.bytes, excess.bytesMax].map((n) => Math.round(n / MIB))
+      return `the events in etcd take ${eventsMib} MiB, more than the ${partMib} MiB that the memory limit leaves for them: raise the memory limit or shorten --event-ttl`
+    }
     if (this.#parts?.cached.hasSynced !== true) return '1 informers not started yet: [events]'
     return this.#parts.check.pending
   }

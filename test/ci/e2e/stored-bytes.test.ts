@@ -12,7 +12,10 @@ import { join } from 'node:path'
 import { text } from 'node:stream/consumers'
 import { describe, test } from 'node:test'
 import { startEtcd } from '../../support/etcd.ts'
+import { eventually } from '../../support/eventually.ts'
 import { WRITE } from '../../support/limited-server.ts'
+import { prefix, Replica } from '../../support/storage.ts'
+import { eventBody, eventKey } from '../../support/stored-events.ts'
 import { type Answer, Tidings } from '../../support/tidings.ts'
 
 const MIB = 1024 * 1024
@@ -25,6 +28,8 @@ const ENV = {
 const GREEDY_MS_MAX = 30_000
 const REFUSALS = 10
 const AT_ONCE = 4
+/** A third more than may be loaded. */
+const STORED_EVENTS = 900
 
 function residentMib({ process }: Tidings): number {
   const status = readFileSync(`/proc/${process.pid}/status`, 'utf8')
@@ -141,5 +146,46 @@ describe('stored bytes', () => {
     } finally {
       await rm(folder, { recursive: true, force: true })
     }
+  })
+
+  test('a replica that cannot hold the events says so, lets them expire, and then serves', async (context) => {
+    await using etcd = await startEtcd()
+    {
+      await using writer = new Replica(etcd)
+      const note = 'x'.repeat(100_000)
+      for (let at = 0; at < STORED_EVENTS; at += 50) {
+        const keys = Array.from({ length: 50 }, (_, n) => eventKey('a', `e-${at + n}`))
+        await Promise.all(keys.map((key) => writer.storage.create(key, eventBody(key, note))))
+      }
+    }
+    await using server = await Tidings.start(
+      [
+        `--etcd-servers=${etcd.endpoints[0]}`,
+        `--etcd-prefix=${prefix}`,
+        `--memory-limit=${LIMIT_MIB}Mi`,
+        '--event-ttl=10s',
+      ],
+      ENV,
+    )
+    const isUnready = ({ body }: Answer): boolean => body.includes('informer-sync failed')
+    await server.until('/readyz?verbose', isUnready, 20_000)
+    const said = 'The events in etcd take more than their part of the memory limit: not serving'
+    await eventually('it says why', () => server.log.some(({ msg }) => msg === said), 20_000)
+    let peakMib = 0
+    const sampling = setInterval(() => {
+      peakMib = Math.max(peakMib, residentMib(server))
+    }, 50)
+    try {
+      await server.until('/readyz', ({ status }) => status === 200, 60_000)
+    } finally {
+      clearInterval(sampling)
+    }
+    context.diagnostic(`resident: at most ${peakMib.toFixed(0)} MiB`)
+    assert.ok(peakMib > 0 && peakMib < LIMIT_MIB, `${peakMib} MiB`)
+    await eventually(
+      'nothing is left',
+      async () => (await metric(server, 'tidings_memory_event_bytes')) < MIB,
+      20_000,
+    )
   })
 })
