@@ -63,8 +63,7 @@ export async function loadMemory(
   const isFirst = memory.count === 0
   let after: Buffer = Buffer.alloc(0)
   const unreadable = new Map<string, Unreadable>()
-  let bytes = 0
-  let isOver = false
+  const loading: FirstLoad | undefined = isFirst ? { bytes: 0, bytesMax } : undefined
   using slicer = new TimeSlicer()
   for (;;) {
     const page = await next
@@ -79,13 +78,10 @@ export async function loadMemory(
       next.catch(() => {})
     }
     for (const value of page.unreadable ?? []) unreadable.set(pathOf(value.key), value)
-    for (const { body } of page.items) bytes += body.length
-    isOver ||= isFirst && bytes > bytesMax
-    if (isOver) await removeBetween(memory, { after, before: undefined, slicer })
-    else if (isFirst) await addAll(memory, page, slicer)
+    if (loading !== undefined) await addPage(memory, page, { loading, slicer })
     else after = await merge(memory, page, { after, slicer })
     if (more) continue
-    if (isOver) throw new EventsExceedMemory(bytes, bytesMax)
+    if (isOver(loading)) throw new EventsExceedMemory(loading.bytes, bytesMax)
     if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
     return { version, connectionMax, unreadable }
   }
@@ -106,7 +102,26 @@ function reconnected(): StorageError {
   })
 }
 
-async function addAll(memory: EventMemory, page: EventPage, slicer: TimeSlicer): Promise<void> {
+/** How much has been read. */
+interface FirstLoad {
+  bytes: number
+  readonly bytesMax: number
+}
+
+function isOver(loading: FirstLoad | undefined): loading is FirstLoad {
+  return loading !== undefined && loading.bytes > loading.bytesMax
+}
+
+/** Adds the events of the page, or removes all once they are too large. */
+async function addPage(
+  memory: EventMemory,
+  page: EventPage,
+  { loading, slicer }: { readonly loading: FirstLoad; readonly slicer: TimeSlicer },
+): Promise<void> {
+  for (const { body } of page.items) loading.bytes += body.length
+  if (isOver(loading)) {
+    return removeBetween(memory, { after: Buffer.alloc(0), before: undefined, slicer })
+  }
   for (const stored of page.items) {
     memory.put(stored)
     if (slicer.isOver()) await slicer.yield()

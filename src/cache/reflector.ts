@@ -167,8 +167,7 @@ export class Reflector {
     try {
       while (!signal.aborted) {
         try {
-          if (!this.isCurrent && !(await this.#loadIfPossible(signal))) continue
-          await this.#follow(signal)
+          if (await this.#loadIfPossible(signal)) await this.#follow(signal)
         } catch (error) {
           if (signal.aborted) break
           if (!(error instanceof StorageError)) throw error
@@ -185,8 +184,9 @@ export class Reflector {
     }
   }
 
-  /** Returns false, after a pause, when the events exceed memory. */
+  /** Returns whether memory is current; false, after a pause, when the events exceed it. */
   async #loadIfPossible(signal: AbortSignal): Promise<boolean> {
+    if (this.isCurrent) return true
     const { clock, log } = this.#options
     const beganAtMs = clock.now()
     try {

@@ -2,6 +2,7 @@ import { hostname } from 'node:os'
 import type { Registry } from '@prometheus-io/client'
 import { CachedStorage } from '../cache/cached-storage.ts'
 import type { ClustersSource } from '../clusters/clusters-file.ts'
+import type { EtcdClient } from '../etcd/client.ts'
 import { within } from '../lib/abort.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { MirrorManager } from '../mirror/mirror-manager.ts'
@@ -35,6 +36,8 @@ import { windowStatuses } from './windows.ts'
 /** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
 const CLOSE_MS_MAX = 3000
 const MIB = 1024 * 1024
+/** Without memory, each delete reads its event from etcd first: by default these are 2 MiB at most. */
+const UNCACHED_DELETES_MAX = 16
 /** Events that live longer are no longer charged to their writers. */
 const LIFETIME_MS_MAX = 24 * 3_600_000
 /**
@@ -63,6 +66,15 @@ type ForClients = Pick<
   EventParts,
   'writes' | 'sources' | 'namespaces' | 'summaries' | 'windows' | 'oldestIn'
 > & { readonly storage: CachedStorage }
+
+/** What retention reads and deletes. */
+interface Storages {
+  readonly client: EtcdClient
+  readonly cached: CachedStorage
+  readonly written: EtcdStorage
+  readonly deletes: CountedWrites
+  readonly replica: string
+}
 
 /** The parts that are created once the credentials have been read. */
 interface Parts {
@@ -129,7 +141,7 @@ export class Engine {
   async open(onFatal: (error: unknown) => void, parts: OpenParts = {}): Promise<void> {
     const { clusters, policy: policyFile, admission } = parts
     const client = await this.#datastore.open()
-    const { etcdPrefix: prefix, groupCommit, eventTtlMs, etcdCompactionIntervalMs } = this.#options
+    const { etcdPrefix: prefix, groupCommit, eventTtlMs } = this.#options
     const log = this.#log.child({ logger: 'storage' })
     const check = new PrefixCheck({ client, prefix, log })
     const written = new EtcdStorage({
@@ -159,10 +171,32 @@ export class Engine {
     })
     const writers = writersTo(cached)
     const replica = replicaName(hostname(), process.pid)
+    const storages = { client, cached, written, deletes: writers.retention, replica }
+    const { retention, retentionWithoutMemory } = this.#retain(storages, policyFile)
+    const mirrors =
+      clusters &&
+      createMirrors({
+        ...{ client, cached, writes: writers.mirror, prefix, replica, clusters, retention },
+        eventBytesMax: this.#options.maxEventBytes,
+        admission,
+        log: this.#log.child({ logger: 'mirror' }),
+      })
+    if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
+    const running = this.#run({ check, cached, retention, mirrors }, retentionWithoutMemory)
+    running.catch(onFatal)
+    this.#parts = { check, written, cached, retention, writers, mirrors, running }
+    this.#watch(this.#parts)
+  }
+
+  #retain(
+    { client, cached, written, deletes, replica }: Storages,
+    policyFile: PolicySource | undefined,
+  ): { readonly retention: Retention; readonly retentionWithoutMemory: Retention } {
+    const { etcdPrefix, eventTtlMs, etcdCompactionIntervalMs } = this.#options
     const retaining = {
       client,
-      deletes: writers.retention,
-      prefix,
+      deletes,
+      prefix: etcdPrefix,
       replica,
       policy: policyFile?.policy ?? RetentionPolicy.uniform(eventTtlMs),
       compactionIntervalMs: etcdCompactionIntervalMs,
@@ -180,25 +214,17 @@ export class Engine {
         verify: () => cached.verify(client.newestConnection),
       },
     })
-    // Reads from etcd: it makes space while the events exceed memory, and enforces no budgets.
-    const retentionWithoutMemory = new Retention({ ...retaining, storage: written })
+    // Makes space while the events exceed memory. It reads from etcd, and enforces no budgets.
+    const retentionWithoutMemory = new Retention({
+      ...retaining,
+      storage: written,
+      deletesAtOnceMax: UNCACHED_DELETES_MAX,
+    })
     policyFile?.onChange(() => {
       retention.replacePolicy(policyFile.policy)
       retentionWithoutMemory.replacePolicy(policyFile.policy)
     })
-    const mirrors =
-      clusters &&
-      createMirrors({
-        ...{ client, cached, writes: writers.mirror, prefix, replica, clusters, retention },
-        eventBytesMax: this.#options.maxEventBytes,
-        admission,
-        log: this.#log.child({ logger: 'mirror' }),
-      })
-    if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
-    const running = this.#run({ check, cached, retention, mirrors }, retentionWithoutMemory)
-    running.catch(onFatal)
-    this.#parts = { check, written, cached, retention, writers, mirrors, running }
-    this.#watch(this.#parts)
+    return { retention, retentionWithoutMemory }
   }
 
   /** Rejects on a bug only. */

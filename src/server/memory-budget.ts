@@ -25,7 +25,7 @@ const PROGRAM_BYTES = 144 * MIB
 /** Parts of what the program leaves. */
 const HELD_PART = 1 / 3
 const EVENTS_PART = 0.4
-const LOAD_PART = 0.6
+const LOAD_PART = 0.45
 /** Below these, watchers and lists would be served by etcd, and clients be refused, all the time. */
 const LEAST = { history: 8 * MIB, states: 8 * MIB, lists: 2 * MIB, clients: 32 * MIB }
 const LEAST_OF_STRANGERS = 4 * MIB
