@@ -1,6 +1,6 @@
 /**
  * Users within their write limits cannot exceed the memory limit, nor keep others from writing:
- *   node --test test/ci/e2e/stored-bytes.test.ts
+ *   node --test test/nightly/e2e/stored-bytes.test.ts
  */
 import assert from 'node:assert/strict'
 import { once } from 'node:events'
@@ -76,6 +76,33 @@ class Client implements Disposable {
 async function metric(server: Tidings, name: string): Promise<number> {
   const { body } = await server.ask('/metrics')
   return Number(new RegExp(`^${name}(?:\\{.*\\})? (\\S+)$`, 'm').exec(body)?.[1])
+}
+
+const CLUSTERS = `apiVersion: tidings.dev/v1alpha1
+kind: ClusterConfiguration
+clusters:
+- name: prod
+  kubeconfig: origin.kubeconfig
+  mirror: {}
+`
+
+function kubeconfigOf({ port, ca }: Tidings): string {
+  return JSON.stringify({
+    apiVersion: 'v1',
+    kind: 'Config',
+    'current-context': 'c',
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    clusters: [
+      {
+        name: 'c',
+        cluster: {
+          server: `https://localhost:${port}`,
+          'certificate-authority-data': Buffer.from(ca).toString('base64'),
+        },
+      },
+    ],
+    users: [{ name: 'u', user: { token: 'bob' } }],
+  })
 }
 
 describe('stored bytes', () => {
@@ -187,5 +214,73 @@ describe('stored bytes', () => {
       async () => (await metric(server, 'tidings_memory_event_bytes')) < MIB,
       20_000,
     )
+  })
+
+  test('a mirrored cluster of large events is truncated and slowed down, and others are served', async (context) => {
+    const folder = await mkdtemp(join(tmpdir(), 'tidings-bytes-'))
+    try {
+      const tokenFile = join(folder, 'tokens.csv')
+      await writeFile(tokenFile, 'bob,bob,bob\n')
+      await using originEtcd = await startEtcd()
+      await using targetEtcd = await startEtcd({ args: ['--quota-backend-bytes=268435456'] })
+      {
+        await using writer = new Replica(originEtcd)
+        const note = 'x'.repeat(250_000)
+        // A mirror does not list events that have expired.
+        const eventTime = new Date().toISOString().replace('Z', '000Z')
+        for (let at = 0; at < 400; at += 20) {
+          const keys = Array.from({ length: 20 }, (_, n) => eventKey('a', `e-${at + n}`))
+          await Promise.all(
+            keys.map((key) => writer.storage.create(key, eventBody(key, note, { eventTime }))),
+          )
+        }
+      }
+      const common = [`--token-auth-file=${tokenFile}`, '--authorization-mode=AlwaysAllow']
+      await using origin = await Tidings.start([
+        `--etcd-servers=${originEtcd.endpoints[0]}`,
+        `--etcd-prefix=${prefix}`,
+        ...common,
+      ])
+      await origin.until('/readyz', ({ status }) => status === 200, 30_000)
+      await writeFile(join(folder, 'origin.kubeconfig'), kubeconfigOf(origin))
+      const clustersFile = join(folder, 'clusters.yaml')
+      await writeFile(clustersFile, CLUSTERS)
+      await using server = await Tidings.start(
+        [
+          `--etcd-servers=${targetEtcd.endpoints[0]}`,
+          `--clusters-file=${clustersFile}`,
+          `--memory-limit=${LIMIT_MIB}Mi`,
+          ...common,
+        ],
+        ENV,
+      )
+      await server.until('/readyz', ({ status }) => status === 200, 30_000)
+      using bob = new Client(server, 'bob', 'b')
+      let peakMib = 0
+      const until = performance.now() + 60_000
+      const throttled = (): Promise<number> => metric(server, 'tidings_mirror_throttled_total')
+      let written = 0
+      while (performance.now() < until && !((await throttled()) > 100)) {
+        const { status, body } = await bob.write(`bob-${written++}`, 1_000)
+        assert.equal(status, 201, body)
+        peakMib = Math.max(peakMib, residentMib(server))
+        await new Promise((resolve) => setTimeout(resolve, 100))
+      }
+      const truncated = await metric(
+        server,
+        'tidings_mirror_events_total\\{[^}]*result="truncated"\\}',
+      )
+      const eventsMib = (await metric(server, 'tidings_memory_event_bytes')) / MIB
+      const used = await metric(server, 'tidings_etcd_quota_used_ratio')
+      context.diagnostic(
+        `${truncated} truncated, ${written} of others; events ${eventsMib.toFixed(0)} MiB, resident at most ${peakMib.toFixed(0)} MiB, etcd ${used.toFixed(2)}`,
+      )
+      assert.ok((await throttled()) > 0, 'the mirror was never slowed down')
+      assert.ok(truncated > 100 && truncated < 400, `${truncated}`)
+      assert.ok(peakMib < LIMIT_MIB, `${peakMib} MiB`)
+      assert.ok(used < 0.8, `${used}`)
+    } finally {
+      await rm(folder, { recursive: true, force: true })
+    }
   })
 })
