@@ -82,6 +82,7 @@ const ROOMS = [
   'src/lib/heavy-hitters.ts',
   'src/lib/client-memory/unidentified.ts',
   'src/registry/read/event-selector.ts',
+  'src/registry/admission/*.ts',
   'src/registry/top-sources.ts',
   'src/tracing/*.ts',
 ]
@@ -105,7 +106,6 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'event-limits-file.FILE_BYTES_MAX': 'from a file of the operator',
   'event-limits-file.LIMITS_MAX': 'from a file of the operator',
   'event-limits-file.RATE_MAX': 'from a file of the operator',
-  'event-limits.RETRY_SECONDS_MAX': 'the Retry-After of a response',
   'fan-out.restMsMax': 'a time',
   'freshness.freshnessWaitMsMax': 'shorter than the request timeout',
   'issuer-keys': 'from the issuer',
@@ -120,6 +120,7 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'plain-notes': 'of the shape of JSON',
   'rbac-policy': 'from files of the operator',
   rbac: 'about files of the operator',
+  'reflector.excessPauseMsMax': 'a time',
   'reflector.#unreadable': 'values in etcd that this server did not write',
   'refusal.#reasons': 'one for each reason',
   'request-tallies.#last': 'of words of this server: verbs',
@@ -140,6 +141,8 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'otlp-exporter.EXPORT_MS_MAX': 'a time',
   'window-header.WAIT_MS_MAX': 'a time',
   'watch-feed.timerMsMax': 'of timers',
+  'write-admission.RETRY_SECONDS_MAX': 'the Retry-After of a response',
+  'write-admission.MIRROR_WAIT_MS_MAX': 'a time',
   'webhook-authorizer.REASON_LENGTH_MAX': 'from a webhook',
 }
 

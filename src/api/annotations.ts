@@ -8,3 +8,6 @@ export const originVersionAnnotation = 'tidings.dev/origin-resource-version'
 
 /** Of a mirrored event: how often its origin had started over from an older state. */
 export const originEpochAnnotation = 'tidings.dev/origin-epoch'
+
+/** The size of a mirrored event at its origin, in bytes, if it was too large to be stored whole. */
+export const truncatedAnnotation = 'tidings.dev/truncated-from-bytes'

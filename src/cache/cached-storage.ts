@@ -65,6 +65,8 @@ export interface CachedStorageOptions extends Pick<ReflectorOptions, 'onReread' 
   readonly runQueue?: RunQueue | undefined
   readonly memoryBounds?: MemoryBounds | undefined
   readonly historyBounds?: HistoryBounds | undefined
+  /** The most that the events may take when they are loaded first. Default: any size. */
+  readonly loadBytesMax?: number | undefined
   /** Called with how long each consistent read waited for memory, and whether memory served it. */
   readonly onConsistentRead?: ((waitedMs: number, isServed: boolean) => void) | undefined
 }
@@ -116,6 +118,7 @@ export class CachedStorage implements WatchedStorage {
         onReread: options.onReread,
         onWritten: options.onWritten,
       },
+      loadBytesMax: options.loadBytesMax,
     })
     this.#freshness = new Freshness({
       source: inner,
@@ -204,6 +207,16 @@ export class CachedStorage implements WatchedStorage {
     return this.#reflector.synced
   }
 
+  /** Resolves when all events have been read for the first time, or when `run` ends. */
+  get listed(): Promise<void> {
+    return this.#reflector.listed
+  }
+
+  /** Why memory is not filled: the events would take more than they may. */
+  get excess(): { readonly bytes: number; readonly bytesMax: number } | undefined {
+    return this.#reflector.excess
+  }
+
   /** Time since the last message of the store. */
   get lagMs(): number {
     return this.#reflector.silentMs
@@ -212,6 +225,11 @@ export class CachedStorage implements WatchedStorage {
   /** Number of events in memory. */
   get count(): number {
     return this.#memory.count
+  }
+
+  /** The size of the buffers that hold the bodies of events, or would if memory could hold them. */
+  get eventBytes(): number {
+    return this.excess?.bytes ?? this.#memory.table.bodyBytes
   }
 
   countIn(scope: EventScope): number {
@@ -231,7 +249,7 @@ export class CachedStorage implements WatchedStorage {
   stats(): CacheStats {
     return {
       objects: this.#memory.count,
-      bodyBytes: this.#memory.table.bodyBytes,
+      bodyBytes: this.eventBytes,
       version: this.#memory.version,
       statesKept: this.#memory.statesKept,
       historyChanges: this.#history.head - this.#history.tail,

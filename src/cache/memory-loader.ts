@@ -20,6 +20,23 @@ const pageSize = 2_000
 /** Large events come in smaller pages: two pages are in memory at a time. */
 const pageBytes = 4 * 1024 * 1024
 
+/**
+ * The events take more memory than they may. None is in memory, but all have been read: values that
+ * are not events were reported.
+ */
+export class EventsExceedMemory extends Error {
+  override readonly name = 'EventsExceedMemory'
+  /** The size of all bodies. */
+  readonly bytes: number
+  readonly bytesMax: number
+
+  constructor(bytes: number, bytesMax: number) {
+    super(`the events take ${bytes} bytes, and may take ${bytesMax}`)
+    this.bytes = bytes
+    this.bytesMax = bytesMax
+  }
+}
+
 /** What was loaded. */
 export interface Loaded {
   readonly version: Version
@@ -31,12 +48,13 @@ export interface Loaded {
 
 /**
  * Fails with `compacted` when the load has to start again, and with an OtherHistoryError when the
- * store is at an earlier version than memory was.
+ * store is at an earlier version than memory was. An empty memory is filled with at most `bytesMax`;
+ * with more it fails with EventsExceedMemory. A reload is not bounded: memory holds about as much.
  */
 export async function loadMemory(
   source: FollowedStorage,
   memory: EventMemory,
-  { lane, signal }: InLane,
+  { lane, signal, bytesMax }: InLane & { readonly bytesMax: number },
 ): Promise<Loaded> {
   const connectionMax = await source.connected(signal)
   memory.forgetStates()
@@ -45,6 +63,7 @@ export async function loadMemory(
   const isFirst = memory.count === 0
   let after: Buffer = Buffer.alloc(0)
   const unreadable = new Map<string, Unreadable>()
+  const loading: FirstLoad | undefined = isFirst ? { bytes: 0, bytesMax } : undefined
   using slices = lane.slices({ signal })
   for (;;) {
     const page = await next
@@ -59,9 +78,10 @@ export async function loadMemory(
       next.catch(() => {})
     }
     for (const value of page.unreadable ?? []) unreadable.set(pathOf(value.key), value)
-    if (isFirst) await addAll(memory, page, slices)
+    if (loading !== undefined) await addPage(memory, page, { loading, slices })
     else after = await merge(memory, page, { after, slices })
     if (more) continue
+    if (isOver(loading)) throw new EventsExceedMemory(loading.bytes, bytesMax)
     if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
     return { version, connectionMax, unreadable }
   }
@@ -82,7 +102,26 @@ function reconnected(): StorageError {
   })
 }
 
-async function addAll(memory: EventMemory, page: EventPage, slices: Slices): Promise<void> {
+/** How much has been read. */
+interface FirstLoad {
+  bytes: number
+  readonly bytesMax: number
+}
+
+function isOver(loading: FirstLoad | undefined): loading is FirstLoad {
+  return loading !== undefined && loading.bytes > loading.bytesMax
+}
+
+/** Adds the events of the page, or removes all once they are too large. */
+async function addPage(
+  memory: EventMemory,
+  page: EventPage,
+  { loading, slices }: { readonly loading: FirstLoad; readonly slices: Slices },
+): Promise<void> {
+  for (const { body } of page.items) loading.bytes += body.length
+  if (isOver(loading)) {
+    return removeBetween(memory, { after: Buffer.alloc(0), before: undefined, slices })
+  }
   for (const stored of page.items) {
     memory.put(stored)
     if (slices.isOver()) await slices.next()

@@ -33,7 +33,7 @@ import type {
 import { StoredBody, withVersion } from '../storage/stored-form.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import type { EventMemory } from './memory/memory.ts'
-import { loadMemory } from './memory-loader.ts'
+import { EventsExceedMemory, loadMemory } from './memory-loader.ts'
 import type { NamespaceLog } from './namespace-log.ts'
 import { Progress } from './progress.ts'
 import type { FanOut } from './watch/fan-out.ts'
@@ -41,6 +41,11 @@ import type { History } from './watch/history.ts'
 
 const retryFirstMs = 100
 const retryMostMs = 5_000
+/** Events that exceed memory are read again after this many times as long as reading them took. */
+const excessPauseFactor = 2
+const excessPauseMsMin = 5_000
+const excessPauseMsMax = 60_000
+const MIB = 1024 * 1024
 
 export interface ReflectorOptions {
   readonly source: FollowedStorage
@@ -48,6 +53,8 @@ export interface ReflectorOptions {
   readonly history: History
   readonly fanOut: FanOut
   readonly namespaceLog: NamespaceLog
+  /** The most that the events may take when they are loaded first. Default: any size. */
+  readonly loadBytesMax?: number | undefined
   readonly clock: Clock
   readonly log: Log
   /** Loading and following use its time. */
@@ -66,6 +73,8 @@ export class Reflector {
   readonly #options: ReflectorOptions
   readonly #backoff = new Backoff({ firstMs: retryFirstMs, mostMs: retryMostMs })
   readonly #everSynced = new Latch()
+  readonly #everListed = new Latch()
+  #excess: EventsExceedMemory | undefined
   #isCurrent = false
   #watch: FollowWatch | undefined
   /** The newest connection when memory was last loaded. */
@@ -98,6 +107,16 @@ export class Reflector {
   /** Resolves when memory is current for the first time, or when `run` ends. */
   get synced(): Promise<void> {
     return this.#everSynced.opened
+  }
+
+  /** Resolves when all events have been read for the first time, or when `run` ends. */
+  get listed(): Promise<void> {
+    return this.#everListed.opened
+  }
+
+  /** Why memory is not filled: the events would take more than they may. */
+  get excess(): EventsExceedMemory | undefined {
+    return this.#excess
   }
 
   /**
@@ -150,8 +169,7 @@ export class Reflector {
     try {
       while (!signal.aborted) {
         try {
-          if (!this.isCurrent) await this.#load(signal)
-          await this.#follow(signal)
+          if (await this.#loadIfPossible(signal)) await this.#follow(signal)
         } catch (error) {
           if (signal.aborted) break
           if (!(error instanceof StorageError)) throw error
@@ -163,7 +181,34 @@ export class Reflector {
       }
     } finally {
       this.#lose()
+      this.#everListed.open()
       this.#everSynced.open()
+    }
+  }
+
+  /** Returns whether memory is current; false, after a pause, when the events exceed it. */
+  async #loadIfPossible(signal: AbortSignal): Promise<boolean> {
+    if (this.isCurrent) return true
+    const { clock, log } = this.#options
+    const beganAtMs = clock.now()
+    try {
+      await this.#load(signal)
+      this.#excess = undefined
+      return true
+    } catch (error) {
+      if (!(error instanceof EventsExceedMemory)) throw error
+      this.#excess = error
+      this.#everListed.open()
+      const [eventsMib, partMib] = [error.bytes, error.bytesMax].map((n) => Math.round(n / MIB))
+      log.error('The events in etcd take more than their part of the memory limit: not serving', {
+        eventsMib,
+        partMib,
+        help: 'raise the memory limit or shorten --event-ttl; expired events are still deleted, and the events are loaded when they fit',
+      })
+      const tookMs = clock.now() - beganAtMs
+      const pauseMs = Math.max(excessPauseMsMin, tookMs * excessPauseFactor)
+      await pause(Math.min(excessPauseMsMax, pauseMs), signal)
+      return false
     }
   }
 
@@ -176,10 +221,9 @@ export class Reflector {
     const { source, memory, history, fanOut, namespaceLog, clock, log, lane, onReread } =
       this.#options
     const beganAtMs = clock.now()
-    const { version, connectionMax, unreadable } = await loadMemory(source, memory, {
-      lane,
-      signal,
-    })
+    const bytesMax = this.#options.loadBytesMax ?? Number.POSITIVE_INFINITY
+    const loading = loadMemory(source, memory, { lane, signal, bytesMax })
+    const { version, connectionMax, unreadable } = await loading
     this.#loadedAt = connectionMax
     memory.reach(version)
     history.restart(version)
@@ -187,6 +231,7 @@ export class Reflector {
     if (this.#initializations++ > 0) onReread?.()
     this.#heard()
     this.#isCurrent = true
+    this.#everListed.open()
     this.#everSynced.open()
     fanOut.restarted()
     namespaceLog.restarted(version)

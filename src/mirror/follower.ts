@@ -8,6 +8,7 @@ import { Backoff } from '../lib/backoff.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { yieldToEventLoop } from '../lib/yield.ts'
+import { MirrorThrottled } from '../registry/admission/write-admission.ts'
 import type { MirrorTarget, MirrorWriter } from '../registry/mirrored-event.ts'
 import { compareResourceVersions, type OriginEvent } from '../registry/origin-version.ts'
 import { StorageError } from '../storage/errors.ts'
@@ -80,6 +81,7 @@ export class Follower {
       onRetry: (error) => {
         this.#health.storageFailure = error
         counters.retries++
+        if (error instanceof MirrorThrottled) counters.throttled++
       },
       onFailure: (error) => {
         if (error instanceof StorageError && error.kind === 'fenced') counters.fenced++

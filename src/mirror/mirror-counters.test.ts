@@ -2,9 +2,14 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { MirrorCounters } from './mirror-counters.ts'
 
-test('a mirror counts each drop reason from zero, so that the first drop is an increase', () => {
+test('a mirror counts drops and truncated events from zero, so that the first is an increase', () => {
   const counters = new MirrorCounters()
-  assert.deepEqual(counters.results, { 'too-large': 0, invalid: 0, unreadable: 0 })
+  assert.deepEqual(counters.results, {
+    'too-large': 0,
+    invalid: 0,
+    unreadable: 0,
+    truncated: 0,
+  })
   counters.count('invalid')
   assert.equal(counters.results.invalid, 1)
 })

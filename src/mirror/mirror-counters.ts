@@ -6,14 +6,16 @@ const dropped: ReadonlySet<WriteResult> = new Set(dropReasons)
 /** What a replica has done for one cluster since its start, for metrics. */
 export class MirrorCounters {
   /**
-   * Events of the origin by what became of them. Drop reasons are among them from the start: the
-   * first drop must be an increase of its series.
+   * Events of the origin by what became of them. Drops and truncation are among them from the
+   * start: the first one must be an increase of its series.
    */
   readonly results: Partial<Record<WriteResult, number>> = Object.fromEntries(
-    dropReasons.map((reason) => [reason, 0]),
+    [...dropReasons, 'truncated'].map((reason) => [reason, 0]),
   )
-  /** Failed writes that were repeated. */
+  /** Failed writes that were repeated, those that had to wait included. */
   retries = 0
+  /** How often a write had to wait because the cluster stores as much as it may. */
+  throttled = 0
   /** Requests to the origin that failed, by kind. */
   readonly failures: Partial<Record<OriginErrorKind, number>> = {}
   listedPages = 0
@@ -29,7 +31,7 @@ export class MirrorCounters {
 
   count(result: WriteResult): void {
     this.results[result] = (this.results[result] ?? 0) + 1
-    if (result === 'stored') this.lastEventAtMs = Date.now()
+    if (result === 'stored' || result === 'truncated') this.lastEventAtMs = Date.now()
   }
 
   countFailure(kind: OriginErrorKind): void {

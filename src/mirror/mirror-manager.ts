@@ -33,7 +33,8 @@ export interface MirrorManagerOptions {
   /** How long an event is kept here after its last change, in milliseconds. */
   readonly lifetimeOf: MirrorWriterOptions['lifetimeOf']
   /** See MirrorWriterOptions. */
-  readonly room?: MirrorWriterOptions['room']
+  readonly eventBytesMax?: MirrorWriterOptions['eventBytesMax']
+  readonly admission?: MirrorWriterOptions['admission']
   /** Called for each mirrored cluster, and again when its configuration has changed. */
   readonly originFor: (config: ClusterConfig) => Origin
   /** The history of etcd that the cache belongs to. Undefined: etcd is assumed never restored. */
@@ -61,10 +62,10 @@ export class MirrorManager {
   readonly #ending = new Map<string, Promise<void>>()
 
   constructor(options: MirrorManagerOptions) {
-    const { client, prefix, log, storage, recall, lifetimeOf, room } = options
+    const { client, prefix, log, storage, recall, lifetimeOf, eventBytesMax, admission } = options
     this.#options = options
     this.#clock = options.clock ?? monotonicClock
-    this.#writer = new MirrorWriter({ storage, recall, lifetimeOf, room })
+    this.#writer = new MirrorWriter({ storage, recall, lifetimeOf, eventBytesMax, admission })
     this.statuses = new MirrorStatuses({ client, prefix, clock: this.#clock, log })
   }
 

@@ -8,13 +8,11 @@ import type { EventWrites } from '../storage/counted-writes.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
+import { type WriteAdmission, writeOf } from './admission/write-admission.ts'
 import { withManagedFields } from './apply/managed-fields.ts'
 import { inApiTerms, type ResourceNames } from './storage-errors.ts'
 import { type CurrentEvent, readEvent } from './stored-event.ts'
 import type { Updated, WriteOptions } from './writes.ts'
-
-/** What etcd stores for an event besides its body and its key: header, revisions, page entries. */
-const STORED_OVERHEAD_BYTES = 128
 
 /** What to do with an event. `mark-deleted`: finalizers keep it, so it is only marked. */
 export interface Decision {
@@ -50,6 +48,8 @@ export interface ChangesOptions {
   readonly names: ResourceNames
   /** The largest event that is stored. */
   readonly eventBytesMax: number
+  /** Undefined: every write is admitted. */
+  readonly admission: Pick<WriteAdmission, 'admit'> | undefined
 }
 
 export class EventChanges {
@@ -57,12 +57,14 @@ export class EventChanges {
   readonly #writes: ChangesOptions['writes']
   readonly #names: ResourceNames
   readonly #eventBytesMax: number
+  readonly #admission: ChangesOptions['admission']
 
-  constructor({ storage, writes, names, eventBytesMax }: ChangesOptions) {
+  constructor({ storage, writes, names, eventBytesMax, admission }: ChangesOptions) {
     this.#storage = storage
     this.#writes = writes
     this.#names = names
     this.#eventBytesMax = eventBytesMax
+    this.#admission = admission
   }
 
   /** For clients that did not request field owners: an event too large with them loses them. */
@@ -138,11 +140,8 @@ export class EventChanges {
    * charged for an event that fails another one. An event above the limit, from before the limit
    * was lowered, may become smaller.
    */
-  checkLimits(
-    { cluster, namespace, name }: EventKey,
-    { event, body, stored }: Written,
-    { isDryRun, admit }: WriteOptions,
-  ): void {
+  checkLimits(key: EventKey, written: Written, { isDryRun, writer }: WriteOptions): void {
+    const { body, stored } = written
     const bytesMax = Math.max(this.#eventBytesMax, (stored?.body.length ?? 0) - 1)
     if (body.length > bytesMax) {
       throw entityTooLarge(
@@ -150,7 +149,6 @@ export class EventChanges {
         undefined,
       )
     }
-    const keyBytes = cluster.length + namespace.length + name.length
-    if (!isDryRun) admit?.(event, body.length + keyBytes + STORED_OVERHEAD_BYTES)
+    if (!isDryRun && writer !== undefined) this.#admission?.admit(writer, writeOf(key, written))
   }
 }

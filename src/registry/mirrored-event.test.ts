@@ -4,6 +4,7 @@ import type { Event } from '../api/event.ts'
 import { StorageError } from '../storage/errors.ts'
 import { pathOf } from '../storage/event-scope.ts'
 import { PlainStorage } from '../storage/plain-storage.fixture.ts'
+import { type AdmittedWrite, MirrorThrottled } from './admission/write-admission.ts'
 import { type MirrorTarget, MirrorWriter, type WriteResult } from './mirrored-event.ts'
 import {
   compareOriginVersions,
@@ -328,4 +329,75 @@ test('in any order of delivery, the newest version that was delivered is stored,
       return version
     }, undefined)
   }
+})
+
+test('an event that is too large is stored without annotations and the end of its note', async () => {
+  const eventBytesMax = 1_000
+  const storage = new PlainStorage()
+  const writer = new MirrorWriter({
+    storage,
+    recall: (key) => storage.events.get(pathOf(key)),
+    lifetimeOf: () => 'never',
+    eventBytesMax,
+  })
+  const target = { cluster: 'c', epoch: 0, fence }
+  const put = (item: OriginEvent) => writer.put(target, item, { isListed: false })
+  const bodyOf = (name: string): Buffer =>
+    storage.events.get(pathOf({ cluster: 'c', namespace: 'a', name }))?.body ?? assert.fail(name)
+  const annotated = made('7', { name: 'annotated', annotations: { a: 'x'.repeat(2_000) } })
+  assert.equal(await put(annotated), 'truncated')
+  const { metadata, note } = JSON.parse(bodyOf('annotated').toString()) as Event
+  assert.match(metadata.annotations?.['tidings.dev/truncated-from-bytes'] ?? '', /^2\d{3}$/)
+  assert.equal(metadata.annotations?.['tidings.dev/origin-resource-version'], '7')
+  assert.deepEqual([metadata.annotations?.['a'], note], [undefined, '7'])
+  for (const [name, text] of [
+    ['plain', 'y'.repeat(5_000)],
+    ['wide', '😀'.repeat(2_000)],
+    ['quoted', '"\n'.repeat(3_000)],
+  ] as const) {
+    assert.equal(await put(made('8', { name, note: text })), 'truncated')
+    const body = bodyOf(name)
+    assert.ok(body.length <= eventBytesMax, `${name}: ${body.length}`)
+    const kept = (JSON.parse(body.toString()) as Event).note ?? ''
+    assert.ok(kept.isWellFormed() && kept.endsWith('…') && text.startsWith(kept.slice(0, -1)))
+  }
+  assert.ok(bodyOf('plain').length > eventBytesMax - 10, 'no more than needed is cut')
+  assert.equal(await put(made('8', { name: 'plain', note: 'z'.repeat(5_000) })), 'equal')
+  const immense = made('9', { name: 'immense' })
+  const type = 'T'.repeat(2_000)
+  const kept = await put({ ...immense, event: { ...immense.event, type } })
+  assert.equal(kept, 'too-large', 'what cannot be cut is dropped')
+})
+
+test('a write that is not admitted is not made, and is charged once when it is', async () => {
+  const storage = new PlainStorage()
+  const charged: number[] = []
+  let isFull = true
+  const admission = {
+    admitMirrored: ({ growth }: AdmittedWrite) => {
+      if (isFull) throw new MirrorThrottled('no space', 10)
+      charged.push(growth)
+    },
+  }
+  const update = storage.update.bind(storage)
+  let failures = 1
+  storage.update = async (key, change, options) => {
+    if (isFull || failures-- <= 0) return update(key, change, options)
+    change(undefined)
+    throw new StorageError({ kind: 'unavailable', message: 'down' })
+  }
+  const writer = new MirrorWriter({
+    storage,
+    recall: () => undefined,
+    lifetimeOf: () => 'never',
+    admission,
+  })
+  const item = made('5')
+  const put = () => writer.put({ cluster: 'c', epoch: 0, fence }, item, { isListed: false })
+  await assert.rejects(put(), MirrorThrottled)
+  assert.equal(storage.events.size, 0)
+  isFull = false
+  await assert.rejects(put(), { kind: 'unavailable' })
+  assert.equal(await put(), 'stored')
+  assert.equal(charged.length, 1)
 })

@@ -13,14 +13,16 @@ import { isPart } from '../storage/event-scope.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { fieldsOf } from '../storage/stored-form.ts'
 import type { Fence } from '../storage/write-options.ts'
+import { type WriteAdmission, writeOf } from './admission/write-admission.ts'
 import {
+  boundedBody,
   compareOriginVersions,
   heldBy,
   isResourceVersion,
   LaterEpoch,
   lastActivityMs,
   lastWriteMs,
-  mirroredBody,
+  type MirroredBody,
   type OriginEvent,
   type OriginVersion,
 } from './origin-version.ts'
@@ -29,7 +31,6 @@ import { readEvent } from './stored-event.ts'
 /** An event is not deleted here when it was deleted at the origin so shortly before its expiry. */
 const ttlSlackMsMin = 60_000
 const ttlSlackShare = 0.1
-const nearlyFullRetryMs = 5_000
 
 /** Why an event can never be stored. */
 export const dropReasons = ['too-large', 'invalid', 'unreadable'] as const
@@ -37,6 +38,8 @@ export type DropReason = (typeof dropReasons)[number]
 
 export type WriteResult =
   | 'stored'
+  /** Stored without what made it larger than an event may be. */
+  | 'truncated'
   /** Deleted here too. */
   | 'removed'
   /** The same version is stored already. */
@@ -62,8 +65,10 @@ export interface MirrorWriterOptions {
   readonly storage: Pick<EventStorage, 'update'>
   /** The event in a cache, which may be stale. */
   readonly recall: (key: EventKey) => StoredEvent | undefined
-  /** The share of their rate that writers may use; 0 when etcd is nearly full. Default 1. */
-  readonly room?: (() => number) | undefined
+  /** The largest event that is stored whole; undefined: what etcd accepts. */
+  readonly eventBytesMax?: number | undefined
+  /** Undefined: every write is admitted. */
+  readonly admission?: Pick<WriteAdmission, 'admitMirrored'> | undefined
   /** How long an event is kept here after its last change, in milliseconds. */
   readonly lifetimeOf: (event: Pick<StoredEvent, 'key' | 'fields'>) => number | 'never'
   /** Milliseconds since 1970; compared with the timestamps of events only. */
@@ -73,26 +78,29 @@ export interface MirrorWriterOptions {
 export class MirrorWriter {
   readonly #options: MirrorWriterOptions
   readonly #now: () => number
+  readonly #eventBytesMax: number
+  /** Writes that were admitted: a repeated one is not charged again. */
+  readonly #charged = new WeakSet<OriginEvent>()
 
   constructor(options: MirrorWriterOptions) {
     this.#options = options
     this.#now = options.now ?? Date.now
+    this.#eventBytesMax = options.eventBytesMax ?? Number.POSITIVE_INFINITY
   }
 
   /**
    * Stores a state of the origin unless the same or a newer one is stored. `isListed`: it comes
    * from a list, not from a watch. A list also has events that retention has deleted here: they are
    * skipped as `expired`, else each list would bring them back. Rejects with a StorageError when
-   * the write can be repeated or is fenced, and with LaterEpoch.
+   * the write can be repeated, has to wait (MirrorThrottled) or is fenced, and with LaterEpoch.
    */
   async put(
     target: MirrorTarget,
     item: OriginEvent,
     { isListed }: { readonly isListed: boolean },
   ): Promise<WriteResult> {
-    const candidate = candidateOf(target, item)
+    const candidate = this.#candidate(target, item)
     if (candidate === undefined) return 'invalid'
-    if (this.#options.room?.() === 0) throw nearlyFull()
     const decide = (current: StoredEvent | undefined): WriteResult | 'write' =>
       current === undefined && isListed && this.#isExpired(candidate)
         ? 'expired'
@@ -104,9 +112,11 @@ export class MirrorWriter {
     if (early !== 'write') return early
     return this.#write(target, candidate.key, (current) => {
       const decided = decide(current)
-      return decided === 'write'
-        ? { result: 'stored', body: candidate.body() }
-        : { result: decided, body: undefined }
+      if (decided !== 'write') return { result: decided, body: undefined }
+      const { body, isTruncated } = candidate.body()
+      if (body.length > this.#eventBytesMax) return { result: 'too-large', body: undefined }
+      this.#charge(candidate, item, current)
+      return { result: isTruncated ? 'truncated' : 'stored', body }
     })
   }
 
@@ -119,7 +129,7 @@ export class MirrorWriter {
     item: OriginEvent,
     { originTtlMs }: { readonly originTtlMs: number },
   ): Promise<WriteResult> {
-    const candidate = candidateOf(target, item)
+    const candidate = this.#candidate(target, item)
     if (candidate === undefined) return 'invalid'
     if (!this.#isYoung(item.event, originTtlMs)) return 'kept'
     return this.#write(target, candidate.key, (current) => {
@@ -154,6 +164,17 @@ export class MirrorWriter {
     })
   }
 
+  #charge({ key, body }: Candidate, item: OriginEvent, stored: StoredEvent | undefined): void {
+    if (this.#charged.has(item)) return
+    const { event } = item
+    this.#options.admission?.admitMirrored(writeOf(key, { event, body: body().body, stored }))
+    this.#charged.add(item)
+  }
+
+  #candidate(target: MirrorTarget, item: OriginEvent): Candidate | undefined {
+    return candidateOf(target, item, this.#eventBytesMax)
+  }
+
   async #write(
     target: MirrorTarget,
     key: EventKey,
@@ -181,7 +202,7 @@ export class MirrorWriter {
     const lifetimeMs = this.#options.lifetimeOf({
       key,
       get fields() {
-        return fieldsOf({ key, body: body() })
+        return fieldsOf({ key, body: body().body })
       },
     })
     const activeAt = lastActivityMs(event)
@@ -207,23 +228,25 @@ interface Candidate {
   readonly uid: string
   readonly event: Event
   readonly version: OriginVersion
-  /** Encoded on the first call. */
-  readonly body: () => Buffer
+  /** The body to store, with another version if given. Its own is encoded on the first call. */
+  readonly body: (version?: OriginVersion) => MirroredBody
 }
 
 /** Undefined when the event cannot have a key here, or its version cannot be compared. */
 function candidateOf(
   { cluster, epoch }: MirrorTarget,
   { event, resourceVersion }: OriginEvent,
+  bytesMax: number,
 ): Candidate | undefined {
   const { namespace = '', name = '', uid = '' } = event.metadata
   if (!isDnsLabel(namespace) || !isName(name) || !isResourceVersion(resourceVersion)) {
     return undefined
   }
   const version = { epoch, resourceVersion }
-  let encoded: Buffer | undefined
-  const body = (): Buffer => {
-    encoded ??= mirroredBody(event, version)
+  let encoded: MirroredBody | undefined
+  const body = (other?: OriginVersion): MirroredBody => {
+    if (other !== undefined) return boundedBody(event, other, bytesMax)
+    encoded ??= boundedBody(event, version, bytesMax)
     return encoded
   }
   return { key: { cluster, namespace, name }, uid, event, version, body }
@@ -260,19 +283,8 @@ function verdict(candidate: Candidate, current: StoredEvent | undefined): WriteR
  * of it is as before: writing it anew would prolong its life.
  */
 function isUnchanged(candidate: Candidate, current: StoredEvent, held: OriginVersion): boolean {
-  const { event, version } = candidate
-  if (version.resourceVersion !== held.resourceVersion) return false
-  return mirroredBody(event, held).equals(current.body)
-}
-
-/** As for other writers: the rest of etcd's quota is for deletes. */
-function nearlyFull(): StorageError {
-  return new StorageError({
-    kind: 'overloaded',
-    message: 'etcd is nearly full',
-    reason: 'etcd is nearly full',
-    retryAfterMs: nearlyFullRetryMs,
-  })
+  if (candidate.version.resourceVersion !== held.resourceVersion) return false
+  return candidate.body(held).body.equals(current.body)
 }
 
 function isMissing(error: unknown): boolean {

@@ -4,6 +4,7 @@
  */
 import {
   originEpochAnnotation as epochName,
+  truncatedAnnotation as truncatedName,
   originVersionAnnotation as versionName,
 } from '../api/annotations.ts'
 import type { Event } from '../api/event.ts'
@@ -83,6 +84,35 @@ export function mirroredBody(event: Event, { epoch, resourceVersion }: OriginVer
   }
   return encodeEvent({ ...event, metadata: { ...metadata, annotations: { ...others, ...marks } } })
 }
+
+/** The body to store, and whether it lacks something of the origin's object. */
+export interface MirroredBody {
+  readonly body: Buffer
+  readonly isTruncated: boolean
+}
+
+/**
+ * The body to store, with at most so many bytes if possible: an event that is larger loses its
+ * annotations and field owners, and then the end of its note. An annotation has its original size.
+ */
+export function boundedBody(event: Event, version: OriginVersion, bytesMax: number): MirroredBody {
+  const whole = mirroredBody(event, version)
+  if (whole.length <= bytesMax) return { body: whole, isTruncated: false }
+  const { annotations: _annotations, managedFields: _managedFields, ...metadata } = event.metadata
+  const annotations = { [truncatedName]: String(whole.length) }
+  const bare = { ...event, metadata: { ...metadata, annotations } }
+  const body = mirroredBody(bare, version)
+  const { note = '' } = event
+  if (body.length <= bytesMax || note === '') return { body, isTruncated: true }
+  // Each UTF-16 unit takes at least one byte.
+  const cut = Math.max(0, note.length - (body.length - bytesMax) - CUT_MARK_BYTES)
+  const end = note.codePointAt(cut - 1) ?? 0
+  const kept = note.slice(0, end > 0xffff ? cut - 1 : cut)
+  return { body: mirroredBody({ ...bare, note: `${kept}…` }, version), isTruncated: true }
+}
+
+/** The bytes of the mark at the end of a note that was cut. */
+const CUT_MARK_BYTES = 3
 
 /** Reads the version from the stored bytes. */
 export function heldBy({ body }: Pick<StoredEvent, 'body'>): Held {

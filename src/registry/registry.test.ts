@@ -6,7 +6,8 @@ import { StorageError } from '../storage/errors.ts'
 import { versionOfChange } from '../storage/resource-version.ts'
 import type { Change, EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { StoredBody } from '../storage/stored-form.ts'
-import { EventRegistry } from './registry.ts'
+import type { AdmittedWrite, Writer } from './admission/write-admission.ts'
+import { EventRegistry, type RegistryOptions } from './registry.ts'
 
 const event: Event = {
   metadata: { namespace: 'a', name: 'e' },
@@ -21,8 +22,13 @@ const event: Event = {
 const key: EventKey = { cluster: 'local', namespace: 'a', name: 'e' }
 const written = { isDryRun: false, mayCreate: true, manager: () => 'tester' }
 
-function registryOf(storage: Partial<EventStorage>, eventBytesMax?: number): EventRegistry {
+function registryOf(
+  storage: Partial<EventStorage>,
+  eventBytesMax?: number,
+  admission?: RegistryOptions['admission'],
+): EventRegistry {
   return new EventRegistry({
+    admission,
     storage: storage as EventStorage,
     eventBytesMax,
     group: eventsGroup('events.k8s.io'),
@@ -191,7 +197,10 @@ describe('the size limit of events', () => {
   })
 
   /** A registry over a storage of one event, with `body` at first. */
-  function limited(body?: Buffer): { registry: EventRegistry; stored: () => Buffer | undefined } {
+  function limited(
+    body?: Buffer,
+    admission?: RegistryOptions['admission'],
+  ): { registry: EventRegistry; stored: () => Buffer | undefined } {
     let stored = body
     const storage: Partial<EventStorage> = {
       create: async (at, bytes) => {
@@ -205,7 +214,7 @@ describe('the size limit of events', () => {
         return storedAs(at, stored ?? Buffer.alloc(0))
       },
     }
-    return { registry: registryOf(storage, bytesMax), stored: () => stored }
+    return { registry: registryOf(storage, bytesMax, admission), stored: () => stored }
   }
 
   test('the limit applies to creates, updates and patches, also to dry runs', async () => {
@@ -248,10 +257,12 @@ describe('the size limit of events', () => {
     assert.match(String(stored()), /deletionTimestamp/)
   })
 
-  test('admit is called with all bytes of a write, after the size check', async () => {
-    const { registry, stored } = limited()
-    const admitted: number[] = []
-    const options = { ...written, admit: (_: Event, bytes: number) => admitted.push(bytes) }
+  test('a write is charged with all its bytes, after the size check', async () => {
+    const admitted: AdmittedWrite[] = []
+    const admission = { admit: (_: Writer, write: AdmittedWrite) => admitted.push(write) }
+    const { registry, stored } = limited(undefined, admission)
+    const writer = { account: 'ada', payer: 'ada', isCharged: false }
+    const options = { ...written, writer }
     await assert.rejects(
       registry.create({ cluster: 'local', namespace: 'a' }, annotated(900), options),
       tooLarge,
@@ -260,6 +271,12 @@ describe('the size limit of events', () => {
     const createdBytes = stored()?.length ?? 0
     await registry.patch(key, () => annotated(401), options)
     await registry.patch(key, () => annotated(401), options)
-    assert.deepEqual(admitted, [createdBytes + 135, createdBytes + 136])
+    assert.deepEqual(
+      admitted.map(({ bytes, growth }) => [bytes, growth]),
+      [
+        [createdBytes + 135, createdBytes + 135],
+        [createdBytes + 136, 1],
+      ],
+    )
   })
 })

@@ -11,6 +11,7 @@ import type { EventWrites } from '../storage/counted-writes.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
 import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
+import type { WriteAdmission } from './admission/write-admission.ts'
 import type { Applied } from './apply/apply.ts'
 import { type ServedVersions, type Writing, withManagedFields } from './apply/managed-fields.ts'
 import { settled, tracked } from './apply/update-tracking.ts'
@@ -47,6 +48,8 @@ export interface RegistryOptions {
   readonly servedVersions?: readonly string[] | undefined
   /** The largest event that is stored; undefined: what etcd accepts. */
   readonly eventBytesMax?: number | undefined
+  /** Undefined: every write is admitted. */
+  readonly admission?: Pick<WriteAdmission, 'admit'> | undefined
   /** Milliseconds since 1970, for the timestamps that the server sets. */
   readonly now?: (() => number) | undefined
 }
@@ -78,6 +81,7 @@ export class EventRegistry {
       writes: this.#writes,
       names: this.names,
       eventBytesMax: options.eventBytesMax ?? Number.POSITIVE_INFINITY,
+      admission: options.admission,
     })
     this.servedVersions = new Set([...(options.servedVersions ?? []), this.#group.apiVersion])
   }

@@ -1,8 +1,8 @@
 /** The options and results of writes. */
-import type { Event } from '../api/event.ts'
 import type { ShownEvent } from '../codec/event/event-bytes.ts'
 import type { Traced } from '../lib/tracing/span.ts'
 import type { StoredEvent } from '../storage/storage.ts'
+import type { Writer } from './admission/write-admission.ts'
 import type { Preconditions } from './preconditions.ts'
 
 export interface WriteOptions extends Traced {
@@ -11,11 +11,10 @@ export interface WriteOptions extends Traced {
   /** The size of what the event was decoded from, all of which the texts of the event may keep. */
   readonly sentBytes?: number | undefined
   /**
-   * Called before the write with the event and the number of bytes that etcd stores for it; throws
-   * to prevent the write. It may be called again when a concurrent write causes a retry. Not called
-   * for a dry run, for a delete, or when nothing changes.
+   * Whom the write is charged to, once for each request. A dry run, a delete and a change without
+   * effect are not charged. Undefined: nobody.
    */
-  readonly admit?: (event: Event, bytes: number) => void
+  readonly writer?: Writer | undefined
 }
 
 /** For a change to an event whose fields may have owners. */

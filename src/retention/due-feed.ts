@@ -48,6 +48,8 @@ export function dueTime(policy: () => RetentionPolicy, timeline: Timeline): DueT
 
 /** etcd counts all remaining keys for each page, so pages should be large. */
 const pageMax = 2_000
+/** Large events come in smaller pages. */
+const pageBytes = 4 * 1024 * 1024
 /** Dead entries that are tolerated: a part of the live ones, and some. */
 const deadPart = 1 / 4
 const deadToleratedMin = 10_000
@@ -108,6 +110,7 @@ export class StorageFeed implements DueFeed {
         at,
         after,
         limit: pageMax,
+        bytesEnough: pageBytes,
         isReadOnce: true,
         signal,
       })

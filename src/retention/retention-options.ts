@@ -18,6 +18,8 @@ export interface RetentionOptions {
   readonly recall?: ((key: EventKey) => StoredEvent | undefined) | undefined
   /** Events that cannot be read: they expire as well. */
   readonly damaged?: (() => Iterable<StoredEvent>) | undefined
+  /** The most expired events that are deleted at once; fewer when each has to be read from etcd. */
+  readonly deletesAtOnceMax?: number | undefined
   /** How much is stored, for budgets; without it they are not enforced. */
   readonly sizes?: StoredSizes | undefined
   /** The etcd prefix, as for events; see `controlKey`. */

@@ -263,6 +263,7 @@ export class Retention {
       },
       recall,
       damaged,
+      batchMax: this.#options.deletesAtOnceMax,
       isVerified: () => this.#isVerified,
       feed: new StorageFeed({ storage, dueTime: due, isUniform, lane: this.#lane, log }),
       dueTime: due,

@@ -50,6 +50,8 @@ export interface SweeperOptions {
   readonly onDue: (due: StoredEvent) => () => void
   /** All events have been looked at in this run, and those that were due are deleted. */
   readonly onCaughtUp?: (() => void) | undefined
+  /** The most events that are deleted at once. */
+  readonly batchMax?: number | undefined
   readonly clock: Clock
   readonly log: Log
 }
@@ -59,7 +61,8 @@ export class Sweeper {
   #queue = new ExpiryQueue()
   /** Versions of the damaged events that are, or were, in the queue. */
   #damagedVersions: ReadonlySet<Version> = new Set()
-  #batchSize = batchMax
+  readonly #batchMax: number
+  #batchSize: number
   /** In this run. */
   #isFilled = false
   /** Ends the pause between two sweeps. */
@@ -67,6 +70,8 @@ export class Sweeper {
 
   constructor(options: SweeperOptions) {
     this.#options = options
+    this.#batchMax = options.batchMax ?? batchMax
+    this.#batchSize = this.#batchMax
   }
 
   /** Number of entries in the queue. */
@@ -85,7 +90,7 @@ export class Sweeper {
     const queue = new ExpiryQueue()
     this.#queue = queue
     this.#damagedVersions = new Set()
-    this.#batchSize = batchMax
+    this.#batchSize = this.#batchMax
     this.#isFilled = false
     using ending = new LinkedAbort(term.signal)
     try {
@@ -156,7 +161,7 @@ export class Sweeper {
         this.#batchSize = Math.max(batchMin, Math.floor(this.#batchSize / 2))
         return failure
       }
-      this.#batchSize = Math.min(batchMax, this.#batchSize + batchMin)
+      this.#batchSize = Math.min(this.#batchMax, this.#batchSize + batchMin)
     }
     return undefined
   }

@@ -2,11 +2,13 @@ import { hostname } from 'node:os'
 import type { Registry } from '@prometheus-io/client'
 import { CachedStorage } from '../cache/cached-storage.ts'
 import type { ClustersSource } from '../clusters/clusters-file.ts'
+import type { EtcdClient } from '../etcd/client.ts'
 import { within } from '../lib/abort.ts'
 import type { Log } from '../lib/log/log.ts'
 import { RunQueue } from '../lib/run-queue.ts'
 import type { MirrorManager } from '../mirror/mirror-manager.ts'
 import type { Options } from '../options/options.ts'
+import type { WriteAdmission } from '../registry/admission/write-admission.ts'
 import { TopSources } from '../registry/top-sources.ts'
 import { RetentionPolicy } from '../retention/policy.ts'
 import type { PolicySource } from '../retention/policy-file.ts'
@@ -20,7 +22,7 @@ import { corruptValueHandler, PrefixCheck } from '../storage/etcd/prefix-check.t
 import type { RegardedKind } from '../storage/event-fields.ts'
 import type { EventScope } from '../storage/storage.ts'
 import { damagedIn } from '../storage/stored-form.ts'
-import type { StoredSize } from '../storage/stored-sizes.ts'
+import type { StoredSizes } from '../storage/stored-sizes.ts'
 import type { MemoryBudget } from './memory-budget.ts'
 import { showChanges, showTopSources, type Writer, writersTo } from './metrics/accounts.ts'
 import { consistentReadObserver, watchCache } from './metrics/cache.ts'
@@ -34,6 +36,11 @@ import { windowStatuses } from './windows.ts'
 
 /** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
 const CLOSE_MS_MAX = 3000
+const MIB = 1024 * 1024
+/** Without memory, each delete reads its event from etcd first: by default these are 2 MiB at most. */
+const UNCACHED_DELETES_MAX = 16
+/** Events that live longer are no longer charged to their writers. */
+const LIFETIME_MS_MAX = 24 * 3_600_000
 /**
  * How long a probe waits until the follower has verified etcd's history. A watch that moves to
  * another member needs about 300 ms.
@@ -44,6 +51,12 @@ const HISTORY_MS_MAX = 750
 export interface EngineFiles {
   readonly clusters?: ClustersSource | undefined
   readonly policy?: PolicySource | undefined
+}
+
+/** What is known only when the engine is opened. */
+export interface OpenParts extends EngineFiles {
+  /** Undefined: mirrors write as fast as they can. */
+  readonly admission?: WriteAdmission | undefined
 }
 
 /** Without a budget, what is cached is as large as it gets. */
@@ -58,6 +71,15 @@ type ForClients = Pick<
   EventParts,
   'writes' | 'sources' | 'namespaces' | 'summaries' | 'windows' | 'oldestIn'
 > & { readonly storage: CachedStorage }
+
+/** What retention reads and deletes. */
+interface Storages {
+  readonly client: EtcdClient
+  readonly cached: CachedStorage
+  readonly written: EtcdStorage
+  readonly deletes: CountedWrites
+  readonly replica: string
+}
 
 /** The parts that are created once the credentials have been read. */
 interface Parts {
@@ -85,7 +107,7 @@ export class Engine {
   readonly #runQueue: RunQueue
   readonly #end = new AbortController()
   /** Who writes most events now. */
-  readonly #sources = new TopSources()
+  readonly sources: TopSources = new TopSources()
   #parts: Parts | undefined
 
   constructor(options: Options, log: Log, registry: Registry, parts: EngineParts = {}) {
@@ -109,11 +131,6 @@ export class Engine {
     })
   }
 
-  /** How much is stored in a namespace, or in a whole cluster; undefined while it is not known. */
-  sizeOf(cluster: string, namespace: string | undefined): StoredSize | undefined {
-    return this.#parts?.cached.sizes.of(cluster, namespace)
-  }
-
   /** The client certificate for etcd, and the authorities that verify etcd's. */
   get certificates(): readonly CertificatesInUse[] {
     const inUse = (part: 'ca' | 'cert'): string | undefined =>
@@ -128,10 +145,10 @@ export class Engine {
    * Rejects when a credentials file cannot be read. `onFatal` is called with errors that only a
    * restart can fix.
    */
-  async open(onFatal: (error: unknown) => void, files: EngineFiles = {}): Promise<void> {
-    const { clusters, policy: policyFile } = files
+  async open(onFatal: (error: unknown) => void, parts: OpenParts = {}): Promise<void> {
+    const { clusters, policy: policyFile, admission } = parts
     const client = await this.#datastore.open()
-    const { etcdPrefix: prefix, groupCommit, eventTtlMs, etcdCompactionIntervalMs } = this.#options
+    const { etcdPrefix: prefix, groupCommit, eventTtlMs } = this.#options
     const log = this.#log.child({ logger: 'storage' })
     const check = new PrefixCheck({ client, prefix, log })
     const written = new EtcdStorage({
@@ -152,19 +169,51 @@ export class Engine {
       log: this.#log.child({ logger: 'cache' }),
       historyBounds: this.#budget?.history,
       memoryBounds: this.#budget?.memory,
+      loadBytesMax: this.#budget?.loadBytes,
       onReread: () => {
         retention.forget()
         mirrors?.forget()
       },
-      onWritten: (stored, atMs) => this.#sources.changed(stored, atMs),
+      onWritten: (stored, atMs) => this.sources.changed(stored, atMs),
       onConsistentRead: consistentReadObserver(this.#registry, this.#options.eventsGroup),
     })
     const writers = writersTo(cached)
     const replica = replicaName(hostname(), process.pid)
-    const retention = new Retention({
+    const storages = { client, cached, written, deletes: writers.retention, replica }
+    const { retention, retentionWithoutMemory } = this.#retain(storages, policyFile)
+    const mirrors =
+      clusters &&
+      createMirrors({
+        ...{ client, cached, writes: writers.mirror, prefix, replica, clusters, retention },
+        eventBytesMax: this.#options.maxEventBytes,
+        admission,
+        log: this.#log.child({ logger: 'mirror' }),
+      })
+    if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
+    const running = this.#run({ check, cached, retention, mirrors }, retentionWithoutMemory)
+    running.catch(onFatal)
+    this.#parts = { check, written, cached, retention, writers, mirrors, running }
+    this.#watch(this.#parts)
+  }
+
+  #retain(
+    { client, cached, written, deletes, replica }: Storages,
+    policyFile: PolicySource | undefined,
+  ): { readonly retention: Retention; readonly retentionWithoutMemory: Retention } {
+    const { etcdPrefix, eventTtlMs, etcdCompactionIntervalMs } = this.#options
+    const retaining = {
       client,
+      deletes,
+      prefix: etcdPrefix,
+      replica,
+      policy: policyFile?.policy ?? RetentionPolicy.uniform(eventTtlMs),
+      compactionIntervalMs: etcdCompactionIntervalMs,
+      lane: this.#runQueue.serverLane('retention'),
+      log: this.#log.child({ logger: 'retention' }),
+    }
+    const retention = new Retention({
+      ...retaining,
       storage: cached,
-      deletes: writers.retention,
       recall: (key) => cached.recall(key),
       damaged: () => damagedIn(cached.unreadable),
       sizes: cached.sizes,
@@ -173,38 +222,41 @@ export class Engine {
         isVerified: () => cached.isVerifiedFor(client.newestConnection),
         verify: () => cached.verify(client.newestConnection),
       },
-      prefix,
-      replica,
-      policy: policyFile?.policy ?? RetentionPolicy.uniform(eventTtlMs),
-      compactionIntervalMs: etcdCompactionIntervalMs,
-      lane: this.#runQueue.serverLane('retention'),
-      log: this.#log.child({ logger: 'retention' }),
     })
-    policyFile?.onChange(() => retention.replacePolicy(policyFile.policy))
-    const mirrors =
-      clusters &&
-      createMirrors({
-        ...{ client, cached, writes: writers.mirror, prefix, replica, clusters, retention },
-        room: () => this.room,
-        log: this.#log.child({ logger: 'mirror' }),
-      })
-    if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
-    const running = this.#run({ check, cached, retention, mirrors })
-    running.catch(onFatal)
-    this.#parts = { check, written, cached, retention, writers, mirrors, running }
-    this.#watch(this.#parts)
+    // Makes space while the events exceed memory. It reads from etcd, and enforces no budgets.
+    const retentionWithoutMemory = new Retention({
+      ...retaining,
+      storage: written,
+      deletesAtOnceMax: UNCACHED_DELETES_MAX,
+    })
+    policyFile?.onChange(() => {
+      retention.replacePolicy(policyFile.policy)
+      retentionWithoutMemory.replacePolicy(policyFile.policy)
+    })
+    return { retention, retentionWithoutMemory }
   }
 
   /** Rejects on a bug only. */
-  #run(parts: Pick<Parts, 'check' | 'cached' | 'retention' | 'mirrors'>): Promise<unknown> {
+  #run(
+    parts: Pick<Parts, 'check' | 'cached' | 'retention' | 'mirrors'>,
+    retentionWithoutMemory: Retention,
+  ): Promise<unknown> {
     const { check, cached, retention, mirrors } = parts
     const { signal } = this.#end
-    const checked = check.run(cached.synced, signal)
+    const checked = check.run(cached.listed, signal)
+    const untilSynced = async (): Promise<void> => {
+      if (cached.hasSynced) return
+      const synced = new AbortController()
+      void cached.synced.then(() => synced.abort())
+      await retentionWithoutMemory.run(AbortSignal.any([signal, synced.signal]))
+    }
     return Promise.all([
       cached.run(signal),
       // Retention reads the cache, so the cache is filled first; and nothing, not even an election
       // key, is written to an etcd that holds values of another program.
-      checked.then(() => Promise.all([retention.run(signal), mirrors?.run(signal)])),
+      checked
+        .then(untilSynced)
+        .then(() => Promise.all([retention.run(signal), mirrors?.run(signal)])),
       cached.synced.then(() => this.#datastore.inspect(signal)),
     ])
   }
@@ -222,7 +274,7 @@ export class Engine {
     return {
       storage,
       writes: writers.client,
-      sources: this.#sources,
+      sources: this.sources,
       namespaces: storage.namespaces,
       summaries: storage.summaries,
       windows: windowStatuses(storage, retention),
@@ -237,7 +289,7 @@ export class Engine {
 
   /** The size of the buffers of live events; 0 before the engine is open. */
   get eventBytes(): number {
-    return this.#parts?.cached.stats().bodyBytes ?? 0
+    return this.#parts?.cached.eventBytes ?? 0
   }
 
   /** Undefined without a clusters file, and before the engine is open. */
@@ -252,6 +304,11 @@ export class Engine {
 
   /** Why events cannot be read or written yet; undefined when they can. */
   get unsynced(): string | undefined {
+    const excess = this.#parts?.cached.excess
+    if (excess !== undefined) {
+      const [eventsMib, partMib] = [excess.bytes, excess.bytesMax].map((n) => Math.round(n / MIB))
+      return `the events in etcd take ${eventsMib} MiB, more than the ${partMib} MiB that the memory limit leaves for them: raise the memory limit or shorten --event-ttl`
+    }
     if (this.#parts?.cached.hasSynced !== true) return '1 informers not started yet: [events]'
     return this.#parts.check.pending
   }
@@ -281,8 +338,25 @@ export class Engine {
   }
 
   /** The share of their byte limits that writers may use: from 1 down to 0 as etcd fills up. */
-  get room(): number {
+  get headroom(): number {
     return this.#datastore.quotaAlarm.writeFraction
+  }
+
+  /** What etcd holds, and what it may hold before writes are rejected; undefined while unknown. */
+  get etcdSpace(): { readonly usedBytes: number; readonly budgetBytes: number } | undefined {
+    return this.#datastore.quotaAlarm.space
+  }
+
+  /** What namespaces and clusters hold; undefined before the engine is open. */
+  get sizes(): StoredSizes | undefined {
+    return this.#parts?.cached.sizes
+  }
+
+  /** How long the bytes of an event take space, if nobody deletes it. */
+  get lifetimeMs(): number {
+    const policy = this.#parts?.retention.policy
+    if (policy === undefined || policy.keepsForever) return LIFETIME_MS_MAX
+    return Math.min(LIFETIME_MS_MAX, policy.longestMs)
   }
 
   /** Gives up leadership, finishes the writes in flight, then disconnects from etcd. */
@@ -310,6 +384,6 @@ export class Engine {
     watchCache(cached, registry, this.#options.eventsGroup)
     watchRetention(retention, registry)
     showChanges(writers, registry)
-    showTopSources(this.#sources, registry)
+    showTopSources(this.sources, registry)
   }
 }

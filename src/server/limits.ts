@@ -3,18 +3,20 @@
 import type { Registry } from '@prometheus-io/client'
 import { TIDINGS_API_VERSION } from '../api/tidings-group.ts'
 import { type RequestObserver, RequestTallies } from '../endpoints/observe/request-tallies.ts'
-import { byteLimits, EventLimits, sourceOf } from '../gate/limits/event-limits.ts'
-import { followEventLimits } from '../gate/limits/event-limits-file.ts'
 import { RequestLimits } from '../gate/limits/limits.ts'
 import { RefusalPace } from '../gate/limits/refusal-pace.ts'
 import { RefusedCallers } from '../gate/limits/refused-callers.ts'
-import { accountOf } from '../gate/user.ts'
 import { type LedgerLimits, MemoryLedger } from '../lib/client-memory/ledger.ts'
 import { monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import { withFlagName } from '../options/flag-errors.ts'
 import type { Options } from '../options/options.ts'
-import type { StoredSizes } from '../storage/stored-sizes.ts'
+import { byteLimits, EventLimits, sourceOf } from '../registry/admission/event-limits.ts'
+import { followEventLimits } from '../registry/admission/event-limits-file.ts'
+import { StoredBytes } from '../registry/admission/stored-bytes.ts'
+import { WriteAdmission } from '../registry/admission/write-admission.ts'
+import type { Engine } from './engine.ts'
+import type { MemoryBudget } from './memory-budget.ts'
 import { showMemory, showWaitingConnections, stalledCounter } from './metrics/client-memory.ts'
 import { ClusterLabels, countByCluster } from './metrics/clusters.ts'
 import type { FileLooks } from './metrics/files.ts'
@@ -40,7 +42,7 @@ const OTHER_RESOURCES = [
 export interface OpenedLimits {
   readonly limits: RequestLimits
   readonly observer: RequestObserver
-  readonly eventLimits: EventLimits
+  readonly admission: WriteAdmission
   /** How many writes of events of a cluster were refused. */
   refusedIn(cluster: string): number | undefined
   /** Stops polling files. */
@@ -51,10 +53,9 @@ export interface LimitsParts {
   readonly looks?: FileLooks
   /** The first part of a served path; '' for any other path. Metrics label requests by it. */
   readonly rootOf?: (path: string) => string
-  /** The share of their byte limits that writers may use: from 1 down to 0 as etcd fills up. */
-  readonly room?: () => number
-  /** How much a list may have to read. */
-  readonly sizes?: Pick<StoredSizes, 'of'>
+  /** The space that events take; undefined: they may take any. */
+  readonly space?: EventSpace
+  readonly budget?: Pick<MemoryBudget, 'eventBytes'>
   /** Its refusals are counted with those of the other limits. */
   readonly ledger?: MemoryLedger
   /** The clusters by which requests are counted. */
@@ -70,7 +71,7 @@ export async function openLimits(
   log: Log,
   parts: LimitsParts = {},
 ): Promise<OpenedLimits> {
-  const { looks, room, ledger, rootOf = () => '' } = parts
+  const { looks, ledger, rootOf = () => '' } = parts
   const { clusters = new ClusterLabels(options.clusterName) } = parts
   const { watches = { total: options.maxWatches, perUser: options.maxWatchesPerUser } } = parts
   const callers = new RefusedCallers({ log, clock: monotonicClock })
@@ -84,7 +85,7 @@ export async function openLimits(
     watches: watches.total,
     watchesPerUser: watches.perUser,
     observer: limitsObserver(registry, callers),
-    sizes: parts.sizes,
+    sizes: { of: (cluster, namespace) => parts.space?.sizes?.of(cluster, namespace) },
     // A quarter of the request timeout, since a request waits for a slot too.
     pace: new RefusalPace({ overdueMs: options.requestTimeoutMs / 4 }),
   })
@@ -94,32 +95,61 @@ export async function openLimits(
     rootOf,
   )
   showRequests(tallies, registry)
-  const eventLimits = openEventLimits(options, registry, { callers, room })
+  const { admission, eventLimits } = openAdmission(options, registry, { ...parts, callers })
   const follower = await followLimits(eventLimits, options, log, looks)
   const observer = countByCluster(tallies, clusters, registry)
   const refusedIn = (cluster: string) => tallies.refusedIn(cluster)
-  return { limits, observer, eventLimits, refusedIn, stop: () => follower?.stop() }
+  return { limits, observer, admission, refusedIn, stop: () => follower?.stop() }
 }
 
+/** The space that events take in etcd and in memory. */
+export type EventSpace = Pick<
+  Engine,
+  'headroom' | 'eventBytes' | 'etcdSpace' | 'lifetimeMs' | 'sizes' | 'sources'
+>
+
 /** Limits in bytes always apply; limits in events only while a file configures them. */
-function openEventLimits(
-  options: Options,
+function openAdmission(
+  { maxWriteBytesPerSecond: rate }: Options,
   registry: Registry,
-  {
-    callers,
-    room,
-  }: { readonly callers: RefusedCallers; readonly room?: (() => number) | undefined },
-): EventLimits {
+  { callers, space, budget }: LimitsParts & { readonly callers: RefusedCallers },
+): { readonly admission: WriteAdmission; readonly eventLimits: EventLimits } {
+  const headroom = (): number => space?.headroom ?? 1
+  const stored = new StoredBytes({
+    resources: [
+      {
+        name: 'memory',
+        budgetBytes: () => budget?.eventBytes,
+        usedBytes: () => space?.eventBytes ?? 0,
+      },
+      {
+        name: 'etcd',
+        // Without a limit on rates, etcd may be filled.
+        budgetBytes: () => (rate === 0 ? undefined : space?.etcdSpace?.budgetBytes),
+        usedBytes: () => space?.etcdSpace?.usedBytes ?? 0,
+      },
+    ],
+    lifetimeMs: () => space?.lifetimeMs ?? 0,
+    sizes: { of: (cluster, namespace) => space?.sizes?.of(cluster, namespace) },
+    now: () => monotonicClock.now(),
+  })
+  const burst = stored.userBytesMax
+  const eventLimits = new EventLimits({
+    limits: byteLimits(['User', 'Namespace'], rate, burst),
+    headroom,
+  })
   const countRefused = eventRateCounter(registry)
-  return new EventLimits({
-    limits: byteLimits(options.maxWriteBytesPerSecond),
-    room,
-    onRefused: (type, unit, write) => {
+  const admission = new WriteAdmission({
+    limits: eventLimits,
+    mirrorLimits: new EventLimits({ limits: byteLimits(['Cluster'], rate, burst), headroom }),
+    stored,
+    sources: space?.sources,
+    onRefused: (type, unit, payer, event) => {
       countRefused(type, unit)
-      const account = accountOf(write.sender ?? write.user)
-      callers.refused(account, sourceOf(write.event), `${type}: ${unit}`)
+      callers.refused(payer, sourceOf(event), `${type}: ${unit}`)
     },
   })
+  return { admission, eventLimits }
 }
 
 async function followLimits(

@@ -1,8 +1,9 @@
 /**
  * Sizes everything that holds memory to save work, by the memory that the process may take. What the
  * program itself needs comes first. A third of the rest is for caches, recent changes and clients: with
- * 1.5 GiB they are as large as they get. The other two thirds are for the events, which no limit here
- * bounds, and for garbage.
+ * 1.5 GiB they are as large as they get. The other two thirds are for the events and for garbage. Writes
+ * are admitted by the part of the events (src/registry/admission), and a replica loads no more than
+ * leaves it within the limit.
  */
 
 import { totalmem } from 'node:os'
@@ -26,6 +27,7 @@ const PROGRAM_BYTES = 144 * MIB
 /** Parts of what the program leaves. */
 const HELD_PART = 1 / 3
 const EVENTS_PART = 0.4
+const LOAD_PART = 0.45
 /** Below these, watchers and lists would be served by etcd, and clients be refused, all the time. */
 const LEAST = { history: 8 * MIB, states: 8 * MIB, lists: 2 * MIB, clients: 32 * MIB }
 const LEAST_OF_STRANGERS = 4 * MIB
@@ -51,8 +53,10 @@ export interface MemoryBudget {
   readonly limit: MemoryLimit
   /** Whether something is smaller than it could be. */
   readonly isReduced: boolean
-  /** What the buffers of events should not exceed. */
+  /** What the buffers of events may take: writes are admitted by it. */
   readonly eventBytes: number
+  /** What they may take when a replica starts: its other parts are still empty. */
+  readonly loadBytes: number
   readonly history: HistoryBounds
   readonly memory: MemoryBounds
   readonly listBytes: number
@@ -94,6 +98,7 @@ export function memoryBudget(limit: MemoryLimit, options: ClientOptions): Memory
     limit,
     isReduced: scale < 1,
     eventBytes: Math.floor(rest * EVENTS_PART),
+    loadBytes: Math.floor(rest * LOAD_PART),
     history: { ...defaultHistoryBounds, bytesMax: sized('history') },
     memory: { ...defaultMemoryBounds, stateBytesMax: sized('states') },
     listBytes: sized('lists'),
@@ -180,8 +185,8 @@ export function logBudget({ limit, history, clients, idle }: MemoryBudget, log: 
 }
 
 /**
- * Warns when the events begin to take more than their part, and says when they no longer do. Only
- * retention bounds them.
+ * Warns when the events begin to take more than their part, and says when they no longer do. Other
+ * replicas may have a higher limit, and admit more.
  */
 export function watchEventBytes(
   { eventBytes, limit }: Pick<MemoryBudget, 'eventBytes' | 'limit'>,

@@ -5,6 +5,7 @@ import type { EtcdClient } from '../etcd/client.ts'
 import type { Log } from '../lib/log/log.ts'
 import { HttpOrigin } from '../mirror/http-origin.ts'
 import { MirrorManager } from '../mirror/mirror-manager.ts'
+import type { WriteAdmission } from '../registry/admission/write-admission.ts'
 import type { Retention } from '../retention/retention.ts'
 import type { CountedWrites } from '../storage/counted-writes.ts'
 import { releaseVersion } from './build-info.ts'
@@ -17,14 +18,14 @@ interface MirrorParts {
   readonly replica: string
   readonly clusters: ClustersSource
   readonly retention: Pick<Retention, 'policy'>
-  /** The share of their byte limits that writers may use. */
-  readonly room: () => number
+  readonly eventBytesMax: number
+  readonly admission: WriteAdmission | undefined
   readonly log: Log
 }
 
 /** The mirrors of the clusters in the clusters file. */
 export function createMirrors(parts: MirrorParts): MirrorManager {
-  const { client, cached, writes, prefix, replica, clusters, retention, room, log } = parts
+  const { client, cached, writes, prefix, replica, clusters, retention, log } = parts
   return new MirrorManager({
     client,
     storage: {
@@ -36,7 +37,8 @@ export function createMirrors(parts: MirrorParts): MirrorManager {
     replica,
     clusters,
     lifetimeOf: (event) => retention.policy.lifetimeOf(event),
-    room,
+    eventBytesMax: parts.eventBytesMax,
+    admission: parts.admission,
     originFor: ({ name, kubeconfig }) => {
       // The clusters file requires it for a mirrored cluster.
       if (kubeconfig === undefined) throw new Error(`cluster ${name} has no kubeconfig`)

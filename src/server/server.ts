@@ -67,6 +67,7 @@ export class Server {
   readonly #lifecycle: Lifecycle
   readonly #metrics = new Registry()
   readonly #looks: FileLooks
+  readonly #budget: MemoryBudget
   readonly #engine: Engine
   readonly #startup: Startup
   readonly #services: ServiceInstaller
@@ -84,7 +85,6 @@ export class Server {
   readonly #runQueue: RunQueue
   readonly #setVerbosity: (level: number) => void
   readonly #rolesLoaded = new Latch()
-  readonly #budget: MemoryBudget
   #onFatal: (error: unknown) => void = () => {}
 
   /** `signIn`: exchanges the code in the link of `tidings dev`, and of no other server. */
@@ -182,8 +182,8 @@ export class Server {
     await this.#services.installUi(this.#log)
     const opened = await openLimits(this.#options, this.#metrics, gateLog, {
       looks,
-      room: () => this.#engine.room,
-      sizes: { of: (cluster, namespace) => this.#engine.sizeOf(cluster, namespace) },
+      space: this.#engine,
+      budget: this.#budget,
       ledger: this.#clientMemory.ledger,
       clusters: this.#clusters,
       watches: { total: this.#budget.idle.watches, perUser: this.#budget.idle.userWatches },
@@ -249,14 +249,15 @@ export class Server {
     const clusters = this.#files?.clusters
     const mirrors = clusters && new MirrorsOfFile(clusters, () => this.#engine.mirrors)
     if (mirrors !== undefined) watchMirrors(mirrors, this.#metrics)
-    await this.#engine.open((error) => this.#onFatal(error), this.#files)
+    const admission = this.#limits?.admission
+    await this.#engine.open((error) => this.#onFatal(error), { ...this.#files, admission })
     this.#services.installEvents({
       mirrored: mirrors,
       ...this.#engine.forClients,
       clusters: clusterSources(this.#options, this.#engine.storage, { clusters, mirrors }),
       decide: async (user, attributes) => this.#gate?.decide(user, attributes),
       version: () => this.#engine.storage.stats().version,
-      eventLimits: this.#limits?.eventLimits,
+      admission: this.#limits?.admission,
       refusedIn: (cluster) => this.#limits?.refusedIn(cluster),
       accessChecks: this.#accessChecks,
     })

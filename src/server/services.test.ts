@@ -34,7 +34,7 @@ installer.installEvents({
   summaries: {} as EventSummaries,
   windows: { list: async () => ({ windows: [], hidden: 0 }) },
   oldestIn: undefined,
-  eventLimits: undefined,
+  admission: undefined,
   accessChecks: { add: () => ({ [Symbol.dispose]: () => {} }) } as never,
 })
 

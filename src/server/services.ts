@@ -48,7 +48,6 @@ import { loadPageFiles } from '../endpoints/ui/page-files.ts'
 import { SIGN_IN, type SignIn, signInService } from '../endpoints/ui/sign-in.ts'
 import { UI, uiService } from '../endpoints/ui/ui-service.ts'
 import type { AccessChecks } from '../gate/access-checks.ts'
-import type { EventLimits } from '../gate/limits/event-limits.ts'
 import { HEALTH_PATHS, METRICS_PATH, SLIS_PATH } from '../gate/server-paths.ts'
 import { healthPaths } from '../health/handler.ts'
 import type { Probe } from '../health/probe.ts'
@@ -56,6 +55,7 @@ import { HealthTallies } from '../health/tallies.ts'
 import type { Clock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { Options } from '../options/options.ts'
+import type { WriteAdmission } from '../registry/admission/write-admission.ts'
 import { removalSemaphore } from '../registry/collection-delete.ts'
 import type { TopSources } from '../registry/top-sources.ts'
 import type { EventWrites } from '../storage/counted-writes.ts'
@@ -160,12 +160,13 @@ export class ServiceInstaller {
    */
   installEvents({
     namespaces: known,
-    clusters: sources,
+    clusters: clusterSources,
     decide,
     version,
     summaries,
     windows,
     refusedIn,
+    sources: rates,
     ...parts
   }: EventParts): void {
     const runCache = new EncodedRunCache({ bytesMax: this.#listBytes })
@@ -182,16 +183,14 @@ export class ServiceInstaller {
     }
     const watching = { accessChecks: parts.accessChecks, watchMsMax: maxWatchDurationMs }
     this.services.install(readOnlyService(namespaces({ ...watching, storage: known })))
-    const statuses = clusterStatuses(sources)
+    const statuses = clusterStatuses(clusterSources)
     const { eventsGroup } = this.#options
     this.services.install(
       readOnlyService(clusters({ ...watching, statuses, eventsGroup, decide, version })),
     )
     const { mirrored } = parts
     this.services.install(
-      listOnlyService(
-        eventSummaries({ storage: summaries, version, mirrored, rates: parts.sources }),
-      ),
+      listOnlyService(eventSummaries({ storage: summaries, version, mirrored, rates })),
     )
     this.services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored })))
     this.services.install(
@@ -239,7 +238,7 @@ export interface EventParts {
   readonly decide: ClustersOptions['decide']
   /** The version of memory. */
   readonly version: () => Version
-  readonly eventLimits: EventLimits | undefined
+  readonly admission: WriteAdmission | undefined
   readonly accessChecks: AccessChecks
 }
 

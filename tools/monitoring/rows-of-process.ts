@@ -51,6 +51,10 @@ export const MIRRORS: Row = {
           '{{cluster}} retries',
         ),
         ...one(
+          'sum by (cluster) (rate(tidings_mirror_throttled_total{S}[$__rate_interval]))',
+          '{{cluster}} throttled',
+        ),
+        ...one(
           'sum by (cluster) (rate(tidings_mirror_fenced_writes_total{S}[$__rate_interval]))',
           '{{cluster}} fenced',
         ),

@@ -11,7 +11,7 @@ import { readPatchOptions } from '../request/write-options.ts'
 import { eventResponse } from '../response/event-response.ts'
 import { withWarnings } from '../response/warnings.ts'
 import { orCreate } from './create-on-update.ts'
-import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-api.ts'
+import { type Endpoint, type EventApi, type OneEvent, writerOf } from './event-api.ts'
 
 /** PATCH …/namespaces/{namespace}/events/{name} as server-side apply: changes or creates it. */
 export function applyEvent(api: EventApi): Endpoint<OneEvent> {
@@ -41,7 +41,7 @@ export function applyEvent(api: EventApi): Endpoint<OneEvent> {
       checkName(event, name)
       return { event: placedIn(namespace, event), managedFields }
     }
-    const admit = admitOnce(api, caller, cluster)
+    const writer = writerOf(caller)
     const warnings = fieldValidation === 'Warn' ? config.problems : []
     const { event, isCreated } = await withWarnings(
       () => warnings,
@@ -51,7 +51,7 @@ export function applyEvent(api: EventApi): Endpoint<OneEvent> {
             registry.apply({ cluster, namespace, name }, apply, {
               isDryRun,
               mayCreate,
-              admit,
+              writer,
               span,
             }),
           ),

@@ -5,7 +5,7 @@ import { negotiateObject } from '../request/negotiate.ts'
 import { readCreateOptions } from '../request/write-options.ts'
 import { eventResponse } from '../response/event-response.ts'
 import { withWarnings } from '../response/warnings.ts'
-import { admitOnce, type Endpoint, type EventApi, type EventCollection } from './event-api.ts'
+import { type Endpoint, type EventApi, type EventCollection, writerOf } from './event-api.ts'
 
 /**
  * POST …/namespaces/{namespace}/events
@@ -29,7 +29,7 @@ export function createEvent(api: EventApi): Endpoint<EventCollection> {
         registry.create({ cluster, namespace }, placedIn(namespace, event), {
           isDryRun,
           sentBytes: body.bytes.length,
-          admit: admitOnce(api, caller, cluster),
+          writer: writerOf(caller),
           span,
         }),
       )

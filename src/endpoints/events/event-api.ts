@@ -1,4 +1,3 @@
-import type { Event } from '../../api/event.ts'
 import type { EventGroup } from '../../api/event-groups.ts'
 import type { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import type { EventEncoders } from '../../codec/encoders/event-encoders.ts'
@@ -6,15 +5,14 @@ import type { EventView } from '../../codec/encoders/event-shapes.ts'
 import type { AccessChecks } from '../../gate/access-checks.ts'
 import { ALL_CLUSTERS } from '../../gate/attributes.ts'
 import type { Caller } from '../../gate/gate.ts'
-import type { EventLimits } from '../../gate/limits/event-limits.ts'
 import type { Place, ResourceTarget } from '../../gate/target.ts'
 import { accountOf } from '../../gate/user.ts'
 import type { Request, Response } from '../../http/exchange.ts'
+import type { Writer } from '../../registry/admission/write-admission.ts'
 import type { CollectionDelete } from '../../registry/collection-delete.ts'
 import type { SharedSelectors } from '../../registry/read/event-selector.ts'
 import type { EventLister } from '../../registry/read/listing.ts'
 import type { EventRegistry } from '../../registry/registry.ts'
-import type { TopSources } from '../../registry/top-sources.ts'
 import type { EventScope, ListOrder, WatchedStorage } from '../../storage/storage.ts'
 
 /** What requests need to know of mirrored clusters. */
@@ -59,26 +57,14 @@ export interface EventApi extends ReadApi {
   readonly view: EventView
   readonly registry: EventRegistry
   readonly collectionDelete: CollectionDelete
-  readonly eventLimits: Pick<EventLimits, 'take'> | undefined
-  /** Counts the writes of users. */
-  readonly sources: Pick<TopSources, 'wrote'> | undefined
   /** The timeout of a request that is not cancelled when its client disconnects. */
   readonly requestTimeoutMs: number
 }
 
-/** Counts a write against the caller's rate limits, once per request, also if it is retried. */
-export function admitOnce(
-  { eventLimits, sources }: Pick<EventApi, 'eventLimits' | 'sources'>,
-  { user, sender }: Caller,
-  cluster: string,
-): (event: Event, bytes: number) => void {
-  let isCounted = false
-  return (event, bytes) => {
-    if (isCounted) return
-    eventLimits?.take({ user, sender, cluster, event, bytes })
-    sources?.wrote(accountOf(sender ?? user), cluster)
-    isCounted = true
-  }
+/** Whom the writes of one request are charged to. */
+export function writerOf({ user, sender }: Pick<Caller, 'user' | 'sender'>): Writer {
+  const account = accountOf(user)
+  return { account, payer: sender === undefined ? account : accountOf(sender), isCharged: false }
 }
 
 /** The encoders for a list or watch of this cluster, or of all. */

@@ -5,14 +5,13 @@ import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { viewOf } from '../../codec/encoders/event-view.ts'
 import type { AccessChecks } from '../../gate/access-checks.ts'
 import { ALL_CLUSTERS } from '../../gate/attributes.ts'
-import type { EventLimits } from '../../gate/limits/event-limits.ts'
 import type { Target } from '../../gate/target.ts'
 import type { Semaphore } from '../../lib/semaphore.ts'
+import type { WriteAdmission } from '../../registry/admission/write-admission.ts'
 import { CollectionDelete, removalSemaphore } from '../../registry/collection-delete.ts'
 import { SharedSelectors } from '../../registry/read/event-selector.ts'
 import { EventLister } from '../../registry/read/listing.ts'
 import { EventRegistry } from '../../registry/registry.ts'
-import type { TopSources } from '../../registry/top-sources.ts'
 import type { EventWrites } from '../../storage/counted-writes.ts'
 import type { WatchedStorage } from '../../storage/storage.ts'
 import { inTime } from '../request/timeout.ts'
@@ -44,10 +43,8 @@ export interface EventsServiceOptions {
   readonly group: EventGroup
   /** All API versions in which events are served, besides the one of `group`. Default: core/v1. */
   readonly servedVersions?: readonly string[] | undefined
-  /** The rate limits of events; undefined: no limits. */
-  readonly eventLimits?: Pick<EventLimits, 'take'> | undefined
-  /** Undefined: the writes of users are not counted. */
-  readonly sources?: Pick<TopSources, 'wrote'> | undefined
+  /** Undefined: every write is admitted. */
+  readonly admission?: Pick<WriteAdmission, 'admit'> | undefined
   readonly eventBytesMax?: number | undefined
   /** Limits concurrent collection deletes; shared by all groups. */
   readonly removalSemaphore?: Semaphore | undefined
@@ -74,13 +71,14 @@ export function eventsServiceName(group: EventGroup): string {
 
 /** Everything under `/apis/<group>/v1/`, or under `/api/v1/` for the group without a name. */
 export function eventsService(options: EventsServiceOptions): Service {
-  const { storage, group, eventLimits, now = Date.now } = options
+  const { storage, group, now = Date.now } = options
   const view = viewOf(group)
   const registry = new EventRegistry({
     storage,
     writes: options.writes,
     group,
     eventBytesMax: options.eventBytesMax,
+    admission: options.admission,
     servedVersions: options.servedVersions ?? [coreGroup.apiVersion],
   })
   const api: EventApi = {
@@ -97,8 +95,6 @@ export function eventsService(options: EventsServiceOptions): Service {
     wildcardEncoders: new EventEncoders(view, now, true),
     tableOrder: 'oldest',
     runCache: options.runCache ?? new EncodedRunCache(),
-    eventLimits,
-    sources: options.sources,
     requestTimeoutMs: options.requestTimeoutMs ?? requestTimeoutMsDefault,
     accessChecks: options.accessChecks,
     mirrored: options.mirrored,

@@ -34,7 +34,7 @@ import { type FieldValidation, managerOf, readPatchOptions } from '../request/wr
 import { eventResponse } from '../response/event-response.ts'
 import { withWarnings } from '../response/warnings.ts'
 import { applyEvent } from './apply.ts'
-import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-api.ts'
+import { type Endpoint, type EventApi, type OneEvent, writerOf } from './event-api.ts'
 
 /**
  * PATCH …/namespaces/{namespace}/events/{name}, by JSON patch, merge patch or strategic merge
@@ -64,13 +64,13 @@ export function patchEvent(api: EventApi): Endpoint<OneEvent> {
       checkName(sent.event, name)
       return placedIn(namespace, sent.event)
     }
-    const admit = admitOnce(api, caller, cluster)
+    const writer = writerOf(caller)
     const manager = (): string => managerOf(fieldManager, request.headers['user-agent'])
     const event = await withWarnings(
       () => warnings,
       () =>
         recorded(request.span, 'registry patch', (span) =>
-          registry.patch({ cluster, namespace, name }, change, { isDryRun, admit, manager, span }),
+          registry.patch({ cluster, namespace, name }, change, { isDryRun, writer, manager, span }),
         ),
     )
     return eventResponse(200, encoder, event, warnings)

@@ -11,7 +11,7 @@ import { managerOf, readUpdateOptions } from '../request/write-options.ts'
 import { eventResponse } from '../response/event-response.ts'
 import { withWarnings } from '../response/warnings.ts'
 import { orCreate } from './create-on-update.ts'
-import { admitOnce, type Endpoint, type EventApi, type OneEvent } from './event-api.ts'
+import { type Endpoint, type EventApi, type OneEvent, writerOf } from './event-api.ts'
 
 /** PUT …/namespaces/{namespace}/events/{name}: replaces the event, or creates it. */
 export function updateEvent(api: EventApi): Endpoint<OneEvent> {
@@ -26,7 +26,7 @@ export function updateEvent(api: EventApi): Endpoint<OneEvent> {
       readSentEvent(body, { group, fieldValidation }),
     )
     await yieldIfLong(body.bytes)
-    const admit = admitOnce(api, caller, cluster)
+    const writer = writerOf(caller)
     const manager = (): string => managerOf(fieldManager, request.headers['user-agent'])
     const updated = await withWarnings(
       () => sent.warnings,
@@ -38,7 +38,7 @@ export function updateEvent(api: EventApi): Endpoint<OneEvent> {
             registry.update({ cluster, namespace, name }, event, {
               isDryRun,
               mayCreate,
-              admit,
+              writer,
               manager,
               span,
             }),

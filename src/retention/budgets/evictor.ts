@@ -1,6 +1,7 @@
 /**
  * Enforces budgets: while a namespace or a cluster has more events, or more bytes, than its budget,
- * the oldest are deleted, those that are not Warnings first.
+ * the oldest are deleted, those that are not Warnings first. Of a cluster, they are deleted from the
+ * namespace that has most, so that no namespace can displace the events of smaller ones.
  *
  * What is deleted is decided from counts that memory keeps. Each batch lists the oldest events with a
  * consistent read, which includes all deletes before, and reads the counts after that: a batch never
@@ -8,9 +9,10 @@
  * its cluster is deleted once. Deletes are guarded by the version, like those of the sweeper: an event
  * that was changed meanwhile is no longer the oldest, and stays.
  *
- * Oldest means seen last the longest ago. Wall clocks decide about that, and only about the order.
- * Events that claim to be of the future go first of their type: they would stay for ever else, at the
- * expense of others.
+ * For the budget of a namespace, oldest means seen last the longest ago. Wall clocks decide about that,
+ * and only about the order. Events that claim to be of the future go first of their type: otherwise
+ * they would never be deleted, at the expense of others. For the budget of a cluster, whose writers do
+ * not trust each other, oldest means written last the longest ago: see oldest-writes.ts.
  */
 import type { Term } from '../../election/term.ts'
 import { pause } from '../../lib/abort.ts'
@@ -26,6 +28,7 @@ import { deleteUnchanged, isRetryable } from '../guarded-delete.ts'
 import type { RetentionBudget, RetentionPolicy } from '../policy.ts'
 import { EvictionLog } from './eviction-log.ts'
 import { Frontiers, type Place } from './frontiers.ts'
+import { OldestWrites, type OldWrite } from './oldest-writes.ts'
 
 const checkEveryMs = 200
 /** Clocks of clients may be ahead by this much. */
@@ -34,6 +37,8 @@ const aheadMsMax = 10 * 60_000
 const batchMax = 500
 /** Deletes started between two yields. */
 const deletesPerSlice = 50
+/** Namespaces of nearly the same size lose this part of their events at a time, by turns. */
+const turnPart = 1 / 20
 
 export interface EvictorOptions {
   /** Must serve lists in the order of time. */
@@ -57,6 +62,8 @@ interface Exceeded {
 }
 
 type Scope = Pick<StoredSize, 'cluster' | 'namespace'>
+
+type Victim = Pick<StoredEvent, 'key' | 'version'>
 
 /** How much is too much. */
 interface Excess {
@@ -83,11 +90,13 @@ function seenAfter(sinceMs: number, { matches, requires }: EventSelector): Event
 export class Evictor {
   readonly #options: EvictorOptions
   readonly #frontiers: Frontiers
+  readonly #oldestWrites: OldestWrites
   readonly #evictions: EvictionLog
 
   constructor(options: EvictorOptions) {
     this.#options = options
     this.#frontiers = new Frontiers(options.clock)
+    this.#oldestWrites = new OldestWrites(options.storage, options.clock, [others, warnings])
     this.#evictions = new EvictionLog(options.clock, options.log)
   }
 
@@ -105,6 +114,7 @@ export class Evictor {
     const { signal } = term
     const backoff = new Backoff({ firstMs: 250, mostMs: 4_000 })
     this.#frontiers.clear()
+    this.#oldestWrites.clear()
     while (!signal.aborted && term.isHeld()) {
       try {
         const isBehind = isReady() && (await this.#evictSome(term))
@@ -129,7 +139,10 @@ export class Evictor {
     let isBehind = false
     for (const exceeded of await this.#exceeded()) {
       if (!term.isHeld()) return false
-      const evicted = await this.#evictBatch(exceeded, term)
+      const isOfCluster = exceeded.size.namespace === undefined
+      const evicted = isOfCluster
+        ? await this.#evictFromCluster(exceeded, term)
+        : await this.#evictBatch(exceeded, term)
       isBehind ||= evicted === batchMax
     }
     return isBehind
@@ -175,6 +188,55 @@ export class Evictor {
     return 0
   }
 
+  /** As many batches from the largest namespaces as one batch has events. */
+  async #evictFromCluster({ size, budget }: Exceeded, term: Term): Promise<number> {
+    const { storage, sizes } = this.#options
+    const { cluster } = size
+    let evicted = 0
+    while (evicted < batchMax && term.isHeld()) {
+      const { signal } = term
+      // A consistent read: the counts below include everything that was deleted before.
+      await storage.list({ cluster, namespace: undefined }, { limit: 1, isOnlyPage: true, signal })
+      const now = sizes.of(cluster, undefined)
+      const excess = now && excessOf(now, budget)
+      const largest = excess && this.#largest(cluster, excess)
+      if (excess === undefined || largest === undefined) break
+      const scope = { cluster, namespace: largest.namespace }
+      const oldest = await this.#oldestWrites.of(scope, signal)
+      const most = Math.min(batchMax - evicted, largest.eventsMax)
+      const count = Math.min(most, countOf(oldest, excess))
+      if (count === 0) break
+      const victims = this.#oldestWrites.take(scope, count)
+      const deleted = await this.#evict(victims, budget, term)
+      evicted += deleted
+      // Those that were changed or deleted meanwhile are searched for in the next pass.
+      if (deleted === 0) break
+    }
+    return evicted
+  }
+
+  /** The namespace with most of what is too much, and how many events make it the second one. */
+  #largest(
+    cluster: string,
+    { events }: Excess,
+  ): { readonly namespace: string; readonly eventsMax: number } | undefined {
+    const measure = (size: StoredSize): number => (events > 0 ? size.events : size.bytes)
+    let largest: StoredSize | undefined
+    let second = 0
+    for (const size of this.#options.sizes.all() ?? []) {
+      if (size.cluster !== cluster || size.namespace === undefined) continue
+      if (largest === undefined || measure(size) > measure(largest)) {
+        second = largest === undefined ? 0 : measure(largest)
+        largest = size
+      } else second = Math.max(second, measure(size))
+    }
+    if (largest?.namespace === undefined) return undefined
+    const eachMeasure = measure(largest) / largest.events
+    const ahead = Math.ceil((measure(largest) - second) / eachMeasure)
+    const turn = Math.ceil(largest.events * turnPart)
+    return { namespace: largest.namespace, eventsMax: Math.max(turn, ahead) }
+  }
+
   async #oldest(
     scope: Scope,
     selector: EventSelector,
@@ -205,11 +267,7 @@ export class Evictor {
     return found
   }
 
-  async #evict(
-    victims: readonly StoredEvent[],
-    budget: RetentionBudget,
-    term: Term,
-  ): Promise<number> {
+  async #evict(victims: readonly Victim[], budget: RetentionBudget, term: Term): Promise<number> {
     const deletes: Promise<boolean | StorageError>[] = []
     for (let at = 0; at < victims.length; at += deletesPerSlice) {
       if (at > 0) await yieldToEventLoop()
@@ -226,7 +284,7 @@ export class Evictor {
 
   /** Returns the failure if the delete is to be retried. */
   async #delete(
-    victim: StoredEvent,
+    victim: Victim,
     budget: RetentionBudget,
     term: Term,
   ): Promise<boolean | StorageError> {
@@ -239,7 +297,7 @@ export class Evictor {
     if (outcome === 'gone' || 'changed' in outcome) return false
     if ('failed' in outcome) return isRetryable(outcome.failed) && outcome.failed
     onEvicted(outcome.deleted, budget)
-    this.#evictions.count(victim, budget)
+    this.#evictions.count(outcome.deleted, budget)
     return true
   }
 }
@@ -259,12 +317,18 @@ function excessOf({ events, bytes }: StoredSize, budget: RetentionBudget): Exces
 
 /** The first of them that are as much as the excess. */
 function victimsOf(oldest: readonly StoredEvent[], excess: Excess): readonly StoredEvent[] {
+  const sizes = oldest.map(({ body }) => ({ bytes: body.length }))
+  return oldest.slice(0, countOf(sizes, excess))
+}
+
+/** How many of the first are as much as the excess. */
+function countOf(oldest: readonly Pick<OldWrite, 'bytes'>[], excess: Excess): number {
   let bytes = 0
   let count = 0
-  for (const { body } of oldest) {
+  for (const write of oldest) {
     if (count >= excess.events && bytes >= excess.bytes) break
-    bytes += body.length
+    bytes += write.bytes
     count++
   }
-  return oldest.slice(0, count)
+  return count
 }

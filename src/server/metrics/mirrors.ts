@@ -24,6 +24,11 @@ const COUNTERS: readonly {
     read: ({ retries }) => retries,
   },
   {
+    name: 'tidings_mirror_throttled_total',
+    help: 'How often writes of mirrors had to wait because the cluster sends more bytes, or holds more of the space for events, than it may. A steady rise: the mirror falls behind.',
+    read: ({ throttled }) => throttled,
+  },
+  {
     name: 'tidings_mirror_lists_total',
     help: 'How often mirrors have listed all events of their origin.',
     read: ({ lists }) => lists,
@@ -78,7 +83,7 @@ export function watchMirrors(mirrors: WatchedMirrors, registry: Registry): void 
   })
   new Counter({
     name: 'tidings_mirror_events_total',
-    help: 'Events of the origin by what became of them: stored, removed, equal, older, expired, kept and absent are normal; too-large, invalid and unreadable were dropped.',
+    help: 'Events of the origin by what became of them: stored, removed, equal, older, expired, kept and absent are normal; truncated events were larger than --max-event-bytes and were stored without annotations and the end of the note; too-large, invalid and unreadable were dropped.',
     labelNames: ['cluster', 'result'],
     registers,
     collect() {

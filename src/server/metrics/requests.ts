@@ -213,7 +213,7 @@ function valuesOf({ name, of, boundMin = 0 }: TalliedHistogram, series: RequestS
 export function eventRateCounter(registry: Registry): (type: string, unit: string) => void {
   const refused = new Counter({
     name: 'tidings_event_rate_limited_total',
-    help: 'Writes refused with 429 because of a limit in events or bytes per second.',
+    help: 'Writes refused with 429 because of a limit in events or bytes per second, or, with the unit memory or etcd, because the writer holds its share of the space for events there.',
     labelNames: ['type', 'unit'],
     registers: [registry],
   })

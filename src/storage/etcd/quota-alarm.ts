@@ -93,6 +93,13 @@ export class QuotaAlarm {
     return Math.min(1, Math.max(0, (rejectFrom - this.usedFraction) / (rejectFrom - reduceFrom)))
   }
 
+  /** What is in use, and what may be before writes are rejected; undefined while it is unknown. */
+  get space(): { readonly usedBytes: number; readonly budgetBytes: number } | undefined {
+    if (this.#bytesInUse === undefined || this.quotaBytes === undefined) return undefined
+    const usedBytes = this.#bytesInUse + this.#bytesWritten
+    return { usedBytes, budgetBytes: this.quotaBytes * rejectFrom }
+  }
+
   get isFull(): boolean {
     return this.#fullSince !== undefined
   }

@@ -4,7 +4,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
 import { parse, stringify } from 'yaml'
-import { readEventLimits } from '../../../src/gate/limits/event-limits-file.ts'
+import { readEventLimits } from '../../../src/registry/admission/event-limits-file.ts'
 import { readPolicy } from '../../../src/retention/policy-file.ts'
 import { chart, find, manifestsIn, refusal, template } from '../../support/chart.ts'
 

@@ -134,9 +134,42 @@ describe('retention budgets', { concurrency: true }, () => {
         return keeper.cached.create(key, eventBody(key, 'text', fields))
       }),
     )
-    keeper.retention.replacePolicy(policyOf({ name: 'all', per: 'Cluster', events: 30 }))
-    await untilCount(keeper, 'b', 10)
+    keeper.retention.replacePolicy(policyOf({ name: 'all', per: 'Cluster', events: 40 }))
+    await untilCount(keeper, 'b', 20)
     assert.deepEqual(await namesIn(keeper, 'a'), namesFrom('w', 0, 20))
+  })
+
+  test('one namespace cannot displace the events of others from a cluster, whatever its events claim', async () => {
+    await using etcd = await startEtcd()
+    await using keeper = await Keeper.start(
+      etcd.endpoints,
+      policyOf({ name: 'all', per: 'Cluster', events: 1_000 }),
+    )
+    await create(keeper, { namespace: 'b', prefix: 'n', count: 200 })
+    await create(keeper, { namespace: 'b', prefix: 'w', count: 200, type: 'Warning' })
+    await eventually('it leads', () => keeper.retention.status.isLeader, waitMsMax)
+    const eventTime = timeOf(Date.now() + 9 * 60_000)
+    const write = async (from: number, to: number): Promise<void> => {
+      const numbers = Array.from({ length: to - from }, (_, at) => from + at)
+      await Promise.all(
+        numbers.map((n) => {
+          const key = eventKey('a', nameOf('ahead', n))
+          return keeper.cached.create(key, eventBody(key, 'text', { type: 'Warning', eventTime }))
+        }),
+      )
+    }
+    // One after the other, so that the order of their writes is known.
+    for (let n = 0; n < 1_500; n += 500) await write(n, n + 500)
+    await untilCount(keeper, undefined, 1_000)
+    assert.deepEqual(
+      [keeper.cached.countIn({ cluster: 'local', namespace: 'b' }), evictedBy(keeper)],
+      [400, { all: 900 }],
+    )
+    const left = await namesIn(keeper, 'a')
+    assert.ok(
+      left.every((name) => name >= nameOf('ahead', 500)),
+      'the last written are left',
+    )
   })
 
   test('a budget in bytes counts the stored bytes, also after updates', async () => {

@@ -4,10 +4,10 @@ import { isObject, type Json, type JsonObject, memberOf } from '../../lib/json.t
 import type { Log } from '../../lib/log/log.ts'
 import { yamlDocuments } from '../../lib/text/yaml-documents.ts'
 import {
+  type ConfiguredLimitType,
   EVENT_LIMIT_TYPES,
   type EventLimit,
   type EventLimits,
-  type EventLimitType,
 } from './event-limits.ts'
 
 const FILE_BYTES_MAX = 64 * 1024
@@ -23,7 +23,7 @@ const API_VERSION = 'eventratelimit.admission.k8s.io/v1alpha1'
  * has its path. While a changed file cannot be used, the last usable content stays in effect.
  */
 export async function followEventLimits(
-  limits: EventLimits,
+  limits: Pick<EventLimits, 'replace'>,
   path: string,
   log: Log,
   onLook?: OnLook,
@@ -121,6 +121,6 @@ function numberOf(
   return value
 }
 
-function isType(value: Json | undefined): value is EventLimitType {
+function isType(value: Json | undefined): value is ConfiguredLimitType {
   return EVENT_LIMIT_TYPES.some((type) => type === value)
 }

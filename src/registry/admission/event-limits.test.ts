@@ -2,11 +2,17 @@ import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import fc from 'fast-check'
 import type { Event } from '../../api/event.ts'
-import { StatusError } from '../../api/status.ts'
-import { byteLimits, type EventLimit, EventLimits, type EventLimitType } from './event-limits.ts'
+import {
+  byteLimits,
+  type EventLimit,
+  EventLimits,
+  type EventLimitType,
+  type EventWrite,
+  type RateExceeded,
+} from './event-limits.ts'
 
-const ada = { name: 'ada', groups: [] }
-const bob = { name: 'bob', groups: [] }
+const ada: string = 'ada'
+const bob: string = 'bob'
 
 function event(change: Partial<Event> = {}): Event {
   return {
@@ -17,58 +23,57 @@ function event(change: Partial<Event> = {}): Event {
   }
 }
 
-function limitsOf(...limits: readonly (Partial<EventLimit> & { type: EventLimitType })[]): {
-  limits: EventLimits
-  clock: { ms: number }
-  refused: EventLimitType[]
-} {
-  const clock = { ms: 0 }
-  const refused: EventLimitType[] = []
-  return {
-    clock,
-    refused,
-    limits: new EventLimits({
-      limits: limits.map((limit) => ({
-        unit: 'events' as const,
-        rate: 1,
-        burst: 2,
-        cacheSize: 100,
-        ...limit,
-      })),
-      now: () => clock.ms,
-      onRefused: (type) => refused.push(type),
-    }),
+/** Limits on a clock that the test sets, which record the types that refuse. */
+class TestedLimits extends EventLimits {
+  readonly clock: { ms: number }
+  readonly etcd: { headroom: number }
+  readonly refused: string[] = []
+
+  constructor(limits: readonly EventLimit[]) {
+    const clock = { ms: 0 }
+    const etcd = { headroom: 1 }
+    super({ limits, now: () => clock.ms, headroom: () => etcd.headroom })
+    this.clock = clock
+    this.etcd = etcd
+  }
+
+  override take(write: EventWrite): RateExceeded | undefined {
+    const exceeded = super.take(write)
+    if (exceeded !== undefined) this.refused.push(exceeded.type)
+    return exceeded
   }
 }
 
-function byteLimitsOf(bytesPerSecond: number): {
-  limits: EventLimits
-  clock: { ms: number }
-  etcd: { room: number }
-  refused: EventLimitType[]
-} {
-  const clock = { ms: 0 }
-  const etcd = { room: 1 }
-  const refused: EventLimitType[] = []
-  const limits = new EventLimits({
-    limits: byteLimits(bytesPerSecond),
-    room: () => etcd.room,
-    now: () => clock.ms,
-    onRefused: (type, unit) => unit === 'bytes' && refused.push(type),
-  })
-  return { limits, clock, etcd, refused }
+interface Tested {
+  readonly limits: TestedLimits
+  readonly clock: { ms: number }
+  readonly etcd: { headroom: number }
+  readonly refused: readonly string[]
 }
 
-/** Undefined when the write is allowed, else the seconds of Retry-After. */
-function take(limits: EventLimits, user = ada, sent = event(), bytes = 1000): number | undefined {
-  try {
-    limits.take({ user, cluster: 'local', event: sent, bytes })
-    return undefined
-  } catch (error) {
-    assert.ok(error instanceof StatusError)
-    assert.equal(error.reason, 'TooManyRequests')
-    return error.details?.retryAfterSeconds
-  }
+function tested(limits: readonly EventLimit[]): Tested {
+  const made = new TestedLimits(limits)
+  return { limits: made, clock: made.clock, etcd: made.etcd, refused: made.refused }
+}
+
+function limitsOf(...limits: readonly (Partial<EventLimit> & { type: EventLimitType })[]): Tested {
+  const common = { unit: 'events' as const, rate: 1, burst: 2, cacheSize: 100 }
+  return tested(limits.map((limit) => ({ ...common, ...limit })))
+}
+
+function byteLimitsOf(bytesPerSecond: number): Tested {
+  return tested(byteLimits(['User', 'Namespace'], bytesPerSecond))
+}
+
+/** Undefined when the write is allowed, else the whole seconds to wait. */
+function take(
+  limits: EventLimits,
+  account = ada,
+  sent = event(),
+  bytes = 1000,
+): number | undefined {
+  const exceeded = limits.take({ account, cluster: 'local', event: sent, bytes })
+  return exceeded && Math.ceil(exceeded.waitMs / 1000)
 }
 
 describe('EventLimits', () => {
@@ -94,7 +99,7 @@ describe('EventLimits', () => {
   })
 
   test('each namespace, user, and source with its object has a bucket of its own', () => {
-    const others: readonly [EventLimitType, typeof ada, Event][] = [
+    const others: readonly [EventLimitType, string, Event][] = [
       ['Namespace', ada, event({ metadata: { name: 'web-0.1', namespace: 'other' } })],
       ['User', bob, event()],
       ['SourceAndObject', bob, event({ reportingController: 'scheduler' })],
@@ -110,14 +115,12 @@ describe('EventLimits', () => {
   })
 
   test('namespaces and objects of two clusters have separate buckets, a user has one for all', () => {
-    const write = { user: ada, event: event(), bytes: 1 }
+    const write = { account: ada, event: event(), bytes: 1 }
     for (const type of ['Namespace', 'SourceAndObject', 'User'] as const) {
       const { limits, refused } = limitsOf({ type, burst: 1 })
       limits.take({ ...write, cluster: 'a' })
-      assert.throws(() => limits.take({ ...write, cluster: 'a' }), { code: 429 })
-      const elsewhere = (): void => limits.take({ ...write, cluster: 'b' })
-      if (type === 'User') assert.throws(elsewhere, { code: 429 })
-      else elsewhere()
+      limits.take({ ...write, cluster: 'a' })
+      limits.take({ ...write, cluster: 'b' })
       assert.deepEqual(refused, type === 'User' ? [type, type] : [type])
     }
   })
@@ -143,8 +146,8 @@ describe('EventLimits', () => {
       [take(limits), take(limits), take(limits), take(limits, bob)],
       [undefined, 1, 1, undefined],
     )
-    assert.equal(take(limits, { name: 'eve', groups: [] }), undefined)
-    assert.equal(take(limits, { name: 'joe', groups: [] }), 1)
+    assert.equal(take(limits, 'eve'), undefined)
+    assert.equal(take(limits, 'joe'), 1)
     assert.deepEqual(refused, ['User', 'User', 'Server'])
     clock.ms = 0
   })
@@ -153,7 +156,7 @@ describe('EventLimits', () => {
     const { limits } = limitsOf({ type: 'User', burst: 1, cacheSize: 2 })
     const names = ['a', 'b', 'a', 'c', 'a', 'b']
     assert.deepEqual(
-      names.map((name) => take(limits, { name, groups: [] })),
+      names.map((name) => take(limits, name)),
       [undefined, undefined, 1, undefined, 1, undefined],
     )
   })
@@ -162,13 +165,13 @@ describe('EventLimits', () => {
     const { limits } = limitsOf({ type: 'User', burst: 1 })
     const long = 'x'.repeat(10_000)
     assert.deepEqual(
-      [`${long}1`, `${long}2`, `${long}1`].map((name) => take(limits, { name, groups: [] })),
+      [`${long}1`, `${long}2`, `${long}1`].map((name) => take(limits, name)),
       [undefined, undefined, 1],
     )
   })
 
   test('new limits hold at once, and limits in bytes stay', () => {
-    const limits = new EventLimits({ limits: byteLimits(100), now: () => 0 })
+    const limits = new EventLimits({ limits: byteLimits(['User', 'Namespace'], 100), now: () => 0 })
     const server = { type: 'Server', unit: 'events', rate: 1, burst: 1, cacheSize: 1 } as const
     limits.replace([server])
     assert.deepEqual([take(limits), take(limits)], [undefined, 1])
@@ -196,14 +199,14 @@ describe('EventLimits', () => {
       assert.equal(take(limits, ada, event(), 1000), undefined)
       assert.equal(take(limits, bob, event(), 1000), undefined)
     }
-    etcd.room = 0.2
+    etcd.headroom = 0.2
     assert.equal(take(limits, bob, event(), 1000), undefined, 'etcd fills up')
     assert.deepEqual(refused, [])
   })
 
   test('many users together reach the limit of a namespace, and of no other one', () => {
     const { limits, refused } = byteLimitsOf(1000)
-    const users = Array.from({ length: 9 }, (_, index) => ({ name: `u${index}`, groups: [] }))
+    const users = Array.from({ length: 9 }, (_, index) => `u${index}`)
     const waits = users.map((user) => take(limits, user, event(), 256_000))
     assert.deepEqual(waits, [...Array(8).fill(undefined), 32])
     assert.deepEqual(refused, ['Namespace'])
@@ -213,35 +216,39 @@ describe('EventLimits', () => {
 
   test('bytes are charged to the sender, whichever user it impersonates', () => {
     const { limits } = byteLimitsOf(1000)
-    const write = { sender: bob, cluster: 'local', event: event(), bytes: 200_000 }
-    limits.take({ ...write, user: ada })
-    assert.throws(() => limits.take({ ...write, user: { name: 'eve', groups: [] } }), {
-      message: /^this user writes too many bytes, please/,
-    })
+    const write = { payer: bob, cluster: 'local', event: event(), bytes: 200_000 }
+    assert.equal(limits.take({ ...write, account: ada }), undefined)
+    assert.equal(limits.take({ ...write, account: 'eve' })?.type, 'User')
+  })
+
+  test('a burst is at most as large as one user may store', () => {
+    const { limits } = tested(byteLimits(['User', 'Cluster'], 1000, 10_000))
+    assert.equal(take(limits, ada, event(), 10_000), undefined)
+    assert.equal(take(limits, ada, event(), 1000), 1)
   })
 
   test('users that wrote most are limited first while etcd fills up', () => {
     const { limits, etcd, clock } = byteLimitsOf(1000)
     const namespaced = (namespace: string): Event => event({ metadata: { name: 'a', namespace } })
-    const writes = (who: typeof ada, bytes: number): number | undefined =>
-      take(limits, who, namespaced(who.name), bytes)
+    const writes = (who: string, bytes: number): number | undefined =>
+      take(limits, who, namespaced(who), bytes)
     assert.equal(writes(ada, 100_000), undefined)
     assert.equal(writes(bob, 1000), undefined)
-    etcd.room = 0.3
-    assert.equal(writes(ada, 1000), 60, 'Retry-After is never longer than a minute')
+    etcd.headroom = 0.3
+    assert.equal(writes(ada, 1000), 81, 'the bucket is fuller than the reduced burst')
     assert.equal(writes(bob, 1000), undefined)
     clock.ms = 60_000
     assert.equal(writes(ada, 1000), 21, 'the bucket empties more slowly, too')
-    etcd.room = 0
+    etcd.headroom = 0
     assert.equal(writes(bob, 1), 60)
-    etcd.room = 1
+    etcd.headroom = 1
     assert.equal(writes(ada, 1000), undefined)
   })
 
   test('an event larger than the burst is allowed when the bucket is empty', () => {
     const { limits, clock } = byteLimitsOf(1)
     assert.equal(take(limits, ada, event(), 1000), undefined)
-    assert.equal(take(limits, ada, event(), 1), 60)
+    assert.equal(take(limits, ada, event(), 1), 745)
     clock.ms = 1_000_000
     assert.equal(take(limits, ada, event(), 1000), undefined)
   })

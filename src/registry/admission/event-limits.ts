@@ -1,20 +1,20 @@
 /**
  * Rate limits of event writes, in events (in the spirit of Kubernetes' EventRateLimit) and in
- * bytes: for the whole server, for a namespace of a cluster, for a user, or for one source about one
- * object of a cluster.
+ * bytes: for the whole server, for a namespace of a cluster, for a user, for one source about one
+ * object of a cluster, or for a mirrored cluster.
  *
- * Every limit is a leaky bucket. Limits in bytes shrink while etcd fills up (`room`): burst and
- * rate are multiplied by it. So the users that wrote most are limited first, and users that write
+ * Every limit is a leaky bucket. Limits in bytes shrink while etcd fills up: burst and rate are
+ * multiplied by its headroom. So the users that wrote most are limited first, and users that write
  * little are served until etcd has no space left.
  */
 import { hash } from 'node:crypto'
 import type { Event } from '../../api/event.ts'
-import { tooManyRequests } from '../../api/status.ts'
-import { accountOf, type User } from '../user.ts'
 
 export const EVENT_LIMIT_TYPES = ['Server', 'Namespace', 'User', 'SourceAndObject'] as const
-/** What has a bucket: the server, a namespace, a user, or a source about one object. */
-export type EventLimitType = (typeof EVENT_LIMIT_TYPES)[number]
+/** What a file can limit: the server, a namespace, a user, or a source about one object. */
+export type ConfiguredLimitType = (typeof EVENT_LIMIT_TYPES)[number]
+/** `Cluster`: the mirror of a cluster. */
+export type EventLimitType = ConfiguredLimitType | 'Cluster'
 export type EventLimitUnit = 'events' | 'bytes'
 
 export interface EventLimit {
@@ -33,68 +33,81 @@ const BYTES_BURST_SECONDS = 256
 const BYTES_CACHE_SIZE = 4096
 
 /**
- * The limit of a namespace is this multiple of the limit of a user, so that one user within its own
- * limit cannot use up the namespace's limit for the others. That holds until etcd is so full that
- * the limits have shrunk to an eighth.
+ * A namespace or a mirrored cluster may write as much as this many users, so that one user within
+ * its own limit cannot use up the namespace's limit for the others. That holds until etcd is so full
+ * that the limits have shrunk to an eighth.
  */
-const NAMESPACE_USERS = 8
+export const USERS_PER_GROUP = 8
 
-/** The limits, in bytes per second, of every user and every namespace; none when it is 0. */
-export function byteLimits(bytesPerSecond: number): readonly EventLimit[] {
+/**
+ * The limits, in bytes per second, of these types; none when the rate is 0. `burstBytesMax` is the
+ * largest burst of a user.
+ */
+export function byteLimits(
+  types: readonly ('User' | 'Namespace' | 'Cluster')[],
+  bytesPerSecond: number,
+  burstBytesMax: number = Number.POSITIVE_INFINITY,
+): readonly EventLimit[] {
   if (bytesPerSecond === 0) return []
-  const types = [
-    ['User', bytesPerSecond],
-    ['Namespace', bytesPerSecond * NAMESPACE_USERS],
-  ] as const
-  return types.map(([type, rate]) => ({
-    type,
-    unit: 'bytes',
-    rate,
-    burst: rate * BYTES_BURST_SECONDS,
-    cacheSize: BYTES_CACHE_SIZE,
-  }))
+  const burst = Math.min(bytesPerSecond * BYTES_BURST_SECONDS, burstBytesMax)
+  return types.map((type) => {
+    const users = type === 'User' ? 1 : USERS_PER_GROUP
+    return {
+      type,
+      unit: 'bytes',
+      rate: bytesPerSecond * users,
+      burst: burst * users,
+      cacheSize: BYTES_CACHE_SIZE,
+    }
+  })
 }
 
 export interface EventLimitsOptions {
   /** Permanent; the limits of `replace` come on top. */
   readonly limits: readonly EventLimit[]
   /** From 1, etcd has enough space, down to 0, it is nearly full. Scales limits in bytes only. */
-  readonly room?: (() => number) | undefined
+  readonly headroom?: (() => number) | undefined
   /** Monotonic milliseconds. */
   readonly now?: () => number
-  readonly onRefused?: (type: EventLimitType, unit: EventLimitUnit, write: EventWrite) => void
 }
 
 /** A write that is about to be made. */
 export interface EventWrite {
-  readonly user: User
-  /** The user that impersonates `user`, if any: bytes are charged to it. */
-  readonly sender?: User | undefined
+  /** The account of the user; undefined for a mirror. */
+  readonly account?: string | undefined
+  /** The account that bytes are charged to. */
+  readonly payer?: string | undefined
   readonly cluster: string
   readonly event: Event
   /** What etcd has to store: the whole event, however small the change to it. */
   readonly bytes: number
 }
 
-/** Longer keys are replaced by a digest: the client decides how long a key is. */
+/** A bucket has no space for a write. */
+export interface RateExceeded {
+  readonly type: EventLimitType
+  readonly unit: EventLimitUnit
+  readonly waitMs: number
+  /** Below 1 when the limit is reduced; 0 when nothing is accepted. */
+  readonly headroom: number
+}
+
 const KEY_LENGTH_MAX = 200
-/** The longest Retry-After: etcd may have space again by then. */
-const RETRY_SECONDS_MAX = 60
+/** The wait while etcd accepts nothing: it may have space again by then. */
+const NO_HEADROOM_WAIT_MS = 60_000
 
 /** Allows writes until a bucket is full. */
 export class EventLimits {
   readonly #permanent: readonly BucketCache[]
   #all: readonly BucketCache[]
-  readonly #room: () => number
+  readonly #headroom: () => number
   readonly #now: () => number
-  readonly #onRefused: NonNullable<EventLimitsOptions['onRefused']>
 
   constructor(options: EventLimitsOptions) {
     this.#permanent = options.limits.map((limit) => new BucketCache(limit))
     this.#all = this.#permanent
-    this.#room = options.room ?? (() => 1)
+    this.#headroom = options.headroom ?? (() => 1)
     this.#now = options.now ?? (() => performance.now())
-    this.#onRefused = options.onRefused ?? (() => {})
   }
 
   /** Replaces the limits of the last call. Their buckets start empty. */
@@ -103,12 +116,12 @@ export class EventLimits {
   }
 
   /**
-   * Adds the write to every bucket that it counts against. If one of them has no room for it,
-   * nothing is added, and it throws 429 with the time until there is room.
+   * Adds the write to every bucket that it counts against. If one of them has no space for it,
+   * nothing is added, and the result is the limit with the longest wait.
    */
-  take(write: EventWrite): void {
+  take(write: EventWrite): RateExceeded | undefined {
     const now = this.#now()
-    const room = this.#room()
+    const headroom = this.#headroom()
     let waitMs = 0
     let refusing: EventLimit | undefined
     const caches = this.#all
@@ -116,7 +129,7 @@ export class EventLimits {
     for (let at = 0; at < caches.length; at++) {
       const cache = caches[at]
       if (cache === undefined) continue
-      const bucket = cache.bucketOf(write, now, room)
+      const bucket = cache.bucketOf(write, now, headroom)
       buckets.push(bucket)
       const bucketWaitMs = bucket.waitMs(write.bytes)
       if (bucketWaitMs > waitMs) {
@@ -124,39 +137,13 @@ export class EventLimits {
         refusing = cache.limit
       }
     }
-    if (refusing !== undefined) throw this.#refusal(refusing, { write, waitMs, room })
+    if (refusing !== undefined) {
+      const { type, unit } = refusing
+      return { type, unit, waitMs, headroom: unit === 'bytes' ? headroom : 1 }
+    }
     for (let at = 0; at < buckets.length; at++) buckets[at]?.take(write.bytes)
+    return undefined
   }
-
-  #refusal(
-    { type, unit }: EventLimit,
-    {
-      write,
-      waitMs,
-      room,
-    }: { readonly write: EventWrite; readonly waitMs: number; readonly room: number },
-  ): Error {
-    this.#onRefused(type, unit, write)
-    const seconds = Math.min(RETRY_SECONDS_MAX, Math.ceil(waitMs / 1000))
-    const isShort = unit === 'bytes' && room < 1
-    if (isShort && room === 0) return tooManyRequests(NO_SPACE, seconds)
-    const hint = isShort ? ' (the limit is reduced while etcd is filling up)' : ''
-    return tooManyRequests(
-      `${WRITERS[type].replace('WHAT', `too many ${unit}`)}${hint}, please try again later.`,
-      seconds,
-    )
-  }
-}
-
-/** Sent instead of the name of the limit: the client is not the cause. */
-const NO_SPACE =
-  'etcd is nearly full, so writes of events are rejected until the operator frees space, please try again later.'
-
-const WRITERS: Readonly<Record<EventLimitType, string>> = {
-  Server: 'WHAT are written to this server',
-  Namespace: 'WHAT are written in this namespace',
-  User: 'this user writes WHAT',
-  SourceAndObject: 'this controller writes WHAT about this object',
 }
 
 /** The buckets of one limit. */
@@ -170,10 +157,10 @@ class BucketCache {
     this.limit = limit
   }
 
-  bucketOf(write: EventWrite, now: number, room: number): Bucket {
+  bucketOf(write: EventWrite, now: number, headroom: number): Bucket {
     const key = keyOf(this.limit, write)
     const bucket = this.#newest?.key === key ? this.#newest.bucket : this.#touch(key, now)
-    bucket.leak(now, this.limit.unit === 'bytes' ? room : 1)
+    bucket.leak(now, this.limit.unit === 'bytes' ? headroom : 1)
     return bucket
   }
 
@@ -196,17 +183,17 @@ class Bucket {
   readonly #limit: EventLimit
   #level = 0
   #at: number
-  #room = 1
+  #headroom = 1
 
   constructor(limit: EventLimit, now: number) {
     this.#limit = limit
     this.#at = now
   }
 
-  leak(now: number, room: number): void {
-    this.#level = Math.max(0, this.#level - ((now - this.#at) / 1000) * this.#limit.rate * room)
+  leak(now: number, headroom: number): void {
+    this.#level = Math.max(0, this.#level - ((now - this.#at) / 1000) * this.#limit.rate * headroom)
     this.#at = now
-    this.#room = room
+    this.#headroom = headroom
   }
 
   /**
@@ -215,10 +202,10 @@ class Bucket {
    */
   waitMs(bytes: number): number {
     const cost = this.#costOf(bytes)
-    if (this.#room === 0) return RETRY_SECONDS_MAX * 1000
-    const burst = this.#limit.burst * this.#room
+    if (this.#headroom === 0) return NO_HEADROOM_WAIT_MS
+    const burst = this.#limit.burst * this.#headroom
     const missing = this.#level + Math.min(cost, burst) - burst
-    return missing <= 0 ? 0 : (missing / (this.#limit.rate * this.#room)) * 1000
+    return missing <= 0 ? 0 : (missing / (this.#limit.rate * this.#headroom)) * 1000
   }
 
   take(bytes: number): void {
@@ -235,14 +222,17 @@ export function sourceOf({ reportingController, deprecatedSource }: Event): stri
   return reportingController ?? deprecatedSource?.component ?? ''
 }
 
-function keyOf({ type, unit }: EventLimit, { user, sender, cluster, event }: EventWrite): string {
+function keyOf({ type, unit }: EventLimit, write: EventWrite): string {
+  const { account = '', payer = account, cluster, event } = write
   switch (type) {
     case 'Server':
       return ''
+    case 'Cluster':
+      return cluster
     case 'Namespace':
       return bounded(`${cluster}/${event.metadata.namespace ?? ''}`)
     case 'User':
-      return bounded(accountOf(unit === 'bytes' ? (sender ?? user) : user))
+      return bounded(unit === 'bytes' ? payer : account)
     case 'SourceAndObject':
       return bounded(sourceAndObject(cluster, event))
   }
@@ -255,6 +245,7 @@ function sourceAndObject(cluster: string, event: Event): string {
   return JSON.stringify([cluster, sourceOf(event), host, kind, namespace, name, uid, apiVersion])
 }
 
-function bounded(key: string): string {
+/** Longer keys are replaced by a digest: the client decides how long a key is. */
+export function bounded(key: string): string {
   return key.length <= KEY_LENGTH_MAX ? key : hash('sha256', key, 'base64')
 }

@@ -1,0 +1,178 @@
+/**
+ * Decides whether an event may be stored: by the rate limits, and by what its writer already holds
+ * of the space for events. Clients are refused with 429; mirrors are told how long to wait.
+ */
+import type { Event } from '../../api/event.ts'
+import { type StatusError, tooManyRequests } from '../../api/status.ts'
+import { StorageError } from '../../storage/errors.ts'
+import type { EventKey, StoredEvent } from '../../storage/storage.ts'
+import type { EventLimits, RateExceeded } from './event-limits.ts'
+import type { ShareExceeded, StoredBytes, TenantType } from './stored-bytes.ts'
+
+/** The longest Retry-After: there may be space again by then. */
+const RETRY_SECONDS_MAX = 60
+/** A mirror tries again at least as often: its share grows as soon as others hold less. */
+const MIRROR_WAIT_MS_MAX = 5_000
+
+/**
+ * Who sends a write; one object for each request. `isCharged` is set by the first write that is
+ * admitted, so that a retry of the same request is not charged again.
+ */
+export interface Writer {
+  /** The account of the user. */
+  readonly account: string
+  /** The account that bytes are charged to: that of the impersonating user, if there is one. */
+  readonly payer: string
+  isCharged: boolean
+}
+
+/** An event that is about to be stored. */
+export interface AdmittedWrite {
+  readonly cluster: string
+  readonly event: Event
+  /** What etcd has to store: the whole event, however small the change to it. */
+  readonly bytes: number
+  /** By how much the stored event becomes larger; all of `bytes` for a new one. */
+  readonly growth: number
+}
+
+/** What etcd stores for an event besides its body and its key: header, revisions, page entries. */
+const STORED_OVERHEAD_BYTES = 128
+
+/** The charge for a body that replaces `stored`, or is new. */
+export function writeOf(
+  { cluster, namespace, name }: EventKey,
+  { event, body, stored }: ChangedEvent,
+): AdmittedWrite {
+  const keyBytes = cluster.length + namespace.length + name.length
+  const bytes = body.length + keyBytes + STORED_OVERHEAD_BYTES
+  const growth = stored === undefined ? bytes : body.length - stored.body.length
+  return { cluster, event, bytes, growth }
+}
+
+export interface ChangedEvent {
+  readonly event: Event
+  readonly body: Buffer
+  readonly stored: Pick<StoredEvent, 'body'> | undefined
+}
+
+/** A limit that a client exceeded: its type, and its unit or the space that is short. */
+export type OnRefused = (type: string, unit: string, payer: string, event: Event) => void
+
+export interface WriteAdmissionOptions {
+  /** For the writes of clients. */
+  readonly limits: Pick<EventLimits, 'take'>
+  /** For mirrors. */
+  readonly mirrorLimits: Pick<EventLimits, 'take'>
+  readonly stored: StoredBytes
+  /** Counts the admitted writes of clients. */
+  readonly sources?: { wrote(account: string, cluster: string): void } | undefined
+  readonly onRefused?: OnRefused | undefined
+}
+
+export class WriteAdmission {
+  readonly #options: WriteAdmissionOptions
+
+  constructor(options: WriteAdmissionOptions) {
+    this.#options = options
+  }
+
+  /** Charges a client's write, or throws 429 and charges nothing. */
+  admit(writer: Writer, write: AdmittedWrite): void {
+    if (writer.isCharged) return
+    const { limits, stored, sources, onRefused } = this.#options
+    const { account, payer } = writer
+    const { cluster, event, bytes, growth } = write
+    const storing = { cluster, account: payer, namespace: event.metadata.namespace ?? '' }
+    const short = stored.exceeded(storing, growth)
+    if (short !== undefined) {
+      onRefused?.(short.type, short.resource, payer, event)
+      throw shareRefusal(short)
+    }
+    const fast = limits.take({ account, payer, cluster, event, bytes })
+    if (fast !== undefined) {
+      onRefused?.(fast.type, fast.unit, payer, event)
+      throw rateRefusal(fast)
+    }
+    stored.store(storing, growth)
+    writer.isCharged = true
+    sources?.wrote(payer, cluster)
+  }
+
+  /** Charges a mirror's write, or throws MirrorThrottled. */
+  admitMirrored({ cluster, event, bytes, growth }: AdmittedWrite): void {
+    const { mirrorLimits, stored } = this.#options
+    const storing = { cluster }
+    const short = stored.exceeded(storing, growth)
+    if (short !== undefined) throw new MirrorThrottled(whyShort(short), short.waitMs)
+    const fast = mirrorLimits.take({ cluster, event, bytes })
+    if (fast?.headroom === 0) throw new MirrorThrottled('etcd is nearly full', fast.waitMs)
+    if (fast !== undefined)
+      throw new MirrorThrottled('it sends more bytes per second than it may', fast.waitMs)
+    stored.store(storing, growth)
+  }
+}
+
+/** A mirror has to wait until it may store more. Nothing was written. */
+export class MirrorThrottled extends StorageError {
+  constructor(reason: string, waitMs: number) {
+    const retryAfterMs = Math.min(waitMs, MIRROR_WAIT_MS_MAX)
+    super({ kind: 'overloaded', message: reason, reason, retryAfterMs })
+  }
+}
+
+function whyShort({ resource, isExhausted }: ShareExceeded): string {
+  const where = resource === 'etcd' ? 'etcd' : 'memory'
+  return isExhausted
+    ? `${where} has no space left for events`
+    : `this cluster has its share of the space that ${where} has for events`
+}
+
+const EXHAUSTED: Readonly<Record<ShareExceeded['resource'], string>> = {
+  etcd: 'etcd is nearly full, so writes of events are rejected until the operator frees space, please try again later.',
+  memory:
+    'the memory for events is full, so writes of events are rejected until events expire or the operator raises the memory limit, please try again later.',
+}
+
+const FILLING: Readonly<Record<ShareExceeded['resource'], string>> = {
+  etcd: 'the limit is reduced while etcd is filling up',
+  memory: 'the limit is reduced while memory for events is short',
+}
+
+const HOLDERS: Readonly<Record<TenantType, string>> = {
+  User: 'this user has stored too many bytes',
+  Namespace: 'too many bytes are stored in this namespace',
+  Cluster: 'too many bytes are stored in this cluster',
+}
+
+function shareRefusal({ type, resource, isExhausted, waitMs }: ShareExceeded): StatusError {
+  const seconds = secondsOf(waitMs)
+  if (isExhausted) return tooManyRequests(EXHAUSTED[resource], seconds)
+  return tooManyRequests(
+    `${HOLDERS[type]} (${FILLING[resource]}), please try again later.`,
+    seconds,
+  )
+}
+
+const WRITERS: Readonly<Record<RateExceeded['type'], string>> = {
+  Server: 'WHAT are written to this server',
+  Namespace: 'WHAT are written in this namespace',
+  User: 'this user writes WHAT',
+  SourceAndObject: 'this controller writes WHAT about this object',
+  Cluster: 'WHAT are written in this cluster',
+}
+
+function rateRefusal({ type, unit, waitMs, headroom }: RateExceeded): StatusError {
+  const seconds = secondsOf(waitMs)
+  // The name of the limit would mislead: the client is not the cause.
+  if (headroom === 0) return tooManyRequests(EXHAUSTED.etcd, seconds)
+  const hint = headroom < 1 ? ` (${FILLING.etcd})` : ''
+  return tooManyRequests(
+    `${WRITERS[type].replace('WHAT', `too many ${unit}`)}${hint}, please try again later.`,
+    seconds,
+  )
+}
+
+function secondsOf(waitMs: number): number {
+  return Math.max(1, Math.min(RETRY_SECONDS_MAX, Math.ceil(waitMs / 1000)))
+}

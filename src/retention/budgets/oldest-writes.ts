@@ -1,0 +1,110 @@
+/**
+ * The events of a namespace in the order of their last writes, the oldest first, those that are not
+ * Warnings before Warnings. Unlike the times in an event, its writer does not choose this order.
+ *
+ * There is no index by it. A search reads the whole namespace and finds the oldest few thousand, which
+ * stay the oldest: whatever is written later is newer.
+ */
+import type { Clock } from '../../lib/clock.ts'
+import type { Version } from '../../storage/resource-version.ts'
+import type { EventKey, EventSelector, EventStorage } from '../../storage/storage.ts'
+
+const pageMax = 2_000
+/** Kept from one search: a few batches. */
+const foundMax = 4_000
+/** Warnings are searched for again after this long: events that go first may have been written. */
+const warningsValidMs = 2_000
+
+/** An event as it was found. */
+export interface OldWrite {
+  readonly key: EventKey
+  readonly version: Version
+  readonly bytes: number
+}
+
+interface Found {
+  readonly writes: OldWrite[]
+  /** By the clock. */
+  readonly validUntil: number
+}
+
+export type NamespaceOfCluster = Pick<EventKey, 'cluster' | 'namespace'>
+
+export class OldestWrites {
+  readonly #storage: Pick<EventStorage, 'list'>
+  readonly #clock: Clock
+  readonly #selectors: readonly [others: EventSelector, warnings: EventSelector]
+  readonly #found = new Map<string, Found>()
+
+  constructor(
+    storage: Pick<EventStorage, 'list'>,
+    clock: Clock,
+    selectors: readonly [others: EventSelector, warnings: EventSelector],
+  ) {
+    this.#storage = storage
+    this.#clock = clock
+    this.#selectors = selectors
+  }
+
+  clear(): void {
+    this.#found.clear()
+  }
+
+  /** The oldest ones that have not been taken. Those that are taken are not returned again. */
+  async of(scope: NamespaceOfCluster, signal: AbortSignal): Promise<readonly OldWrite[]> {
+    const name = nameOf(scope)
+    const known = this.#found.get(name)
+    if (known !== undefined && known.writes.length > 0 && this.#clock.now() < known.validUntil) {
+      return known.writes
+    }
+    const [others, warnings] = this.#selectors
+    const begunAt = this.#clock.now()
+    const first = await this.#search(scope, others, signal)
+    const isOfWarnings = first.length === 0
+    const writes = isOfWarnings ? await this.#search(scope, warnings, signal) : first
+    const validUntil = isOfWarnings ? begunAt + warningsValidMs : Number.POSITIVE_INFINITY
+    this.#found.set(name, { writes, validUntil })
+    return writes
+  }
+
+  /** The first of them are about to be deleted. */
+  take(scope: NamespaceOfCluster, count: number): readonly OldWrite[] {
+    const name = nameOf(scope)
+    const found = this.#found.get(name)
+    const taken = found?.writes.splice(0, count) ?? []
+    if (found?.writes.length === 0) this.#found.delete(name)
+    return taken
+  }
+
+  async #search(
+    scope: NamespaceOfCluster,
+    selector: EventSelector,
+    signal: AbortSignal,
+  ): Promise<OldWrite[]> {
+    const found: OldWrite[] = []
+    let after: EventKey | undefined
+    for (;;) {
+      // Each page is of the newest state: a delete compares the version that was read.
+      const page = await this.#storage.list(scope, {
+        ...{ selector, after, limit: pageMax, isOnlyPage: true, signal },
+      })
+      for (const { key, version, body } of page.items) {
+        found.push({ key, version, bytes: body.length })
+      }
+      if (found.length > 2 * foundMax) keepOldest(found)
+      after = page.items.at(-1)?.key
+      if (!page.more || after === undefined) break
+    }
+    keepOldest(found)
+    return found
+  }
+}
+
+function keepOldest(found: OldWrite[]): void {
+  found.sort((one, other) => one.version - other.version)
+  found.length = Math.min(found.length, foundMax)
+}
+
+function nameOf({ cluster, namespace }: NamespaceOfCluster): string {
+  return `${cluster}/${namespace}`
+}
