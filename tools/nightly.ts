@@ -20,6 +20,7 @@ const SCRIPTS = [
   'simulate:determinism',
   'simulate:etcd',
   'test:model',
+  'test:fairness',
   'test:chaos',
   'test:chaos:planted',
   'test:mirror:chaos',

@@ -113,7 +113,7 @@ test('a step ends after a part of the ring, also when nothing is in scope', asyn
   assert.equal(versions.length, 3)
 })
 
-test('many watchers that read packed changes share one slice of each event-loop turn', async () => {
+test('many watchers that read packed changes share the time of each event-loop turn', async () => {
   const history = packedHistory(1_000)
   const reader = new CatchUpReader({
     history,
@@ -138,7 +138,8 @@ test('many watchers that read packed changes share one slice of each event-loop 
   const read = () => reader.read({ scope: allEvents, from: beginning, signal }).then(handle)
   await Promise.all(Array.from({ length: 40 }, read))
   isDone = true
-  assert.ok(turns >= 12, `${turns} turns of the event loop in 80 ms of work`)
+  // Slices begin while less than 8 ms of a turn are used.
+  assert.ok(turns >= 8, `${turns} turns of the event loop in 80 ms of work`)
 })
 
 test('a watcher waits for one step of each other owner, and not for all steps of one', async () => {

@@ -10,10 +10,11 @@
  * with equal shares.
  *
  * A request may take several slots (its width), at most an eighth of all. Waiting requests are
- * admitted in the order of what their users hold, least first, and no request overtakes the first
- * one for a shared slot: otherwise narrow requests would starve wide ones. So if every request gives
- * its slots back in time, a user within its fair share (an equal part of the shared slots, with one
- * part left over) is always admitted. `test/nightly/fairness` shows it for random users.
+ * admitted in the order of what their users would hold with them, least first, and no request
+ * overtakes the first one for a shared slot: otherwise narrow requests would starve wide ones. So if
+ * every request gives its slots back in time, a user within its fair share (an equal part of the
+ * shared slots, with one part left over) is always admitted: while it waits, nobody is admitted who
+ * would then hold more. `test/nightly/fairness` shows it for random users.
  */
 import { AbortListener } from '../../lib/abort.ts'
 import { type Clock, monotonicClock } from '../../lib/clock.ts'
@@ -108,7 +109,9 @@ export class FairSlots {
   tryEnter({ user, width: wanted }: SlotRequest): Slot | undefined {
     const state = this.#stateOf(user)
     const width = Math.min(wanted, this.#widthMax)
-    if (this.#isNext(state) && this.#mayShare(state, width)) return this.#take(state, width, false)
+    if (this.#isNext(state, width) && this.#mayShare(state, width)) {
+      return this.#take(state, width, false)
+    }
     if (this.#mayReserve(state, width)) return this.#take(state, width, true)
     this.#forgetIfIdle(state)
     return undefined
@@ -133,7 +136,7 @@ export class FairSlots {
         listener[Symbol.dispose]()
         this.#waiting -= 1
         state.waiters.remove(waiter)
-        if (state.waiters.size === 0) this.#queue.remove(state)
+        this.#queue.place(state)
         if (!hasSlot) this.#forgetIfIdle(state)
         this.#options.onWaited?.(this.#clock.now() - since, hasSlot)
       }
@@ -155,7 +158,7 @@ export class FairSlots {
       const listener = new AbortListener(signal, onAbort)
       this.#waiting += 1
       state.waiters.add(waiter)
-      this.#queue.add(state)
+      this.#queue.place(state)
     })
   }
 
@@ -168,10 +171,10 @@ export class FairSlots {
   }
 
   /** Whether a request of this user would be the first of those that wait. */
-  #isNext(state: UserState): boolean {
-    if (state.waiters.size > 0) return false
+  #isNext({ waiters, held }: UserState, width: number): boolean {
+    if (waiters.size > 0) return false
     const first = this.#queue.first
-    return first === undefined || state.held < first.held
+    return first === undefined || held + width < (first.level ?? 0)
   }
 
   #mayShare({ held }: UserState, width: number): boolean {
@@ -193,10 +196,8 @@ export class FairSlots {
   #hold(state: UserState, change: number, isReserved: boolean): void {
     if (isReserved) this.#reservedHeld += change
     else this.#sharedHeld += change
-    const isQueued = state.waiters.size > 0
-    if (isQueued) this.#queue.remove(state)
     state.held += change
-    if (isQueued) this.#queue.add(state)
+    this.#queue.place(state)
   }
 
   readonly #giveBack = (state: UserState, width: number, isReserved: boolean): void => {
@@ -214,7 +215,7 @@ export class FairSlots {
       waiter.admit(this.#take(state, waiter.width, false))
     }
     if (this.#reservedHeld >= this.#reservedMax) return
-    for (const state of this.#queue.withoutSlots()) {
+    for (const state of this.#queue.wantingFirstSlot()) {
       const waiter = state.waiters.first
       if (waiter === undefined || !this.#mayReserve(state, waiter.width)) continue
       waiter.admit(this.#take(state, waiter.width, true))
@@ -224,7 +225,7 @@ export class FairSlots {
   #stateOf(user: string): UserState {
     let state = this.#users.get(user)
     if (state === undefined) {
-      state = { user, held: 0, waiters: new WaiterQueue() }
+      state = { user, held: 0, waiters: new WaiterQueue(), level: undefined }
       this.#users.set(user, state)
     }
     return state
@@ -236,9 +237,9 @@ export class FairSlots {
   }
 }
 
-/** The users with waiting requests, in the order of what they hold. */
+/** The users with waiting requests, in the order of what they would hold with the first of them. */
 class UserQueue {
-  /** Indexed by the number of slots held. Users with equally many are in the order of arrival. */
+  /** Indexed by that number. Users with the same number are in the order of arrival. */
   readonly #levels: Set<UserState>[] = []
   #size = 0
 
@@ -251,21 +252,26 @@ class UserQueue {
     return undefined
   }
 
-  withoutSlots(): Iterable<UserState> {
-    return this.#levels[0] ?? NO_USERS
+  /** Users that hold no slot, and whose first request takes one. */
+  wantingFirstSlot(): Iterable<UserState> {
+    return this.#levels[1] ?? NO_USERS
   }
 
-  /** A user that is in the queue keeps its place. */
-  add(state: UserState): void {
-    const level = this.#levels[state.held] ?? new Set()
-    this.#levels[state.held] = level
-    if (level.has(state)) return
-    level.add(state)
+  /** Called when a user holds more or less than before, or another of its requests is the first. */
+  place(state: UserState): void {
+    const { first } = state.waiters
+    const level = first && state.held + first.width
+    if (level === state.level) return
+    if (state.level !== undefined) {
+      this.#levels[state.level]?.delete(state)
+      this.#size -= 1
+    }
+    state.level = level
+    if (level === undefined) return
+    const users = this.#levels[level] ?? new Set()
+    this.#levels[level] = users
+    users.add(state)
     this.#size += 1
-  }
-
-  remove(state: UserState): void {
-    if (this.#levels[state.held]?.delete(state) === true) this.#size -= 1
   }
 }
 
@@ -300,6 +306,8 @@ interface UserState {
   held: number
   /** Requests of one user are admitted in the order of their arrival. */
   readonly waiters: WaiterQueue
+  /** Where it is in the queue of users; undefined when none of its requests waits. */
+  level: number | undefined
 }
 
 interface Waiter {
