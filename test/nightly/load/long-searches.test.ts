@@ -55,7 +55,7 @@ test('searches of one user delay neither probes nor leases nor other users', asy
     assert.ok(health.ownP99Ms < PROBE_MS_MAX, `livez: p99 ${health.ownP99Ms} ms`)
     assert.equal(read?.refused, 0)
     assert.equal(read?.failed, 0)
-    assert.ok((read?.p99Ms ?? 0) < READ_MS_MAX + limited.starvedMs(), `reads: ${read?.p99Ms} ms`)
+    assert.ok((read?.p99Ms ?? Number.POSITIVE_INFINITY) < READ_MS_MAX, `reads: ${read?.p99Ms} ms`)
     const lost = server.log.filter(({ msg }) => msg.includes('lost its leader lease'))
     assert.deepEqual(lost, [])
   }
