@@ -9,6 +9,7 @@ import type { Caller } from '../../gate/gate.ts'
 import { readTarget } from '../../gate/target.ts'
 import { ANONYMOUS } from '../../gate/user.ts'
 import type { Request } from '../../http/exchange.ts'
+import { type Lane, RunQueue, turnMs } from '../../lib/run-queue.ts'
 import type { EventListing, ListQuery } from '../../registry/read/listing.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import type { ListPart, StoredEvent } from '../../storage/storage.ts'
@@ -54,13 +55,14 @@ async function respond(sizes: readonly number[], accept: string, query = '') {
   )
 }
 
-async function responseOf(api: object, accept: string, query = '') {
+async function responseOf(api: object, accept: string, query = '', lane?: Lane) {
   const endpoint = listEvents(api as EventApi)
   const request = {
     method: 'GET',
     query: new URLSearchParams(query),
     headers: { accept },
     signal: new AbortController().signal,
+    lane,
   } as Partial<Request> as Request
   const target = readTarget(
     { ...request, path: '/apis/events.k8s.io/v1/namespaces/a/events' },
@@ -224,4 +226,14 @@ test('the largest page that a list reads from etcd is charged to its user', asyn
     ['response', 100],
   ])
   await assert.rejects(list([100], user, 'user'), { code: 429 })
+})
+
+test('a long list is encoded in slices of the run queue', async () => {
+  let nowMs = 0
+  // Each part of the list takes at least the time between two reads.
+  const queue = new RunQueue({ clock: { now: () => (nowMs += turnMs / 4) } })
+  const lister = { list: async () => listing(Array.from({ length: 20 }, () => 1)) }
+  const api = { lister, encoders, group, runCache: new EncodedRunCache(), now: Date.now }
+  await responseOf(api, 'application/yaml', '', queue.userLane('ada'))
+  assert.ok(queue.turns >= 5, `${queue.turns} turns`)
 })
