@@ -20,6 +20,7 @@ const CLUSTERS_MAX = 200
 const NAMESPACES_MAX = 100
 /** Of a kube-apiserver without `--event-ttl`. */
 const ORIGIN_TTL = '1h'
+const IDENTITY_BYTES_MAX = 253
 const ORIGIN_TTL_MS_MIN = 60_000
 const ORIGIN_TTL_MS_MAX = 10 * 365 * 86_400_000
 
@@ -30,6 +31,8 @@ export interface MirrorConfig {
   readonly deletes: 'never' | 'explicit'
   /** The TTL of events at the origin, to tell an expired event from a deleted one. */
   readonly originTtlMs: number
+  /** A name for the cluster that is mirrored: with another one, all events are listed again. */
+  readonly identity?: string | undefined
 }
 
 /** One entry of the file. */
@@ -79,7 +82,7 @@ function readSection(value: Json, at: string, folder: string): ClusterSection {
 }
 
 function readMirror(value: Json, at: string): MirrorConfig {
-  const mirror = objectOf(value, at, ['namespaces', 'deletes', 'originEventTTL'])
+  const mirror = objectOf(value, at, ['namespaces', 'deletes', 'originEventTTL', 'identity'])
   const deletes = oneOf(mirror, 'deletes', at, ['never', 'explicit'])
   const ttl = textOf(mirror, 'originEventTTL', at)
   if (deletes === 'explicit' && ttl === undefined) {
@@ -92,7 +95,17 @@ function readMirror(value: Json, at: string): MirrorConfig {
     namespaces: readNamespaces(mirror, at),
     deletes,
     originTtlMs: ttlOf(ttl ?? ORIGIN_TTL, `${at}.originEventTTL`),
+    ...identityOf(mirror, at),
   }
+}
+
+function identityOf(mirror: JsonObject, at: string): { identity?: string } {
+  const identity = textOf(mirror, 'identity', at)
+  if (identity === undefined) return {}
+  if (Buffer.byteLength(identity) > IDENTITY_BYTES_MAX) {
+    throw mistake(`${at}.identity`, `is longer than ${IDENTITY_BYTES_MAX} bytes`)
+  }
+  return { identity }
 }
 
 function readNamespaces(mirror: JsonObject, at: string): readonly string[] | undefined {

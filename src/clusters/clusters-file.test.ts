@@ -22,6 +22,7 @@ describe('readClusters', () => {
     namespaces: [a, b]
     deletes: explicit
     originEventTTL: 3h
+    identity: eu-2024
   authorization: origin
 - name: prod-us
   kubeconfig: /elsewhere/config
@@ -33,7 +34,12 @@ describe('readClusters', () => {
       {
         name: 'prod-eu',
         kubeconfig: { path: '/etc/tidings/prod-eu.kubeconfig', context: undefined },
-        mirror: { namespaces: ['a', 'b'], deletes: 'explicit', originTtlMs: 10_800_000 },
+        mirror: {
+          namespaces: ['a', 'b'],
+          deletes: 'explicit',
+          originTtlMs: 10_800_000,
+          identity: 'eu-2024',
+        },
         authorization: 'origin',
       },
       {
@@ -75,6 +81,8 @@ describe('readClusters', () => {
     [mirrored({ deletes: 'always' }), /mirror\.deletes: "always" is not one of never, explicit/],
     [mirrored({ originEventTTL: '1d' }), /mirror\.originEventTTL: "1d" counts in days/],
     [mirrored({ originEventTTL: '1s' }), /mirror\.originEventTTL: must be from 1m to/],
+    [mirrored({ identity: 7 }), /mirror\.identity: 7 is not a text/],
+    [mirrored({ identity: 'x'.repeat(254) }), /mirror\.identity: is longer than 253 bytes/],
     [mirrored({ originEventTTL: 3600 }), /mirror\.originEventTTL: 3600 is not a text/],
     [Array.from({ length: 201 }, (_, at) => ({ name: `c${at}` })), /clusters: has more than 200/],
   ]
