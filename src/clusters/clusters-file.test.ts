@@ -24,6 +24,7 @@ describe('readClusters', () => {
     originEventTTL: 3h
     identity: eu-2024
   authorization: origin
+  tokens: { issuers: [https://eu, https://sso], opaque: true }
 - name: prod-us
   kubeconfig: /elsewhere/config
   context: us
@@ -41,6 +42,11 @@ describe('readClusters', () => {
           identity: 'eu-2024',
         },
         authorization: 'origin',
+        tokens: {
+          issuers: ['https://eu', 'https://sso'],
+          audiences: ['https://eu', 'https://sso'],
+          opaque: true,
+        },
       },
       {
         name: 'prod-us',
@@ -52,6 +58,9 @@ describe('readClusters', () => {
     ])
   })
 
+  const withTokens = (tokens: unknown) => [
+    { name: 'a', kubeconfig: 'k', authorization: 'origin', tokens },
+  ]
   const mirrored = (mirror: unknown) => [{ name: 'a', kubeconfig: 'k', mirror }]
   const wrong: readonly (readonly [unknown, RegExp])[] = [
     ['x', /^Error: clusters: must be a list/],
@@ -71,6 +80,13 @@ describe('readClusters', () => {
       [{ name: 'a', authorization: 'Origin' }],
       /authorization: "Origin" is not one of rbac, origin/,
     ],
+    [[{ name: 'a', tokens: {} }], /clusters\[0\]\.tokens: needs authorization: origin/],
+    [withTokens([]), /clusters\[0\]\.tokens: must be a mapping/],
+    [withTokens({ issuer: 'x' }), /tokens\.issuer: unknown field, known are issuers, audiences/],
+    [withTokens({ issuers: 'x' }), /tokens\.issuers: must be a list/],
+    [withTokens({ audiences: [1] }), /tokens\.audiences\[0\]: 1 is not a text/],
+    [withTokens({ issuers: Array(21).fill('x') }), /tokens\.issuers: has more than 20/],
+    [withTokens({ opaque: 'yes' }), /tokens\.opaque: must be true or false/],
     [mirrored(null), /^Error: clusters\[0\]\.mirror: must be a mapping, such as \{\}/],
     [mirrored({ namespace: 'a' }), /^Error: clusters\[0\]\.mirror\.namespace: unknown field/],
     [mirrored({ namespaces: [] }), /mirror\.namespaces: is empty: remove it to mirror all/],
