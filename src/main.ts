@@ -73,6 +73,9 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
       ...devOptions,
       ...mirrored?.options,
       etcdServers: [etcd.endpoint],
+      etcdCaFile: etcd.tls.cert,
+      etcdCertFile: etcd.tls.cert,
+      etcdKeyFile: etcd.tls.key,
       certDir: etcd.certDir,
       tokenAuthFile: credentials.tokenFile,
     }

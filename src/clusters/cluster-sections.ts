@@ -20,6 +20,8 @@ const CLUSTERS_MAX = 200
 const NAMESPACES_MAX = 100
 /** Of a kube-apiserver without `--event-ttl`. */
 const ORIGIN_TTL = '1h'
+const TOKEN_NAMES_MAX = 20
+const IDENTITY_BYTES_MAX = 253
 const ORIGIN_TTL_MS_MIN = 60_000
 const ORIGIN_TTL_MS_MAX = 10 * 365 * 86_400_000
 
@@ -30,6 +32,18 @@ export interface MirrorConfig {
   readonly deletes: 'never' | 'explicit'
   /** The TTL of events at the origin, to tell an expired event from a deleted one. */
   readonly originTtlMs: number
+  /** A name for the cluster that is mirrored: with another one, all events are listed again. */
+  readonly identity?: string | undefined
+}
+
+/** Tokens that may be sent to a cluster's API server; without issuers and `opaque`, none. */
+export interface ClusterTokens {
+  /** Exact `iss` claims. */
+  readonly issuers: readonly string[]
+  /** A token needs one of them as `aud`. */
+  readonly audiences: readonly string[]
+  /** Whether tokens that are not JWTs may be sent: nobody can say whose they are. */
+  readonly opaque: boolean
 }
 
 /** One entry of the file. */
@@ -39,6 +53,8 @@ export interface ClusterSection {
   readonly kubeconfig: { readonly path: string; readonly context: string | undefined } | undefined
   readonly mirror: MirrorConfig | undefined
   readonly authorization: 'rbac' | 'origin'
+  /** Undefined: none is sent to the cluster. */
+  readonly tokens?: ClusterTokens | undefined
 }
 
 /** Paths in the file are relative to `file`. Throws an error with the path of the wrong field. */
@@ -55,7 +71,7 @@ export function readClusters(text: string, file: string): readonly ClusterSectio
   })
 }
 
-const SECTION_FIELDS = ['name', 'kubeconfig', 'context', 'mirror', 'authorization']
+const SECTION_FIELDS = ['name', 'kubeconfig', 'context', 'mirror', 'authorization', 'tokens']
 
 function readSection(value: Json, at: string, folder: string): ClusterSection {
   const entry = objectOf(value, at, SECTION_FIELDS)
@@ -70,16 +86,43 @@ function readSection(value: Json, at: string, folder: string): ClusterSection {
       if (given !== undefined) throw mistake(`${at}.kubeconfig`, `is missing: ${field} needs it`)
     }
   }
+  const tokens = memberOf(entry, 'tokens')
+  if (tokens !== undefined && authorization !== 'origin') {
+    throw mistake(`${at}.tokens`, 'needs authorization: origin')
+  }
   return {
     name,
     kubeconfig: path === undefined ? undefined : { path: resolve(folder, path), context },
     mirror: mirror === undefined ? undefined : readMirror(mirror, `${at}.mirror`),
     authorization,
+    ...(tokens === undefined ? {} : { tokens: readTokens(tokens, `${at}.tokens`) }),
   }
 }
 
+function readTokens(value: Json, at: string): ClusterTokens {
+  const tokens = objectOf(value, at, ['issuers', 'audiences', 'opaque'])
+  const issuers = readTexts(tokens, 'issuers', at)
+  const opaque = memberOf(tokens, 'opaque') ?? false
+  if (typeof opaque !== 'boolean') throw mistake(`${at}.opaque`, 'must be true or false')
+  // An API server without --api-audiences accepts its issuers as audiences.
+  return { issuers, audiences: readTexts(tokens, 'audiences', at, issuers), opaque }
+}
+
+function readTexts(
+  tree: JsonObject,
+  name: string,
+  at: string,
+  missing: readonly string[] = [],
+): readonly string[] {
+  if (memberOf(tree, name) === undefined) return missing
+  return listOf(tree, name, at, TOKEN_NAMES_MAX).map((item, index) => {
+    if (typeof item === 'string' && item !== '') return item
+    throw mistake(`${at}.${name}[${index}]`, `${shown(item)} is not a text: put one in quotes`)
+  })
+}
+
 function readMirror(value: Json, at: string): MirrorConfig {
-  const mirror = objectOf(value, at, ['namespaces', 'deletes', 'originEventTTL'])
+  const mirror = objectOf(value, at, ['namespaces', 'deletes', 'originEventTTL', 'identity'])
   const deletes = oneOf(mirror, 'deletes', at, ['never', 'explicit'])
   const ttl = textOf(mirror, 'originEventTTL', at)
   if (deletes === 'explicit' && ttl === undefined) {
@@ -92,7 +135,17 @@ function readMirror(value: Json, at: string): MirrorConfig {
     namespaces: readNamespaces(mirror, at),
     deletes,
     originTtlMs: ttlOf(ttl ?? ORIGIN_TTL, `${at}.originEventTTL`),
+    ...identityOf(mirror, at),
   }
+}
+
+function identityOf(mirror: JsonObject, at: string): { identity?: string } {
+  const identity = textOf(mirror, 'identity', at)
+  if (identity === undefined) return {}
+  if (Buffer.byteLength(identity) > IDENTITY_BYTES_MAX) {
+    throw mistake(`${at}.identity`, `is longer than ${IDENTITY_BYTES_MAX} bytes`)
+  }
+  return { identity }
 }
 
 function readNamespaces(mirror: JsonObject, at: string): readonly string[] | undefined {

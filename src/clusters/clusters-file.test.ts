@@ -22,7 +22,9 @@ describe('readClusters', () => {
     namespaces: [a, b]
     deletes: explicit
     originEventTTL: 3h
+    identity: eu-2024
   authorization: origin
+  tokens: { issuers: [https://eu, https://sso], opaque: true }
 - name: prod-us
   kubeconfig: /elsewhere/config
   context: us
@@ -33,8 +35,18 @@ describe('readClusters', () => {
       {
         name: 'prod-eu',
         kubeconfig: { path: '/etc/tidings/prod-eu.kubeconfig', context: undefined },
-        mirror: { namespaces: ['a', 'b'], deletes: 'explicit', originTtlMs: 10_800_000 },
+        mirror: {
+          namespaces: ['a', 'b'],
+          deletes: 'explicit',
+          originTtlMs: 10_800_000,
+          identity: 'eu-2024',
+        },
         authorization: 'origin',
+        tokens: {
+          issuers: ['https://eu', 'https://sso'],
+          audiences: ['https://eu', 'https://sso'],
+          opaque: true,
+        },
       },
       {
         name: 'prod-us',
@@ -46,6 +58,9 @@ describe('readClusters', () => {
     ])
   })
 
+  const withTokens = (tokens: unknown) => [
+    { name: 'a', kubeconfig: 'k', authorization: 'origin', tokens },
+  ]
   const mirrored = (mirror: unknown) => [{ name: 'a', kubeconfig: 'k', mirror }]
   const wrong: readonly (readonly [unknown, RegExp])[] = [
     ['x', /^Error: clusters: must be a list/],
@@ -65,6 +80,13 @@ describe('readClusters', () => {
       [{ name: 'a', authorization: 'Origin' }],
       /authorization: "Origin" is not one of rbac, origin/,
     ],
+    [[{ name: 'a', tokens: {} }], /clusters\[0\]\.tokens: needs authorization: origin/],
+    [withTokens([]), /clusters\[0\]\.tokens: must be a mapping/],
+    [withTokens({ issuer: 'x' }), /tokens\.issuer: unknown field, known are issuers, audiences/],
+    [withTokens({ issuers: 'x' }), /tokens\.issuers: must be a list/],
+    [withTokens({ audiences: [1] }), /tokens\.audiences\[0\]: 1 is not a text/],
+    [withTokens({ issuers: Array(21).fill('x') }), /tokens\.issuers: has more than 20/],
+    [withTokens({ opaque: 'yes' }), /tokens\.opaque: must be true or false/],
     [mirrored(null), /^Error: clusters\[0\]\.mirror: must be a mapping, such as \{\}/],
     [mirrored({ namespace: 'a' }), /^Error: clusters\[0\]\.mirror\.namespace: unknown field/],
     [mirrored({ namespaces: [] }), /mirror\.namespaces: is empty: remove it to mirror all/],
@@ -75,6 +97,8 @@ describe('readClusters', () => {
     [mirrored({ deletes: 'always' }), /mirror\.deletes: "always" is not one of never, explicit/],
     [mirrored({ originEventTTL: '1d' }), /mirror\.originEventTTL: "1d" counts in days/],
     [mirrored({ originEventTTL: '1s' }), /mirror\.originEventTTL: must be from 1m to/],
+    [mirrored({ identity: 7 }), /mirror\.identity: 7 is not a text/],
+    [mirrored({ identity: 'x'.repeat(254) }), /mirror\.identity: is longer than 253 bytes/],
     [mirrored({ originEventTTL: 3600 }), /mirror\.originEventTTL: 3600 is not a text/],
     [Array.from({ length: 201 }, (_, at) => ({ name: `c${at}` })), /clusters: has more than 200/],
   ]

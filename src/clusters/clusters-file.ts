@@ -2,7 +2,12 @@
 import { readBounded } from '../lib/files/bounded-file.ts'
 import { follow, type OnLook } from '../lib/files/follow.ts'
 import type { Log } from '../lib/log/log.ts'
-import { type ClusterSection, type MirrorConfig, readClusters } from './cluster-sections.ts'
+import {
+  type ClusterSection,
+  type ClusterTokens,
+  type MirrorConfig,
+  readClusters,
+} from './cluster-sections.ts'
 import { type KubeconfigServer, loadKubeconfig } from './kubeconfig.ts'
 
 const FILE_BYTES_MAX = 256 * 1024
@@ -21,6 +26,8 @@ export interface ClusterConfig {
   readonly mirror: MirrorConfig | undefined
   /** Who authorises readers: the roles of this server, or the cluster itself. */
   readonly authorization: 'rbac' | 'origin'
+  /** Which tokens the cluster may see; undefined: none. */
+  readonly tokens?: ClusterTokens | undefined
 }
 
 /** What a part of the server needs of a clusters file. */
@@ -166,8 +173,8 @@ export class ClustersFile {
   }
 }
 
-function configOf({ name, mirror, authorization }: ClusterSection): ClusterConfig {
-  return { name, mirror, authorization, kubeconfig: undefined }
+function configOf({ name, mirror, authorization, tokens }: ClusterSection): ClusterConfig {
+  return { name, mirror, authorization, tokens, kubeconfig: undefined }
 }
 
 /** A new object whose kubeconfig is that of the member at the time of each call. */

@@ -1,7 +1,8 @@
 import { rmSync } from 'node:fs'
-import { access, constants, mkdir, mkdtemp } from 'node:fs/promises'
+import { access, constants, mkdir, mkdtemp, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join, resolve } from 'node:path'
+import { makeSelfSigned } from '../http/tls/self-signed.ts'
 import { EtcdProcess } from './etcd-process.ts'
 import type { UserContext } from './user-kubeconfig.ts'
 
@@ -14,10 +15,17 @@ const smallLog = ['--snapshot-count=1000', '--experimental-snapshot-catchup-entr
 
 /** It holds credentials. */
 const OWNER_ONLY_FOLDER = 0o700
+const OWNER_ONLY_FILE = 0o600
 
-/** A private etcd, by default in a temporary folder, which is deleted when the process exits. */
+/**
+ * A private etcd, by default in a temporary folder, which is deleted when the process exits. It
+ * listens on loopback, which other users of this host and web pages reach too: so it responds only
+ * to the holder of a key that the user of this process can read, and nobody else.
+ */
 export class DevEtcd {
   readonly endpoint: string
+  /** The certificate is its own authority, and that of etcd, its peers and its clients. */
+  readonly tls: CertificateFiles
   /** Contains etcd's data, the server's certificate and the credentials. */
   readonly folder: string
   /** Whether the folder stays when the process exits. */
@@ -38,12 +46,24 @@ export class DevEtcd {
     const folder = options.keptIn === undefined ? await temporaryFolder() : resolve(options.keptIn)
     await mkdir(folder, { recursive: true, mode: OWNER_ONLY_FOLDER })
     const dataDir = join(folder, 'etcd')
-    const etcd = await EtcdProcess.start({ binary: program, dataDir, args: smallLog })
-    return new DevEtcd(folder, etcd, options.keptIn !== undefined)
+    const tls = await writeCertificate(folder)
+    const etcd = await EtcdProcess.start({
+      binary: program,
+      dataDir,
+      tls: { ca: tls.cert, ...tls },
+      isClosed: true,
+      args: smallLog,
+    })
+    return new DevEtcd(folder, { etcd, tls, isKept: options.keptIn !== undefined })
   }
 
-  private constructor(folder: string, etcd: EtcdProcess, isKept: boolean) {
+  private constructor(
+    folder: string,
+    parts: { readonly etcd: EtcdProcess; readonly tls: CertificateFiles; readonly isKept: boolean },
+  ) {
+    const { etcd, tls, isKept } = parts
     this.isKept = isKept
+    this.tls = tls
     this.endpoint = etcd.endpoint
     this.folder = folder
     this.#process = etcd
@@ -66,12 +86,28 @@ export class DevEtcd {
   }
 }
 
+interface CertificateFiles {
+  readonly cert: string
+  readonly key: string
+}
+
+/** A new one for each start: files of an earlier start may have been copied. */
+async function writeCertificate(folder: string): Promise<CertificateFiles> {
+  const { cert, key } = await makeSelfSigned(['127.0.0.1', 'localhost'], { isForClients: true })
+  const files = { cert: join(folder, 'etcd.crt'), key: join(folder, 'etcd.key') }
+  // Removed first: the mode of a file that exists would stay.
+  for (const file of Object.values(files)) rmSync(file, { force: true })
+  await writeFile(files.cert, cert, { mode: OWNER_ONLY_FILE })
+  await writeFile(files.key, key, { mode: OWNER_ONLY_FILE })
+  return files
+}
+
 /** The text for the user: the addresses, and commands to paste into another terminal. */
 export function devBanner(parts: {
   readonly server: { readonly url: string; readonly certFile: string; readonly group: string }
   /** Undefined: the web page is not served. */
   readonly code: string | undefined
-  readonly etcd: { readonly endpoint: string; readonly folder: string; readonly isKept: boolean }
+  readonly etcd: Pick<DevEtcd, 'endpoint' | 'tls' | 'folder' | 'isKept'>
   readonly credentials: { readonly token: string; readonly kubeconfig: string }
   readonly mirrored: Pick<UserContext, 'context' | 'server' | 'clusterName'> | undefined
 }): string {
@@ -98,6 +134,10 @@ Health, version and metrics need no token on this host:
   ${curl} '${base}/readyz/datastore'
   ${curl} '${base}/version'
   ${curl} '${base}/metrics'
+
+etcd responds only with its key:
+
+  etcdctl --endpoints ${etcd.endpoint} --cacert ${etcd.tls.cert} --cert ${etcd.tls.cert} --key ${etcd.tls.key} endpoint status
 
 All data is in ${etcd.folder} and is ${etcd.isKept ? 'kept' : 'deleted'} when tidings stops.
 Press Ctrl-C to stop.

@@ -7,7 +7,9 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { get } from 'node:http'
+import { readFileSync } from 'node:fs'
+import http, { type ClientRequest } from 'node:http'
+import https from 'node:https'
 import { type AddressInfo, createServer, type Server } from 'node:net'
 import { createInterface } from 'node:readline'
 import { pause } from '../lib/abort.ts'
@@ -15,7 +17,7 @@ import { pause } from '../lib/abort.ts'
 export interface EtcdPorts {
   readonly client: number
   readonly peer: number
-  /** Where etcd serves /health and /metrics, always without TLS. */
+  /** Where etcd serves /health and /metrics: without TLS, unless the process is closed to strangers. */
   readonly metrics: number
 }
 
@@ -31,6 +33,11 @@ export interface EtcdProcessOptions {
   readonly cluster?: readonly { readonly name: string; readonly peerPort: number }[] | undefined
   /** PEM files; clients must then present a certificate that `ca` signed. */
   readonly tls?: { readonly ca: string; readonly cert: string; readonly key: string } | undefined
+  /**
+   * Whether nobody gets a response without a certificate, at any port: peers and metrics use `tls`
+   * as well, and there is no gateway for plain HTTP requests.
+   */
+  readonly isClosed?: boolean | undefined
   /** Further flags, after ours. */
   readonly args?: readonly string[] | undefined
   readonly startTimeoutMs?: number | undefined
@@ -142,9 +149,11 @@ export class EtcdProcess {
     const timeoutMs = options.startTimeoutMs ?? defaultStartTimeoutMs
     const deadline = performance.now() + timeoutMs
     const query = options.waitForQuorum === false ? '?serializable=true' : ''
+    const path = `/health${query}`
+    const request = healthRequest(this.ports.metrics, path, closedTls(options))
     while (performance.now() < deadline) {
       if (this.#hasExited) throw this.#failure('etcd exited while starting')
-      if (await isHealthy(`http://${host}:${this.ports.metrics}/health${query}`)) return
+      if (await isHealthy(request)) return
       await pause(healthIntervalMs)
     }
     throw this.#failure(`etcd is not healthy after ${timeoutMs} ms`)
@@ -192,7 +201,9 @@ function guard(pid: number): ChildProcess {
 function flags(options: EtcdProcessOptions, ports: EtcdPorts): string[] {
   const name = options.name ?? 'tidings'
   const clientUrl = `${options.tls === undefined ? 'http' : 'https'}://${host}:${ports.client}`
-  const peerUrl = `http://${host}:${ports.peer}`
+  const closed = closedTls(options)
+  const scheme = closed === undefined ? 'http' : 'https'
+  const peerUrl = `${scheme}://${host}:${ports.peer}`
   const cluster = options.cluster ?? [{ name, peerPort: ports.peer }]
   const tls = options.tls
   return [
@@ -202,8 +213,8 @@ function flags(options: EtcdProcessOptions, ports: EtcdPorts): string[] {
     `--advertise-client-urls=${clientUrl}`,
     `--listen-peer-urls=${peerUrl}`,
     `--initial-advertise-peer-urls=${peerUrl}`,
-    `--initial-cluster=${cluster.map((m) => `${m.name}=http://${host}:${m.peerPort}`).join(',')}`,
-    `--listen-metrics-urls=http://${host}:${ports.metrics}`,
+    `--initial-cluster=${cluster.map((m) => `${m.name}=${scheme}://${host}:${m.peerPort}`).join(',')}`,
+    `--listen-metrics-urls=${scheme}://${host}:${ports.metrics}`,
     ...(tls === undefined
       ? []
       : [
@@ -212,13 +223,40 @@ function flags(options: EtcdProcessOptions, ports: EtcdPorts): string[] {
           `--trusted-ca-file=${tls.ca}`,
           '--client-cert-auth',
         ]),
+    ...(closed === undefined
+      ? []
+      : [
+          `--peer-cert-file=${closed.cert}`,
+          `--peer-key-file=${closed.key}`,
+          `--peer-trusted-ca-file=${closed.ca}`,
+          '--peer-client-cert-auth',
+          '--enable-grpc-gateway=false',
+        ]),
     ...(options.args ?? []),
   ]
 }
 
-function isHealthy(url: string): Promise<boolean> {
+/** The files of an etcd that is closed to strangers. */
+function closedTls({ isClosed, tls }: EtcdProcessOptions): EtcdProcessOptions['tls'] {
+  if (isClosed === true && tls === undefined) throw new Error('a closed etcd needs certificates')
+  return isClosed === true ? tls : undefined
+}
+
+function healthRequest(
+  port: number,
+  path: string,
+  tls: EtcdProcessOptions['tls'],
+): () => ClientRequest {
+  const options = { host, port, path, timeout: healthTimeoutMs, agent: false } as const
+  if (tls === undefined) return () => http.get(options)
+  const [ca, cert, key] = [tls.ca, tls.cert, tls.key].map((file) => readFileSync(file))
+  return () => https.get({ ...options, ca, cert, key })
+}
+
+function isHealthy(start: () => ClientRequest): Promise<boolean> {
   return new Promise((resolve) => {
-    const request = get(url, { timeout: healthTimeoutMs, agent: false }, (response) => {
+    const request = start()
+    request.on('response', (response) => {
       response.resume()
       resolve(response.statusCode === 200)
     })

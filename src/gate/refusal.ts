@@ -1,6 +1,6 @@
 /**
  * Requests refused with 401 or 403, logged and counted for operators. The reason of a 401 is never
- * sent to the client.
+ * sent to the client, except that its token was not forwarded to a cluster.
  */
 import { StatusError, unauthorized } from '../api/status.ts'
 import type { PresentedCertificate, Request } from '../http/exchange.ts'
@@ -13,6 +13,7 @@ export const REFUSALS = [
   'no-credentials',
   'bad-token',
   'expired-token',
+  'foreign-token',
   'bad-certificate',
   'expired-certificate',
   'bad-proxy-headers',
@@ -38,6 +39,7 @@ const NOT_IDENTIFIED: Readonly<Record<Refusal, NotIdentified>> = {
   'no-credentials': refusedFor('no-credentials'),
   'bad-token': refusedFor('bad-token'),
   'expired-token': refusedFor('expired-token'),
+  'foreign-token': refusedFor('foreign-token'),
   'bad-certificate': refusedFor('bad-certificate'),
   'expired-certificate': refusedFor('expired-certificate'),
   'bad-proxy-headers': refusedFor('bad-proxy-headers'),

@@ -23,6 +23,7 @@ import {
   type MirrorRecordOptions,
 } from './mirror-record.ts'
 import type { Origin } from './origin.ts'
+import { IdentifiedOrigin, type OriginIdentity, OriginReplaced } from './origin-identity.ts'
 import { RequestPacer } from './request-pacer.ts'
 import type { StreamState } from './stream-health.ts'
 
@@ -40,8 +41,8 @@ export interface ClusterMirrorOptions extends MirrorRecordOptions {
   readonly writer: MirrorWriter
   readonly mirror: MirrorConfig
   readonly origin: Origin
-  /** Identifies the server of the origin: with another one, everything is listed again. */
-  readonly originId: string
+  /** The origin's identity by the configuration: with another one, everything is listed again. */
+  readonly identity: () => OriginIdentity
   readonly log: Log
   readonly clock: Clock
   readonly leaseTtlSeconds?: number | undefined
@@ -58,7 +59,16 @@ export interface ClusterMirrorStats {
 }
 
 /** What a term continues from. */
-type Start = Pick<MirrorRecordContent, 'epoch' | 'positions'>
+type Start = Pick<MirrorRecordContent, 'epoch' | 'positions'> & {
+  /** What the positions belong to. */
+  readonly identity: OriginIdentity
+}
+
+/** Why everything is listed again; without an identity, the origin is the same as before. */
+interface NewEpoch {
+  readonly epoch: number
+  readonly identity?: OriginIdentity | undefined
+}
 
 export class ClusterMirror {
   readonly #options: ClusterMirrorOptions
@@ -67,6 +77,8 @@ export class ClusterMirror {
   readonly #pacer: RequestPacer
   readonly #counters = new MirrorCounters()
   #followers: ReadonlyMap<string, Follower> = new Map()
+  /** The origin of the followers. */
+  #origin: IdentifiedOrigin | undefined
   /** Aborts the current work on `forget`. */
   #forgetting = new AbortController()
 
@@ -120,33 +132,36 @@ export class ClusterMirror {
 
   /** False when the term is over, although the clock may not show it. */
   async #workUntilForgotten(term: Term, signal: AbortSignal): Promise<boolean> {
-    let start = await this.#begin(term, signal)
+    let start = await this.#begin(signal)
     while (start !== undefined && !signal.aborted) {
       const ended = await this.#follow(term, start, signal)
       if (ended === 'lost') return false
-      start = ended === 'aborted' ? undefined : await this.#startOver(term, ended.epoch, signal)
+      start = ended === 'aborted' ? undefined : await this.#startOver(term, ended, signal)
     }
     return signal.aborted
   }
 
-  async #begin(term: Term, signal: AbortSignal): Promise<Start | undefined> {
+  async #begin(signal: AbortSignal): Promise<Start | undefined> {
     const read = await this.#repeated(() => this.#record.read(signal), signal)
     if (read === 'aborted') return undefined
-    if (read === undefined) return { epoch: 0, positions: {} }
-    if (read.origin === this.#options.originId) return read
-    // Versions of another server cannot be compared with those that are stored.
-    return this.#startOver(term, read.epoch + 1, signal)
+    if (read === undefined) return { epoch: 0, positions: {}, identity: this.#options.identity() }
+    const { epoch, positions, origin, originServer, originName, originUid } = read
+    return { epoch, positions, identity: { origin, originServer, originName, originUid } }
   }
 
   /** Saves the epoch before anything is written with it. Undefined when the term is over. */
-  async #startOver(term: Term, epoch: number, signal: AbortSignal): Promise<Start | undefined> {
+  async #startOver(
+    term: Term,
+    { epoch, identity = this.#identity() }: NewEpoch,
+    signal: AbortSignal,
+  ): Promise<Start | undefined> {
     const { log } = this.#options
     this.#counters.restores++
     log.warn('The origin is another one, or has started over; its events are listed again', {
       epoch,
     })
-    const start = { epoch, positions: {} }
-    const content = { ...this.#content(epoch), positions: {} }
+    const start = { epoch, positions: {}, identity }
+    const content = { ...this.#content(epoch, identity), positions: {} }
     const saved = await this.#repeated(() => this.#record.save(term, content), signal)
     return saved === 'saved' ? start : undefined
   }
@@ -169,13 +184,14 @@ export class ClusterMirror {
   /** Follows all streams until one of them ends. */
   async #follow(
     term: Term,
-    { epoch, positions }: Start,
+    start: Start,
     signal: AbortSignal,
-  ): Promise<'aborted' | 'lost' | { readonly epoch: number }> {
+  ): Promise<'aborted' | 'lost' | NewEpoch> {
+    const { epoch } = start
     using ending = new LinkedAbort(signal)
     const failures: unknown[] = []
     const forgotten = this.#forgetting.signal
-    const followers = this.#start(term, { epoch, positions }, ending.signal)
+    const followers = this.#start(term, start, ending.signal)
     this.#followers = followers
     try {
       const saving = this.#saveOften(term, { epoch, forgotten }, ending.signal).finally(
@@ -197,15 +213,29 @@ export class ClusterMirror {
     }
   }
 
-  #outcomeOf(failure: unknown, epoch: number): 'lost' | { readonly epoch: number } {
+  #outcomeOf(failure: unknown, epoch: number): 'lost' | NewEpoch {
+    if (failure instanceof OriginReplaced) return { epoch: epoch + 1, identity: failure.identity }
     if (failure instanceof OriginRestored) return { epoch: epoch + 1 }
     if (failure instanceof LaterEpoch) return { epoch: failure.epoch + 1 }
     if (failure instanceof StorageError && failure.kind === 'fenced') return 'lost'
     throw failure
   }
 
-  #start(term: Term, { epoch, positions }: Start, signal: AbortSignal): Map<string, Follower> {
-    const { origin, cluster, prefix, mirror, writer, storage, clock, log } = this.#options
+  #start(
+    term: Term,
+    { epoch, positions, identity: recorded }: Start,
+    signal: AbortSignal,
+  ): Map<string, Follower> {
+    const { cluster, prefix, mirror, writer, storage, clock, log } = this.#options
+    const origin = new IdentifiedOrigin({
+      origin: this.#options.origin,
+      recorded,
+      configured: this.#options.identity,
+      pacer: this.#pacer,
+      clock,
+      signal,
+    })
+    this.#origin = origin
     const fence = { key: mirrorLeaderKey(prefix, cluster), revision: term.revision }
     const { deletes, originTtlMs } = mirror
     const streams = mirror.namespaces ?? ['']
@@ -243,8 +273,9 @@ export class ClusterMirror {
       // A restored etcd may lack events up to the positions in memory.
       if (forgotten.aborted) return 'saved'
       const isLast = signal.aborted
-      const content = this.#content(epoch)
-      const news = JSON.stringify([content.positions, content.state, content.message])
+      const content = this.#content(epoch, this.#identity())
+      const { lagMs, lastEventAtMs, dropped, ...lasting } = content
+      const news = JSON.stringify(lasting)
       if (news !== saved || clock.now() >= savedAt + saveEveryMsMax - saveEveryMsMin) {
         const outcome = await this.#saveOnce(term, content, signal)
         if (outcome === 'lost') return 'lost'
@@ -279,14 +310,18 @@ export class ClusterMirror {
     log.v(2, 'Could not read or write the record of a mirror; will retry', { err: error })
   }
 
-  #content(epoch: number): MirrorRecordContent {
+  #identity(): OriginIdentity {
+    return this.#origin?.identity ?? this.#options.identity()
+  }
+
+  #content(epoch: number, identity: OriginIdentity): MirrorRecordContent {
     const followers = [...this.#followers.values()]
     const positions: Record<string, string> = {}
     for (const [stream, { position }] of this.#followers) {
       if (position !== undefined) positions[stream] = position
     }
     return {
-      origin: this.#options.originId,
+      ...identity,
       epoch,
       positions,
       state: worstState(followers),

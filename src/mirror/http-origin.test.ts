@@ -11,6 +11,7 @@ import { listMetaType } from '../codec/struct/meta-types.ts'
 import { encodeStruct } from '../codec/struct/protobuf-struct.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { BackwardWriter } from '../lib/protobuf.ts'
+import { uidOf as derivedUid } from '../storage/namespace-form.ts'
 import { HttpOrigin } from './http-origin.ts'
 import { type OriginChange, OriginError } from './origin.ts'
 
@@ -131,6 +132,39 @@ describe('HttpOrigin', () => {
       response.writeHead(status, { 'content-type': contentType }).end(body)
     }
   }
+
+  const uidOf = () => new HttpOrigin({ client }).clusterUid(signal)
+  const namespaceOf = (uid: unknown) =>
+    JSON.stringify({ kind: 'Namespace', apiVersion: 'v1', metadata: { name: 'kube-system', uid } })
+
+  test('the uid of kube-system identifies a cluster', async () => {
+    send(namespaceOf('0f7e9c51-54f2-4f0c-9f0e-0d6ad4f0c1aa'), 'application/json')
+    assert.equal(await uidOf(), '0f7e9c51-54f2-4f0c-9f0e-0d6ad4f0c1aa')
+    assert.deepEqual(paths, ['/clusters/x/api/v1/namespaces/kube-system'])
+  })
+
+  test('a uid that is derived from names, or cannot be read, identifies nothing', async () => {
+    const derived = derivedUid('prod/kube-system')
+    for (const body of [namespaceOf(derived), namespaceOf(7), '[]', 'null', '<html>']) {
+      send(body, 'application/json')
+      assert.equal(await uidOf(), undefined, body)
+    }
+    send('x'.repeat(1024 * 1024 + 1), 'application/json')
+    assert.equal(await uidOf(), undefined)
+    for (const status of [401, 403, 404]) {
+      send('{}', 'application/json', status)
+      assert.equal(await uidOf(), undefined, String(status))
+    }
+  })
+
+  test('an origin that cannot say its uid now is not one without a uid', async () => {
+    for (const status of [429, 500, 503]) {
+      send('{}', 'application/json', status)
+      await assert.rejects(uidOf(), (error) => {
+        return error instanceof OriginError && error.kind === 'unavailable'
+      })
+    }
+  })
 
   for (const form of ['json', 'protobuf'] as const) {
     const type = form === 'json' ? 'application/json' : protobuf

@@ -6,6 +6,7 @@ import {
 } from '../clusters/origin-client.ts'
 import { collectBytes } from '../lib/bytes/collect-bytes.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
+import { isObject, type Json, memberOf } from '../lib/json.ts'
 import { truncate } from '../lib/text/truncate.ts'
 import { yieldToEventLoop } from '../lib/yield.ts'
 import {
@@ -46,6 +47,10 @@ const framesPerTurn = 64
 /** In a row. */
 const unreadableMax = 1_000
 const errorBytesMax = 64 * 1024
+const uidTimeoutMs = 10_000
+const namespaceBytesMax = 1024 * 1024
+/** A UUID of version 4, as Kubernetes makes them. */
+const randomUid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 export interface HttpOriginOptions {
   readonly client: Pick<OriginClient, 'request' | 'close'>
@@ -117,26 +122,46 @@ export class HttpOrigin implements Origin {
     }
   }
 
+  async clusterUid(signal: AbortSignal): Promise<string | undefined> {
+    try {
+      const response = await this.#read('/api/v1/namespaces/kube-system', {
+        accept: 'application/json',
+        timeoutMs: uidTimeoutMs,
+        idleTimeoutMs: uidTimeoutMs,
+        signal,
+      })
+      const body = await collected(response, namespaceBytesMax, signal)
+      return body === 'too-long' ? undefined : uidIn(body)
+    } catch (error) {
+      if (error instanceof OriginError && error.kind === 'refused') return undefined
+      throw error
+    }
+  }
+
   close(): void {
     this.#client.close()
   }
 
-  async #get(
+  #get(
     namespace: string | undefined,
     query: URLSearchParams,
-    options: {
-      readonly accept: string
-      readonly idleTimeoutMs: number
-      readonly signal: AbortSignal
-    },
+    options: Omit<ReadOptions, 'timeoutMs'>,
   ): Promise<OriginResponse> {
-    const { accept, idleTimeoutMs, signal } = options
     const scope = namespace === undefined ? '' : `/namespaces/${encodeURIComponent(namespace)}`
+    const path = `/api/v1${scope}/events?${query}`
+    return this.#read(path, { ...options, timeoutMs: headersTimeoutMs })
+  }
+
+  /** Rejects with an OriginError unless the status is 200. */
+  async #read(
+    path: string,
+    { accept, timeoutMs, idleTimeoutMs, signal }: ReadOptions,
+  ): Promise<OriginResponse> {
     const response = await this.#request({
       method: 'GET',
-      path: `/api/v1${scope}/events?${query}`,
+      path,
       headers: { accept },
-      headersTimeoutMs,
+      headersTimeoutMs: timeoutMs,
       idleTimeoutMs,
       signal,
     })
@@ -154,6 +179,31 @@ export class HttpOrigin implements Origin {
       throw error instanceof OriginClientError ? unavailable(error) : error
     }
   }
+}
+
+interface ReadOptions {
+  readonly accept: string
+  /** From the start of the request until the response headers. */
+  readonly timeoutMs: number
+  readonly idleTimeoutMs: number
+  readonly signal: AbortSignal
+}
+
+/**
+ * Undefined for a uid that is not random: tidings derives those of its namespaces from names, so
+ * that they are equal in all installations.
+ */
+function uidIn(namespace: Buffer): string | undefined {
+  let object: Json
+  try {
+    object = JSON.parse(namespace.toString()) as Json
+  } catch {
+    // Something between here and the cluster responded: that identifies nothing.
+    return undefined
+  }
+  const metadata = isObject(object) ? memberOf(object, 'metadata') : undefined
+  const uid = isObject(metadata) ? memberOf(metadata, 'uid') : undefined
+  return typeof uid === 'string' && randomUid.test(uid) ? uid : undefined
 }
 
 async function decodedPage(body: Buffer, form: WireForm): Promise<OriginPage> {

@@ -34,6 +34,8 @@ export class MemoryOrigin implements Origin {
   /** Watches from before this version get 410. */
   compacted = 0
   faults: Faults = {}
+  /** The uid of `kube-system`; undefined when the mirror may not read it. */
+  uid: string | undefined
   /** Requests so far, for tests of how an origin is treated. */
   readonly requests: string[] = []
   readonly #random: () => number
@@ -91,6 +93,10 @@ export class MemoryOrigin implements Origin {
 
   wake(): void {
     for (const resolve of this.#waiting) resolve()
+  }
+
+  async clusterUid(): Promise<string | undefined> {
+    return this.uid
   }
 
   async listPage(options: ListPageOptions): Promise<OriginPage> {

@@ -13,6 +13,7 @@ import {
 } from './cluster-mirror.ts'
 import { MirrorStatuses } from './mirror-statuses.ts'
 import type { Origin } from './origin.ts'
+import type { OriginIdentity } from './origin-identity.ts'
 
 const restartAfterMs = 10_000
 
@@ -121,7 +122,7 @@ export class MirrorManager {
       writer: this.#writer,
       mirror: wanted,
       origin,
-      originId: identityOf(config),
+      identity: () => identityOf(config),
       log: log.child({ cluster }),
       clock: this.#clock,
       leaseTtlSeconds,
@@ -163,12 +164,11 @@ export class MirrorManager {
   }
 }
 
-/**
- * The authority of a cluster identifies it, whatever address a replica has for it; a cluster with a
- * public certificate is identified by its address.
- */
-function identityOf({ kubeconfig }: ClusterConfig): string {
+function identityOf({ kubeconfig, mirror }: ClusterConfig): OriginIdentity {
   const server = kubeconfig?.()
-  if (server === undefined) return ''
-  return server.ca === undefined ? server.url.href : hash('sha256', server.ca)
+  const named = mirror?.identity === undefined ? {} : { originName: mirror.identity }
+  if (server === undefined) return { origin: '', ...named }
+  const { ca, url } = server
+  const origin = ca === undefined ? url.href : hash('sha256', ca)
+  return { origin, originServer: url.href, ...named }
 }

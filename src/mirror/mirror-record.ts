@@ -10,6 +10,7 @@ import { connectionMaxFor, type KnownHistory } from '../election/known-history.t
 import type { Term } from '../election/term.ts'
 import type { EtcdClient, KeyValue } from '../etcd/client.ts'
 import { mirrorKey, mirrorLeaderKey } from '../storage/etcd/keys.ts'
+import type { OriginIdentity } from './origin-identity.ts'
 import type { StreamState } from './stream-health.ts'
 
 const callTimeoutMs = 5_000
@@ -17,9 +18,8 @@ const callTimeoutMs = 5_000
 /** Positions by stream: a namespace, or '' for all of them. */
 export type Positions = Readonly<Record<string, string>>
 
-export interface MirrorRecordContent {
-  /** The server that positions and epoch belong to. */
-  readonly origin: string
+/** The identity is that of the cluster which positions and epoch belong to. */
+export interface MirrorRecordContent extends OriginIdentity {
   readonly epoch: number
   /** Everything at the origin up to this version is stored. */
   readonly positions: Positions
@@ -118,10 +118,14 @@ export class MirrorRecord {
 export function decodeRecord(
   value: Buffer,
 ): (MirrorRecordContent & { readonly replica: string }) | undefined {
-  const { origin, epoch, positions, state, message, lagMs, lastEventAtMs, dropped, replica } =
-    parse(value) as Partial<Written>
+  const written = parse(value) as Partial<Written>
+  const { origin, originServer, originName, originUid } = written
+  const { epoch, positions, state, message, lagMs, lastEventAtMs, dropped, replica } = written
   const isRecord =
     typeof origin === 'string' &&
+    isTextIfAny(originServer) &&
+    isTextIfAny(originName) &&
+    isTextIfAny(originUid) &&
     typeof epoch === 'number' &&
     isRecordOf(positions, 'string') &&
     (state === 'Syncing' || state === 'Following' || state === 'Stalled') &&
@@ -131,7 +135,12 @@ export function decodeRecord(
     isRecordOf(dropped, 'number') &&
     typeof replica === 'string'
   if (!isRecord) return undefined
-  return { origin, epoch, positions, state, message, lagMs, lastEventAtMs, dropped, replica }
+  const identity = { origin, originServer, originName, originUid }
+  return { ...identity, epoch, positions, state, message, lagMs, lastEventAtMs, dropped, replica }
+}
+
+function isTextIfAny(value: unknown): boolean {
+  return value === undefined || typeof value === 'string'
 }
 
 function parse(value: Buffer): object {

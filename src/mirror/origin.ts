@@ -15,6 +15,12 @@ export interface Origin {
    */
   watch(options: OriginWatchOptions): AsyncIterable<OriginChange>
 
+  /**
+   * The uid of the cluster's namespace `kube-system`. Undefined when the credentials may not read it,
+   * or when it does not identify a cluster. Rejects with an OriginError when the origin cannot say.
+   */
+  clusterUid?(signal: AbortSignal): Promise<string | undefined>
+
   /** Closes its connections. */
   close?(): void
 }

@@ -36,7 +36,12 @@ const service = selfReviewsService({
 const AUTHORIZATION = '/apis/authorization.k8s.io/v1'
 const ACCESS = `${AUTHORIZATION}/selfsubjectaccessreviews`
 
-async function post(url: string, body: string | object, method = 'POST'): Promise<Response> {
+async function post(
+  url: string,
+  body: string | object,
+  method = 'POST',
+  user = ada,
+): Promise<Response> {
   const { pathname: path, searchParams: query } = new URL(url, 'http://host')
   const handler = service.find(targetOf(path))
   assert.ok(handler)
@@ -49,7 +54,7 @@ async function post(url: string, body: string | object, method = 'POST'): Promis
     signal: new AbortController().signal,
     body: async () => Buffer.from(typeof body === 'string' ? body : JSON.stringify(body)),
   }
-  return handler(request, { user: ada, authorize: async () => {} })
+  return handler(request, { user, authorize: async () => {} })
 }
 
 const read = ({ body }: Response): unknown => JSON.parse(String(body))
@@ -145,6 +150,16 @@ describe('selfReviewsService', () => {
       metadata: { creationTimestamp: '2026-01-02T03:04:05Z' },
       status: { userInfo: { username: 'ada', uid: '7', groups: ['dev'], extra: { scope: ['a'] } } },
     })
+  })
+
+  test('a self review names the cluster that alone knows the user', async () => {
+    const path = '/apis/authentication.k8s.io/v1/selfsubjectreviews'
+    // A cluster cannot say that its user is of another one.
+    const user = { ...ada, origin: 'prod', extra: { 'tidings.dev/cluster': ['other'] } }
+    const review = read(await post(path, { kind: 'SelfSubjectReview' }, 'POST', user)) as {
+      status: { userInfo: { extra: unknown } }
+    }
+    assert.deepEqual(review.status.userInfo.extra, { 'tidings.dev/cluster': ['prod'] })
   })
 
   test('an invalid review is refused', async () => {

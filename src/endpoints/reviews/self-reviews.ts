@@ -4,6 +4,7 @@
  * status.
  */
 
+import { clusterAnnotation } from '../../api/annotations.ts'
 import { badRequest, invalid, methodNotAllowed, unknownPath } from '../../api/status.ts'
 import { invalidField } from '../../api/validation/field-error.ts'
 import type { DocumentFormat } from '../../codec/document.ts'
@@ -165,7 +166,8 @@ function selfReview({ wallTime }: SelfReviewsOptions): ReviewHandler {
       const form = responseForm(request)
       const { warnings } = await readSentReview(request, review)
       const creationTimestamp = new Date(wallTime()).toISOString().replace(/\.\d+Z$/, 'Z')
-      const { name: username, uid, groups, extra } = user
+      const { name: username, uid, groups } = user
+      const extra = extraOf(user)
       const userInfo = {
         username,
         ...(uid === undefined || uid === '' ? {} : { uid }),
@@ -241,4 +243,9 @@ function onlyPost(handler: ServiceHandler): ServiceHandler {
 
 const unknown: ServiceHandler = async () => {
   throw unknownPath()
+}
+
+/** Clients learn from it that their credentials count in one cluster only. */
+function extraOf({ extra, origin }: User): User['extra'] {
+  return origin === undefined ? extra : { ...extra, [clusterAnnotation]: [origin] }
 }

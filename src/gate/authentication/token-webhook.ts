@@ -28,6 +28,8 @@ export interface TokenWebhookOptions {
   readonly cacheMs: number
   /** The size of the cache of users, and of that of unknown tokens. */
   readonly entriesMax?: number
+  /** Throws to refuse a token that must not be sent to the webhook. */
+  readonly check?: (token: string) => void
   /** The cluster whose users these are; undefined for users of this server. */
   readonly origin?: string
   /** Counts requests whose token could not be checked. */
@@ -65,6 +67,7 @@ export class TokenWebhook implements TokenAuthenticator {
     const known = this.#users.get(digest)
     if (known !== undefined) return known
     if (this.#refusals.get(digest) !== undefined) return undefined
+    this.#options.check?.(token)
     let pending = this.#pending.get(digest)
     if (pending === undefined) {
       pending = this.#review(token, digest, networkOf(from)).finally(() => {

@@ -8,6 +8,7 @@ import { WebhookAuthorizer } from '../authorization/webhook-authorizer.ts'
 import type { Decision } from '../decisions.ts'
 import type { User } from '../user.ts'
 import { REVIEWS_MAX, ReviewClient } from '../webhook/review-client.ts'
+import { forwardable } from './forwardable.ts'
 
 const TOKEN_REVIEWS = '/apis/authentication.k8s.io/v1/tokenreviews'
 const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/subjectaccessreviews'
@@ -51,6 +52,7 @@ export class Origin {
       reviewer: { post: (body, options) => tokens.post(body, options), stop: () => {} },
       // None: the token must be meant for the cluster's own API server.
       audiences: [],
+      check: forwardable(name, config.tokens),
       cacheMs: CACHE_MS,
       entriesMax: USERS_MAX,
       origin: name,
@@ -72,7 +74,10 @@ export class Origin {
     })
   }
 
-  /** Undefined when the cluster does not know the token; rejects with 503 when it cannot be asked. */
+  /**
+   * Undefined when the cluster does not know the token; rejects with 401 when it must not be sent to
+   * the cluster, and with 503 when the cluster cannot be asked.
+   */
   userOf(token: string, address: string): Promise<User | undefined> {
     return this.#tokens.userOf(token, address)
   }

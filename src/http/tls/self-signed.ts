@@ -10,9 +10,12 @@ const BACKDATED_MS = 60 * 60 * 1000
 /**
  * Creates a self-signed certificate, for a server that was started without one. Clients trust it by
  * trusting the certificate file itself. The library is loaded on demand: most servers never use
- * it.
+ * it. With `isForClients`, the holder may present it as a client, too.
  */
-export async function makeSelfSigned(hosts: readonly string[]): Promise<ServingCertificate> {
+export async function makeSelfSigned(
+  hosts: readonly string[],
+  { isForClients = false }: { readonly isForClients?: boolean } = {},
+): Promise<ServingCertificate> {
   await import('reflect-metadata')
   const x509 = await import('@peculiar/x509')
   const algorithm = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' }
@@ -30,7 +33,10 @@ export async function makeSelfSigned(hosts: readonly string[]): Promise<ServingC
           x509.KeyUsageFlags.digitalSignature | x509.KeyUsageFlags.keyCertSign,
           true,
         ),
-        new x509.ExtendedKeyUsageExtension([x509.ExtendedKeyUsage.serverAuth]),
+        new x509.ExtendedKeyUsageExtension([
+          x509.ExtendedKeyUsage.serverAuth,
+          ...(isForClients ? [x509.ExtendedKeyUsage.clientAuth] : []),
+        ]),
         new x509.SubjectAlternativeNameExtension(
           hosts.map((host) => ({ type: isIP(host) === 0 ? 'dns' : 'ip', value: host })),
         ),

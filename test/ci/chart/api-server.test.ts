@@ -97,6 +97,9 @@ describe('the chart at a real API server', { skip: withoutKubeApiserver }, () =>
     const etcd = [
       '--set-json',
       'etcd={"endpoints":["http://etcd:2379"],"tls":{"existingSecret":""}}',
+      // The administrator of this test has a token from a file.
+      '--set-json',
+      'ownCluster.tokens.opaque=true',
     ]
     const values = ['-f', `${chart}/ci/own-cluster.yaml`, ...etcd, '--namespace', NAMESPACE]
     await succeed(['install', 'tidings', anyVersion, ...values, '--kubeconfig', kubeconfig])

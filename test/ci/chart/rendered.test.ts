@@ -235,6 +235,32 @@ describe('particular objects', () => {
     assert.ok(certificate.verify(authority.publicKey))
   })
 
+  test('only replicas reach the etcd of a trial, and only at its client port', async () => {
+    for (const set of ['trial', 'trial-persistent']) {
+      const manifests = await render(set)
+      const etcd = manifests.find(({ kind }) => kind === 'StatefulSet')?.['spec'].template
+      const replica = find(manifests, 'Deployment')['spec'].template.metadata.labels
+      const policies = manifests.filter(
+        ({ kind, spec }) =>
+          kind === 'NetworkPolicy' && isSubset(spec.podSelector.matchLabels, etcd.metadata.labels),
+      )
+      assert.equal(policies.length, 1, set)
+      const { policyTypes, ingress } = policies[0]?.['spec'] ?? assert.fail()
+      assert.deepEqual(policyTypes, ['Ingress'])
+      assert.equal(ingress.length, 1)
+      assert.deepEqual(ingress[0].ports, [{ port: 'client', protocol: 'TCP' }])
+      assert.equal(ingress[0].from.length, 1)
+      const { podSelector, ...others } = ingress[0].from[0]
+      assert.deepEqual(others, {})
+      assert.ok(isSubset(podSelector.matchLabels, replica))
+      assert.ok(!isSubset(podSelector.matchLabels, etcd.metadata.labels))
+      // Peers do not need a port: there is one member.
+      const { command, ports } = etcd.spec.containers[0]
+      assert.ok(command.includes('--listen-peer-urls=http://127.0.0.1:2380'))
+      assert.deepEqual(ports[0], { name: 'client', containerPort: 2379 })
+    }
+  })
+
   test('the rights of the mirror are those of deploy/origin-mirror.yaml', async () => {
     const text = await readFile(join(chart, '../../deploy/origin-mirror.yaml'), 'utf8')
     const given = find(manifestsIn(text), 'ClusterRole')['rules']
@@ -275,4 +301,11 @@ function sourcesOf(volumes: readonly Fields[]): readonly string[] {
 function argOf(args: readonly string[], flag: string): string {
   const start = `--${flag}=`
   return args.find((arg) => arg.startsWith(start))?.slice(start.length) ?? ''
+}
+
+function isSubset(
+  wanted: Readonly<Record<string, string>>,
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  return Object.entries(wanted).every(([name, value]) => labels[name] === value)
 }

@@ -13,6 +13,7 @@ clusters:
 - name: prod
   kubeconfig: prod.kubeconfig
   authorization: origin
+  tokens: { opaque: true }
 `
 
 interface Review {

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict'
 import { execFile, execFileSync } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, readFileSync } from 'node:fs'
-import { copyFile, mkdir, mkdtemp, readFile, rm } from 'node:fs/promises'
+import { copyFile, mkdir, mkdtemp, readFile, rm, stat } from 'node:fs/promises'
+import https from 'node:https'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, test } from 'node:test'
@@ -106,6 +107,43 @@ describe('tidings dev', () => {
     assert.deepEqual(etcdProcesses(folder), [], 'etcd is gone')
   })
 
+  test('the etcd of dev responds to nobody without its key, on any port', async () => {
+    const dev = await startDev()
+    try {
+      const [pid] = etcdProcesses(dev.folder)
+      const flags = readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')
+      const ports = flags
+        .filter((flag) => flag.startsWith('--listen-'))
+        .map((flag) => /:\/\/127\.0\.0\.1:(\d+)$/.exec(flag)?.[1] ?? assert.fail(flag))
+      assert.equal(ports.length, 3)
+      const body = JSON.stringify({ key: 'AA==', range_end: 'AA==' })
+      const key = await readFile(join(dev.folder, 'etcd.key'))
+      const cert = await readFile(join(dev.folder, 'etcd.crt'))
+      for (const port of ports) {
+        for (const path of ['/v3/kv/range', '/health', '/metrics', '/version', '/members']) {
+          const url = `127.0.0.1:${port}${path}`
+          const plain = await fetch(`http://${url}`, { method: 'POST', body }).then(
+            ({ status }) => status,
+            () => 'refused',
+          )
+          assert.ok(plain === 'refused' || plain === 400, `http://${url}: ${plain}`)
+          // The certificate is no secret that etcd would accept without its key.
+          await assert.rejects(answerOf(url, { ca: cert }), `https://${url}`)
+        }
+      }
+      const answers = await Promise.all(
+        ports.map((port) => answerOf(`127.0.0.1:${port}/v3/kv/range`, { ca: cert, cert, key })),
+      )
+      assert.ok(!answers.includes(200), `a gateway responds: ${answers}`)
+      for (const file of ['etcd.key', 'etcd.crt']) {
+        assert.equal((await stat(join(dev.folder, file))).mode & 0o777, 0o600)
+      }
+    } finally {
+      dev.child.kill('SIGINT')
+      await once(dev.child, 'exit')
+    }
+  })
+
   test('the etcd of dev keeps little of its log in memory, and does not outlive dev, even when that is killed', async () => {
     const dev = await startDev()
     const [pid] = etcdProcesses(dev.folder)
@@ -146,4 +184,17 @@ function etcdProcesses(folder: string): string[] {
     // pgrep exits with 1 when there are none.
     return []
   }
+}
+
+/** The status of a POST over TLS; rejects when the server ends the connection. */
+function answerOf(url: string, tls: https.RequestOptions): Promise<number | undefined> {
+  return new Promise((resolve, reject) => {
+    https
+      .request(`https://${url}`, { ...tls, method: 'POST', agent: false }, (response) => {
+        response.resume()
+        resolve(response.statusCode)
+      })
+      .on('error', reject)
+      .end('{}')
+  })
 }

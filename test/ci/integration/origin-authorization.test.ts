@@ -142,6 +142,7 @@ describe('clusters that decide about their users', () => {
       name,
       kubeconfig: `${name}.conf`,
       authorization: by,
+      ...(by === 'origin' ? { tokens: { issuers: [`https://${name}`], opaque: true } } : {}),
     }))
     const head = { apiVersion: 'tidings.dev/v1alpha1', kind: 'ClusterConfiguration' }
     return await folder.write('clusters.yaml', JSON.stringify({ ...head, clusters }))
@@ -203,6 +204,60 @@ describe('clusters that decide about their users', () => {
       resourceAttributes: { namespace: 'x', verb: 'list', version: 'v1', resource: 'events' },
     })
     assert.equal(tables.b.tokenReviews, 0)
+  })
+
+  test('a token of one cluster never reaches the other', async () => {
+    const jwt = (claims: object) =>
+      ['{"alg":"RS256"}', JSON.stringify(claims), 'signature']
+        .map((part) => Buffer.from(part).toString('base64url'))
+        .join('.')
+    const own = (name: string) => jwt({ iss: `https://${name}`, aud: [`https://${name}`] })
+    tables.a.users.set(own('a'), { username: 'ada', groups: [] })
+    tables.a.allowed.add('ada list x/events')
+    assert.equal(await codeOf(`/clusters/a${EVENTS}`, { token: own('a') }), 200)
+    const foreign = [
+      own('a'),
+      own('c'),
+      jwt({ iss: 'https://b', aud: ['https://a'] }),
+      jwt({ iss: 'https://b' }),
+      jwt({ iss: 'https://b', aud: [7] }),
+      jwt({ iss: ['https://b'], aud: ['https://b'] }),
+      jwt({ aud: ['https://b'] }),
+      jwt({}),
+    ]
+    const before = servers.b.questions.length
+    for (const token of foreign) {
+      const sent = admit(`/clusters/b${EVENTS}`, { token })
+      await assert.rejects(sent, { code: 401, message: /not sent to cluster b: its issuer/ }, token)
+    }
+    assert.equal(servers.b.questions.length, before)
+    // What the cluster issues is sent to it, whatever it then says.
+    assert.equal(await codeOf(`/clusters/b${EVENTS}`, { token: own('b') }), 401)
+    assert.equal(tables.b.tokenReviews, 1)
+  })
+
+  test('a token that is not a JWT is sent only where the clusters file allows it', async () => {
+    const head = { apiVersion: 'tidings.dev/v1alpha1', kind: 'ClusterConfiguration' }
+    const base = { kubeconfig: 'a.conf', authorization: 'origin' }
+    const clusters = [
+      { name: 'none', ...base },
+      { name: 'jwts', ...base, tokens: { issuers: ['https://a'] } },
+    ]
+    const strict = await folder.write('strict.yaml', JSON.stringify({ ...head, clusters }))
+    const strictFile = await ClustersFile.open(strict, { log: silentLog })
+    const strictOrigins = new Origins(strictFile, { clock: { now: () => now.ms }, log })
+    try {
+      for (const cluster of ['none', 'jwts']) {
+        await assert.rejects(
+          async () => await strictOrigins.tokens.userOf('a-ada', '192.0.2.1', cluster),
+          { code: 401, message: /not sent to cluster \w+: it is not a JWT/ },
+        )
+      }
+      assert.equal(tables.a.tokenReviews, 0)
+    } finally {
+      strictOrigins.stop()
+      strictFile.stop()
+    }
   })
 
   test('a user of this server is not sent to a cluster, and has another account', async () => {

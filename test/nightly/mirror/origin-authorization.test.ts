@@ -81,6 +81,7 @@ clusters:
 - name: prod
   kubeconfig: prod.kubeconfig
   authorization: origin
+  tokens: { opaque: true }
 - name: other
 `,
     )

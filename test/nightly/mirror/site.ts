@@ -195,6 +195,8 @@ async function checkPermissions(api: KubeApiserver, token: string): Promise<void
     ['GET', '/apis/events.k8s.io/v1/events', 403],
     ['GET', '/api/v1/pods', 403],
     ['GET', '/api/v1/namespaces', 403],
+    ['GET', '/api/v1/namespaces/kube-system', 200],
+    ['GET', '/api/v1/namespaces/default', 403],
     ['GET', '/api/v1/namespaces/tidings-mirror/secrets', 403],
   ] as const
   for (const [method, path, status] of wanted) {

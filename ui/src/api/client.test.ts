@@ -86,3 +86,23 @@ test('only the cluster that knows the user ends the session', async (t) => {
   assert.equal(await ends('prod-eu', 'api/v1/events'), false)
   assert.equal(await ends('prod-eu', 'clusters/prod-us/api/v1/events'), false)
 })
+
+test('a token for one cluster is sent with no request for another', async (t) => {
+  const sent: Record<string, string | undefined> = {}
+  const listener: http.RequestListener = (request, response) => {
+    sent[new URL(request.url ?? '', 'http://x').pathname] = request.headers.authorization
+    response.end('{}')
+  }
+  const events = 'api/v1/events'
+  const paths = ['', 'clusters/prod/', 'clusters/prod-2/', 'clusters/*/'].map(
+    (prefix) => `${prefix}${events}`,
+  )
+  const bound = await clientOf(t, listener, { tokenOf: 'prod' })
+  for (const path of [...paths, 'metrics', 'ui/sign-in']) await bound.get(path)
+  const withToken = Object.keys(sent).filter((path) => sent[path] !== undefined)
+  assert.deepEqual(withToken, ['/clusters/prod/api/v1/events'])
+  assert.equal(Object.keys(sent).length, 6)
+  const own = await clientOf(t, listener)
+  for (const path of paths) await own.get(path)
+  for (const path of paths) assert.equal(sent[`/${path}`], 'Bearer secret', path)
+})

@@ -15,7 +15,10 @@ export interface Ask {
 export interface ClientOptions {
   /** The URL of the server, with a slash at its end. */
   readonly base: string
+  /** Sent to the paths of `tokenOf` only. */
   readonly token: string | undefined
+  /** The only cluster that knows the token. Undefined: the server knows it, so all paths get it. */
+  readonly tokenOf?: string | undefined
   /** The cluster that knows the user, which another one need not do. Empty: the default one. */
   readonly cluster?: string
   /** Ends all requests. */
@@ -74,7 +77,7 @@ export class ApiClient {
     try {
       // The server indents what it sends to browsers, which doubles it.
       const response = await fetch(this.url(path, { pretty: 'false', ...parameters }), {
-        ...this.#initOf(sent),
+        ...this.#initOf(path, sent),
         signal: AbortSignal.any([...given, ...timeout]),
         cache: 'no-store',
         redirect: 'error',
@@ -92,10 +95,11 @@ export class ApiClient {
     throw failure
   }
 
-  #initOf({ body, accept = 'application/json' }: Sent<unknown>): RequestInit {
-    const { token } = this.#options
+  #initOf(path: string, { body, accept = 'application/json' }: Sent<unknown>): RequestInit {
+    const { token, tokenOf } = this.#options
     const headers: Record<string, string> = { accept }
-    if (token !== undefined) headers['authorization'] = `Bearer ${token}`
+    const isMeant = tokenOf === undefined || clusterOf(path) === tokenOf
+    if (token !== undefined && isMeant) headers['authorization'] = `Bearer ${token}`
     if (body === undefined) return { headers }
     return { method: 'POST', headers: { ...headers, 'content-type': 'application/json' }, body }
   }

@@ -6,6 +6,8 @@ export interface Caller {
   readonly name: string
   readonly groups: readonly string[]
   readonly isAnonymous: boolean
+  /** Only the cluster of the request knows the user. */
+  readonly isOfCluster: boolean
 }
 
 const ANONYMOUS = 'system:anonymous'
@@ -14,14 +16,19 @@ const ANONYMOUS = 'system:anonymous'
 export async function whoAmI(client: ApiClient, cluster: string): Promise<Caller> {
   const review = await client.post<{
     readonly status?: {
-      readonly userInfo?: { readonly username?: string; readonly groups?: readonly string[] }
+      readonly userInfo?: {
+        readonly username?: string
+        readonly groups?: readonly string[]
+        readonly extra?: Readonly<Record<string, unknown>>
+      }
     }
   }>(`${clusterPath(cluster)}apis/authentication.k8s.io/v1/selfsubjectreviews`, {
     apiVersion: 'authentication.k8s.io/v1',
     kind: 'SelfSubjectReview',
   })
-  const { username = '', groups = [] } = review.status?.userInfo ?? {}
-  return { name: username, groups, isAnonymous: username === ANONYMOUS }
+  const { username = '', groups = [], extra = {} } = review.status?.userInfo ?? {}
+  const isOfCluster = 'tidings.dev/cluster' in extra
+  return { name: username, groups, isAnonymous: username === ANONYMOUS, isOfCluster }
 }
 
 export interface Access {

@@ -9,7 +9,7 @@ import { useSession } from './use-session.ts'
 
 export function App(): JSX.Element {
   const [failure] = useErrorBoundary()
-  const { session, retry, signIn, signOut } = useSession()
+  const { session, retry, signIn, signOut, moved } = useSession()
   if (failure !== undefined) {
     return <Stopped title="This page failed" message={asApiError(failure).message} />
   }
@@ -37,7 +37,7 @@ export function App(): JSX.Element {
         />
       )
     case 'signed-in':
-      return <Shell {...session} signOut={signOut} />
+      return <Shell {...session} signOut={signOut} moved={moved} />
   }
 }
 

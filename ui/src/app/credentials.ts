@@ -1,29 +1,83 @@
-/** The token of the user: in memory or, if the user chooses so, in this tab's storage. */
+/**
+ * The tokens of the user: one that the server knows, and one for each cluster that was signed in to
+ * and alone knows its users. They are in memory or, if the user chooses so, in this tab's storage.
+ */
 
 const KEY = 'tidings.token'
 
-/** The token that this tab has kept over a reload. */
-export function keptToken(): string | undefined {
-  try {
-    return sessionStorage.getItem(KEY) ?? undefined
-  } catch {
+/** A token, and the only cluster that knows it; undefined: the server knows it. */
+export interface Credential {
+  readonly token: string
+  readonly cluster: string | undefined
+}
+
+export class Tokens {
+  readonly #entered = new Map<string | undefined, string>()
+  /** The cluster of the session, and whether its token counts there only. */
+  #session = { cluster: '', isBound: false }
+
+  /** The token of that cluster, otherwise that of the server: never one of another cluster. */
+  for(cluster: string): Credential | undefined {
+    for (const owner of [cluster, undefined]) {
+      const token = this.#entered.get(owner) ?? keptToken(owner)
+      if (token !== undefined) return { token, cluster: owner }
+    }
     return undefined
   }
-}
 
-export function keepToken(token: string): void {
-  try {
-    sessionStorage.setItem(KEY, token)
-  } catch {
-    // Storage is turned off: the user signs in again after a reload.
+  add({ cluster, token }: Credential, isKept: boolean): void {
+    this.#entered.set(cluster, token)
+    try {
+      if (isKept) sessionStorage.setItem(keyOf(cluster), token)
+    } catch {
+      // Storage is turned off: the user signs in again after a reload.
+    }
+  }
+
+  /** Notes that the session in that cluster uses the credential. */
+  use(used: Credential | undefined, cluster: string): void {
+    this.#session = { cluster, isBound: used?.cluster !== undefined }
+  }
+
+  /** Forgets the token of the session. A session that begins in another cluster begins anew. */
+  end(cluster: string): void {
+    const owner = this.#session.isBound ? this.#session.cluster : undefined
+    this.#entered.delete(owner)
+    this.#session = { cluster, isBound: true }
+    try {
+      sessionStorage.removeItem(keyOf(owner))
+    } catch {
+      // There is nothing to forget.
+    }
+  }
+
+  /** Whether the token of the session does not count in that cluster. */
+  isElsewhere(cluster: string): boolean {
+    return this.#session.isBound && this.#session.cluster !== cluster
+  }
+
+  forgetAll(): void {
+    this.#entered.clear()
+    try {
+      for (const key of Object.keys(sessionStorage)) {
+        if (key === KEY || key.startsWith(`${KEY}/`)) sessionStorage.removeItem(key)
+      }
+    } catch {
+      // There is nothing to forget.
+    }
   }
 }
 
-export function forgetToken(): void {
+function keyOf(cluster: string | undefined): string {
+  return cluster === undefined ? KEY : `${KEY}/${cluster}`
+}
+
+/** The token that this tab has kept over a reload. */
+function keptToken(cluster: string | undefined): string | undefined {
   try {
-    sessionStorage.removeItem(KEY)
+    return sessionStorage.getItem(keyOf(cluster)) ?? undefined
   } catch {
-    // There is nothing to forget.
+    return undefined
   }
 }
 

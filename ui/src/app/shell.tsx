@@ -1,6 +1,6 @@
 /** The frame around every view: navigation, filters, the view, the status of the server. */
 import type { JSX } from 'preact'
-import { useCallback, useMemo, useState } from 'preact/hooks'
+import { useCallback, useEffect, useMemo, useState } from 'preact/hooks'
 import { ClustersView } from '../clusters/clusters-view.tsx'
 import { LanesView } from '../lanes/lanes-view.tsx'
 import type { View } from '../model/query.ts'
@@ -23,6 +23,7 @@ import { useShortcuts } from './use-shortcuts.ts'
 
 export type ShellProps = Omit<Extract<Session, { state: 'signed-in' }>, 'state'> & {
   readonly signOut: () => void
+  readonly moved: () => void
 }
 
 const VIEW_PARTS: Readonly<Record<View, () => JSX.Element>> = {
@@ -40,11 +41,12 @@ const UNFILTERED: readonly View[] = ['object', 'clusters']
 /** The others ask by themselves, or have no range: the user refreshes an object. */
 const REFRESHED: readonly View[] = ['overview', 'lanes', 'sources']
 
-export function Shell({ client, caller, hasToken, signOut }: ShellProps): JSX.Element {
+export function Shell({ client, caller, hasToken, signOut, moved }: ShellProps): JSX.Element {
   const { page, announcement } = usePageState({ client, caller })
   const shortcuts = useShortcuts()
   const [isHelpShown, setIsHelpShown] = useState(false)
-  const { view } = page.query
+  const { view, cluster } = page.query
+  useEffect(moved, [cluster])
   const ViewPart = VIEW_PARTS[view]
   const main = useArrival(page.query)
   return (

@@ -1,5 +1,7 @@
 import type { JSX } from 'preact'
 import { useRef, useState } from 'preact/hooks'
+import { knownIn } from '../api/paths.ts'
+import { readQuery } from '../model/query.ts'
 import { PlainText } from '../parts/plain-text.tsx'
 import type { SessionControl } from './use-session.ts'
 
@@ -13,6 +15,7 @@ export function SignIn({ message, signIn }: SignInProps): JSX.Element {
   const token = useRef<HTMLInputElement>(null)
   const kept = useRef<HTMLInputElement>(null)
   const [isBusy, setIsBusy] = useState(false)
+  const cluster = knownIn(readQuery(location.search).cluster)
   const submit = async (event: Event): Promise<void> => {
     event.preventDefault()
     const value = token.current?.value.trim() ?? ''
@@ -30,7 +33,15 @@ export function SignIn({ message, signIn }: SignInProps): JSX.Element {
         </p>
       )}
       <form onSubmit={submit}>
-        <label for="token">Bearer token</label>
+        <label for="token">
+          Bearer token
+          {cluster !== '' && (
+            <>
+              {' for cluster '}
+              <PlainText text={cluster} />
+            </>
+          )}
+        </label>
         <input
           id="token"
           ref={token}
@@ -48,9 +59,9 @@ export function SignIn({ message, signIn }: SignInProps): JSX.Element {
       </form>
       <p class="sign-in-hint">
         Use the token that kubectl uses, for instance of a service account:{' '}
-        <code>kubectl create token NAME</code>. The page sends it to this server only and keeps it
-        in memory. With a client certificate, or through <code>kubectl proxy</code>, there is
-        nothing to paste.
+        <code>kubectl create token NAME</code>. The page sends it to this server only, and keeps it
+        in memory. A token for one cluster is not sent with requests for another. With a client
+        certificate, or through <code>kubectl proxy</code>, there is nothing to paste.
       </p>
     </main>
   )

@@ -5,12 +5,12 @@
  */
 import { useEffect, useRef, useState } from 'preact/hooks'
 import { ApiError, asApiError } from '../api/api-error.ts'
-import { ApiClient } from '../api/client.ts'
+import { ApiClient, type ClientOptions } from '../api/client.ts'
 import { knownIn } from '../api/paths.ts'
 import { type Caller, mayI, tokenFor, whoAmI } from '../api/session.ts'
 import { readQuery } from '../model/query.ts'
 import { isFinal } from '../model/retries.ts'
-import { forgetToken, hasCode, keepToken, keptToken, takeCode } from './credentials.ts'
+import { type Credential, hasCode, Tokens, takeCode } from './credentials.ts'
 
 export type Session =
   | { readonly state: 'starting' }
@@ -33,12 +33,15 @@ export interface SessionControl {
   readonly retry: () => void
   readonly signIn: (token: string, isKept: boolean) => Promise<void>
   readonly signOut: () => void
+  /** Call it when the URL has another cluster: the user may have another token there. */
+  readonly moved: () => void
 }
 
 export function useSession(): SessionControl {
   const [session, setSession] = useState<Session>({ state: 'starting' })
   const attempt = useRef(new AbortController())
   const code = useRef<string>(undefined)
+  const tokens = useRef(new Tokens()).current
 
   /** Ends whatever was under way: its answers come too late. */
   const begin = (state: Session): AbortSignal => {
@@ -47,33 +50,33 @@ export function useSession(): SessionControl {
     setSession(state)
     return attempt.current.signal
   }
+  /** Forgets the token of the current cluster. */
   const leave = (message: string): void => {
-    forgetToken()
+    tokens.end(clusterInUrl())
     begin({ state: 'signed-out', message })
   }
-  const enter = async (token: string | undefined, signal: AbortSignal): Promise<void> => {
-    const hasToken = token !== undefined
+  const enter = async (used: Credential | undefined, signal: AbortSignal): Promise<Entry> => {
     let isIn = false
-    const cluster = knownIn(readQuery(location.search).cluster)
-    const client = new ApiClient({
-      ...{ base: baseOf(location), token, cluster, signal },
-      onUnauthorized: () => {
-        if (isIn && hasToken) leave(NO_LONGER_ACCEPTED)
-        else if (isIn) begin({ state: 'ended' })
-      },
-    })
-    const caller = await whoAmI(client, cluster)
-    if (caller.isAnonymous && !(await mayListEvents(client, cluster))) return leave('')
+    const onUnauthorized = (): void => {
+      if (isIn && used !== undefined) leave(NO_LONGER_ACCEPTED)
+      else if (isIn) begin({ state: 'ended' })
+    }
+    const entry = await entryOf(used, { tokens, signal, onUnauthorized })
     isIn = true
-    setSession({ state: 'signed-in', client, caller, hasToken })
+    if (entry === undefined) leave('')
+    else setSession({ ...entry, state: 'signed-in', hasToken: used !== undefined })
+    return entry
   }
   const start = async (): Promise<void> => {
     const signal = begin({ state: 'starting' })
     code.current = takeCode() ?? code.current
     try {
-      const token = code.current === undefined ? keptToken() : await tokenOf(code.current, signal)
+      const used =
+        code.current === undefined
+          ? tokens.for(clusterInUrl())
+          : await tokenBy(code.current, { tokens, signal })
       code.current = undefined
-      await enter(token, signal)
+      await enter(used, signal)
     } catch (error) {
       if (!signal.aborted) stop(error)
     }
@@ -83,32 +86,82 @@ export function useSession(): SessionControl {
     if (code.current !== undefined && isRefused(error)) {
       code.current = undefined
       leave(`This link no longer signs you in: ${asApiError(error).message}`)
-    } else if (isUnauthorized(error)) leave(keptToken() === undefined ? '' : NO_LONGER_ACCEPTED)
-    else setSession({ state: 'failed', error: asApiError(error) })
+    } else if (isUnauthorized(error)) {
+      leave(tokens.for(clusterInUrl()) === undefined ? '' : NO_LONGER_ACCEPTED)
+    } else setSession({ state: 'failed', error: asApiError(error) })
   }
   const signIn: SessionControl['signIn'] = async (token, isKept) => {
     if (!TOKEN.test(token)) return leave(NO_TOKEN)
     const signal = begin(session)
     try {
-      await enter(token, signal)
-      if (isKept) keepToken(token)
+      const entry = await enter({ token, cluster: clusterInUrl() }, signal)
+      if (entry?.used !== undefined) tokens.add(entry.used, isKept)
     } catch (error) {
       if (!signal.aborted) leave(isUnauthorized(error) ? NOT_ACCEPTED : asApiError(error).message)
     }
   }
-  useStart(start)
-  return { session, retry: () => void start(), signIn, signOut: () => leave('') }
+  const signOut = (): void => {
+    tokens.forgetAll()
+    leave('')
+  }
+  const moved = (): void => {
+    if (tokens.isElsewhere(clusterInUrl())) void start()
+  }
+  useStart(start, moved)
+  return { session, retry: () => void start(), signIn, signOut, moved }
+}
+
+/** The user, and the credential with the cluster that alone knows it. */
+type Entry =
+  | {
+      readonly caller: Caller
+      readonly client: ApiClient
+      readonly used: Credential | undefined
+    }
+  | undefined
+
+/**
+ * Undefined for an anonymous user who may not list events. Until the server has said whose a token
+ * is, it goes nowhere but to the cluster that it was entered for.
+ */
+async function entryOf(
+  entered: Credential | undefined,
+  {
+    tokens,
+    signal,
+    onUnauthorized,
+  }: { readonly tokens: Tokens } & Required<Pick<ClientOptions, 'signal' | 'onUnauthorized'>>,
+): Promise<Entry> {
+  const [base, cluster] = [baseOf(location), clusterInUrl()]
+  const sent = { base, token: entered?.token, cluster, signal }
+  tokens.use(entered, cluster)
+  const asking = new ApiClient({ ...sent, tokenOf: cluster })
+  const caller = await whoAmI(asking, cluster)
+  if (caller.isAnonymous && !(await mayListEvents(asking, cluster))) return undefined
+  const tokenOf = caller.isOfCluster ? cluster : undefined
+  const used = entered && { token: entered.token, cluster: tokenOf }
+  tokens.use(used, cluster)
+  return { caller, client: new ApiClient({ ...sent, tokenOf, onUnauthorized }), used }
+}
+
+/** The cluster whose users the page shows events to. */
+function clusterInUrl(): string {
+  return knownIn(readQuery(location.search).cluster)
 }
 
 /** Also when a link with a code is opened in a tab that has the page, which does not load it again. */
-function useStart(start: () => Promise<void>): void {
+function useStart(start: () => Promise<void>, moved: () => void): void {
   useEffect(() => {
     const onHashChange = (): void => {
       if (hasCode()) void start()
     }
     window.addEventListener('hashchange', onHashChange)
+    window.addEventListener('popstate', moved)
     void start()
-    return () => window.removeEventListener('hashchange', onHashChange)
+    return () => {
+      window.removeEventListener('hashchange', onHashChange)
+      window.removeEventListener('popstate', moved)
+    }
   }, [])
 }
 
@@ -120,11 +173,14 @@ const NOT_ACCEPTED = 'The server does not accept this token.'
 const NO_LONGER_ACCEPTED = 'The server no longer accepts your token.'
 
 /** Whoever opens the link has chosen to keep its token. */
-async function tokenOf(code: string, signal: AbortSignal): Promise<string> {
+async function tokenBy(
+  code: string,
+  { tokens, signal }: { readonly tokens: Tokens; readonly signal: AbortSignal },
+): Promise<Credential> {
   const client = new ApiClient({ base: baseOf(location), token: undefined, signal })
-  const token = await tokenFor(client, code)
-  keepToken(token)
-  return token
+  const used = { token: await tokenFor(client, code), cluster: undefined }
+  tokens.add(used, true)
+  return used
 }
 
 /** An anonymous user who may list events need not sign in. */

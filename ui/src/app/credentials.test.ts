@@ -1,0 +1,36 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { Tokens } from './credentials.ts'
+
+test('each cluster has its own token; the one of the server counts where there is none', () => {
+  const tokens = new Tokens()
+  assert.equal(tokens.for('prod'), undefined)
+  tokens.add({ cluster: 'prod', token: 'of-prod' }, false)
+  assert.deepEqual(tokens.for('prod'), { cluster: 'prod', token: 'of-prod' })
+  assert.equal(tokens.for('staging'), undefined)
+  assert.equal(tokens.for(''), undefined)
+  tokens.add({ cluster: undefined, token: 'own' }, false)
+  assert.deepEqual(tokens.for('staging'), { cluster: undefined, token: 'own' })
+  assert.deepEqual(tokens.for('prod'), { cluster: 'prod', token: 'of-prod' })
+  tokens.use(tokens.for('prod'), 'prod')
+  tokens.end('prod')
+  assert.deepEqual(tokens.for('prod'), { cluster: undefined, token: 'own' })
+  tokens.forgetAll()
+  assert.equal(tokens.for(''), undefined)
+})
+
+test('a session with the token of a cluster is over elsewhere, one with that of the server is not', () => {
+  const tokens = new Tokens()
+  tokens.add({ cluster: 'prod', token: 'of-prod' }, false)
+  tokens.use(tokens.for('prod'), 'prod')
+  assert.deepEqual(
+    ['prod', 'staging', ''].map((cluster) => tokens.isElsewhere(cluster)),
+    [false, true, true],
+  )
+  // A refusal forgets the token that was refused, and no other.
+  tokens.add({ cluster: undefined, token: 'own' }, false)
+  tokens.end('prod')
+  assert.deepEqual(tokens.for('prod'), { cluster: undefined, token: 'own' })
+  tokens.use(tokens.for('prod'), 'prod')
+  assert.equal(tokens.isElsewhere('staging'), false)
+})
