@@ -2,7 +2,7 @@
  * The events of a namespace in the order of their last writes, the oldest first, those that are not
  * Warnings before Warnings. Unlike the times in an event, its writer does not choose this order.
  *
- * There is no index by it. A search reads the whole namespace and finds the oldest few thousand, which
+ * There is no index by it. A search reads the whole namespace and finds the oldest thousands, which
  * stay the oldest: whatever is written later is newer.
  */
 import type { Clock } from '../../lib/clock.ts'
@@ -10,8 +10,8 @@ import type { Version } from '../../storage/resource-version.ts'
 import type { EventKey, EventSelector, EventStorage } from '../../storage/storage.ts'
 
 const pageMax = 2_000
-/** Kept from one search: a few batches. */
-const foundMax = 4_000
+/** Retained from one search, which reads the whole namespace: the next one comes after as many. */
+const foundMax = 20_000
 /** Warnings are searched for again after this long: events that go first may have been written. */
 const warningsValidMs = 2_000
 

@@ -29,7 +29,7 @@ export const cacheFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: loader,
-        find: '    await removeBetween(memory, { after: passed, before: key, slicer })\n',
+        find: '    await removeBetween(memory, { after: passed, before: key, slices })\n',
         replace: '',
       },
     ],
@@ -58,10 +58,9 @@ export const cacheFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/storage/etcd/list-reader.ts',
-        find: `          rangeEnd: range.rangeEnd,
-          revision,`,
-        replace: `          rangeEnd: range.rangeEnd,
-          revision: options.at === undefined ? undefined : revision,`,
+        find: 'rangeEnd: range.rangeEnd, revision, limit: keys }',
+        replace:
+          'rangeEnd: range.rangeEnd, revision: options.at === undefined ? undefined : revision, limit: keys }',
       },
     ],
     minutes: 20,
@@ -182,8 +181,8 @@ export const cacheFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: 'src/cache/read/search.ts',
-        find: 'return new TimeSlicer(() => memory.pin(state, pages))',
-        replace: 'return new TimeSlicer()',
+        find: 'return lane.slices({ hold: () => memory.pin(state, pages), signal })',
+        replace: 'return lane.slices({ signal })',
       },
     ],
     faults: ['replica-load', 'link-slow'],

@@ -117,8 +117,8 @@ export const policyFaults: readonly PlantedFault[] = [
     patches: [
       {
         file: evictor,
-        find: 'return oldest.slice(0, count)',
-        replace: 'return oldest',
+        find: '    if (count >= excess.events && bytes >= excess.bytes) break\n',
+        replace: '',
       },
     ],
     faults: [],

@@ -1,6 +1,7 @@
 /**
  * Budgets as seen from etcd: an event is evicted only while its namespace or cluster has more than
- * its budget, others before Warnings and the oldest first; and in a calm world budgets hold.
+ * its budget, in its namespace others before Warnings and the oldest first; and in a calm world
+ * budgets hold.
  */
 import type { ChangeRecord } from '../invariants/lineage.ts'
 import { describe } from '../invariants/lineage.ts'
@@ -75,7 +76,7 @@ export class BudgetChecks implements TruthListener {
   /** Nothing else explains the delete: it must be the right one. */
   judge(record: ChangeRecord, before: ChangeRecord): void {
     const exceeded = this.#exceeded(record)
-    this.#checkWarning(before, exceeded, record.at - this.#decidedMs)
+    this.#checkWarning(before, record.at - this.#decidedMs)
     if (this.#isCalm) this.#checkOldest(before, exceeded, record.at)
   }
 
@@ -90,17 +91,15 @@ export class BudgetChecks implements TruthListener {
     })
   }
 
-  /** Warnings are evicted when nothing else is left. */
-  #checkWarning(evicted: ChangeRecord, scopes: readonly Scope[], sinceMs: number): void {
+  /** Warnings are evicted when nothing else is left in their namespace. */
+  #checkWarning(evicted: ChangeRecord, sinceMs: number): void {
     if (!isWarning(evicted)) return
-    const others = scopes.map((scope) =>
-      this.#find(scope, (kept) => !isWarning(kept) && kept.at < sinceMs),
-    )
-    if (others.includes(undefined)) return
+    const other = this.#find(evicted.namespace, (kept) => !isWarning(kept) && kept.at < sinceMs)
+    if (other === undefined) return
     this.#options.reporter.report(
       'Warnings are evicted last',
       'a Warning was evicted although there were other events all the time',
-      [`evicted: ${describe(evicted)}`, `other: ${describe(others[0])}`],
+      [`evicted: ${describe(evicted)}`, `other: ${describe(other)}`],
     )
   }
 
@@ -113,10 +112,10 @@ export class BudgetChecks implements TruthListener {
       if (world.calmSince !== calmSince || epoch !== this.#epoch) return
       const older = scopes.map((scope) =>
         this.#find(
-          scope,
+          evicted.namespace,
           (kept) =>
             isWarning(kept) === isWarning(evicted) &&
-            lastSeenOf(kept) < lastSeenOf(evicted) &&
+            ageOrder(scope, kept) < ageOrder(scope, evicted) &&
             kept.at < at - decidedMs.calm,
         ),
       )
@@ -187,10 +186,9 @@ export class BudgetChecks implements TruthListener {
     }
   }
 
-  #find(scope: Scope, matches: (kept: ChangeRecord) => boolean): ChangeRecord | undefined {
+  #find(namespace: string, matches: (kept: ChangeRecord) => boolean): ChangeRecord | undefined {
     for (const { head } of this.#options.truth.current.keys) {
-      if (head.isDelete || (scope !== undefined && head.namespace !== scope)) continue
-      if (matches(head)) return head
+      if (!head.isDelete && head.namespace === namespace && matches(head)) return head
     }
     return undefined
   }
@@ -221,6 +219,11 @@ export class BudgetChecks implements TruthListener {
     }
     return size
   }
+}
+
+/** For a namespace, oldest means seen last the longest ago; for a cluster, written last. */
+function ageOrder(scope: Scope, record: ChangeRecord): number {
+  return scope === undefined ? record.version : lastSeenOf(record)
 }
 
 function isAbove(size: Pick<Size, 'events' | 'bytes'>, budget: PlannedBudget): boolean {
