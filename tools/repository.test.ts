@@ -20,6 +20,7 @@ interface Job {
   readonly 'timeout-minutes'?: number
   readonly permissions?: Readonly<Record<string, string>>
   readonly steps: readonly Step[]
+  readonly container?: { readonly image: string }
 }
 
 interface Workflow {
@@ -42,6 +43,12 @@ for (const file of readdirSync(join(root, workflowFolder))) {
     const jobs = Object.entries(workflow.jobs)
     const steps = jobs.flatMap(([, job]) => job.steps)
     const runs = steps.flatMap(({ run }) => run ?? [])
+
+    test('containers are pinned by digest', () => {
+      for (const [, { container }] of jobs) {
+        if (container !== undefined) assert.match(container.image, /@sha256:[0-9a-f]{64}$/)
+      }
+    })
 
     test('may only read, except for named jobs', () => {
       assert.deepEqual(workflow.permissions, { contents: 'read' })
