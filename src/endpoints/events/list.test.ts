@@ -41,6 +41,7 @@ function listing(sizes: readonly number[]): EventListing {
       yield* pieces
     })(),
     whole: pieces.length === 1 ? pieces[0] : undefined,
+    retainedItems: sizes.reduce((sum, size) => sum + size, 0),
   }
 }
 
@@ -190,13 +191,18 @@ describe('listEvents', () => {
   })
 })
 
-test('the largest page that a list reads from etcd is charged to its user', async () => {
+test('what a list retains is charged to its user', async () => {
   const charged: unknown[] = []
-  const list = async (pages: readonly number[], user: Caller['user'], limit?: 'user') => {
+  const list = async (
+    pages: readonly number[],
+    user: Caller['user'],
+    limit?: 'user',
+    sizes: readonly number[] = [3],
+  ) => {
     const lister = {
       list: async ({ onStoreRead }: ListQuery) => {
         for (const bytes of pages) onStoreRead?.(bytes)
-        return listing([3, 4])
+        return listing(sizes)
       },
     }
     const api = { lister, encoders, group, runCache: new EncodedRunCache(), now: Date.now }
@@ -226,6 +232,12 @@ test('the largest page that a list reads from etcd is charged to its user', asyn
     ['response', 100],
   ])
   await assert.rejects(list([100], user, 'user'), { code: 429 })
+
+  charged.length = 0
+  assert.equal((await list([], user, undefined, [3, 4])).status, 200)
+  assert.deepEqual(charged, [['response', 7 * 300 + 256 * 1024]])
+  await assert.rejects(list([], user, 'user', [3, 4]), { code: 429 })
+  assert.equal((await list([], ANONYMOUS, 'user', [3, 4])).status, 200)
 })
 
 test('a long list is encoded in slices of the run queue', async () => {

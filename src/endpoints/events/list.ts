@@ -8,6 +8,7 @@ import { ANONYMOUS } from '../../gate/user.ts'
 import type { Chunk, Request, Response } from '../../http/exchange.ts'
 import { type InLane, laneOf } from '../../lib/run-queue.ts'
 import { recorded, recordedNow } from '../../lib/tracing/span.ts'
+import { pieceBytesUsual } from '../../registry/read/list-pieces.ts'
 import type { EventListing } from '../../registry/read/listing.ts'
 import { selectorWarnings } from '../../registry/read/selector-warnings.ts'
 import { formatVersion } from '../../storage/resource-version.ts'
@@ -46,6 +47,7 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
         span,
       }),
     )
+    if (listing.whole === undefined && user !== ANONYMOUS) chargeStream(request, listing)
     const warning = warningHeader([
       ...(mirrored?.warnings(target.cluster) ?? []),
       ...selectorWarnings(plan.selector?.requires),
@@ -55,6 +57,22 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
       listResponse(encoder, listing, { runCache, warning, headers, lane, signal }),
     )
   }
+}
+
+/** A list that waits for its client gives its slot back, so what it retains counts as memory. */
+function chargeStream({ memory }: Request, { retainedItems }: EventListing): void {
+  const bytes = retainedItems * RETAINED_EVENT_BYTES + pieceBytesUsual
+  if (memory?.hold('response', bytes) !== undefined) throw tooManyLists()
+}
+
+/** An event of a page, without its body, which is in memory anyway. */
+const RETAINED_EVENT_BYTES = 300
+
+function tooManyLists(): StatusError {
+  return tooManyRequests(
+    'too many long lists are open for this user: read or close them, or list in smaller pages, then retry',
+    RETRY_LIST_SECONDS,
+  )
 }
 
 /**

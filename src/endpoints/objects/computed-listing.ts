@@ -23,5 +23,6 @@ export function computedListing(
     remainingItemCount: undefined,
     pieces: { [Symbol.asyncIterator]: () => inPieces(items, piecewise) },
     whole: isOnePiece(items, piecewise) ? items : undefined,
+    retainedItems: items.length,
   }
 }

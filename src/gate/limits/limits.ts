@@ -140,11 +140,11 @@ export class RequestLimits implements Limits {
       // Without such a slot it needs one as any other read does.
       if (slot !== undefined) return new AdmittedRequest(this.#pace, slot, undefined)
     }
-    const watch = target.verb === 'watch' ? this.#watches.enter(accountOf(user)) : undefined
-    if (typeof watch === 'string') return this.#refuseWatch(entrant, watch)
     const kind = READING.has(target.verb) ? 'readOnly' : 'mutating'
     const { shared, forMasters } = this.#pools[kind]
     const wanted = { user: accountOf(user), width: widthOf(target, entrant.request, this.#sizes) }
+    const watch = target.verb === 'watch' ? this.#watches.enter(wanted.user) : undefined
+    if (typeof watch === 'string') return this.#refuseWatch(entrant, watch)
     const slot =
       shared.tryEnter(wanted) ?? (isMaster(user) ? forMasters.tryEnter(wanted) : undefined)
     if (slot !== undefined) return new AdmittedRequest(this.#pace, slot, watch)

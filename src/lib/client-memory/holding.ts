@@ -53,8 +53,9 @@ export interface HoldingLedger {
   readonly sums: Sums
   userOf(name: string): User
   forgetIdle(user: User): void
-  /** The limit that is exceeded now, if any. */
+  /** The limit that is exceeded now, if any; counted as a refusal. */
   exceededLimit(account: Account, user: User | undefined): HeldLimit | undefined
+  isOverLimit(user: User): boolean
 }
 
 /** The memory that is charged to one request, until it is disposed. */
@@ -101,6 +102,11 @@ export class Holding implements Disposable {
     const limit = this.#ledger.exceededLimit(this.account, this.#user)
     // To free memory, the ledger may have cancelled the requests of this same connection.
     return limit === undefined && this.#isReleased ? 'unauthenticated' : limit
+  }
+
+  /** Whether the request has a user, and that user holds more than it may. */
+  get isUserOverLimit(): boolean {
+    return this.#user !== undefined && this.#ledger.isOverLimit(this.#user)
   }
 
   /** Charges more bytes. If that exceeds a limit, charges nothing and returns the limit. */

@@ -224,6 +224,11 @@ export class MemoryLedger {
     return limit
   }
 
+  /** @internal */
+  isOverLimit(user: User): boolean {
+    return this.#exceededBy(user) !== undefined
+  }
+
   #exceededBy(user: User): HeldLimit | undefined {
     const { limits, sums } = this
     if (user.bytes > limits.userBytes) return 'user'

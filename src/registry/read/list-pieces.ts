@@ -4,7 +4,7 @@ import type { EventPage, ListPart, RunsPage, StoredEvent } from '../../storage/s
 /** The default number of events in a piece of a long list. */
 export const pieceItemsUsual = 500
 /** The default size of a piece, by the bodies of its events. */
-const pieceBytesUsual = 256 * 1024
+export const pieceBytesUsual: number = 256 * 1024
 
 export interface Piecewise {
   /** Events in a piece; fewer for readers that hold a piece for long, or do much work per event. */

@@ -71,6 +71,8 @@ export interface EventListing {
   readonly parts?: AsyncIterable<readonly ListPart[]> | undefined
   /** The only piece, when there is one. */
   readonly whole: readonly StoredEvent[] | undefined
+  /** How many events stay in memory for as long as the pieces are read. */
+  readonly retainedItems: number
 }
 
 export class EventLister {
@@ -92,6 +94,7 @@ export class EventLister {
         ...this.#rest(query, first, isCut && first.more ? first.items.at(-1) : undefined),
         pieces: repeatable(() => inPieces(first.items, query)),
         whole: isOnePiece(first.items, query) ? first.items : undefined,
+        retainedItems: first.items.length,
       }
     }
     const end = await this.#findEnd(query, first, limit)
@@ -102,6 +105,7 @@ export class EventLister {
       pieces: repeatable(() => this.#pieces(query, first, end?.last.key)),
       parts: this.#parts(query, first.version),
       whole: undefined,
+      retainedItems: first.items.length,
     }
   }
 

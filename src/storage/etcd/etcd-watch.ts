@@ -68,7 +68,12 @@ export class EtcdWatch<Item> implements EventWatch<Item> {
 
   async *[Symbol.asyncIterator](): AsyncGenerator<WatchBatch<Item>, void, undefined> {
     try {
-      for await (const batch of this.#options.watch) yield this.#translate(batch)
+      for await (const batch of this.#options.watch) {
+        const translated = this.#translate(batch)
+        // A watch that starts within a revision begins with that revision. Until a member that lags
+        // has it, the progress that it reports is older than the start.
+        if (!isAfter(this.#options.from, translated.version)) yield translated
+      }
     } catch (error) {
       if (error instanceof EtcdError && error.kind === 'other-history') {
         throw new OtherHistoryError(error.message, { cause: error })
