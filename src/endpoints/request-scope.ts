@@ -66,7 +66,7 @@ export class RequestScope implements Disposable {
     return this.#line ?? this.record?.trail
   }
 
-  /** The slots of the request. */
+  /** Takes over the slots of the request. */
   hold(entry: Entry): void {
     this.#entry = entry
   }

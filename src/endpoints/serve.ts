@@ -131,7 +131,12 @@ const UNKNOWN_PATH = { isOpenToHost: true }
 /** A body that handlers read is complete before the request takes a slot. */
 function receive(request: Request, { bodyBytesMax }: Service): Promise<void> | undefined {
   const isRead = request.method === 'GET' || request.method === 'HEAD'
-  return isRead ? undefined : request.received?.(bodyBytesMax)
+  return isRead ? undefined : request.received?.(bodyBytesMax)?.then(throwFailure)
+}
+
+/** A handler may have a better answer to a body that is too large. */
+function throwFailure(failure: unknown): void {
+  if (failure instanceof ExchangeError && failure.kind !== 'too-large') throw failure
 }
 
 /** From here on, what the request and its connection hold is charged to the user. */

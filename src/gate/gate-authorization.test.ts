@@ -247,6 +247,7 @@ describe('gate: impersonation', () => {
       name: 'bob',
       groups: ['qa', AUTHENTICATED],
       extra: { a: ['x'] },
+      payer: 'ada',
     })
     for (const missing of all) {
       const rest = all.filter((one) => one !== missing)

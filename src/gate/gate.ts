@@ -191,7 +191,8 @@ export class Gate {
     }
     // What a user of a cluster may do by impersonation is decided by the same cluster.
     const { origin } = user
-    const actor = origin === undefined ? impersonation.user : { ...impersonation.user, origin }
+    const payer = accountOf(user)
+    const actor = { ...impersonation.user, payer, ...(origin !== undefined && { origin }) }
     trail?.impersonated(actor)
     return actor
   }

@@ -10,6 +10,8 @@ export interface User {
    * only. Undefined for users of this server. Name and groups mean nothing outside of the cluster.
    */
   readonly origin?: string
+  /** The account that acts as this user, if another one does: it pays for what is done. */
+  readonly payer?: string
 }
 
 /** The group of all users with valid credentials. */

@@ -71,10 +71,10 @@ export interface Request {
    */
   body(bytesMax?: number): Promise<Buffer>
   /**
-   * Reads the body. Resolves, and never rejects, when `body` has a result or an error. Undefined
-   * when there is no body to wait for.
+   * Reads the body. Resolves, and never rejects, when it is complete, or with the error that `body`
+   * rejects with. Undefined when there is no body to wait for.
    */
-  received?(bytesMax?: number): Promise<void> | undefined
+  received?(bytesMax?: number): Promise<unknown> | undefined
 }
 
 /** The headers that handlers read, together at most `HANDLER_HEADER_BYTES_MAX`. */

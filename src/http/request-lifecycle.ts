@@ -175,9 +175,9 @@ export class RequestLifecycle implements Request, Revocable, Placed {
     return this.#body.bytes
   }
 
-  received(bytesMax?: number): Promise<void> | undefined {
+  received(bytesMax?: number): Promise<unknown> | undefined {
     if (this.#wire.announcedBytes === 0) return undefined
-    return this.body(bytesMax).then(IGNORED, IGNORED)
+    return this.body(bytesMax).then(COMPLETE, FAILED)
   }
 
   /** The HTTP/2 session, or the HTTP/1.1 socket, that carries the request. */
@@ -445,7 +445,8 @@ interface Waiters {
 }
 
 const NO_HEADERS: readonly string[] = []
-const IGNORED = (): void => {}
+const COMPLETE = (): undefined => undefined
+const FAILED = (error: unknown): unknown => error
 /**
  * A response that has waited for its client for so long in all is limited by the client, and needs
  * no slot.

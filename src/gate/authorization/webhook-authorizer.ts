@@ -3,7 +3,7 @@ import { isObject, type JsonObject, memberOf } from '../../lib/json.ts'
 import type { Log } from '../../lib/log/log.ts'
 import type { Attributes } from '../attributes.ts'
 import type { Authorizer, Decision } from '../decisions.ts'
-import type { User } from '../user.ts'
+import { accountOf, type User } from '../user.ts'
 import type { Reviewer } from '../webhook/review-client.ts'
 import { ReviewCache } from './review-cache.ts'
 
@@ -62,7 +62,8 @@ export class WebhookAuthorizer implements Authorizer {
     }
   }
 
-  async #send(spec: object, { name: sharer }: User): Promise<Decision> {
+  async #send(spec: object, user: User): Promise<Decision> {
+    const sharer = user.payer ?? accountOf(user)
     const review = { kind: KIND, apiVersion: API_VERSION, spec }
     return decisionOf(await this.#options.client.post(review, { timeoutMs: TIMEOUT_MS, sharer }))
   }

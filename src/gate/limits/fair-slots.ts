@@ -10,8 +10,9 @@
  * with equal shares.
  *
  * A request may take several slots (its width), at most an eighth of all. Waiting requests are
- * admitted in the order of what their users would hold with them, least first, and no request
- * overtakes the first one for a shared slot: otherwise narrow requests would starve wide ones. So if
+ * admitted in the order of what their users would hold with them, least first, and only a request of
+ * a user who would hold less overtakes the first one for a shared slot: otherwise narrow requests
+ * would starve wide ones. So if
  * every request gives its slots back in time, a user within its fair share (an equal part of the
  * shared slots, with one part left over) is always admitted: while it waits, nobody is admitted who
  * would then hold more. `test/nightly/fairness` shows it for random users.

@@ -1,8 +1,8 @@
 /**
  * Slots for requests about the server itself (health, version, metrics), which must be served while
- * the slots of other requests are all taken. A client that does not read its responses keeps its
- * slots. So each caller has only a few, and the callers that decide over the life of a replica have
- * slots that others cannot take: when a probe is refused, the replica is restarted.
+ * the slots of other requests are all taken. Each caller has only a few, and the callers that decide
+ * over the life of a replica have slots that others cannot take: when a probe is refused, the replica
+ * is restarted.
  */
 
 import type { Peer } from '../../http/exchange.ts'

@@ -12,13 +12,16 @@ import type { RequestObserver } from '../../../src/endpoints/observe/request-tal
 import { inTime } from '../../../src/endpoints/request/timeout.ts'
 import { serve } from '../../../src/endpoints/serve.ts'
 import { Services } from '../../../src/endpoints/services.ts'
+import { readAuditPolicy } from '../../../src/gate/audit/audit-policy.ts'
+import { Auditor } from '../../../src/gate/audit/auditor.ts'
 import type { Authorizer } from '../../../src/gate/decisions.ts'
 import { type Authenticator, Gate } from '../../../src/gate/gate.ts'
-import { RequestLimits } from '../../../src/gate/limits/limits.ts'
+import { type Limits, RequestLimits } from '../../../src/gate/limits/limits.ts'
 import { RefusalPace } from '../../../src/gate/limits/refusal-pace.ts'
 import type { Handler, Request, Response } from '../../../src/http/exchange.ts'
 import { MemoryLedger } from '../../../src/lib/client-memory/ledger.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
+import { Tracer } from '../../../src/tracing/tracer.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Client, openClient, type Protocol } from '../../support/http-client.ts'
 import { startListener } from '../../support/listener.ts'
@@ -34,6 +37,9 @@ interface Parts {
   readonly authenticate?: Authenticator['authenticate']
   readonly decide?: Authorizer['decide']
   readonly handler?: Handler
+  readonly enter?: Limits['enter']
+  /** Whether the audit log has written its lines. */
+  readonly written?: () => Promise<void>
   readonly observer?: Partial<RequestObserver>
 }
 
@@ -61,6 +67,9 @@ const STEPS: Readonly<Record<string, Parts>> = {
   'authorization throws': { decide: fails(failure) },
   'authorization rejects': { decide: () => later(fails(failure)) },
   'authorization refuses': { decide: () => later(() => ({ verdict: 'no-opinion' as const })) },
+  'admission throws': { enter: fails(failure) },
+  'admission rejects': { enter: () => later(fails(refusal)) },
+  'the audit log fails': { written: () => later(fails(failure)) },
   'the handler throws': { handler: fails(failure) },
   'the handler rejects': { handler: () => later(fails(refusal)) },
   'the handler rejects after its body': {
@@ -113,6 +122,17 @@ function served(parts: Parts, ledger: MemoryLedger) {
     allowsAnonymous: false,
     distrustsHost: true,
   })
+  const audit = new Auditor({
+    policy: () =>
+      readAuditPolicy({
+        apiVersion: 'audit.k8s.io/v1',
+        kind: 'Policy',
+        rules: [{ level: 'RequestResponse' }],
+      }),
+    write: () => {},
+    written: parts.written ?? (async () => {}),
+    wallTime: () => 0,
+  })
   const observer: RequestObserver = {
     begun: () => {},
     ended: () => {
@@ -123,8 +143,10 @@ function served(parts: Parts, ledger: MemoryLedger) {
   const serving = serve({
     services,
     gate,
-    limits,
+    limits: parts.enter === undefined ? limits : { enter: parts.enter },
     observer,
+    audit,
+    tracer: new Tracer({ samplingRatePerMillion: 1e6, onSpan: () => {} }),
     log: silentLog,
     clusterName: 'local',
     isTurningAway: () => false,
