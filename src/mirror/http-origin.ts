@@ -37,40 +37,45 @@ const bodyIdleTimeoutMs = 30_000
 const watchIdleTimeoutMs = 60_000
 const watchSecondsMin = 300
 const watchSecondsMax = 600
-/** The memory that a page may take. A page that is larger is requested again with fewer items. */
-const pageBytesMaxDefault = 16 * 1024 * 1024
+/** For a page with a single event: it cannot be made smaller. */
+const itemBytesMaxDefault = 16 * 1024 * 1024
 const limitShrinks = 8
 /** An origin that asks for more patience is asked again anyway. */
 const retryAfterMsMax = 300_000
 /** Frames that are taken before other work gets a turn. */
 const framesPerTurn = 64
-/** In a row. */
+/** Consecutive unreadable responses before the watch is given up. */
 const unreadableMax = 1_000
 const errorBytesMax = 64 * 1024
 const uidTimeoutMs = 10_000
 const namespaceBytesMax = 1024 * 1024
-/** A UUID of version 4, as Kubernetes makes them. */
-const randomUid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+/** A UUID, except of version 8: Kubernetes makes version 4, and made version 1 before 1.16. */
+const clusterUid = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-79a-f][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 export interface HttpOriginOptions {
   readonly client: Pick<OriginClient, 'request' | 'close'>
   readonly clock?: Clock | undefined
   /** Uniform in [0, 1). */
   readonly random?: (() => number) | undefined
-  readonly pageBytesMax?: number | undefined
+  /** A page that is larger is requested again with fewer items. */
+  readonly pageBytesMax?: (() => number) | undefined
+  /** A larger event cannot be listed. */
+  readonly itemBytesMax?: number | undefined
 }
 
 export class HttpOrigin implements Origin {
   readonly #client: HttpOriginOptions['client']
   readonly #clock: Clock
   readonly #random: () => number
-  readonly #pageBytesMax: number
+  readonly #itemBytesMax: number
+  readonly #pageBytesMax: () => number
 
   constructor(options: HttpOriginOptions) {
     this.#client = options.client
     this.#clock = options.clock ?? monotonicClock
     this.#random = options.random ?? Math.random
-    this.#pageBytesMax = options.pageBytesMax ?? pageBytesMaxDefault
+    this.#itemBytesMax = options.itemBytesMax ?? itemBytesMaxDefault
+    this.#pageBytesMax = options.pageBytesMax ?? (() => this.#itemBytesMax)
   }
 
   async listPage(options: ListPageOptions): Promise<OriginPage> {
@@ -83,7 +88,8 @@ export class HttpOrigin implements Origin {
         idleTimeoutMs: bodyIdleTimeoutMs,
         signal,
       })
-      const body = await collected(response, this.#pageBytesMax, signal)
+      const bytesMax = limit > 1 ? this.#pageBytesMax() : this.#itemBytesMax
+      const body = await collected(response, bytesMax, signal)
       if (body === 'too-long' && limit > 1) continue
       if (body === 'too-long') throw new OriginError('unavailable', 'a single event is too large')
       return await decodedPage(body, wireFormOf(response.headers['content-type']))
@@ -190,8 +196,8 @@ interface ReadOptions {
 }
 
 /**
- * Undefined for a uid that is not random: tidings derives those of its namespaces from names, so
- * that they are equal in all installations.
+ * Undefined for a uid of version 8: tidings derives those of its namespaces from names, so that
+ * they are equal in all installations.
  */
 function uidIn(namespace: Buffer): string | undefined {
   let object: Json
@@ -203,7 +209,7 @@ function uidIn(namespace: Buffer): string | undefined {
   }
   const metadata = isObject(object) ? memberOf(object, 'metadata') : undefined
   const uid = isObject(metadata) ? memberOf(metadata, 'uid') : undefined
-  return typeof uid === 'string' && randomUid.test(uid) ? uid : undefined
+  return typeof uid === 'string' && clusterUid.test(uid) ? uid : undefined
 }
 
 async function decodedPage(body: Buffer, form: WireForm): Promise<OriginPage> {
