@@ -217,9 +217,10 @@ export interface InLane {
   readonly signal: AbortSignal
 }
 
-/** The lane of a request; a queue of its own if it has none, as in tests. */
+/** The lane of a request, which it has once its user is known. */
 export function laneOf({ lane }: { readonly lane?: Lane | undefined }): Lane {
-  return lane ?? new RunQueue().userLane('')
+  if (lane === undefined) throw new Error('the request has no lane')
+  return lane
 }
 
 /** Calls `map` for each item. Rejects with the reason of the signal when it aborts. */

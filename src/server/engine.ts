@@ -187,6 +187,7 @@ export class Engine {
         ...{ client, cached, writes: writers.mirror, prefix, replica, clusters, retention },
         eventBytesMax: this.#options.maxEventBytes,
         admission,
+        lane: this.#runQueue.serverLane('mirrors'),
         log: this.#log.child({ logger: 'mirror' }),
       })
     if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
@@ -278,7 +279,7 @@ export class Engine {
       namespaces: storage.namespaces,
       summaries: storage.summaries,
       windows: windowStatuses(storage, retention),
-      oldestIn: (scope) => storage.oldest.in(scope),
+      oldestIn: (scope, lane) => storage.oldest.in(scope, lane),
     }
   }
 

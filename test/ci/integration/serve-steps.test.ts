@@ -3,6 +3,7 @@
  * however (at once, later, or because the client leaves), nothing is left behind: no slot, no byte
  * of the ledger, no timer and no listener.
  */
+
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { describe, test } from 'node:test'
@@ -19,6 +20,7 @@ import { RefusalPace } from '../../../src/gate/limits/refusal-pace.ts'
 import type { Handler, Request, Response } from '../../../src/http/exchange.ts'
 import { MemoryLedger } from '../../../src/lib/client-memory/ledger.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
+import { RunQueue } from '../../../src/lib/run-queue.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Client, openClient, type Protocol } from '../../support/http-client.ts'
 import { startListener } from '../../support/listener.ts'
@@ -121,6 +123,7 @@ function served(parts: Parts, ledger: MemoryLedger) {
     ...parts.observer,
   }
   const serving = serve({
+    runQueue: new RunQueue(),
     services,
     gate,
     limits,
