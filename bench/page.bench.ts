@@ -34,7 +34,7 @@ const local: EventScope = { cluster: 'local', namespace: undefined }
 const shop: EventScope = { cluster: 'local', namespace: 'shop-7' }
 
 const memory = new EventMemory(defaultMemoryBounds, monotonicClock)
-const summaries = new SummaryStorage({ memory, freshness: { isFresh: async () => true }, lane })
+const summaries = new SummaryStorage({ memory, freshness: { isFresh: async () => true } })
 await load()
 const loop = new LoopHolds()
 
@@ -116,7 +116,7 @@ async function histogram(scope: EventScope, query: string, by: HistogramField): 
   const selector = selectorOf(query)
   const sinceMs = selector?.requires?.sinceMs ?? 0
   const bounds = Array.from({ length: 121 }, (_, n) => sinceMs + ((untilMs - sinceMs) * n) / 120)
-  const options = { selector, bounds, by, signal }
+  const options = { selector, bounds, by, signal, lane }
   const { buckets } = await summaries.histogram(scope, options)
   return buckets.flat().reduce((sum, { events }) => sum + events, 0)
 }
@@ -135,7 +135,12 @@ async function newest(scope: EventScope, query: string): Promise<number> {
 }
 
 async function summary(groupBy: readonly GroupField[]): Promise<number> {
-  const { groups } = await summaries.summarize(everything, { groupBy, groupsMax: 50, signal })
+  const { groups } = await summaries.summarize(everything, {
+    lane: aLane(),
+    groupBy,
+    groupsMax: 50,
+    signal,
+  })
   return groups.reduce((sum, { events }) => sum + events, 0)
 }
 

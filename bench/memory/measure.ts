@@ -1,8 +1,10 @@
 /** The measured process of bench/memory.bench.ts. Exits with 1 when a figure is missed. */
+
 import { once } from 'node:events'
 import { CachedStorage } from '../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../src/etcd/client.ts'
 import { silentLog } from '../../src/lib/log/log.ts'
+import { aLane } from '../../src/lib/run-queue.fixture.ts'
 import { EtcdStorage } from '../../src/storage/etcd/etcd-storage.ts'
 import { beginning } from '../../src/storage/resource-version.ts'
 import type { EventSelector, ListOptions } from '../../src/storage/storage.ts'
@@ -69,6 +71,7 @@ async function pages(): Promise<void> {
   const page = async (options: Partial<ListOptions>) => {
     const before = performance.now()
     const read = await storage.list(all, {
+      lane: aLane(),
       limit: 500,
       signal,
       notOlderThan: beginning,
@@ -113,6 +116,7 @@ async function indexed(): Promise<void> {
       const selector = selectorOf(requires())
       const before = performance.now()
       const page = await storage.list(all, {
+        lane: aLane(),
         limit: 500,
         signal,
         selector,
@@ -130,7 +134,12 @@ async function indexed(): Promise<void> {
     })
   }
   const before = performance.now()
-  await storage.list(all, { limit: 500, signal, selector: selectorOf({ type: 'None' }) })
+  await storage.list(all, {
+    lane: aLane(),
+    limit: 500,
+    signal,
+    selector: selectorOf({ type: 'None' }),
+  })
   figures.note('none of all by type, without an index', performance.now() - before, 'ms')
 }
 
@@ -149,7 +158,7 @@ function selectorOf(requires: EventSelector['requires'] & object): EventSelector
 async function carriedOut(order: Order): Promise<void> {
   process.send?.(order)
   const [done] = (await once(process, 'message')) as [Done]
-  await storage.list(all, { limit: 1, signal, notOlderThan: done.version })
+  await storage.list(all, { lane: aLane(), limit: 1, signal, notOlderThan: done.version })
 }
 
 function memory(name: string): void {

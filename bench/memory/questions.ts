@@ -1,7 +1,9 @@
 /** What a person on call asks, measured on all events. */
+
 import { parseFieldSelector } from '../../src/api/selectors/field-selector.ts'
 import { parseLabelSelector } from '../../src/api/selectors/label-selector.ts'
 import type { CachedStorage } from '../../src/cache/cached-storage.ts'
+import { aLane } from '../../src/lib/run-queue.fixture.ts'
 import { eventSelector } from '../../src/registry/read/event-selector.ts'
 import { beginning } from '../../src/storage/resource-version.ts'
 import type { EventScope, ListOptions } from '../../src/storage/storage.ts'
@@ -31,6 +33,7 @@ export async function measureQuestions(options: QuestionOptions): Promise<void> 
       const { scope = all, selector, ...others } = query()
       const before = performance.now()
       const read = await options.storage.list(scope, {
+        lane: aLane(),
         limit: 500,
         signal,
         notOlderThan: beginning,

@@ -1,4 +1,5 @@
 import type { CachedStorage } from '../../src/cache/cached-storage.ts'
+import { aLane } from '../../src/lib/run-queue.fixture.ts'
 import { allEvents } from '../../src/storage/event-scope.ts'
 import { beginning } from '../../src/storage/resource-version.ts'
 import type { EventSelector } from '../../src/storage/storage.ts'
@@ -22,12 +23,13 @@ export async function measureSummaries(storage: CachedStorage, figures: Figures)
       ['of one reason by namespace', pulled, ['namespace']],
       ['of all by reason and controller', undefined, ['reason', 'controller']],
     ]
+  const lane = aLane()
   for (const [name, selector, groupBy] of choices) {
     const times: number[] = []
     let counted = 0
     for (let round = 0; round < rounds; round++) {
       const before = performance.now()
-      const options = { selector, groupBy, groupsMax: 500, notOlderThan: beginning, signal }
+      const options = { selector, groupBy, groupsMax: 500, notOlderThan: beginning, signal, lane }
       const { groups } = await storage.summaries.summarize(allEvents, options)
       times.push(performance.now() - before)
       counted = groups.reduce((sum, group) => sum + group.events, 0)

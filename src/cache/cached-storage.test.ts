@@ -247,12 +247,12 @@ test('reads: progress that falls short of the version is followed by another req
 test('reads: a read never uses the response to a request that was sent before the read', async () => {
   const store = new HandMadeStore()
   const cached = await synced(store)
-  const early = cached.list(all, { limit: 10, signal })
+  const early = cached.list(all, { lane: aLane(), limit: 10, signal })
   await tick()
   const old = versionOfState(store.revision)
   // A write is acknowledged. Only now comes the second read; the first response is in flight.
   const stored = store.put('a')
-  const late = cached.list(all, { limit: 10, signal })
+  const late = cached.list(all, { lane: aLane(), limit: 10, signal })
   store.revisionReads[0]?.resolve(old)
   assert.equal((await early).items.length, 0)
   await tick()
@@ -286,7 +286,7 @@ test('reads: a read at a version that memory has sends no request', async () => 
   const { version } = store.put('a')
   const cached = await synced(store)
   await cached.get(keyOf('a'), { signal, notOlderThan: version })
-  await cached.list(all, { limit: 1, signal, notOlderThan: beginning })
+  await cached.list(all, { lane: aLane(), limit: 1, signal, notOlderThan: beginning })
   assert.deepEqual([store.revisionReads.length, store.reads], [0, []])
 })
 
@@ -338,7 +338,7 @@ test('reads: a reload ends waits, and reads go to the store meanwhile', async ()
   store.holdsPages = false
   for (const page of store.pages) page.release()
   await until(() => cached.hasSynced)
-  const page = await cached.list(all, { limit: 10, signal, notOlderThan: beginning })
+  const page = await cached.list(all, { lane: aLane(), limit: 10, signal, notOlderThan: beginning })
   const found = page.items.map(({ key, body }) => `${key.name} ${JSON.parse(body.toString()).note}`)
   assert.deepEqual(found, ['a old', 'c new', 'd old'])
   assert.deepEqual([cached.stats().initializations, rereads], [2, 1])
@@ -392,7 +392,12 @@ test('lists: a page shows one state, whatever arrives during the read', async ()
     const cached = await synced(store)
     for (let n = 0; n < 40; n++) store.notify(store.put('a', `${n}`))
     for (let step = 0; step < steps; step++) await Promise.resolve()
-    const page = await cached.list(all, { limit: 10, signal, notOlderThan: beginning })
+    const page = await cached.list(all, {
+      lane: aLane(),
+      limit: 10,
+      signal,
+      notOlderThan: beginning,
+    })
     for (const { version } of page.items) {
       assert.ok(version <= page.version, `after ${steps} steps: ${version} in ${page.version}`)
     }

@@ -1,8 +1,9 @@
 import { pause } from '../lib/abort.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
-import { type Lane, RunQueue } from '../lib/run-queue.ts'
+import { RunQueue } from '../lib/run-queue.ts'
 import type { Traced } from '../lib/tracing/span.ts'
+import { throwIfAborted } from '../storage/aborted-read.ts'
 import { missing, OtherHistoryError } from '../storage/errors.ts'
 import type { RegardedKind } from '../storage/event-fields.ts'
 import {
@@ -32,7 +33,6 @@ import type {
 import { unreadable } from '../storage/stored-form.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
 import type { CreateOptions, UpdateOptions } from '../storage/write-options.ts'
-import { throwIfAborted } from './aborted-read.ts'
 import type { CacheStats } from './cache-stats.ts'
 import { ClusterActivities } from './cluster-activity.ts'
 import type { FollowedStorage } from './followed-storage.ts'
@@ -93,8 +93,6 @@ export class CachedStorage implements WatchedStorage {
   readonly #reflector: Reflector
   readonly #freshness: Freshness
   readonly #catchUpReader: CatchUpReader
-  /** For reads that are not a user's. */
-  readonly #lane: Lane
   readonly #storeWentBack = Promise.withResolvers<never>()
 
   constructor(options: CachedStorageOptions) {
@@ -104,7 +102,6 @@ export class CachedStorage implements WatchedStorage {
     this.#memory = new EventMemory(options.memoryBounds ?? defaultMemoryBounds, clock)
     this.#history = new History(this.#historyBounds, beginning, { clock, rows: this.#memory.table })
     this.#memory.table.onFree = (row, version) => this.#history.leaveRow(row, version)
-    this.#lane = runQueue.userLane('')
     const watches = runQueue.serverLane('watches')
     this.#fanOut = new FanOut(this.#history, clock, watches)
     const namespaceLog = new NamespaceLog(clock, watches)
@@ -129,20 +126,19 @@ export class CachedStorage implements WatchedStorage {
       onWentBack: (error) => this.#storeWentBack.reject(error),
     })
     this.#catchUpReader = new CatchUpReader({
-      ...{ history: this.#history, store: inner, lane: this.#lane },
+      ...{ history: this.#history, store: inner, lane: watches },
       isSameHistory: (connection, signal) => this.#freshness.isOfHistory(connection, { signal }),
     })
     const read = {
       memory: this.#memory,
       freshness: this.#freshness,
       reflector: this.#reflector,
-      lane: this.#lane,
     }
     this.namespaces = new NamespaceStorage({ ...read, log: namespaceLog })
     this.summaries = new SummaryStorage(read)
-    this.clusters = new ClusterActivities(this.#memory, clock, this.#lane)
+    this.clusters = new ClusterActivities(this.#memory, clock, runQueue.serverLane('clusters'))
     const isLoaded = () => this.verified !== 0
-    this.oldest = new OldestTimes({ memory: this.#memory, clock, lane: this.#lane, isLoaded })
+    this.oldest = new OldestTimes({ memory: this.#memory, clock, isLoaded })
     this.sizes = this.#memory.namespaces.sizesWhile(isLoaded)
     // `run` handles the rejection, but may not have been called yet.
     this.#storeWentBack.promise.catch(() => {})
@@ -281,7 +277,7 @@ export class CachedStorage implements WatchedStorage {
   }
 
   async list(scope: EventScope, options: ListOptions): Promise<EventPage> {
-    const { signal, lane = this.#lane } = options
+    const { signal, lane } = options
     throwIfAborted(signal)
     let isPresent = options.at === undefined && (await this.#freshness.isFresh(options))
     // After that: reads that waited for the same version would all begin in one turn.
@@ -296,7 +292,7 @@ export class CachedStorage implements WatchedStorage {
     // Peek and first read happen in the same tick: a peeked state is valid until the next change.
     const state = isPresent ? this.#memory.peek() : this.#stateAt(options)
     if (state === undefined) return this.#inner.list(scope, options)
-    return readPage(this.#memory, state, { ...options, scope, lane })
+    return readPage(this.#memory, state, { ...options, scope })
   }
 
   listRuns(scope: EventScope, options: RunsOptions): RunsPage | undefined {

@@ -1,6 +1,6 @@
 import { SharedWork } from '../lib/shared-work.ts'
 import { recordedAs, type Span, sharedBy } from '../lib/tracing/span.ts'
-import { unlessAborted } from './aborted-read.ts'
+import { unlessAborted } from '../storage/aborted-read.ts'
 
 interface RecordedCaller {
   readonly span: Span

@@ -7,10 +7,10 @@
  */
 import type { Clock } from '../lib/clock.ts'
 import { recorded } from '../lib/tracing/span.ts'
+import { throwIfAborted } from '../storage/aborted-read.ts'
 import { StorageError } from '../storage/errors.ts'
 import { beginning, formatVersion, isAfter, type Version } from '../storage/resource-version.ts'
 import type { ConnectionNumber, Newest, ReadOptions } from '../storage/storage.ts'
-import { throwIfAborted } from './aborted-read.ts'
 import { CoalescedRevisionRead } from './coalesced-revision-read.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import type { EventMemory } from './memory/memory.ts'

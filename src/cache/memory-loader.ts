@@ -64,11 +64,11 @@ export async function loadMemory(
   let after: Buffer = Buffer.alloc(0)
   const unreadable = new Map<string, Unreadable>()
   const loading: FirstLoad | undefined = isFirst ? { bytes: 0, bytesMax } : undefined
-  using slices = lane.slices({ signal })
   for (;;) {
     const page = await next
     if (page.connection > connectionMax) throw reconnected()
-    slices.begin()
+    // For each page: the wait for the next one takes no CPU time.
+    using slices = lane.slices({ signal })
     const last = page.items.at(-1)?.key
     const { more, version } = page
     // Prefetch: the next page is read while this one is applied.

@@ -1,4 +1,4 @@
-import type { Lane } from '../lib/run-queue.ts'
+import { throwIfAborted } from '../storage/aborted-read.ts'
 import { missing, StorageError } from '../storage/errors.ts'
 import { namespaceObject } from '../storage/namespace-form.ts'
 import type { ReadStorage } from '../storage/read-storage.ts'
@@ -13,7 +13,6 @@ import type {
   StoredEvent,
   WatchItem,
 } from '../storage/storage.ts'
-import { throwIfAborted } from './aborted-read.ts'
 import type { Freshness } from './freshness.ts'
 import type { EventMemory } from './memory/memory.ts'
 import { ANY_CLUSTER, indexAfter, type KnownNamespace } from './memory/namespaces.ts'
@@ -25,8 +24,6 @@ export interface NamespaceStorageOptions {
   readonly log: NamespaceLog
   readonly freshness: Freshness
   readonly reflector: Reflector
-  /** For reads that have none. */
-  readonly lane: Lane
 }
 
 /**
@@ -49,7 +46,7 @@ export class NamespaceStorage implements ReadStorage {
   }
 
   async list({ cluster = ANY_CLUSTER }: EventScope, options: ListOptions): Promise<EventPage> {
-    const { at, after, limit, selector, signal, lane = this.#options.lane } = options
+    const { at, after, limit, selector, signal, lane } = options
     await this.#becomeFresh({ ...options, notOlderThan: at ?? options.notOlderThan })
     const entered = lane.enter(signal)
     if (entered !== undefined) {

@@ -1,7 +1,7 @@
 import { AbortListener } from '../lib/abort.ts'
+import { throwIfAborted } from '../storage/aborted-read.ts'
 import { isAfter, type Version } from '../storage/resource-version.ts'
 import type { ConnectionNumber, Newest } from '../storage/storage.ts'
-import { throwIfAborted } from './aborted-read.ts'
 
 interface Waiter extends Newest {
   end(isReached: boolean): void

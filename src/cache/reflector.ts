@@ -250,11 +250,11 @@ export class Reflector {
     this.#mark(watch, signal).catch((error) => failed.abort(error))
     if (this.progress.waiting > 0) watch.requestProgress()
     try {
-      using slices = this.#options.lane.slices({ signal })
       for await (const { items, version } of watch) {
         this.#backoff.reset()
         this.#heard()
-        slices.begin()
+        // For each batch: the wait for the next one takes no CPU time.
+        using slices = this.#options.lane.slices({ signal })
         await this.#apply(items, slices)
         this.#reach([], version)
       }

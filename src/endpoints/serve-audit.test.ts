@@ -9,6 +9,7 @@ import { RequestLimits } from '../gate/limits/limits.ts'
 import type { Target } from '../gate/target.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { silentLog } from '../lib/log/log.ts'
+import { RunQueue } from '../lib/run-queue.ts'
 import { lateResponse, serve } from './serve.ts'
 import { Services } from './services.ts'
 
@@ -65,6 +66,7 @@ function serving(
     enter: () => Promise.reject(tooManyRequests('too many', 1)),
   }
   return serve({
+    runQueue: new RunQueue(),
     services,
     gate: new Gate({
       authenticators: [

@@ -7,6 +7,7 @@ import { RequestLimits } from '../gate/limits/limits.ts'
 import type { Handler, Request, Response } from '../http/exchange.ts'
 import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from '../lib/client-memory/ledger.ts'
 import { silentLog } from '../lib/log/log.ts'
+import { RunQueue } from '../lib/run-queue.ts'
 import type { RecordedSpan } from '../tracing/trace.ts'
 import { Tracer } from '../tracing/tracer.ts'
 import { serve } from './serve.ts'
@@ -48,6 +49,7 @@ function tracing(
     ['monitor', ['system:monitoring']],
   ])
   const handle = serve({
+    runQueue: new RunQueue(),
     services,
     gate: new Gate({
       authenticators: [

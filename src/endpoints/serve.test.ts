@@ -10,6 +10,7 @@ import type { Handler, Request, Response } from '../http/exchange.ts'
 import { ExchangeError } from '../http/exchange.ts'
 import { MemoryLedger } from '../lib/client-memory/ledger.ts'
 import { silentLog } from '../lib/log/log.ts'
+import { RunQueue } from '../lib/run-queue.ts'
 import type { RequestObserver } from './observe/request-tallies.ts'
 import { inTime } from './request/timeout.ts'
 import { lateResponse, serve } from './serve.ts'
@@ -55,6 +56,7 @@ function serving(
     find: ({ path }) => (path === '/livez' ? handler : undefined),
   })
   return serve({
+    runQueue: new RunQueue(),
     services,
     gate: new Gate({
       authenticators: [bearerTokens([])],
@@ -321,6 +323,7 @@ describe('the memory charged for a watch', () => {
   const GROUP = 'g'.repeat(1000)
   const ada = { name: 'ada', groups: ['dev', AUTHENTICATED], extra: { scopes: ['s'.repeat(500)] } }
   const handler = serve({
+    runQueue: new RunQueue(),
     services: new Services([]),
     gate: new Gate({
       authenticators: [bearerTokens([{ userOf: () => ada }])],

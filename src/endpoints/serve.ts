@@ -33,7 +33,7 @@ export interface ServeOptions extends ScopeOptions {
   readonly gate: Gate
   readonly limits: Limits
   /** Undefined: long work of requests does not take turns. */
-  readonly runQueue?: RunQueue | undefined
+  readonly runQueue: RunQueue
   readonly refusals?: Pick<RefusalLog, 'refused'> | undefined
   /** The cluster of paths that do not name one. */
   readonly clusterName: string
@@ -92,7 +92,7 @@ async function handle(
   const authenticating = gate.authenticate(request, attributes, access, trail)
   const sender = authenticating instanceof Promise ? await authenticating : authenticating
   trace?.authenticated(sender)
-  request.lane = runQueue?.userLane(accountOf(sender))
+  request.lane = runQueue.userLane(accountOf(sender))
   charge(request, sender, record?.trail.heldBytes ?? 0)
 
   trace?.step('authorization')

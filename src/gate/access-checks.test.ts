@@ -2,6 +2,7 @@ import assert from 'node:assert/strict'
 import { afterEach, beforeEach, describe, mock, test } from 'node:test'
 import { forbidden, type StatusError, unauthorized, unavailable } from '../api/status.ts'
 import { silentLog } from '../lib/log/log.ts'
+import { RunQueue } from '../lib/run-queue.ts'
 import { AccessChecks } from './access-checks.ts'
 
 async function settle(): Promise<void> {
@@ -231,8 +232,29 @@ describe('AccessChecks', () => {
       () => assert.fail(),
     )
     checks.changed()
+    await settle()
     entry[Symbol.dispose]()
     reject(unauthorized())
     await advance(1)
+  })
+
+  test('the wait for a slow check does not use up the turn of others', async () => {
+    const time = { now: 0 }
+    const clock = { now: () => time.now }
+    const runQueue = new RunQueue({ clock })
+    const checks = new AccessChecks({ log: silentLog, clock, runQueue })
+    const answer = Promise.withResolvers<void>()
+    checks.add(
+      () => answer.promise,
+      () => assert.fail(),
+    )
+    checks.changed()
+    await settle()
+    time.now += 100
+    answer.resolve()
+    for (let tick = 0; tick < 20; tick++) await Promise.resolve()
+    assert.equal(runQueue.userLane('ada').enter(), undefined)
+    await settle()
+    checks.stop()
   })
 })

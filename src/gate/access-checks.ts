@@ -11,7 +11,7 @@
 import { StatusError, unavailable } from '../api/status.ts'
 import { type Clock, monotonicClock } from '../lib/clock.ts'
 import type { Log } from '../lib/log/log.ts'
-import { RunQueue, type Slices } from '../lib/run-queue.ts'
+import { type Lane, RunQueue, sliceMs } from '../lib/run-queue.ts'
 
 /** Twice a minute, so that a slow check is still done within a minute. */
 const INTERVAL_MS = 30_000
@@ -83,8 +83,9 @@ export class AccessChecks {
   #hasChanged = false
   #ended = 0
   readonly #waiting = new Set<Waiting>()
-  /** All workers share slices. */
-  readonly #slices: Slices
+  readonly #lane: Lane
+  /** Workers share slices; one whose check ends later waits for the next slice. */
+  #sliceEndsAt = 0
 
   constructor(options: AccessChecksOptions) {
     this.#options = options
@@ -92,7 +93,7 @@ export class AccessChecks {
     this.#intervalMs = options.intervalMs ?? INTERVAL_MS
     this.#graceMs = options.graceMs ?? GRACE_MS
     const { runQueue = new RunQueue({ clock: this.#clock }) } = options
-    this.#slices = runQueue.serverLane('access checks').slices()
+    this.#lane = runQueue.serverLane('access checks')
     const pollEveryMs = Math.min(POLL_EVERY_MS, this.#intervalMs / 4)
     this.#timer = setInterval(() => this.#poll(), pollEveryMs)
     this.#timer.unref()
@@ -185,7 +186,6 @@ export class AccessChecks {
   }
 
   #startWorkers(): void {
-    this.#slices.begin()
     for (let idle = IN_FLIGHT_MAX - this.#workers; idle > 0 && this.#queue.length > 0; idle--) {
       this.#workers += 1
       void this.#work().finally(() => {
@@ -196,6 +196,7 @@ export class AccessChecks {
 
   /** A worker: runs due checks, one after another. */
   async #work(): Promise<void> {
+    await this.#nextSlice()
     for (let entry = this.#nextDue(); entry !== undefined; entry = this.#nextDue()) {
       const { owner } = entry
       // Move it to the end, due after an interval, so that another worker takes the next entry.
@@ -210,8 +211,14 @@ export class AccessChecks {
       })
       this.#enqueue(owner)
       await this.#doneOrSlow(checked)
-      if (this.#slices.isOver()) await this.#slices.next()
+      if (this.#clock.now() >= this.#sliceEndsAt) await this.#nextSlice()
     }
+  }
+
+  /** The queue measures the slice itself: the wait for a webhook takes no CPU time. */
+  async #nextSlice(): Promise<void> {
+    await this.#lane.next()
+    this.#sliceEndsAt = this.#clock.now() + sliceMs
   }
 
   /** Resolves when the check is done, or after SLOW_MS. */

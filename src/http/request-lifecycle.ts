@@ -2,6 +2,7 @@ import type { ConnectionAccount } from '../lib/client-memory/connection-account.
 import type { Holding, Revocable } from '../lib/client-memory/holding.ts'
 import { Latch } from '../lib/latch.ts'
 import type { Placed, PlacedSet } from '../lib/placed-set.ts'
+import type { Lane } from '../lib/run-queue.ts'
 import type { Span } from '../lib/tracing/span.ts'
 import { affordable } from './affordable.ts'
 import { type ReadBody, readBody } from './body.ts'
@@ -43,6 +44,7 @@ export class RequestLifecycle implements Request, Revocable, Placed {
   readonly path: string
   readonly peer: Peer
   readonly memory: Holding
+  lane: Lane | undefined
   span: Span | undefined
   place = -1
   readonly #wire: Wire

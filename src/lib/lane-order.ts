@@ -81,7 +81,7 @@ export class LaneOrder {
     return undefined
   }
 
-  /** Only counts while others wait. */
+  /** Adds to the time that the lane has used. Has no effect while no lane waits. */
   charge(name: string, ms: number): void {
     if (this.#waiting > 0) this.#laneOf(name).usedMs += ms
   }

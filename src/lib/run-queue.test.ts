@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import fc from 'fast-check'
-import { type Lane, RunQueue, sliceMs, turnMs } from './run-queue.ts'
+import { type Lane, mapInSlices, RunQueue, sliceMs, turnMs } from './run-queue.ts'
 
 /** Advances only when work says that it takes time. */
 class WorkClock {
@@ -200,6 +200,40 @@ test('aborting ends the wait without a slice', async () => {
   await waited
   await lane.next(abort.signal)
   assert.equal(queue.waiting, 0)
+})
+
+test('work that ignores its abort does not hold the event loop', async () => {
+  const clock = new WorkClock()
+  const lane = new RunQueue({ clock }).userLane('a')
+  const abort = new AbortController()
+  const { signal } = abort
+  let isDone = false
+  const working = (async () => {
+    using slices = lane.slices({ signal })
+    for (let part = 0; part < 300; part++) {
+      clock.nowMs += 2
+      if (slices.isOver()) await slices.next()
+    }
+    isDone = true
+  })()
+  abort.abort()
+  for (let lastMs = 0; !isDone; ) {
+    await nextTurn()
+    assert.ok(clock.nowMs - lastMs <= 20, `a turn took ${clock.nowMs - lastMs} ms`)
+    lastMs = clock.nowMs
+  }
+  await working
+})
+
+test('mapping in slices ends when it is aborted', async () => {
+  const clock = new WorkClock()
+  const lane = new RunQueue({ clock }).userLane('a')
+  const abort = new AbortController()
+  const { signal } = abort
+  const mapped = mapInSlices(Array(300).keys(), { lane, signal }, () => (clock.nowMs += 2))
+  abort.abort()
+  await assert.rejects(mapped, { name: 'AbortError' })
+  assert.ok(clock.nowMs <= sliceMs + 2, `${clock.nowMs} ms`)
 })
 
 test('timers and I/O run between the turns', async () => {

@@ -85,14 +85,17 @@ export class RunQueue {
     return this.#spentMs < turnMs
   }
 
-  /** Calls `resume` for a slice; if the signal aborts before, at once and without one. */
+  /**
+   * Calls `resume` for a slice; if the signal aborts before, in the next turn and without one. Not
+   * at once: work that does not check its signal would run to its end within one turn.
+   */
   schedule({ name, order }: Lane, resume: () => void, signal?: AbortSignal): void {
     if (signal?.aborted === true) {
-      resume()
+      setImmediate(resume)
       return
     }
     const leave = () => {
-      if (order.remove(name, waiter)) resume()
+      if (order.remove(name, waiter)) setImmediate(resume)
     }
     const waiter: Waiter = {
       sinceMs: this.clock.now(),
@@ -173,7 +176,7 @@ export class RunQueue {
 /** A place in the queue: the slices of all work in a lane take turns with those of other lanes. */
 export class Lane {
   readonly name: string
-  /** For the queue. */
+  /** The lanes that this one competes with. */
   readonly order: LaneOrder
   readonly #queue: RunQueue
 
@@ -197,7 +200,7 @@ export class Lane {
     return new Promise((resolve) => this.#queue.schedule(this, resolve, signal))
   }
 
-  /** Calls back with a slice. */
+  /** Calls the callback when the lane gets a slice. */
   schedule(callback: () => void): void {
     this.#queue.schedule(this, callback)
   }
@@ -214,9 +217,27 @@ export interface InLane {
   readonly signal: AbortSignal
 }
 
-/** The lane of a request; a queue of its own if it has none, as in tests. */
+/** The lane of a request, which it has once its user is known. */
 export function laneOf({ lane }: { readonly lane?: Lane | undefined }): Lane {
-  return lane ?? new RunQueue().userLane('')
+  if (lane === undefined) throw new Error('the request has no lane')
+  return lane
+}
+
+/** Calls `map` for each item. Rejects with the reason of the signal when it aborts. */
+export async function mapInSlices<T, U>(
+  items: Iterable<T>,
+  { lane, signal }: InLane,
+  map: (item: T) => U,
+): Promise<U[]> {
+  const mapped: U[] = []
+  using slices = lane.slices({ signal })
+  for (const item of items) {
+    mapped.push(map(item))
+    if (!slices.isOver()) continue
+    await slices.next()
+    signal.throwIfAborted()
+  }
+  return mapped
 }
 
 export interface SlicesOptions {
@@ -225,7 +246,7 @@ export interface SlicesOptions {
    * work which fits into one slice does not pay for it.
    */
   readonly hold?: (() => Disposable) | undefined
-  /** The work leaves the queue when it aborts; it must check the signal itself. */
+  /** Work leaves the queue when this aborts, and must check it after each wait. */
   readonly signal?: AbortSignal | undefined
 }
 

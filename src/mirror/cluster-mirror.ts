@@ -14,7 +14,6 @@ import type { MirrorWriter } from '../registry/mirrored-event.ts'
 import { LaterEpoch } from '../registry/origin-version.ts'
 import { StorageError } from '../storage/errors.ts'
 import { mirrorLeaderKey } from '../storage/etcd/keys.ts'
-import type { EventStorage } from '../storage/storage.ts'
 import { Follower, OriginRestored } from './follower.ts'
 import { MirrorCounters } from './mirror-counters.ts'
 import {
@@ -22,6 +21,7 @@ import {
   type MirrorRecordContent,
   type MirrorRecordOptions,
 } from './mirror-record.ts'
+import type { ListedStorage } from './missing-events.ts'
 import type { Origin } from './origin.ts'
 import { IdentifiedOrigin, type OriginIdentity, OriginReplaced } from './origin-identity.ts'
 import { RequestPacer } from './request-pacer.ts'
@@ -37,7 +37,7 @@ const statesByRank: readonly StreamState[] = ['Stalled', 'Syncing', 'Following']
 
 export interface ClusterMirrorOptions extends MirrorRecordOptions {
   readonly client: LeadershipOptions['client']
-  readonly storage: Pick<EventStorage, 'list'>
+  readonly storage: ListedStorage
   readonly writer: MirrorWriter
   readonly mirror: MirrorConfig
   readonly origin: Origin

@@ -12,9 +12,8 @@ import { MirrorThrottled } from '../registry/admission/write-admission.ts'
 import type { MirrorTarget, MirrorWriter } from '../registry/mirrored-event.ts'
 import { compareResourceVersions, type OriginEvent } from '../registry/origin-version.ts'
 import { StorageError } from '../storage/errors.ts'
-import type { EventStorage } from '../storage/storage.ts'
 import type { MirrorCounters } from './mirror-counters.ts'
-import { MissingEvents, type Place } from './missing-events.ts'
+import { type ListedStorage, MissingEvents, type Place } from './missing-events.ts'
 import { type Origin, type OriginChange, OriginError, type OriginPage } from './origin.ts'
 import type { RequestPacer } from './request-pacer.ts'
 import { StreamHealth, type StreamState } from './stream-health.ts'
@@ -44,7 +43,7 @@ export interface FollowerOptions {
   readonly position: string | undefined
   readonly target: MirrorTarget
   readonly writer: MirrorWriter
-  readonly storage: Pick<EventStorage, 'list'>
+  readonly storage: ListedStorage
   /** Undefined: deletes at the origin delete nothing here. */
   readonly deletes: { readonly originTtlMs: number } | undefined
   readonly pacer: RequestPacer

@@ -12,6 +12,7 @@ import {
   type ClusterMirrorStats,
 } from './cluster-mirror.ts'
 import { MirrorStatuses } from './mirror-statuses.ts'
+import type { ListedStorage } from './missing-events.ts'
 import type { Origin } from './origin.ts'
 import type { OriginIdentity } from './origin-identity.ts'
 
@@ -20,7 +21,7 @@ const restartAfterMs = 10_000
 export interface MirrorManagerOptions {
   readonly client: ClusterMirrorOptions['client']
   /** Preferably one that reads from memory. */
-  readonly storage: Pick<EventStorage, 'list' | 'update'>
+  readonly storage: ListedStorage & Pick<EventStorage, 'update'>
   /** The event as memory has it; undefined when it is not there or may be of another history. */
   readonly recall: MirrorWriterOptions['recall']
   /** The etcd prefix, as for events. */

@@ -1,7 +1,18 @@
-import type { EventKey, EventScope, EventStorage, StoredEvent } from '../storage/storage.ts'
+import type {
+  EventKey,
+  EventPage,
+  EventScope,
+  ListOptions,
+  StoredEvent,
+} from '../storage/storage.ts'
 
 const pageItems = 500
 const pageBytesEnough = 1024 * 1024
+
+/** Lists the stored events in the lane of mirrors. */
+export interface ListedStorage {
+  list(scope: EventScope, options: Omit<ListOptions, 'lane'>): Promise<EventPage>
+}
 
 /** A place in the order of events. */
 export type Place = Pick<EventKey, 'namespace' | 'name'>
@@ -11,7 +22,7 @@ export type Place = Pick<EventKey, 'namespace' | 'name'>
  * order, a page at a time, so that no set of all keys is needed.
  */
 export class MissingEvents {
-  readonly #storage: Pick<EventStorage, 'list'>
+  readonly #storage: ListedStorage
   readonly #scope: EventScope
   readonly #signal: AbortSignal
   #page: StoredEvent[] = []
@@ -20,7 +31,7 @@ export class MissingEvents {
   #last = ''
   #isOrdered = true
 
-  constructor(storage: Pick<EventStorage, 'list'>, scope: EventScope, signal: AbortSignal) {
+  constructor(storage: ListedStorage, scope: EventScope, signal: AbortSignal) {
     this.#storage = storage
     this.#scope = scope
     this.#signal = signal

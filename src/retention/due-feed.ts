@@ -113,6 +113,7 @@ export class StorageFeed implements DueFeed {
         bytesEnough: pageBytes,
         isReadOnce: true,
         signal,
+        lane: this.#options.lane,
       })
       await inSlices(this.#options.lane, page.items, (stored) => this.#push(queue, stored))
       count += page.items.length
@@ -133,6 +134,7 @@ export class StorageFeed implements DueFeed {
     for await (const { items } of this.#options.storage.watch(allEvents, {
       from: from.version,
       signal,
+      lane: this.#options.lane,
     })) {
       await inSlices(this.#options.lane, items, (item) => {
         live += this.#apply(queue, item)

@@ -188,6 +188,7 @@ export class Engine {
         eventBytesMax: this.#options.maxEventBytes,
         admission,
         memoryLimitBytes: this.#budget?.limit.bytes,
+        lane: this.#runQueue.serverLane('mirrors'),
         log: this.#log.child({ logger: 'mirror' }),
       })
     if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')
@@ -279,7 +280,7 @@ export class Engine {
       namespaces: storage.namespaces,
       summaries: storage.summaries,
       windows: windowStatuses(storage, retention),
-      oldestIn: (scope) => storage.oldest.in(scope),
+      oldestIn: (scope, lane) => storage.oldest.in(scope, lane),
     }
   }
 

@@ -3,6 +3,7 @@ import type { ClustersSource } from '../clusters/clusters-file.ts'
 import { OriginClient } from '../clusters/origin-client.ts'
 import type { EtcdClient } from '../etcd/client.ts'
 import type { Log } from '../lib/log/log.ts'
+import type { Lane } from '../lib/run-queue.ts'
 import { HttpOrigin } from '../mirror/http-origin.ts'
 import { MirrorManager } from '../mirror/mirror-manager.ts'
 import { SharedStreamBytes } from '../mirror/stream-bytes.ts'
@@ -26,18 +27,20 @@ interface MirrorParts {
   readonly admission: WriteAdmission | undefined
   /** Undefined: mirrors hold as much as they can use. */
   readonly memoryLimitBytes: number | undefined
+  /** Comparing the lists of origins with the stored events uses its time. */
+  readonly lane: Lane
   readonly log: Log
 }
 
 /** The mirrors of the clusters in the clusters file. */
 export function createMirrors(parts: MirrorParts): MirrorManager {
-  const { client, cached, writes, prefix, replica, clusters, retention, log } = parts
+  const { client, cached, writes, prefix, replica, clusters, retention, lane, log } = parts
   const { memoryLimitBytes = Number.POSITIVE_INFINITY } = parts
   const streamBytes = new SharedStreamBytes(memoryLimitBytes * MEMORY_PART, clusters)
   return new MirrorManager({
     client,
     storage: {
-      list: (scope, options) => cached.list(scope, options),
+      list: (scope, options) => cached.list(scope, { ...options, lane }),
       update: (key, change, options) => writes.update(key, change, options),
     },
     recall: (key) => cached.recall(key),

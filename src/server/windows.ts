@@ -1,4 +1,3 @@
-import { throwIfAborted } from '../cache/aborted-read.ts'
 import type { CachedStorage } from '../cache/cached-storage.ts'
 import type { OldestTimes } from '../cache/read/oldest-times.ts'
 import { TopSlots } from '../cache/read/top-slots.ts'
@@ -9,12 +8,13 @@ import type {
   WindowStatuses,
 } from '../endpoints/objects/retention-windows.ts'
 import { formatLongDuration } from '../lib/go/duration.ts'
+import { LaneTurns } from '../lib/lane-turns.ts'
 import type { InLane } from '../lib/run-queue.ts'
-import { Semaphore } from '../lib/semaphore.ts'
 import type { Totals } from '../retention/account/totals.ts'
 import type { RetentionPolicy, RetentionRule } from '../retention/policy.ts'
 import type { Retention } from '../retention/retention.ts'
 import { effectiveRules, selectionText } from '../retention/windows/effective-rules.ts'
+import { throwIfAborted } from '../storage/aborted-read.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { StoredSize } from '../storage/stored-sizes.ts'
 
@@ -24,16 +24,17 @@ type Kept = Pick<Retention, 'policy' | 'totals'>
 /** A policy may have thousands of rules and names; a window shows this many, and so much of each. */
 const RULES_MAX = 32
 const SELECTS_LENGTH_MAX = 128
+/** Each list holds an entry for every namespace that has events. */
+const LISTS_MAX = 8
 
 /**
- * Joins what memory has with what the policy of this replica says, and with the account. One list
- * at a time: more at once are not faster.
+ * Joins what memory has with what the policy of this replica says, and with the account.
  */
 export function windowStatuses(memory: Memory, kept: Kept): WindowStatuses {
-  const running = new Semaphore(1)
+  const turns = new LaneTurns(LISTS_MAX)
   return {
     list: (query) =>
-      running.take(async () => {
+      turns.take(query.lane, async () => {
         const entered = query.lane.enter(query.signal)
         if (entered !== undefined) await entered
         throwIfAborted(query.signal)
@@ -84,7 +85,7 @@ async function statusesOf(
   for (const size of sizes) {
     const { cluster, namespace } = size
     const evicted = evictedOf(size, totals)
-    const found = oldest.in({ cluster, namespace })
+    const found = oldest.in({ cluster, namespace }, lane)
     const oldestMs = found instanceof Promise ? await found : found
     if (found instanceof Promise) slices.begin()
     const budget = policy.budgetOf(cluster, namespace)

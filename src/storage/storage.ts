@@ -82,8 +82,6 @@ export interface ReadOptions extends Traced {
    */
   readonly notOlderThan?: Version | undefined
   readonly signal: AbortSignal
-  /** Whose time a long read uses. Undefined: the server's own. */
-  readonly lane?: Lane | undefined
   /** Waits for a store that is known to be down; other reads fail at once. Default false. */
   readonly isPatient?: boolean | undefined
 }
@@ -95,6 +93,8 @@ export interface ReadOptions extends Traced {
 export type ListOrder = 'key' | 'oldest' | 'newest'
 
 export interface ListOptions extends ReadOptions {
+  /** Whose time a long list uses. */
+  readonly lane: Lane
   /**
    * Read exactly the state at this version. Versions of one transaction share the state after the
    * whole transaction; the version of the page shows that.

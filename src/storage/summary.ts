@@ -1,6 +1,6 @@
 /** The contract of summaries: events counted by group, or by time. */
 import type { Version } from './resource-version.ts'
-import type { EventScope, EventSelector, ReadOptions } from './storage.ts'
+import type { EventScope, EventSelector, ListOptions } from './storage.ts'
 
 /** What events can be grouped by, in the order in which groups show it. */
 export const groupFields = [
@@ -22,7 +22,7 @@ export const GROUPS_MAX = 10_000
 export const OTHER_GROUP = '_other'
 
 /** The summaries of one lane are computed one after the other. */
-type ComputedOptions = Pick<ReadOptions, 'notOlderThan' | 'signal' | 'lane'>
+type ComputedOptions = Pick<ListOptions, 'notOlderThan' | 'signal' | 'lane'>
 
 export interface SummaryOptions extends ComputedOptions {
   readonly selector?: EventSelector | undefined

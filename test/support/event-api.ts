@@ -7,6 +7,7 @@ import { lateResponse, serve } from '../../src/endpoints/serve.ts'
 import type { EtcdClient } from '../../src/etcd/client.ts'
 import type { Handler, Response } from '../../src/http/exchange.ts'
 import { type Log, silentLog } from '../../src/lib/log/log.ts'
+import { RunQueue } from '../../src/lib/run-queue.ts'
 import { TopSources } from '../../src/registry/top-sources.ts'
 import { Totals } from '../../src/retention/account/totals.ts'
 import { RetentionPolicy } from '../../src/retention/policy.ts'
@@ -129,6 +130,7 @@ export class EventApiUnderTest implements AsyncDisposable {
     const user = { name: 'tester', groups: [] }
     const { storage, runCache, sources, kept } = this
     this.handler = serve({
+      runQueue: new RunQueue(),
       services: eventServices({ storage, group, runCache, sources, mirrored, kept, now }),
       ...openTo(user),
       log: silentLog,

@@ -1,7 +1,7 @@
 import { coreGroup, type EventGroup } from '../../src/api/event-groups.ts'
 import type { CachedStorage } from '../../src/cache/cached-storage.ts'
 import type { EncodedRunCache } from '../../src/codec/encoders/encoded-run-cache.ts'
-import type { MirroredClusters } from '../../src/endpoints/events/event-api.ts'
+import type { MirroredClusters, ReadApi } from '../../src/endpoints/events/event-api.ts'
 import { eventsService, eventsServiceName } from '../../src/endpoints/events/events-service.ts'
 import { NAMESPACES, namespaces } from '../../src/endpoints/objects/namespaces.ts'
 import {
@@ -19,7 +19,6 @@ import { EVENT_SUMMARIES, eventSummaries } from '../../src/endpoints/summaries/s
 import type { TopSources } from '../../src/registry/top-sources.ts'
 import type { Retention } from '../../src/retention/retention.ts'
 import { windowStatuses } from '../../src/server/windows.ts'
-import type { EventScope } from '../../src/storage/storage.ts'
 
 export interface EventServicesOptions {
   readonly storage: CachedStorage
@@ -56,7 +55,7 @@ export function eventServices(options: EventServicesOptions): Services {
   services.install(listOnlyService(eventHistograms({ storage: summaries, mirrored, now })))
   const statuses = windowStatuses(storage, kept)
   services.install(listOnlyService(retentionWindows({ statuses, version, refusedIn: () => 3 })))
-  const oldestIn = (scope: EventScope) => storage.oldest.in(scope)
+  const oldestIn: ReadApi['oldestIn'] = (scope, lane) => storage.oldest.in(scope, lane)
   // The last ones: core/v1 answers for every path below its own.
   for (const group of groups) {
     services.install(eventsService({ storage, group, runCache, mirrored, oldestIn, now }))

@@ -31,22 +31,23 @@ const made: fc.Arbitrary<Made> = fc.record({
 })
 const clock = { now: () => 0 }
 const isLoaded = () => true
+const lane = aLane()
 
 test('the oldest time of a scope is the least of its events, and no state is kept for it', async () => {
   const lists = fc.array(made, { maxLength: 60 })
   await fc.assert(
     fc.asyncProperty(lists, async (events) => {
       const memory = memoryOf(events)
-      const times = new OldestTimes({ memory, clock, isLoaded, lane: aLane() })
+      const times = new OldestTimes({ memory, clock, isLoaded })
       const least = (found: readonly Made[]) =>
         found.length === 0 ? undefined : Math.min(...found.map(({ lastSeenMs }) => lastSeenMs))
-      assert.equal(await times.in(allEvents), least(events))
+      assert.equal(await times.in(allEvents, lane), least(events))
       for (const cluster of ['a', 'b', 'none']) {
         const own = events.filter((event) => event.cluster === cluster)
-        assert.equal(await times.in({ cluster, namespace: undefined }), least(own))
+        assert.equal(await times.in({ cluster, namespace: undefined }, lane), least(own))
         for (const namespace of ['shop', 'web', 'none']) {
           const inside = own.filter((event) => event.namespace === namespace)
-          assert.equal(await times.in({ cluster, namespace }), least(inside))
+          assert.equal(await times.in({ cluster, namespace }, lane), least(inside))
         }
       }
       assert.equal(memory.statesKept, 0)
@@ -59,14 +60,14 @@ test('nothing is told while memory is loaded, and a time is a second old at most
   let isReady = false
   const at = { ms: 0, now: () => at.ms }
   const memory = memoryOf([{ cluster: 'a', namespace: 'shop', lastSeenMs: 50 }])
-  const times = new OldestTimes({ memory, clock: at, isLoaded: () => isReady, lane: aLane() })
-  assert.equal(await times.in(allEvents), undefined)
+  const times = new OldestTimes({ memory, clock: at, isLoaded: () => isReady })
+  assert.equal(await times.in(allEvents, lane), undefined)
   isReady = true
-  assert.equal(await times.in(allEvents), 50)
+  assert.equal(await times.in(allEvents, lane), 50)
   const key = { cluster: 'a', namespace: 'web', name: 'older' }
   memory.put(madeEvent(key, versionOfChange(9, 0), { lastSeenMs: 20 }))
   memory.reach(versionOfState(9))
-  assert.equal(await times.in(allEvents), 50)
+  assert.equal(await times.in(allEvents, lane), 50)
   at.ms = 1_000
-  assert.equal(await times.in(allEvents), 20)
+  assert.equal(await times.in(allEvents, lane), 20)
 })

@@ -20,7 +20,6 @@ interface Known {
 export interface OldestTimesOptions {
   readonly memory: EventMemory
   readonly clock: Clock
-  readonly lane: Lane
   /** Memory has the events of the store. While it is loaded, it has any part of them. */
   readonly isLoaded: () => boolean
 }
@@ -34,9 +33,12 @@ export class OldestTimes {
     this.#options = options
   }
 
-  /** In ms; undefined when there are no events, or it is not known. Up to a second old. */
-  in(scope: EventScope): OldestMs {
-    const { memory, clock, lane, isLoaded } = this.#options
+  /**
+   * In ms; undefined when there are no events, or it is not known. Up to a second old. A search runs
+   * in the lane of the first request that asks for it.
+   */
+  in(scope: EventScope, lane: Lane): OldestMs {
+    const { memory, clock, isLoaded } = this.#options
     if (!isLoaded()) return undefined
     const path = scopePath(scope)
     const now = clock.now()

@@ -1,5 +1,5 @@
 import type { InLane, Slices } from '../../lib/run-queue.ts'
-import { throwIfAborted } from '../aborted-read.ts'
+import { throwIfAborted } from '../../storage/aborted-read.ts'
 import type { EventMemory, ReaderKind, State } from '../memory/memory.ts'
 import { Matcher } from './matcher.ts'
 import { SourceWalk } from './slot-walks.ts'
@@ -44,7 +44,7 @@ export interface WalkOptions extends SearchOptions {
  * Visits the matches of a source, in its order or in reverse. Returns how many slots of the source
  * it passed.
  */
-export async function walk(
+async function walk(
   memory: EventMemory,
   state: State,
   options: WalkOptions,

@@ -44,8 +44,8 @@ export class GroupCounts {
         }
       },
       async () => {
-        await objects.reserve(chunkMax, slices)
-        await counts.#pairs.reserve(chunkMax, slices)
+        await objects.reserve(chunkMax, { slices, signal })
+        await counts.#pairs.reserve(chunkMax, { slices, signal })
       },
     )
     return counts

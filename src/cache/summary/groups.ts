@@ -41,8 +41,8 @@ export class Groups {
       { slices, signal },
       ({ slots, from }) => groups.#add(slots, from),
       async () => {
-        if (options.groupBy.includes('object')) await objects.reserve(chunkMax, slices)
-        for (const level of groups.#levels) await level.groups.reserve(chunkMax, slices)
+        if (options.groupBy.includes('object')) await objects.reserve(chunkMax, { slices, signal })
+        for (const level of groups.#levels) await level.groups.reserve(chunkMax, { slices, signal })
         groups.#reserve(chunkMax)
       },
     )

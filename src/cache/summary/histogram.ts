@@ -1,4 +1,5 @@
 import type { InLane } from '../../lib/run-queue.ts'
+import { throwIfAborted } from '../../storage/aborted-read.ts'
 import type { EventScope, EventSelector } from '../../storage/storage.ts'
 import {
   type BucketCount,
@@ -8,7 +9,6 @@ import {
   OTHER_GROUP,
   TooManyGroups,
 } from '../../storage/summary.ts'
-import { throwIfAborted } from '../aborted-read.ts'
 import type { EventTable } from '../memory/event-table.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { rowsOf } from './group-counts.ts'

@@ -1,7 +1,6 @@
-import type { Slices } from '../../lib/run-queue.ts'
 import { COLUMNS } from '../memory/columns.ts'
 import type { EventTable } from '../memory/event-table.ts'
-import { PairNumbers } from './pair-numbers.ts'
+import { PairNumbers, type ReserveOptions } from './pair-numbers.ts'
 
 /**
  * Numbers the regarded objects. Two objects have the same number only if both hashes of each are the
@@ -15,8 +14,8 @@ export class ObjectNumbers {
     this.#table = table
   }
 
-  reserve(count: number, slices: Slices): Promise<void> {
-    return this.#pairs.reserve(count, slices)
+  reserve(count: number, options: ReserveOptions): Promise<void> {
+    return this.#pairs.reserve(count, options)
   }
 
   numberOf(slot: number): number {

@@ -4,6 +4,8 @@ import fc from 'fast-check'
 import { aLane } from '../../lib/run-queue.fixture.ts'
 import { PairNumbers } from './pair-numbers.ts'
 
+const { signal } = new AbortController()
+
 test('pairs are numbered in the order in which they come, as in a map of texts', async () => {
   const number = fc.oneof(
     fc.integer({ min: 0, max: 20 }),
@@ -15,9 +17,9 @@ test('pairs are numbered in the order in which they come, as in a map of texts',
     fc.asyncProperty(fc.array(fc.tuple(number, number), { maxLength: 400 }), async (pairs) => {
       const model = new Map<string, number>()
       const numbers = new PairNumbers()
-      using slicer = aLane().slices()
+      using slices = aLane().slices()
       for (const [first, second] of [...pairs, ...pairs]) {
-        await numbers.reserve(1, slicer)
+        await numbers.reserve(1, { slices, signal })
         const text = `${first} ${second}`
         if (!model.has(text)) model.set(text, model.size)
         assert.equal(numbers.numberOf(first, second), model.get(text), text)
@@ -29,8 +31,8 @@ test('pairs are numbered in the order in which they come, as in a map of texts',
 
 test('pairs that are chosen to have one hash are added as quickly as others', async () => {
   const numbers = new PairNumbers()
-  using slicer = aLane().slices()
-  await numbers.reserve(60_000, slicer)
+  using slices = aLane().slices()
+  await numbers.reserve(60_000, { slices, signal })
   const startedAtMs = performance.now()
   for (let first = 0; first < 60_000; first++) {
     numbers.numberOf(first, Math.imul(first, 0x9e3779b1) >>> 0)
@@ -40,11 +42,11 @@ test('pairs that are chosen to have one hash are added as quickly as others', as
 
 test('a million pairs stay apart, and are moved in time slices when the table grows', async () => {
   const numbers = new PairNumbers()
-  using slicer = aLane().slices()
+  using slices = aLane().slices()
   let turns = 0
   const timer = setInterval(() => turns++, 1)
   for (let at = 0; at < 1_000_000; at++) {
-    if (at % 4_096 === 0) await numbers.reserve(4_096, slicer)
+    if (at % 4_096 === 0) await numbers.reserve(4_096, { slices, signal })
     assert.equal(numbers.numberOf(at % 10_000, at), at)
   }
   clearInterval(timer)

@@ -5,11 +5,17 @@
  */
 import { randomFillSync } from 'node:crypto'
 import type { Slices } from '../../lib/run-queue.ts'
+import { throwIfAborted } from '../../storage/aborted-read.ts'
 import { grown } from './grown.ts'
 
 const firstCapacity = 1_024
 /** Entries that are moved between two looks at the clock. */
 const movedAtOnce = 4_096
+
+export interface ReserveOptions {
+  readonly slices: Slices
+  readonly signal: AbortSignal
+}
 
 export class PairNumbers {
   #firsts = new Uint32Array(firstCapacity)
@@ -24,7 +30,7 @@ export class PairNumbers {
   }
 
   /** Makes room for so many more pairs. */
-  async reserve(count: number, slices: Slices): Promise<void> {
+  async reserve(count: number, { slices, signal }: ReserveOptions): Promise<void> {
     let capacity = this.#firsts.length
     if (this.#size + count <= capacity) return
     while (this.#size + count > capacity) capacity *= 2
@@ -34,7 +40,9 @@ export class PairNumbers {
     for (let number = 0; number < this.#size; number++) {
       const place = this.#placeOf(this.#firsts[number] ?? 0, this.#seconds[number] ?? 0)
       this.#places[place] = number + 1
-      if (number % movedAtOnce === 0 && slices.isOver()) await slices.next()
+      if (number % movedAtOnce !== 0 || !slices.isOver()) continue
+      await slices.next()
+      throwIfAborted(signal)
     }
   }
 

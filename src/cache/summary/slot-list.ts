@@ -1,5 +1,5 @@
 import type { Slices } from '../../lib/run-queue.ts'
-import { throwIfAborted } from '../aborted-read.ts'
+import { throwIfAborted } from '../../storage/aborted-read.ts'
 import type { EventMemory, State } from '../memory/memory.ts'
 import { type SearchOptions, search } from '../read/search.ts'
 

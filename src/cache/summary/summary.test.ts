@@ -4,6 +4,7 @@ import { describe, test } from 'node:test'
 import { setImmediate } from 'node:timers/promises'
 import fc from 'fast-check'
 import { aLane } from '../../lib/run-queue.fixture.ts'
+import { type Lane, RunQueue } from '../../lib/run-queue.ts'
 import { allEvents, isInScope, pathOf } from '../../storage/event-scope.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import type { EventKey, EventScope, EventSelector, StoredEvent } from '../../storage/storage.ts'
@@ -531,7 +532,6 @@ test('summaries of one owner are computed one after the other, beside those of a
   const storage = new SummaryStorage({
     memory: memoryOf([]),
     freshness: { isFresh },
-    lane: aLane(),
   })
   const ended: string[] = []
   const ask = async (owner: string, name: string) => {
@@ -553,4 +553,25 @@ test('summaries of one owner are computed one after the other, beside those of a
     ended.filter((name) => name.startsWith('a')),
     ['a1', 'a2', 'a3'],
   )
+})
+
+test('owners whose lanes are busy do not keep others from their summaries', async () => {
+  const queue = new RunQueue()
+  const freshness = { isFresh: async () => true }
+  const storage = new SummaryStorage({ memory: memoryOf([]), freshness })
+  const ask = (lane: Lane) =>
+    storage.summarize(allEvents, { lane, groupBy: [], groupsMax: 1, signal })
+  const searches: Promise<void>[] = []
+  const busy = ['a', 'b'].map((owner) => {
+    const lane = queue.userLane(owner)
+    for (let search = 0; search < 300; search++) searches.push(lane.next())
+    return ask(lane)
+  })
+  let hasBusyEnded = false
+  void Promise.race(busy).then(() => {
+    hasBusyEnded = true
+  })
+  await ask(queue.userLane('c'))
+  assert.equal(hasBusyEnded, false)
+  await Promise.all([...busy, ...searches])
 })

@@ -1,6 +1,6 @@
 import type { InLane } from '../../lib/run-queue.ts'
+import { throwIfAborted } from '../../storage/aborted-read.ts'
 import type { SummaryOptions } from '../../storage/summary.ts'
-import { throwIfAborted } from '../aborted-read.ts'
 import { TopSlots } from '../read/top-slots.ts'
 import type { Groups } from './groups.ts'
 

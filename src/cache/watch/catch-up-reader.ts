@@ -14,7 +14,7 @@ export const stepsMax = 16
 export interface CatchUpReaderOptions {
   readonly history: History
   readonly store: Pick<FollowedStorage, 'watch'>
-  /** For watches that have none. */
+  /** The lane of the server, used for watches without a lane of their own. */
   readonly lane: Lane
   /**
    * Whether connections up to this one lead to the history that watchers have read from; waits a

@@ -1,4 +1,5 @@
 import type { Response } from '../../http/exchange.ts'
+import { laneOf } from '../../lib/run-queue.ts'
 import { recorded } from '../../lib/tracing/span.ts'
 import { detailsOf } from '../../registry/storage-errors.ts'
 import { listPlan } from '../request/list-plan.ts'
@@ -22,7 +23,12 @@ export function deleteEvents(api: EventApi): Endpoint<EventCollection> {
     const query = listPlan(target, { nowMs: api.now() })
     const deletion = await receiveDeleteOptions(request)
     const signal = AbortSignal.timeout(requestTimeoutMs)
-    const listing = await lister.list({ ...query, signal, span: request.span })
+    const listing = await lister.list({
+      ...query,
+      signal,
+      lane: laneOf(request),
+      span: request.span,
+    })
     const { selector } = query
     await recorded(request.span, 'registry delete', (span) =>
       collectionDelete.remove(listing.pieces, {

@@ -8,6 +8,7 @@ import type { Caller } from '../../gate/gate.ts'
 import type { Place, ResourceTarget } from '../../gate/target.ts'
 import { accountOf } from '../../gate/user.ts'
 import type { Request, Response } from '../../http/exchange.ts'
+import type { Lane } from '../../lib/run-queue.ts'
 import type { Writer } from '../../registry/admission/write-admission.ts'
 import type { CollectionDelete } from '../../registry/collection-delete.ts'
 import type { SharedSelectors } from '../../registry/read/event-selector.ts'
@@ -39,7 +40,7 @@ export interface ReadApi {
   readonly mirrored: MirroredClusters | undefined
   /** When the oldest event of a scope was last seen, which responses tell. */
   readonly oldestIn?:
-    | ((scope: EventScope) => number | undefined | Promise<number | undefined>)
+    | ((scope: EventScope, lane: Lane) => number | undefined | Promise<number | undefined>)
     | undefined
   /** The longest lifetime of a watch. */
   readonly watchMsMax: number

@@ -9,7 +9,8 @@ import type { Caller } from '../../gate/gate.ts'
 import { readTarget } from '../../gate/target.ts'
 import { ANONYMOUS } from '../../gate/user.ts'
 import type { Request } from '../../http/exchange.ts'
-import { type Lane, RunQueue, turnMs } from '../../lib/run-queue.ts'
+import { aLane } from '../../lib/run-queue.fixture.ts'
+import { RunQueue, turnMs } from '../../lib/run-queue.ts'
 import type { EventListing, ListQuery } from '../../registry/read/listing.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import type { ListPart, StoredEvent } from '../../storage/storage.ts'
@@ -56,7 +57,7 @@ async function respond(sizes: readonly number[], accept: string, query = '') {
   )
 }
 
-async function responseOf(api: object, accept: string, query = '', lane?: Lane) {
+async function responseOf(api: object, accept: string, query = '', lane = aLane()) {
   const endpoint = listEvents(api as EventApi)
   const request = {
     method: 'GET',
@@ -218,6 +219,7 @@ test('what a list retains is charged to its user', async () => {
       query: new URLSearchParams(),
       headers: {},
       memory,
+      lane: aLane(),
     } as Partial<Request> as Request
     const target = readTarget(request, 'local') as EventTarget
     return listEvents(api as unknown as EventApi)(request, target, { ...caller, user })

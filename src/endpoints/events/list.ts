@@ -52,7 +52,12 @@ export function listEvents(api: ReadApi): Endpoint<Place> {
       ...(mirrored?.warnings(target.cluster) ?? []),
       ...selectorWarnings(plan.selector?.requires),
     ])
-    const headers = await windowHeader(api, target)
+    const headers = await windowHeader(api, target, lane)
+    const entered = listing.whole && lane.enter(signal)
+    if (entered !== undefined) {
+      await entered
+      signal.throwIfAborted()
+    }
     return recordedNow(request.span, 'encode', () =>
       listResponse(encoder, listing, { runCache, warning, headers, lane, signal }),
     )
@@ -147,15 +152,19 @@ async function* streamed(
   meta: ListMeta,
   options: InLane & { readonly listing: EventListing; readonly runCache: EncodedRunCache },
 ): AsyncGenerator<Chunk> {
-  const { listing } = options
+  const { listing, signal } = options
   const encode = partEncoder(encoder, options)
-  yield encoder.listHead(meta, encoder.isLengthPrefixed ? await entriesBytes(listing, encode) : 0)
+  yield encoder.listHead(
+    meta,
+    encoder.isLengthPrefixed ? await entriesBytes(listing, { encode, signal }) : 0,
+  )
   let count = 0
   for await (const parts of partsOf(listing)) {
     for (const part of parts) {
       // Not a promise for parts that are cached, or while there is time.
       const turn = encode.turn(part)
       if (turn !== undefined) await turn
+      signal.throwIfAborted()
       yield encode.chunk(part, count)
       count += part.count
     }
@@ -167,12 +176,16 @@ async function* streamed(
  * The size of all entries. Encodes the whole list once before it is sent, and keeps only what fits
  * into the cache of runs, which then is not encoded again.
  */
-async function entriesBytes(listing: EventListing, encode: PartEncoder): Promise<number> {
+async function entriesBytes(
+  listing: EventListing,
+  { encode, signal }: { readonly encode: PartEncoder; readonly signal: AbortSignal },
+): Promise<number> {
   let bytes = 0
   for await (const parts of partsOf(listing)) {
     for (const part of parts) {
       const turn = encode.turn(part)
       if (turn !== undefined) await turn
+      signal.throwIfAborted()
       bytes += Buffer.byteLength(encode.chunk(part, 0))
     }
   }

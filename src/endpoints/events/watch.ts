@@ -18,7 +18,8 @@ export function watchEvents(api: ReadApi): Endpoint<Place> {
   return async (request, target, caller) => {
     const encoders = encodersFor(api, target.cluster).watch(negotiateWatch(request))
     const plan = watchPlan(target, api)
-    const window = await windowHeader(api, target)
+    const lane = laneOf(request)
+    const window = await windowHeader(api, target, lane)
     const { promise: settled, resolve: settle } = Promise.withResolvers<void>()
     const writer = new WatchFrameWriter(encoders, plan.selector)
     return {
@@ -30,7 +31,7 @@ export function watchEvents(api: ReadApi): Endpoint<Place> {
         request: request.signal,
         access: caller.recheck,
         user: accountOf(caller.sender ?? caller.user),
-        lane: laneOf(request),
+        lane,
         settle,
       }),
       longRunning: true,

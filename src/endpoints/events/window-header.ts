@@ -1,5 +1,6 @@
 import type { Response } from '../../http/exchange.ts'
 import { within } from '../../lib/abort.ts'
+import type { Lane } from '../../lib/run-queue.ts'
 import type { ListTarget } from '../request/list-options.ts'
 import { scopeOf } from '../request/list-plan.ts'
 import type { ReadApi } from './event-api.ts'
@@ -16,11 +17,12 @@ const WAIT_MS_MAX = 20
 export async function windowHeader(
   { oldestIn }: Pick<ReadApi, 'oldestIn'>,
   target: ListTarget,
+  lane: Lane,
 ): Promise<Response['headers']> {
   const scope = scopeOf(target)
   if (oldestIn === undefined) return {}
   if (scope.cluster === undefined && 'namespace' in target.place) return {}
-  const found = oldestIn(scope)
+  const found = oldestIn(scope, lane)
   // Usually known: only a search needs a timer.
   const oldestMs = found instanceof Promise ? await soon(found) : found
   return oldestMs === undefined ? {} : { 'tidings-window': new Date(oldestMs).toISOString() }

@@ -4,7 +4,7 @@ import { EncodedRunCache } from '../../codec/encoders/encoded-run-cache.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { retentionWindowView } from '../../codec/encoders/window-view.ts'
 import { ALL_CLUSTERS } from '../../gate/attributes.ts'
-import { type InLane, laneOf } from '../../lib/run-queue.ts'
+import { type InLane, laneOf, mapInSlices } from '../../lib/run-queue.ts'
 import { inApiTerms, resourceNames } from '../../registry/storage-errors.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { StoredEvent } from '../../storage/storage.ts'
@@ -110,15 +110,13 @@ export function retentionWindows(options: WindowsOptions): ListOnlyResource {
         lane,
       })
       const { windows, hidden } = await inApiTerms(found, names, { isRead: true })
-      const items: StoredEvent[] = []
-      using slices = lane.slices(request)
-      for (const status of windows) {
-        items.push(objectOf({ ...status, refused: refusedOf(status, refusedIn) }, at))
-        if (slices.isOver()) await slices.next()
-      }
+      const { signal } = request
+      const items = await mapInSlices(windows, { lane, signal }, (status) =>
+        objectOf({ ...status, refused: refusedOf(status, refusedIn) }, at),
+      )
       return listResponse(encoder, computedListing(at, items, encoder), {
         lane,
-        signal: request.signal,
+        signal,
         runCache: new EncodedRunCache(),
         warning: warningHeader(hidden === 0 ? [] : [hiddenWarning(hidden)]),
       })

@@ -6,6 +6,7 @@ import { Gate } from '../../gate/gate.ts'
 import { RequestLimits } from '../../gate/limits/limits.ts'
 import type { Request } from '../../http/exchange.ts'
 import { type LogFields, silentLog } from '../../lib/log/log.ts'
+import { RunQueue } from '../../lib/run-queue.ts'
 import { serve } from '../serve.ts'
 import { Services } from '../services.ts'
 
@@ -31,6 +32,7 @@ async function linesOf(
     allowsAnonymous: false,
   })
   const handler = serve({
+    runQueue: new RunQueue(),
     services,
     gate,
     limits: new RequestLimits(none),

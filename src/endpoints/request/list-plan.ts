@@ -20,7 +20,7 @@ const emptyScope: EventScope = { cluster: '.', namespace: undefined }
 export function listPlan(
   target: ListTarget,
   { order = 'key', nowMs = Date.now() }: Partial<PositionDefaults> = {},
-): Omit<ListQuery, 'signal'> {
+): Omit<ListQuery, 'signal' | 'lane'> {
   const options = readListOptions(target)
   const pathScope = scopeOf(target)
   const { labelSelector, fieldSelector, limit, listMax } = options
@@ -49,7 +49,7 @@ export interface WatchPlan {
   readonly scope: EventScope
   readonly selector: EventSelector | undefined
   /** The list of existing events that is sent first. */
-  readonly initial: Omit<ListQuery, 'signal'> | undefined
+  readonly initial: Omit<ListQuery, 'signal' | 'lane'> | undefined
   /** Whether a bookmark marks the end of the existing events. */
   readonly hasInitialBookmark: boolean
   /** Without initial events: send changes after this version. Undefined: from now on. */

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Request, Response } from '../../http/exchange.ts'
+import { aLane } from '../../lib/run-queue.fixture.ts'
 import { HandlerStillRuns, inTime } from './timeout.ts'
 
 const response: Response = { status: 200, headers: {}, body: 'x' }
@@ -24,6 +25,15 @@ describe('inTime', () => {
       return response
     }
     assert.equal(await inTime(slow)(request('timeout=2562047h')), response)
+  })
+
+  test('the endpoint runs in the lane of its user', async () => {
+    const lane = aLane()
+    const handled = inTime(async (limited) => {
+      assert.equal(limited.lane, lane)
+      return response
+    })
+    await handled({ ...request('timeout=1m'), lane })
   })
 
   test('an invalid timeout is refused before the endpoint is called', () => {

@@ -65,7 +65,7 @@ async function within(
 }
 
 function endingWith(request: Request, signal: AbortSignal): Request {
-  const { method, path, query, headers, rawHeaders, peer, memory, span } = request
+  const { method, path, query, headers, rawHeaders, peer, memory, lane, span } = request
   return {
     method,
     path,
@@ -74,6 +74,7 @@ function endingWith(request: Request, signal: AbortSignal): Request {
     ...(rawHeaders === undefined ? {} : { rawHeaders }),
     ...(memory === undefined ? {} : { memory }),
     peer,
+    lane,
     span,
     signal: AbortSignal.any([request.signal, signal]),
     body: (bytesMax) => request.body(bytesMax),

@@ -1,9 +1,8 @@
 import { TIDINGS_GROUP, TIDINGS_VERSION } from '../../api/tidings-group.ts'
 import { EventEncoders } from '../../codec/encoders/event-encoders.ts'
 import { histogramView } from '../../codec/encoders/summary-views.ts'
-import { laneOf } from '../../lib/run-queue.ts'
+import { laneOf, mapInSlices } from '../../lib/run-queue.ts'
 import { resourceNames } from '../../registry/storage-errors.ts'
-import type { StoredEvent } from '../../storage/storage.ts'
 import type { EventSummaries } from '../../storage/summary.ts'
 import type { MirroredClusters } from '../events/event-api.ts'
 import type { ListOnlyResource, ResourcePath } from '../objects/read-only-service.ts'
@@ -55,13 +54,10 @@ export function eventHistograms({
         plan,
       )
       const { cluster, place } = target
-      const items: StoredEvent[] = []
-      using slices = lane.slices({ signal })
-      for (const [index, counts] of buckets.entries()) {
+      const items = await mapInSlices(buckets.entries(), { lane, signal }, ([index, counts]) => {
         const [startMs = 0, endMs = 0] = bounds.slice(index, index + 2)
-        items.push(bucketObject({ startMs, endMs, counts }, { cluster, place, version }))
-        if (slices.isOver()) await slices.next()
-      }
+        return bucketObject({ startMs, endMs, counts }, { cluster, place, version })
+      })
       const warnings = mirrored?.warnings(cluster) ?? []
       return computedResponse(encoder, { version, items, warnings, lane, signal })
     },

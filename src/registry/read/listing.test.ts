@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { aLane } from '../../lib/run-queue.fixture.ts'
 import { StorageError } from '../../storage/errors.ts'
 import { versionOfState } from '../../storage/resource-version.ts'
 import type {
@@ -14,6 +15,7 @@ import { EventLister, type ListQuery } from './listing.ts'
 
 const version = versionOfState(5)
 const query: ListQuery = {
+  lane: aLane(),
   scope: { cluster: 'local', namespace: 'a' },
   tokenScope: { cluster: 'local', namespace: 'a' },
   selector: undefined,

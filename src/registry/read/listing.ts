@@ -56,7 +56,7 @@ export interface ListQuery extends ListPosition, Piecewise, Traced {
   readonly onStoreRead?: ((bytes: number) => void) | undefined
   readonly signal: AbortSignal
   /** Whose time the list uses. */
-  readonly lane?: Lane | undefined
+  readonly lane: Lane
 }
 
 /** A list that has started: its metadata is known, and its items are read lazily. */

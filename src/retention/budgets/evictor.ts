@@ -96,7 +96,7 @@ export class Evictor {
   constructor(options: EvictorOptions) {
     this.#options = options
     this.#frontiers = new Frontiers(options.clock)
-    this.#oldestWrites = new OldestWrites(options.storage, options.clock, [others, warnings])
+    this.#oldestWrites = new OldestWrites(options, [others, warnings])
     this.#evictions = new EvictionLog(options.clock, options.log)
   }
 
@@ -190,13 +190,16 @@ export class Evictor {
 
   /** As many batches from the largest namespaces as one batch has events. */
   async #evictFromCluster({ size, budget }: Exceeded, term: Term): Promise<number> {
-    const { storage, sizes } = this.#options
+    const { storage, sizes, lane } = this.#options
     const { cluster } = size
     let evicted = 0
     while (evicted < batchMax && term.isHeld()) {
       const { signal } = term
       // A consistent read: the counts below include everything that was deleted before.
-      await storage.list({ cluster, namespace: undefined }, { limit: 1, isOnlyPage: true, signal })
+      await storage.list(
+        { cluster, namespace: undefined },
+        { limit: 1, isOnlyPage: true, signal, lane },
+      )
       const now = sizes.of(cluster, undefined)
       const excess = now && excessOf(now, budget)
       const largest = excess && this.#largest(cluster, excess)
@@ -242,9 +245,9 @@ export class Evictor {
     selector: EventSelector,
     signal: AbortSignal,
   ): Promise<readonly StoredEvent[]> {
-    const { storage, clock } = this.#options
+    const { storage, clock, lane } = this.#options
     // A kept state would make every delete that follows copy parts of the indexes.
-    const reading = { isOnlyPage: true, signal }
+    const reading = { isOnlyPage: true, signal, lane }
     const listed = async (place?: Place) => {
       const { items } = await storage.list(scope, {
         order: 'oldest',

@@ -6,6 +6,7 @@
  * stay the oldest: whatever is written later is newer.
  */
 import type { Clock } from '../../lib/clock.ts'
+import type { Lane } from '../../lib/run-queue.ts'
 import type { Version } from '../../storage/resource-version.ts'
 import type { EventKey, EventSelector, EventStorage } from '../../storage/storage.ts'
 
@@ -30,19 +31,26 @@ interface Found {
 
 export type NamespaceOfCluster = Pick<EventKey, 'cluster' | 'namespace'>
 
+export interface OldestWritesOptions {
+  readonly storage: Pick<EventStorage, 'list'>
+  readonly clock: Clock
+  readonly lane: Lane
+}
+
 export class OldestWrites {
   readonly #storage: Pick<EventStorage, 'list'>
   readonly #clock: Clock
+  readonly #lane: Lane
   readonly #selectors: readonly [others: EventSelector, warnings: EventSelector]
   readonly #found = new Map<string, Found>()
 
   constructor(
-    storage: Pick<EventStorage, 'list'>,
-    clock: Clock,
+    { storage, clock, lane }: OldestWritesOptions,
     selectors: readonly [others: EventSelector, warnings: EventSelector],
   ) {
     this.#storage = storage
     this.#clock = clock
+    this.#lane = lane
     this.#selectors = selectors
   }
 
@@ -86,7 +94,7 @@ export class OldestWrites {
     for (;;) {
       // Each page is of the newest state: a delete compares the version that was read.
       const page = await this.#storage.list(scope, {
-        ...{ selector, after, limit: pageMax, isOnlyPage: true, signal },
+        ...{ selector, after, limit: pageMax, isOnlyPage: true, signal, lane: this.#lane },
       })
       for (const { key, version, body } of page.items) {
         found.push({ key, version, bytes: body.length })

@@ -3,7 +3,7 @@
  * the size of the values that were read last.
  */
 import type { KeyValue, RangeRequest, RangeResult } from '../../etcd/client.ts'
-import { laneOf } from '../../lib/run-queue.ts'
+import { throwIfAborted } from '../aborted-read.ts'
 import { StorageError } from '../errors.ts'
 import { isPart } from '../event-scope.ts'
 import { revisionOf, type Version, versionOfState } from '../resource-version.ts'
@@ -138,15 +138,18 @@ export class ListReader {
   async #decodeInto(
     page: PageSoFar,
     kvs: readonly KeyValue[],
-    { selector, limit, signal, ...options }: ListOptions,
+    { selector, limit, signal, lane }: ListOptions,
   ): Promise<number> {
     const { keys } = this.#options
     const { items } = page
     let taken = 0
-    using slices = laneOf(options).slices({ signal })
+    using slices = lane.slices({ signal })
     for (const kv of kvs) {
       if (items.length === limit) break
-      if (slices.isOver()) await slices.next()
+      if (slices.isOver()) {
+        await slices.next()
+        throwIfAborted(signal)
+      }
       taken++
       if (keys.isMark(kv.key)) continue
       const stored = decodeEvent(kv, keys)

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { isAfter } from '../../../src/storage/resource-version.ts'
 import type { EventStorage, ListOptions, StoredEvent } from '../../../src/storage/storage.ts'
 import { eventBody, eventKey, noteOf } from '../../support/stored-events.ts'
@@ -8,7 +9,10 @@ import { failed, far, names, signal } from './expectations.ts'
 /** Contract of lists: many events at one version. */
 export function lists(storage: () => EventStorage): void {
   const all = (options?: Partial<ListOptions>) =>
-    storage().list({ cluster: 'local', namespace: 'list' }, { limit: 100, signal, ...options })
+    storage().list(
+      { cluster: 'local', namespace: 'list' },
+      { lane: aLane(), limit: 100, signal, ...options },
+    )
   const make = async (names: readonly string[]) => {
     for (const name of names) {
       const key = eventKey('list', name)
@@ -69,7 +73,7 @@ export function lists(storage: () => EventStorage): void {
     assert.deepEqual(names(await all({ selector: named('b.1'), after })), [])
     const everywhere = await storage().list(
       { cluster: undefined, namespace: undefined },
-      { selector: named('b.1'), limit: 100, signal },
+      { lane: aLane(), selector: named('b.1'), limit: 100, signal },
     )
     assert.deepEqual(names(everywhere), ['b.1'])
   })
@@ -81,13 +85,17 @@ export function lists(storage: () => EventStorage): void {
     }
     const everything = { cluster: undefined, namespace: undefined }
     const page = await storage().list(everything, {
+      lane: aLane(),
       limit: 100,
       signal,
       after: eventKey('z', 'z'),
     })
     const namespaces = page.items.map(({ key }) => key.namespace)
     assert.deepEqual(namespaces, ['zz-b', 'zz.c', 'zz'])
-    const one = await storage().list({ cluster: 'local', namespace: 'zz' }, { limit: 10, signal })
+    const one = await storage().list(
+      { cluster: 'local', namespace: 'zz' },
+      { lane: aLane(), limit: 10, signal },
+    )
     assert.deepEqual(names(one), ['x'])
   })
 
@@ -98,26 +106,29 @@ export function lists(storage: () => EventStorage): void {
     const read = { limit: 10, signal }
     const old = await storage().list(
       { cluster: 'local', namespace: 'list-at' },
-      { ...read, at: one.version },
+      { lane: aLane(), ...read, at: one.version },
     )
     assert.deepEqual(old.items.map(noteOf), ['one'])
     assert.ok(!isAfter(one.version, old.version))
     const again = await storage().list(
       { cluster: 'local', namespace: 'list-at' },
-      { ...read, at: old.version },
+      { lane: aLane(), ...read, at: old.version },
     )
     assert.deepEqual(again.items.map(noteOf), ['one'])
     const future = far(one.version)
     await failed(
       'future',
-      storage().list({ cluster: 'local', namespace: 'list-at' }, { ...read, at: future }),
+      storage().list(
+        { cluster: 'local', namespace: 'list-at' },
+        { lane: aLane(), ...read, at: future },
+      ),
     )
     const late = storage().list(
       { cluster: 'local', namespace: 'list-at' },
-      { ...read, notOlderThan: future },
+      { lane: aLane(), ...read, notOlderThan: future },
     )
     await failed('future', late)
-    const fresh = { ...read, notOlderThan: one.version }
+    const fresh = { lane: aLane(), ...read, notOlderThan: one.version }
     const newest = await storage().list({ cluster: 'local', namespace: 'list-at' }, fresh)
     assert.deepEqual(newest.items.map(noteOf), ['two'])
   })

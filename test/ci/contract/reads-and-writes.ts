@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { beginning, formatVersion, isAfter } from '../../../src/storage/resource-version.ts'
 import type { EventStorage, StoredEvent } from '../../../src/storage/storage.ts'
 import { served } from '../../../src/storage/stored-form.ts'
@@ -162,7 +163,7 @@ export function readsAndWrites(storage: () => EventStorage): void {
     await failed('timeout', storage().get(eventKey('get', 'fresh'), { signal: aborted }))
     const list = storage().list(
       { cluster: 'local', namespace: 'get' },
-      { signal: aborted, limit: 1 },
+      { lane: aLane(), signal: aborted, limit: 1 },
     )
     await failed('timeout', list)
   })

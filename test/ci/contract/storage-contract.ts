@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import type { EventStorage } from '../../../src/storage/storage.ts'
 import { eventBody, eventKey, noteOf } from '../../support/stored-events.ts'
 import { failed, first, patienceMs, signal, within } from './expectations.ts'
@@ -47,10 +48,13 @@ function forgotten(made: () => StorageUnderTest): void {
     await storage.update(key, () => eventBody(key, 'three'))
     await made().forgetHistory()
     const scope = { cluster: 'local', namespace: 'history' }
-    await failed('compacted', storage.list(scope, { limit: 1, signal, at: old.version }))
+    await failed(
+      'compacted',
+      storage.list(scope, { lane: aLane(), limit: 1, signal, at: old.version }),
+    )
     const watch = storage.watch(scope, { from: old.version, signal })
     await failed('compacted', within(patienceMs, first(watch)))
-    const page = await storage.list(scope, { limit: 1, signal })
+    const page = await storage.list(scope, { lane: aLane(), limit: 1, signal })
     assert.deepEqual(page.items.map(noteOf), ['three'])
   })
 }

@@ -2,11 +2,13 @@
  * The cache over a real etcd: several replicas, lost connections, compaction, watchers that fall
  * off the ring.
  */
+
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { CachedStorage, type CachedStorageOptions } from '../../../src/cache/cached-storage.ts'
 import { EtcdClient } from '../../../src/etcd/client.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { EtcdStorage } from '../../../src/storage/etcd/etcd-storage.ts'
 import {
   beginning,
@@ -88,7 +90,12 @@ test('a replica reads every write that another replica has acknowledged, 10,000 
         assert.equal(noteOf(read), name)
       } else {
         const before = eventKey('default', `${name.slice(0, -1)}${Number(name.at(-1)) - 1}z`)
-        const page = await other.cached.list(all, { after: before, limit: 1, signal })
+        const page = await other.cached.list(all, {
+          lane: aLane(),
+          after: before,
+          limit: 1,
+          signal,
+        })
         assert.equal(page.items[0]?.key.name, name)
         assert.ok(!isAfter(version, page.version))
       }
@@ -96,7 +103,7 @@ test('a replica reads every write that another replica has acknowledged, 10,000 
   }
   await Promise.all(Array.from({ length: 64 }, caller))
   await eventually('all are watched', () => watched.size === 10_000)
-  const page = await other.cached.list(all, { limit: 10_000, signal })
+  const page = await other.cached.list(all, { lane: aLane(), limit: 10_000, signal })
   assert.equal(page.items.length, 10_000)
   for (const { key, version } of page.items) assert.equal(watched.get(key.name), version)
   const { revisionReads, catchUpSteps } = other.cached.stats()
@@ -125,15 +132,15 @@ test('pages of a list show one snapshot, equal to that of etcd, during concurren
   const summary = (items: readonly StoredEvent[]) =>
     items.map(({ key, version, body }) => `${key.name}@${version} ${body}`)
   const pages = async () => {
-    let page = await cached.list(all, { limit: 37, signal })
+    let page = await cached.list(all, { lane: aLane(), limit: 37, signal })
     const items = [...page.items]
     while (page.more) {
       const after = items.at(-1)?.key
-      page = await cached.list(all, { limit: 37, signal, at: page.version, after })
+      page = await cached.list(all, { lane: aLane(), limit: 37, signal, at: page.version, after })
       items.push(...page.items)
       await new Promise((resolve) => setTimeout(resolve, 1))
     }
-    const right = await inner.list(all, { limit: 1_000, signal, at: page.version })
+    const right = await inner.list(all, { lane: aLane(), limit: 1_000, signal, at: page.version })
     assert.deepEqual(summary(items), summary(right.items))
   }
   for (let round = 0; round < 10; round++) {
@@ -150,7 +157,7 @@ test('a watch resumed at any change inside a transaction continues after that ch
   const { cached } = replica
   const names = Array.from({ length: 100 }, (_, n) => `e-${String(n).padStart(2, '0')}`)
   await Promise.all(names.slice(0, 66).map((name) => create(cached, name)))
-  const { version: from } = await cached.list(all, { limit: 1, signal })
+  const { version: from } = await cached.list(all, { lane: aLane(), limit: 1, signal })
   // While these two are in flight, the other writes are queued, and are sent in one batch.
   const ahead = ['x', 'y'].map((name) => {
     const key = eventKey('elsewhere', name)
@@ -222,7 +229,7 @@ test('a replica that missed a compaction lists again and is correct afterwards',
     const names = Array.from({ length: 100 }, (_, i) => `e-${String(n + i).padStart(4, '0')}`)
     await Promise.all(names.map((name) => create(writer.cached, name, 'old')))
   }
-  const first = await cutOff.cached.list(all, { limit: 1_000, signal })
+  const first = await cutOff.cached.list(all, { lane: aLane(), limit: 1_000, signal })
   const end = new AbortController()
   const waiting = (async () => {
     const watch = cutOff.cached.watch(all, { from: first.version, signal: end.signal })
@@ -247,18 +254,24 @@ test('a replica that missed a compaction lists again and is correct afterwards',
     () => cutOff.cached.stats().initializations === 2,
     20_000,
   )
-  const pages = [await cutOff.cached.list(all, { limit: 5_000, signal })]
-  const right = await writer.inner.list(all, { limit: 5_000, signal })
+  const pages = [await cutOff.cached.list(all, { lane: aLane(), limit: 5_000, signal })]
+  const right = await writer.inner.list(all, { lane: aLane(), limit: 5_000, signal })
   const summary = ({ items }: (typeof pages)[number]) =>
     items.map(({ key, version, body }) => `${key.name}@${version} ${body}`)
   assert.deepEqual(summary(pages[0] ?? right), summary(right))
   assert.equal(right.items.length, 2_010)
   const uid = { matches: () => true, requires: { reason: 'Pulling' } }
-  const found = await cutOff.cached.list(all, { limit: 5_000, signal, selector: uid })
+  const found = await cutOff.cached.list(all, {
+    lane: aLane(),
+    limit: 5_000,
+    signal,
+    selector: uid,
+  })
   assert.deepEqual(summary(found), summary(right), 'by an index')
   await failed
   // The snapshot of the first page is in memory, but it may belong to another history of etcd.
   const second = cutOff.cached.list(all, {
+    lane: aLane(),
     limit: 1_000,
     signal,
     at: first.version,
@@ -281,7 +294,7 @@ test('consistent reads fail during an outage, other reads are served, and all re
   await assert.rejects(cached.get(eventKey('default', 'a'), { signal: soon }), (error: object) =>
     ['timeout', 'unavailable'].includes(String(Reflect.get(error, 'kind'))),
   )
-  const page = await cached.list(all, { limit: 10, signal, notOlderThan: version })
+  const page = await cached.list(all, { lane: aLane(), limit: 10, signal, notOlderThan: version })
   assert.equal(page.items.length, 1)
   assert.equal(cached.hasSynced, true)
   proxy.set('pass')
@@ -297,7 +310,7 @@ test('consistent reads fail during an outage, other reads are served, and all re
     15_000,
   )
   await create(cached, 'b')
-  const both = await cached.list(all, { limit: 10, signal })
+  const both = await cached.list(all, { lane: aLane(), limit: 10, signal })
   assert.equal(both.items.length, 2)
 })
 
@@ -339,7 +352,7 @@ test('a key overwritten by another program is removed from the cache, as it is n
   })()
   const key = Buffer.from('/registry/events/local/default/mine')
   await replica.client.txn({ success: [{ type: 'put', key, value: Buffer.from('not ours') }] })
-  const page = await replica.cached.list(all, { limit: 10, signal })
+  const page = await replica.cached.list(all, { lane: aLane(), limit: 10, signal })
   assert.deepEqual(page.items, [])
   await eventually('the watcher receives the delete', () => seen.length === 1)
   assert.equal(seen[0]?.type, 'delete')
@@ -377,7 +390,7 @@ for (const count of [999, 1_000, 1_100]) {
         },
       ],
     })
-    const page = await replica.cached.list(all, { limit: 10, signal })
+    const page = await replica.cached.list(all, { lane: aLane(), limit: 10, signal })
     assert.deepEqual(page.items, [])
     if (count <= 999) {
       await eventually('the watcher has received each delete', () => seen.length === 2 * count - 1)
@@ -387,7 +400,7 @@ for (const count of [999, 1_000, 1_100]) {
       assert.equal(await ending, 'compacted')
     }
     await create(replica.cached, 'after')
-    const again = await replica.cached.list(all, { limit: 10, signal })
+    const again = await replica.cached.list(all, { lane: aLane(), limit: 10, signal })
     assert.deepEqual(
       again.items.map(({ key }) => key.name),
       ['after'],

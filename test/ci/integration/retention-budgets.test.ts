@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pause } from '../../../src/lib/abort.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { type RetentionBudget, RetentionPolicy } from '../../../src/retention/policy.ts'
 import { startEtcd } from '../../support/etcd.ts'
 import { eventually } from '../../support/eventually.ts'
@@ -59,7 +60,7 @@ async function create(keeper: Keeper, made: Made): Promise<void> {
 async function namesIn(keeper: Keeper, namespace: string): Promise<readonly string[]> {
   const { signal } = new AbortController()
   const scope = { cluster: 'local', namespace }
-  const { items } = await keeper.cached.list(scope, { limit: 10_000, signal })
+  const { items } = await keeper.cached.list(scope, { lane: aLane(), limit: 10_000, signal })
   return items.map(({ key }) => key.name)
 }
 
@@ -197,7 +198,7 @@ describe('retention budgets', { concurrency: true }, () => {
     assert.deepEqual(await namesIn(keeper, 'a'), namesFrom('n', 70, 100))
     const listed = await keeper.cached.list(
       { cluster: 'local', namespace: 'a' },
-      { limit: 100, signal: new AbortController().signal },
+      { lane: aLane(), limit: 100, signal: new AbortController().signal },
     )
     assert.equal(
       bytesIn(),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { allEvents } from '../../../src/storage/event-scope.ts'
 import { startEtcd } from '../../support/etcd.ts'
 import { seedEvents } from '../../support/seed-events.ts'
@@ -15,7 +16,11 @@ test('seeded events are events as the server stores them', async () => {
   await seedEvents(replica.client, { count: 1_000, prefix, untilMs, spanMs, clusters })
 
   const { signal } = new AbortController()
-  const { items: events } = await replica.storage.list(allEvents, { limit: 2_000, signal })
+  const { items: events } = await replica.storage.list(allEvents, {
+    lane: aLane(),
+    limit: 2_000,
+    signal,
+  })
   assert.equal(events.length, 1_000)
   assert.deepEqual(replica.corrupt, [])
   assert.deepEqual([...new Set(events.map(({ key }) => key.cluster))], ['east', 'local'])

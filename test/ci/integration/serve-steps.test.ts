@@ -3,6 +3,7 @@
  * however (at once, later, or because the client leaves), nothing is left behind: no slot, no byte
  * of the ledger, no timer and no listener.
  */
+
 import assert from 'node:assert/strict'
 import { getEventListeners } from 'node:events'
 import { describe, test } from 'node:test'
@@ -21,6 +22,7 @@ import { RefusalPace } from '../../../src/gate/limits/refusal-pace.ts'
 import type { Handler, Request, Response } from '../../../src/http/exchange.ts'
 import { MemoryLedger } from '../../../src/lib/client-memory/ledger.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
+import { RunQueue } from '../../../src/lib/run-queue.ts'
 import { Tracer } from '../../../src/tracing/tracer.ts'
 import { eventually } from '../../support/eventually.ts'
 import { type Client, openClient, type Protocol } from '../../support/http-client.ts'
@@ -141,6 +143,7 @@ function served(parts: Parts, ledger: MemoryLedger) {
     ...parts.observer,
   }
   const serving = serve({
+    runQueue: new RunQueue(),
     services,
     gate,
     limits: parts.enter === undefined ? limits : { enter: parts.enter },

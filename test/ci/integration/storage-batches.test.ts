@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { StorageError } from '../../../src/storage/errors.ts'
 import type { Operation } from '../../../src/storage/etcd/batch-txn.ts'
 import { GroupCommit } from '../../../src/storage/etcd/group-commit.ts'
@@ -31,7 +32,7 @@ describe('storage: concurrent writes', () => {
     )
     // The values after the small ones take 40 MB in one response.
     const scope = { cluster: 'local', namespace: 'sizes' }
-    const page = await replica.storage.list(scope, { limit: 5_000, signal })
+    const page = await replica.storage.list(scope, { lane: aLane(), limit: 5_000, signal })
     assert.deepEqual(
       page.items.map(({ key }) => key.name),
       keys.map(({ name }) => name),
@@ -55,7 +56,7 @@ describe('storage: concurrent writes', () => {
     assert.ok(revisions < 1_000, `${revisions} revisions`)
     const page = await replica.storage.list(
       { cluster: 'local', namespace: 'many' },
-      { limit: 10_000, signal },
+      { lane: aLane(), limit: 10_000, signal },
     )
     assert.deepEqual([page.items.length, page.more], [10_000, false])
     const versions = new Set(page.items.map(({ version }) => version))
@@ -184,7 +185,7 @@ describe('storage: concurrent writes', () => {
     await Promise.all(created)
     const page = await replica.storage.list(
       { cluster: 'local', namespace: 'drain' },
-      { limit: 1_000, signal },
+      { lane: aLane(), limit: 1_000, signal },
     )
     assert.equal(page.items.length, 500)
     replica.client.close()

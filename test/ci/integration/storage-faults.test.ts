@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pause } from '../../../src/lib/abort.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { StorageError } from '../../../src/storage/errors.ts'
 import { startEtcd, startEtcdCluster } from '../../support/etcd.ts'
 import { FaultProxy } from '../../support/fault-proxy.ts'
@@ -28,7 +29,7 @@ function create(replica: Replica, name: string, note = 'x'): Promise<string> {
 async function names(replica: Replica): Promise<ReadonlySet<string>> {
   const page = await replica.storage.list(
     { cluster: 'local', namespace: 'faults' },
-    { limit: 100_000, signal },
+    { lane: aLane(), limit: 100_000, signal },
   )
   return new Set(page.items.map(({ key }) => key.name))
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { isAfter, revisionOf, type Version } from '../../../src/storage/resource-version.ts'
 import type {
   EventKey,
@@ -102,7 +103,10 @@ describe('storage: resuming a watch inside a transaction', () => {
       ['put good', 'delete good'],
     )
     await put('/registry/events/local/main/bad', '{"w":1,"i":0}\n{"metadata":{"labels":5}}')
-    const page = await storage.list({ cluster: 'local', namespace: 'main' }, { limit: 10, signal })
+    const page = await storage.list(
+      { cluster: 'local', namespace: 'main' },
+      { lane: aLane(), limit: 10, signal },
+    )
     assert.deepEqual([page.items, page.more], [[], false])
     const isCorrupt = { name: 'StorageError', kind: 'corrupt' }
     const bad = eventKey('main', 'bad')

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import type { Answered, Call, EventApiUnderTest } from '../../support/event-api.ts'
 import { withEventApi } from '../../support/event-api.ts'
 import { makeEvent } from '../../support/wire-event.ts'
@@ -335,7 +336,7 @@ describe('summaries and histograms', () => {
     await assert.rejects(
       api.storage.summaries.summarize(
         { cluster: undefined, namespace: undefined },
-        { groupBy: ['reason'], groupsMax: 500, signal: end.signal },
+        { lane: aLane(), groupBy: ['reason'], groupsMax: 500, signal: end.signal },
       ),
       { kind: 'timeout' },
     )

@@ -7,6 +7,7 @@ import { serve } from '../../../src/endpoints/serve.ts'
 import { Services } from '../../../src/endpoints/services.ts'
 import type { Handler, Request, Response } from '../../../src/http/exchange.ts'
 import { createLog } from '../../../src/lib/log/log.ts'
+import { RunQueue } from '../../../src/lib/run-queue.ts'
 import { serverCommand } from '../../../src/options/commands.ts'
 import { parseFlags } from '../../../src/options/parse.ts'
 import { Engine } from '../../../src/server/engine.ts'
@@ -42,6 +43,7 @@ export class InProcess implements Target, AsyncDisposable {
       eventsService({ storage: engine.storage, group, eventBytesMax: options.maxEventBytes }),
     )
     const handler = serve({
+      runQueue: new RunQueue(),
       services,
       ...openTo(user),
       log,

@@ -1,7 +1,9 @@
 /** Two replicas mirror one cluster through one etcd, and one of them is paused past its lease. */
+
 import assert from 'node:assert/strict'
 import { after, before, describe, test } from 'node:test'
 import type { Event } from '../../../src/api/event.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { MemoryOrigin, seededRandom } from '../../../src/mirror/memory-origin.fixture.ts'
 import type { MirrorManagerOptions } from '../../../src/mirror/mirror-manager.ts'
 import {
@@ -64,7 +66,11 @@ class Recorder {
 
 /** What the mirror has that differs from the origin. */
 async function differences(replica: MirrorReplica, origin: MemoryOrigin): Promise<string[]> {
-  const { items } = await replica.cached.list(scope, { limit: 10_000, signal: noSignal })
+  const { items } = await replica.cached.list(scope, {
+    lane: aLane(),
+    limit: 10_000,
+    signal: noSignal,
+  })
   const here = new Map(items.map(({ key, body }) => [key.name, body.toString()]))
   return [...origin.events.values()].flatMap(({ event }) => {
     const body = here.get(event.metadata.name ?? '')
@@ -121,7 +127,11 @@ async function takeOver(
   await eventually('the first replica no longer leads', () => !leads(first), 15_000)
   write(100)
   const hasGhost = async () => {
-    const { items } = await second.cached.list(scope, { limit: 10_000, signal: noSignal })
+    const { items } = await second.cached.list(scope, {
+      lane: aLane(),
+      limit: 10_000,
+      signal: noSignal,
+    })
     return items.some(({ key }) => key.name === 'ghost')
   }
   const { violations } = recorder

@@ -1,7 +1,9 @@
 /** One mirror after the other on a real etcd: what a restart, a restore and a new file must keep. */
+
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import type { Event } from '../../../src/api/event.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { MemoryOrigin } from '../../../src/mirror/memory-origin.fixture.ts'
 import { OriginError } from '../../../src/mirror/origin.ts'
 import { mirrorKey } from '../../../src/storage/etcd/keys.ts'
@@ -14,7 +16,7 @@ const leaseTtlSeconds = 2
 
 async function notesOf(replica: MirrorReplica, cluster: string): Promise<Record<string, string>> {
   const scope = { cluster, namespace: undefined }
-  const { items } = await replica.cached.list(scope, { limit: 10_000, signal })
+  const { items } = await replica.cached.list(scope, { lane: aLane(), limit: 10_000, signal })
   return Object.fromEntries(
     items.map(({ key, body }) => {
       const { note = '', metadata } = JSON.parse(body.toString()) as Event

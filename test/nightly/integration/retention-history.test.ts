@@ -3,6 +3,7 @@ import { describe, test } from 'node:test'
 import { EtcdClient } from '../../../src/etcd/client.ts'
 import { pause } from '../../../src/lib/abort.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { DEFAULT_RULE, RetentionPolicy } from '../../../src/retention/policy.ts'
 import { Retention } from '../../../src/retention/retention.ts'
 import { StorageError } from '../../../src/storage/errors.ts'
@@ -58,7 +59,10 @@ describe('retention', { concurrency: true }, () => {
     })()
     const isReadable = (version: Version) =>
       storage
-        .list({ cluster: undefined, namespace: undefined }, { at: version, limit: 1, signal })
+        .list(
+          { cluster: undefined, namespace: undefined },
+          { lane: aLane(), at: version, limit: 1, signal },
+        )
         .then(
           () => true,
           (error) => {
@@ -217,7 +221,7 @@ describe('retention', { concurrency: true }, () => {
         async () => {
           const page = await storage.list(
             { cluster: undefined, namespace: undefined },
-            { limit: 1, signal },
+            { lane: aLane(), limit: 1, signal },
           )
           return page.items.length === 0
         },

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pause } from '../../../src/lib/abort.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import {
   type Lifetime,
   RetentionPolicy,
@@ -41,7 +42,7 @@ async function create(keeper: Keeper, name: string, fields: Fields = {}, namespa
 async function left(keeper: Keeper): Promise<readonly string[]> {
   const { signal } = new AbortController()
   const all = { cluster: undefined, namespace: undefined } as const
-  const { items } = await keeper.cached.list(all, { limit: 1_000, signal })
+  const { items } = await keeper.cached.list(all, { lane: aLane(), limit: 1_000, signal })
   return items.map(({ key }) => key.name)
 }
 

@@ -2,6 +2,7 @@
  * Queries to the real API, engine and etcd while other writes go on. Each answer must be that of the
  * plain model for the state at the version of the answer.
  */
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { readPolicy } from '../../../src/retention/policy-file.ts'
 import { startEtcd } from '../../support/etcd.ts'
 import { EventApiUnderTest } from '../../support/event-api.ts'
@@ -120,7 +121,7 @@ async function checkLifetimes(
   const policy = readPolicy(policyText(rules), OTHERWISE_MS)
   const all = { cluster: undefined, namespace: undefined }
   const { signal } = new AbortController()
-  const { items } = await api.storage.list(all, { limit: 10_000, signal })
+  const { items } = await api.storage.list(all, { lane: aLane(), limit: 10_000, signal })
   for (const stored of items) {
     const event = plainEvent(stored.key, stored.version, JSON.parse(stored.body.toString()))
     const [found, expected] = [policy.lifetimeOf(stored), plainLifetime(rules, event, OTHERWISE_MS)]

@@ -6,6 +6,7 @@
  * to the second history, that has reached the last revision of the first one, or a later one:
  * revisions alone do not distinguish the two.
  */
+
 import { execFile } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { rm } from 'node:fs/promises'
@@ -13,6 +14,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { EtcdProcess } from '../../../src/dev/etcd-process.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { etcdBinary } from '../../support/etcd.ts'
 import { eventually } from '../../support/eventually.ts'
 import { Replicas } from '../../support/replicas.ts'
@@ -99,7 +101,7 @@ export async function restore(scenario: Scenario): Promise<Report> {
     const lists = await Promise.all(witnesses.map((witness) => witness.everything()))
     const there = await direct.storage.list(
       { cluster: 'local', namespace },
-      { limit: 10_000, signal: forever },
+      { lane: aLane(), limit: 10_000, signal: forever },
     )
     const wanted = there.items.map(({ key, version }) => `${key.name} ${version}`).join()
     return lists.every((list) => list !== undefined && describe(list) === wanted)

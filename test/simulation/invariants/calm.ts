@@ -2,8 +2,10 @@
  * What must be true of a world without faults, and bounds that hold always: nothing is refused,
  * nothing takes long, nothing grows, and every replica has exactly the state of etcd.
  */
+
 import { defaultMemoryBounds } from '../../../src/cache/memory/memory.ts'
 import { defaultHistoryBounds } from '../../../src/cache/watch/history-bounds.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import type { Version } from '../../../src/storage/resource-version.ts'
 import type { ClientWorld, ReplicaParts } from '../workload/contract.ts'
 import { describeFailure, type Failure, failureOf, isUnavailability } from './failures.ts'
@@ -220,7 +222,7 @@ export class CalmChecks {
     storage
       .list(
         { cluster: undefined, namespace: undefined },
-        { limit: everything, notOlderThan, signal },
+        { lane: aLane(), limit: everything, notOlderThan, signal },
       )
       .then(
         ({ items, version, more }) => {

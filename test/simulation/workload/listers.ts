@@ -3,6 +3,7 @@
  * in between, in the order of keys or of time; whole lists in pieces; lists at an old version; lists
  * with selectors.
  */
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { decodeContinue } from '../../../src/registry/read/continue-token.ts'
 import type { ListQuery } from '../../../src/registry/read/listing.ts'
 import type { Version } from '../../../src/storage/resource-version.ts'
@@ -84,6 +85,7 @@ export class Listers {
     if (notOlderThan !== undefined) checks.calm.observe(view, parts)
     const operation = checks.reads.begin(view, { kind: 'list', at, notOlderThan })
     const query: ListQuery = {
+      lane: aLane(),
       scope,
       tokenScope: scope,
       selector: selector?.selector,

@@ -2,6 +2,7 @@
  * Clients that watch: from a list or from where they were, at any replica; that read at once, late,
  * or not at all for a while; that ask for their progress, and that leave.
  */
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { StorageError } from '../../../src/storage/errors.ts'
 import type { Version } from '../../../src/storage/resource-version.ts'
 import type { PulledWatch, WatchBatch } from '../../../src/storage/storage.ts'
@@ -119,7 +120,10 @@ export class Watcher implements Holder {
     const { signal } = new AbortController()
     const notOlderThan = isAny ? (0 as Version) : undefined
     parts.storage
-      .list({ cluster: 'local', namespace: this.#namespace }, { limit: 5, notOlderThan, signal })
+      .list(
+        { cluster: 'local', namespace: this.#namespace },
+        { lane: aLane(), limit: 5, notOlderThan, signal },
+      )
       .then(
         ({ items, version, more, remaining }) => {
           if (!operation.isOpen) return

@@ -1,3 +1,4 @@
+import { aLane } from '../../../../src/lib/run-queue.fixture.ts'
 import { StorageError } from '../../../../src/storage/errors.ts'
 import type { Version } from '../../../../src/storage/resource-version.ts'
 import type {
@@ -242,12 +243,12 @@ async function listOf(
   const everything = { cluster: undefined, namespace: undefined }
   const items = new Map<string, NonNullable<Seen>>()
   const keep = (stored: StoredEvent) => items.set(keyText(stored.key), seenOf(stored))
-  let page: EventPage = await storage.list(everything, { ...options, limit, signal })
+  let page: EventPage = await storage.list(everything, { lane: aLane(), ...options, limit, signal })
   const { version } = page
   for (;;) {
     page.items.forEach(keep)
     const after = page.items.at(-1)?.key
     if (!page.more || after === undefined) return { version, items }
-    page = await storage.list(everything, { at: version, after, limit, signal })
+    page = await storage.list(everything, { lane: aLane(), at: version, after, limit, signal })
   }
 }

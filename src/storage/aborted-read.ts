@@ -1,5 +1,5 @@
 import { AbortListener } from '../lib/abort.ts'
-import { StorageError } from '../storage/errors.ts'
+import { StorageError } from './errors.ts'
 
 export function throwIfAborted(signal: AbortSignal): void {
   if (signal.aborted) throw timedOut(signal)
