@@ -200,10 +200,10 @@ export class Reflector {
       this.#excess = error
       this.#everListed.open()
       const [eventsMib, partMib] = [error.bytes, error.bytesMax].map((n) => Math.round(n / MIB))
-      log.error('The events in etcd take more than their part of the memory limit: not serving', {
+      log.error('The events in etcd take more than their part of the memory limit: not ready', {
         eventsMib,
         partMib,
-        help: 'raise the memory limit or shorten --event-ttl; expired events are still deleted, and the events are loaded when they fit',
+        help: 'delete events (kubectl delete events --all -n NAMESPACE), shorten their lifetimes, or raise the memory limit; expired events are still deleted, and the replica is ready once the events fit',
       })
       const tookMs = clock.now() - beganAtMs
       const pauseMs = Math.max(excessPauseMsMin, tookMs * excessPauseFactor)

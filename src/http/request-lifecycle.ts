@@ -291,7 +291,7 @@ export class RequestLifecycle implements Request, Revocable, Placed {
     this.#body?.abort(
       new ExchangeError(
         'too-slow',
-        `the request body arrives too slowly: ${receivedBytes} bytes in ${Math.round(ms / 1000)} s`,
+        `the request body arrives too slowly: ${receivedBytes} bytes in ${Math.round(ms / 1000)} s, at least ${bodyBytesPerSecondMin} a second are required`,
       ),
     )
   }

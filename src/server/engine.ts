@@ -309,7 +309,7 @@ export class Engine {
     const excess = this.#parts?.cached.excess
     if (excess !== undefined) {
       const [eventsMib, partMib] = [excess.bytes, excess.bytesMax].map((n) => Math.round(n / MIB))
-      return `the events in etcd take ${eventsMib} MiB, more than the ${partMib} MiB that the memory limit leaves for them: raise the memory limit or shorten --event-ttl`
+      return `the events in etcd take ${eventsMib} MiB, more than the ${partMib} MiB that the memory limit leaves for them: delete events, shorten their lifetimes, or raise the memory limit`
     }
     if (this.#parts?.cached.hasSynced !== true) return '1 informers not started yet: [events]'
     return this.#parts.check.pending

@@ -92,7 +92,11 @@ export class TokenWebhook implements TokenAuthenticator {
       user = found === undefined || origin === undefined ? found : { ...found, origin }
     } catch (err) {
       this.#report(err)
-      const status = unavailable('the token cannot be checked now', RETRY_SECONDS)
+      const where = origin === undefined ? '' : ` by cluster ${origin}`
+      const status = unavailable(
+        `the token cannot be verified${where} now; the server log has the reason`,
+        RETRY_SECONDS,
+      )
       throw new NotIdentified(refusal, status)
     }
     this.#report(undefined)

@@ -56,10 +56,12 @@ test('eviction log: each budget and each cluster has its own line, and the end w
   evictions.count(event('d', 'n'), whole)
   evictions.write()
   assert.deepEqual(written(), [
-    { msg, budget: 'whole', cluster: 'c', events: 1, warnings: 0 },
-    { msg, budget: 'whole', cluster: 'd', events: 1, warnings: 0 },
+    { msg, budget: 'whole', cluster: 'c', namespace: 'n', namespaces: 1, events: 1, warnings: 0 },
+    { msg, budget: 'whole', cluster: 'd', namespace: 'n', namespaces: 1, events: 1, warnings: 0 },
   ])
   evictions.count(event('d', 'n', 'Warning'), whole)
   evictions.write({ isEnd: true })
-  assert.deepEqual(written(), [{ msg, budget: 'whole', cluster: 'd', events: 1, warnings: 1 }])
+  assert.deepEqual(written(), [
+    { msg, budget: 'whole', cluster: 'd', namespace: 'n', namespaces: 1, events: 1, warnings: 1 },
+  ])
 })

@@ -9,7 +9,7 @@ const LINE_EVERY_MS = 60_000
 interface Evicted {
   readonly budget: RetentionBudget
   readonly cluster: string
-  /** Only namespaces that have more than their budget have entries. */
+  /** Namespaces that lost events. */
   readonly perNamespace: Map<string, number>
   events: number
   warnings: number
@@ -34,7 +34,6 @@ export class EvictionLog {
     const evicted = this.#entryOf(budget, key.cluster)
     evicted.events++
     if (fields.type === 'Warning') evicted.warnings++
-    if (budget.per === 'Cluster') return
     evicted.perNamespace.set(key.namespace, (evicted.perNamespace.get(key.namespace) ?? 0) + 1)
   }
 

@@ -196,7 +196,7 @@ describe('stored bytes', () => {
     )
     const isUnready = ({ body }: Answer): boolean => body.includes('informer-sync failed')
     await server.until('/readyz?verbose', isUnready, 20_000)
-    const said = 'The events in etcd take more than their part of the memory limit: not serving'
+    const said = 'The events in etcd take more than their part of the memory limit: not ready'
     await eventually('it says why', () => server.log.some(({ msg }) => msg === said), 20_000)
     let peakMib = 0
     const sampling = setInterval(() => {
