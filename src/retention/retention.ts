@@ -230,7 +230,7 @@ export class Retention {
       }),
       // Without an election several replicas would evict at once. Nothing is added to a full etcd.
       this.#underEachPolicy(term, {
-        isNeeded: () => isElected && this.policy.budgets.length > 0,
+        isNeeded: () => isElected && this.#evictor !== undefined && this.policy.budgets.length > 0,
         work: async (part) => this.#evictor?.run(part),
       }),
       ...(compactionIntervalMs === 0 ? [] : [this.#compactor.run(term)]),
