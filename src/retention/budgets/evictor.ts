@@ -9,10 +9,10 @@
  * its cluster is deleted once. Deletes are guarded by the version, like those of the sweeper: an event
  * that was changed meanwhile is no longer the oldest, and stays.
  *
- * For the budget of a namespace, oldest means seen last the longest ago. Wall clocks decide about that,
+ * For the budget of a namespace, oldest means least recently seen. Wall clocks decide about that,
  * and only about the order. Events that claim to be of the future go first of their type: otherwise
  * they would never be deleted, at the expense of others. For the budget of a cluster, whose writers do
- * not trust each other, oldest means written last the longest ago: see oldest-writes.ts.
+ * not trust each other, oldest means least recently written: see oldest-writes.ts.
  */
 import type { Term } from '../../election/term.ts'
 import { pause } from '../../lib/abort.ts'
