@@ -12,6 +12,8 @@ import type { EventKey, EventSelector, EventStorage } from '../../storage/storag
 const pageMax = 2_000
 /** Retained from one search, which reads the whole namespace: the next one comes after as many. */
 const foundMax = 20_000
+/** Found events are searched for again after this long: they may have been changed or deleted. */
+const validMs = 30_000
 /** Warnings are searched for again after this long: events that go first may have been written. */
 const warningsValidMs = 2_000
 
@@ -62,7 +64,7 @@ export class OldestWrites {
     const first = await this.#search(scope, others, signal)
     const isOfWarnings = first.length === 0
     const writes = isOfWarnings ? await this.#search(scope, warnings, signal) : first
-    const validUntil = isOfWarnings ? begunAt + warningsValidMs : Number.POSITIVE_INFINITY
+    const validUntil = begunAt + (isOfWarnings ? warningsValidMs : validMs)
     this.#found.set(name, { writes, validUntil })
     return writes
   }
