@@ -11,6 +11,7 @@ import type { MirrorManager } from '../mirror/mirror-manager.ts'
 import type { Options } from '../options/options.ts'
 import type { WriteAdmission } from '../registry/admission/write-admission.ts'
 import { TopSources } from '../registry/top-sources.ts'
+import { ConnectionHistory } from '../retention/connection-history.ts'
 import { type Lifetime, RetentionPolicy } from '../retention/policy.ts'
 import type { PolicySource } from '../retention/policy-file.ts'
 import { Retention } from '../retention/retention.ts'
@@ -38,6 +39,8 @@ import { windowStatuses } from './windows.ts'
 /** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
 const CLOSE_MS_MAX = 3000
 const MIB = 1024 * 1024
+/** Without memory, as many events that expire next are kept in mind: at most about 24 MiB of keys. */
+const UNCACHED_DUE_MAX = 20_000
 /** Without memory, each delete reads its event from etcd first: by default these are 2 MiB at most. */
 const UNCACHED_DELETES_MAX = 16
 /**
@@ -222,11 +225,18 @@ export class Engine {
         verify: () => cached.verify(client.newestConnection),
       },
     })
-    // Makes space while the events exceed memory. It reads from etcd, and enforces no budgets.
-    const retentionWithoutMemory = new Retention({
+    // Makes space while the events exceed memory. It reads from etcd, and enforces no budgets: other
+    // replicas, which can, lead first.
+    const retentionWithoutMemory: Retention = new Retention({
       ...retaining,
       storage: written,
       deletesAtOnceMax: UNCACHED_DELETES_MAX,
+      dueEntriesMax: UNCACHED_DUE_MAX,
+      isStandby: true,
+      history: new ConnectionHistory(
+        () => client.newestConnection,
+        () => retentionWithoutMemory.forget(),
+      ),
     })
     policyFile?.onChange(() => {
       retention.replacePolicy(policyFile.policy)
