@@ -526,3 +526,44 @@ test('catch-up: what was read is verified for the connection that it came over',
   assert.equal(await reader.read(step), batch)
   assert.deepEqual(verified, [3])
 })
+
+test('load: events that exceed their bytes are not kept, also after an interrupted first load', async () => {
+  for (const isInterrupted of [false, true]) {
+    const store = new HandMadeStore()
+    for (const name of ['a', 'b', 'c', 'd']) store.put(name, 'x'.repeat(1_000))
+    store.holdsPages = true
+    const ending = new AbortController()
+    const cached = new CachedStorage({ inner: store, log, loadBytesMax: 3_500 })
+    const running = cached.run(ending.signal)
+    await tick()
+    store.pages[0]?.release()
+    if (isInterrupted) {
+      while (cached.count < 2) await tick()
+      store.pageError = new StorageError({ kind: 'timeout', message: 'none' })
+      store.pages[1]?.release()
+      await tick()
+      store.pageError = undefined
+    }
+    store.holdsPages = false
+    store.pages[1]?.release()
+    await cached.listed
+    assert.ok((cached.excess?.bytes ?? 0) > 4_000)
+    assert.deepEqual([cached.count, cached.hasSynced], [0, false])
+    ending.abort()
+    await running
+  }
+})
+
+test('load: a reload is not bounded', async () => {
+  const store = new HandMadeStore()
+  store.put('a')
+  const cached = new CachedStorage({ inner: store, log, loadBytesMax: 3_500 })
+  void cached.run(signal)
+  await cached.synced
+  await tick()
+  for (const name of ['a', 'b', 'c', 'd']) store.put(name, 'x'.repeat(1_000))
+  const error = new StorageError({ kind: 'compacted', message: 'gone' })
+  store.watches.at(-1)?.emit({ error })
+  while (cached.count < 4) await new Promise((resolve) => setTimeout(resolve, 10))
+  assert.equal(cached.excess, undefined)
+})

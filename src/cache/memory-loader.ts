@@ -48,8 +48,8 @@ export interface Loaded {
 
 /**
  * Fails with `compacted` when the load has to start again, and with an OtherHistoryError when the
- * store is at an earlier version than memory was. An empty memory is filled with at most `bytesMax`;
- * with more it fails with EventsExceedMemory. A reload is not bounded: memory holds about as much.
+ * store is at an earlier version than memory was. With more than `bytesMax` it empties memory, and
+ * fails with EventsExceedMemory once it has read everything.
  */
 export async function loadMemory(
   source: FollowedStorage,
@@ -60,10 +60,10 @@ export async function loadMemory(
   memory.forgetStates()
   const common = { limit: pageSize, bytesEnough: pageBytes, signal, lane, isPatient: true }
   let next = source.list(allEvents, common)
-  const isFirst = memory.count === 0
+  const take = memory.count === 0 ? addPage : merge
   let after: Buffer = Buffer.alloc(0)
   const unreadable = new Map<string, Unreadable>()
-  const loading: FirstLoad | undefined = isFirst ? { bytes: 0, bytesMax } : undefined
+  let bytes = 0
   for (;;) {
     const page = await next
     if (page.connection > connectionMax) throw reconnected()
@@ -78,10 +78,11 @@ export async function loadMemory(
       next.catch(() => {})
     }
     for (const value of page.unreadable ?? []) unreadable.set(pathOf(value.key), value)
-    if (loading !== undefined) await addPage(memory, page, { loading, slices })
-    else after = await merge(memory, page, { after, slices })
+    bytes += page.items.reduce((sum, { body }) => sum + body.length, 0)
+    if (bytes > bytesMax) await removeBetween(memory, { ...everything, slices })
+    else after = await take(memory, page, { after, slices })
     if (more) continue
-    if (isOver(loading)) throw new EventsExceedMemory(loading.bytes, bytesMax)
+    if (bytes > bytesMax) throw new EventsExceedMemory(bytes, bytesMax)
     if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
     return { version, connectionMax, unreadable }
   }
@@ -102,35 +103,22 @@ function reconnected(): StorageError {
   })
 }
 
-/** How much has been read. */
-interface FirstLoad {
-  bytes: number
-  readonly bytesMax: number
+interface MergeOptions {
+  readonly after: Buffer
+  readonly slices: Slices
 }
 
-function isOver(loading: FirstLoad | undefined): loading is FirstLoad {
-  return loading !== undefined && loading.bytes > loading.bytesMax
-}
-
-/** Adds the events of the page, or removes all once they are too large. */
+/** Into a memory that was empty. */
 async function addPage(
   memory: EventMemory,
   page: EventPage,
-  { loading, slices }: { readonly loading: FirstLoad; readonly slices: Slices },
-): Promise<void> {
-  for (const { body } of page.items) loading.bytes += body.length
-  if (isOver(loading)) {
-    return removeBetween(memory, { after: Buffer.alloc(0), before: undefined, slices })
-  }
+  { after, slices }: MergeOptions,
+): Promise<Buffer> {
   for (const stored of page.items) {
     memory.put(stored)
     if (slices.isOver()) await slices.next()
   }
-}
-
-interface MergeOptions {
-  readonly after: Buffer
-  readonly slices: Slices
+  return after
 }
 
 /**
@@ -160,6 +148,8 @@ async function merge(
   if (!page.more) await removeBetween(memory, { after: passed, before: undefined, slices })
   return passed
 }
+
+const everything = { after: Buffer.alloc(0), before: undefined }
 
 /** Removes all events between the two keys, neither included. */
 async function removeBetween(

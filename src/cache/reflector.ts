@@ -221,7 +221,9 @@ export class Reflector {
     const { source, memory, history, fanOut, namespaceLog, clock, log, lane, onReread } =
       this.#options
     const beganAtMs = clock.now()
-    const bytesMax = this.#options.loadBytesMax ?? Number.POSITIVE_INFINITY
+    // A reload is not bounded: memory holds about as much already.
+    const isFirst = this.#initializations === 0
+    const bytesMax = (isFirst ? this.#options.loadBytesMax : undefined) ?? Number.POSITIVE_INFINITY
     const loading = loadMemory(source, memory, { lane, signal, bytesMax })
     const { version, connectionMax, unreadable } = await loading
     this.#loadedAt = connectionMax

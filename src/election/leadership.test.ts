@@ -154,7 +154,11 @@ function start(
   etcd: OneKeyEtcd,
   replica: string,
   before?: Link['before'],
-  { settings, worksWhenFull = true }: { settings?: string; worksWhenFull?: boolean } = {},
+  {
+    settings,
+    worksWhenFull = true,
+    isStandby,
+  }: { settings?: string; worksWhenFull?: boolean; isStandby?: boolean } = {},
 ) {
   const warnings: LogFields[] = []
   const link = new Link(etcd)
@@ -169,6 +173,7 @@ function start(
     leaseTtlSeconds: 5,
     task: 'works',
     worksWhenFull,
+    isStandby,
     settings: settings === undefined ? undefined : { text: settings, warning: 'settings differ' },
   })
   const terms: Term[] = []
@@ -214,6 +219,25 @@ describe('leadership', () => {
     mock.timers.enable({ apis: ['setTimeout'] })
   })
   afterEach(() => mock.timers.reset())
+
+  test('a standby replica leads only while no other wants to', async () => {
+    const etcd = new OneKeyEtcd()
+    const standby = start(etcd, 'standby', undefined, { isStandby: true })
+    await advanceWith(etcd, 14_000)
+    assert.equal(etcd.held?.value, undefined)
+    const other = start(etcd, 'other')
+    await advanceWith(etcd, 30_000)
+    assert.equal(etcd.held?.value, 'other')
+    await other.end()
+    await advanceWith(etcd, 16_000)
+    assert.equal(etcd.held?.value, 'standby', 'nobody else has led for three lease times')
+    const late = start(etcd, 'late')
+    await advanceWith(etcd, 290_000)
+    assert.equal(etcd.held?.value, 'standby')
+    await advanceWith(etcd, 15_000)
+    assert.equal(etcd.held?.value, 'late', 'its term is over')
+    await Promise.all([standby.end(), late.end()])
+  })
 
   test('the first replica takes and keeps the key, the others wait', async () => {
     const etcd = new OneKeyEtcd()

@@ -33,6 +33,10 @@ const driftShare = 0.05
 const renewShare = 3
 /** Short, since a shutdown waits for it, and the lease expires anyway. */
 const revokeTimeoutMs = 2_000
+/** A standby replica campaigns when the key has been free for as many lease times. */
+const standbyLeases = 3
+/** It then leads for at most this long, so that a replica which has come up since can take over. */
+const standbyTermMsMax = 5 * 60_000
 const retryFirstMs = 100
 const retryMostMs = 2_000
 
@@ -51,6 +55,8 @@ export interface LeadershipOptions {
   readonly task: string
   /** Whether all replicas may work at once while etcd is full. Default false: the work waits. */
   readonly worksWhenFull?: boolean | undefined
+  /** Whether it leads only while no other replica wants to: it cannot do all of the work. */
+  readonly isStandby?: boolean | undefined
   /** Settings of this replica for the work, and the warning when those of the leader differ. */
   readonly settings?: { readonly text: string; readonly warning: string } | undefined
   /** Uniform in [0, 1); tests pass their own. */
@@ -133,12 +139,10 @@ export class Leadership {
     signal: AbortSignal,
     onTaken?: (revision: number) => Promise<void>,
   ): Promise<Lease | 'taken' | 'full'> {
-    const { kvs, revision } = await this.#options.client.range({ key: this.#key }, { signal })
-    const [held] = kvs
-    if (held !== undefined && !isFree(held)) {
-      this.#compareSettings(held)
-      await onTaken?.(revision)
-      return 'taken'
+    if (await this.#isTaken(signal, onTaken)) return 'taken'
+    if (this.#options.isStandby === true) {
+      await pause(standbyLeases * this.#ttlSeconds * 1000, signal)
+      if (signal.aborted || (await this.#isTaken(signal, onTaken))) return 'taken'
     }
     try {
       return (await this.#campaign(signal)) ?? 'taken'
@@ -147,6 +151,18 @@ export class Leadership {
       if (isFull && this.#options.worksWhenFull === true) return 'full'
       throw error
     }
+  }
+
+  async #isTaken(
+    signal: AbortSignal,
+    onTaken?: (revision: number) => Promise<void>,
+  ): Promise<boolean> {
+    const { kvs, revision } = await this.#options.client.range({ key: this.#key }, { signal })
+    const [held] = kvs
+    if (held === undefined || isFree(held)) return false
+    this.#compareSettings(held)
+    await onTaken?.(revision)
+    return true
   }
 
   async #workWithoutLeader(
@@ -237,9 +253,11 @@ export class Leadership {
     this.#termCount++
     log.info(`This replica ${task}`, { term: lease.revision })
     const renewing = this.#renew(lease, ending)
+    const timer = this.#options.isStandby ? setTimeout(ending.abort, standbyTermMsMax) : undefined
     try {
       await work(term)
     } finally {
+      clearTimeout(timer)
       ending.abort()
       this.#term = undefined
       await renewing

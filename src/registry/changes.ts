@@ -8,7 +8,7 @@ import type { EventWrites } from '../storage/counted-writes.ts'
 import { StorageError } from '../storage/errors.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
-import { type WriteAdmission, writeOf } from './admission/write-admission.ts'
+import { refundFailed, type WriteAdmission, writeOf } from './admission/write-admission.ts'
 import { withManagedFields } from './apply/managed-fields.ts'
 import { inApiTerms, type ResourceNames } from './storage-errors.ts'
 import { type CurrentEvent, readEvent } from './stored-event.ts'
@@ -100,6 +100,7 @@ export class EventChanges {
     const updating = recorded(options.span, 'storage update', (span) =>
       this.#writes.update(key, change, { span }),
     )
+    updating.catch((error) => refundFailed(options.writer, error))
     const stored = await inApiTerms(updating, this.#names)
     if (last === undefined) throw new Error('the storage updated an event without a decision')
     const { decision, body } = last

@@ -261,7 +261,7 @@ describe('the size limit of events', () => {
     const admitted: AdmittedWrite[] = []
     const admission = { admit: (_: Writer, write: AdmittedWrite) => admitted.push(write) }
     const { registry, stored } = limited(undefined, admission)
-    const writer = { account: 'ada', payer: 'ada', isCharged: false }
+    const writer = { account: 'ada', payer: 'ada' }
     const options = { ...written, writer }
     await assert.rejects(
       registry.create({ cluster: 'local', namespace: 'a' }, annotated(900), options),
@@ -278,5 +278,42 @@ describe('the size limit of events', () => {
         [createdBytes + 136, 1],
       ],
     )
+  })
+
+  test('a write that failed is refunded, unless its outcome is unknown', async () => {
+    let charged = 0
+    const admission = {
+      admit: (ada: Writer) => {
+        if (ada.refund !== undefined) return
+        charged++
+        ada.refund = () => {
+          charged--
+        }
+      },
+    }
+    const scope = { cluster: 'local', namespace: 'a' }
+    for (const [kind, left] of [
+      ['exists', 0],
+      ['unavailable', 0],
+      ['timeout', 1],
+    ] as const) {
+      const fail = () => Promise.reject(new StorageError({ kind, message: 'none' }))
+      const update = async (_: EventKey, change: Change) => {
+        change(undefined)
+        return fail()
+      }
+      const registry = registryOf({ create: fail, update }, bytesMax, admission)
+      const options = () => ({ ...written, writer: { account: 'ada', payer: 'ada' } })
+      const generated = { ...event, metadata: { namespace: 'a', generateName: 'e-' } }
+      for (const write of [
+        () => registry.create(scope, event, options()),
+        () => registry.create(scope, generated, options()),
+        () => registry.update(key, event, options()),
+      ]) {
+        charged = 0
+        await assert.rejects(write())
+        assert.equal(charged, left, kind)
+      }
+    }
   })
 })

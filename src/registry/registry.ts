@@ -11,7 +11,7 @@ import type { EventWrites } from '../storage/counted-writes.ts'
 import { isUnreadable, StorageError } from '../storage/errors.ts'
 import type { EventKey, EventStorage, ReadOptions, StoredEvent } from '../storage/storage.ts'
 import { unwritten } from '../storage/stored-form.ts'
-import type { WriteAdmission } from './admission/write-admission.ts'
+import { refundFailed, type WriteAdmission } from './admission/write-admission.ts'
 import type { Applied } from './apply/apply.ts'
 import { type ServedVersions, type Writing, withManagedFields } from './apply/managed-fields.ts'
 import { settled, tracked } from './apply/update-tracking.ts'
@@ -99,19 +99,11 @@ export class EventRegistry {
   }
 
   async create(scope: NamespaceScope, sent: Event, options: WriteOptions): Promise<ShownEvent> {
-    const { name, generateName = '' } = sent.metadata
-    checkUnversioned(sent)
-    const isGenerated = name === undefined && generateName !== ''
-    for (let attempt = 1; ; attempt++) {
-      const named = isGenerated ? generatedName(generateName, this.#suffixes.next()) : name
-      const event = newEvent(sent, { ...this.#creation(scope.namespace), name: named })
-      try {
-        return await this.#createNew(scope, event, options)
-      } catch (error) {
-        const failure = this.#createFailure(error, event, options)
-        if (!isGenerated || !isStatus(failure, 'AlreadyExists')) throw failure
-        if (attempt === nameAttempts) throw noUniqueName(this.names, named ?? '')
-      }
+    try {
+      return await this.#createNamed(scope, sent, options)
+    } catch (error) {
+      refundFailed(options.writer, error)
+      throw error
     }
   }
 
@@ -232,6 +224,28 @@ export class EventRegistry {
     const event = newEvent(sent, { ...this.#creation(key.namespace), name: key.name })
     this.#check(event, this.#group.createProblems(event))
     return event
+  }
+
+  /** Generates a name, if the client asks for one, until it is not taken. */
+  async #createNamed(
+    scope: NamespaceScope,
+    sent: Event,
+    options: WriteOptions,
+  ): Promise<ShownEvent> {
+    const { name, generateName = '' } = sent.metadata
+    checkUnversioned(sent)
+    const isGenerated = name === undefined && generateName !== ''
+    for (let attempt = 1; ; attempt++) {
+      const named = isGenerated ? generatedName(generateName, this.#suffixes.next()) : name
+      const event = newEvent(sent, { ...this.#creation(scope.namespace), name: named })
+      try {
+        return await this.#createNew(scope, event, options)
+      } catch (error) {
+        const failure = this.#createFailure(error, event, options)
+        if (!isGenerated || !isStatus(failure, 'AlreadyExists')) throw failure
+        if (attempt === nameAttempts) throw noUniqueName(this.names, named ?? '')
+      }
+    }
   }
 
   #createNew(

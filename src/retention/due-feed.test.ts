@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict'
-import { test } from 'node:test'
+import { mock, test } from 'node:test'
 import { silentLog } from '../lib/log/log.ts'
 import { aLane } from '../lib/run-queue.fixture.ts'
 import { StorageError } from '../storage/errors.ts'
@@ -83,7 +83,10 @@ async function settle(): Promise<void> {
   for (let tick = 0; tick < 20; tick++) await new Promise((resolve) => setImmediate(resolve))
 }
 
-function start(storage: ScriptedStorage, options?: { isUniform?: boolean; dead?: number }) {
+function start(
+  storage: ScriptedStorage,
+  options?: { isUniform?: boolean; dead?: number; entriesMax?: number },
+) {
   const queue = new ExpiryQueue()
   const ending = new AbortController()
   const feed = new StorageFeed({
@@ -93,6 +96,7 @@ function start(storage: ScriptedStorage, options?: { isUniform?: boolean; dead?:
     dueTime: (event) => (event.version % 2 === 1 ? 'never' : event.writtenAtMs + 100),
     isUniform: () => options?.isUniform ?? true,
     deadToleratedMin: options?.dead,
+    entriesMax: options?.entriesMax,
     log: silentLog,
   })
   const filled = { count: 0 }
@@ -216,4 +220,32 @@ test('feed: the number of entries of deleted events is bounded', async () => {
   assert.ok(queue.size <= 102, `${queue.size} dead entries`)
   assert.ok(storage.watchedFrom.length >= 2)
   await end()
+})
+
+test('feed: a bounded queue has the earliest events, and is filled again when they are used up', async () => {
+  mock.timers.enable({ apis: ['setInterval'] })
+  const storage = new ScriptedStorage()
+  const events = Array.from({ length: 25 }, (_, at) => stored(`0-${at}`, 2 * at, 1_000 - at))
+  storage.pages = [events]
+  const { queue, filled, end } = start(storage, { entriesMax: 5 })
+  await settle()
+  assert.ok(queue.size >= 5 && queue.size <= 10, String(queue.size))
+  mock.timers.tick(1_000)
+  await settle()
+  assert.equal(filled.count, 1, 'they are not used up')
+  const taken = names(queue)
+  assert.deepEqual(taken.slice(0, 3), ['0-24', '0-23', '0-22'])
+  // A change that the sweeper found: it is due later than those that are not in the queue.
+  queue.push({
+    key: { cluster: 'c', namespace: 'n', name: 'x' },
+    version: 4 as Version,
+    dueAt: 9e9,
+  })
+  storage.pages = [events.filter(({ key }) => !taken.includes(key.name))]
+  mock.timers.tick(1_000)
+  await settle()
+  assert.equal(filled.count, 2)
+  assert.equal(names(queue)[0], `0-${24 - taken.length}`)
+  await end()
+  mock.timers.reset()
 })

@@ -8,8 +8,11 @@
  *
  * The price is that events which clients delete stay in the queue until they would have been due.
  * When these dead entries are a quarter of the live ones, everything is listed again.
+ *
+ * With `entriesMax`, the queue has only the earliest entries, up to a horizon. When those are used up,
+ * everything is listed again.
  */
-import { pause } from '../lib/abort.ts'
+import { LinkedAbort, pause } from '../lib/abort.ts'
 import { Backoff } from '../lib/backoff.ts'
 import type { Log } from '../lib/log/log.ts'
 import type { Lane } from '../lib/run-queue.ts'
@@ -53,6 +56,8 @@ const pageBytes = 4 * 1024 * 1024
 /** Dead entries that are tolerated: a part of the live ones, and some. */
 const deadPart = 1 / 4
 const deadToleratedMin = 10_000
+/** How often it is checked whether the entries up to the horizon are used up. */
+const horizonCheckMs = 1_000
 
 export interface StorageFeedOptions {
   /** Preferably one that reads from memory. */
@@ -64,11 +69,15 @@ export interface StorageFeedOptions {
   readonly log: Log
   /** Dead entries allowed in addition to a quarter of the live ones; lowered by tests. */
   readonly deadToleratedMin?: number | undefined
+  /** The queue is cut down to as many entries when it has twice as many. Default: it has all. */
+  readonly entriesMax?: number | undefined
 }
 
 /** A feed from any storage: lists it, then watches it. */
 export class StorageFeed implements DueFeed {
   readonly #options: StorageFeedOptions
+  /** Events that are due later are not in the queue. */
+  #horizon = Number.POSITIVE_INFINITY
 
   constructor(options: StorageFeedOptions) {
     this.#options = options
@@ -80,11 +89,12 @@ export class StorageFeed implements DueFeed {
     while (!signal.aborted) {
       try {
         queue.clear()
+        this.#horizon = Number.POSITIVE_INFINITY
         const listed = await this.#list(queue, signal)
         backoff.reset()
         if (listed === undefined) return
         onFilled()
-        await this.#follow(queue, listed, signal)
+        await this.#followToHorizon(queue, listed, signal)
       } catch (error) {
         if (!(error instanceof StorageError)) throw error
         if (signal.aborted) return
@@ -122,6 +132,23 @@ export class StorageFeed implements DueFeed {
       if (!page.more || after === undefined) return { version: at, count }
     }
     return undefined
+  }
+
+  async #followToHorizon(
+    queue: ExpiryQueue,
+    from: { readonly version: Version; readonly count: number },
+    signal: AbortSignal,
+  ): Promise<void> {
+    using ending = new LinkedAbort(signal)
+    const timer = setInterval(() => {
+      const { firstDueAt = Number.POSITIVE_INFINITY } = queue
+      if (firstDueAt > this.#horizon) ending.abort()
+    }, horizonCheckMs)
+    try {
+      await this.#follow(queue, from, ending.signal)
+    } finally {
+      clearInterval(timer)
+    }
   }
 
   async #follow(
@@ -166,7 +193,10 @@ export class StorageFeed implements DueFeed {
 
   #push(queue: ExpiryQueue, stored: StoredEvent): void {
     const dueAt = this.#options.dueTime(stored)
-    if (dueAt !== 'never') queue.push({ key: stored.key, version: stored.version, dueAt })
+    if (dueAt === 'never' || dueAt > this.#horizon) return
+    queue.push({ key: stored.key, version: stored.version, dueAt })
+    const { entriesMax = Number.POSITIVE_INFINITY } = this.#options
+    if (queue.size > 2 * entriesMax) this.#horizon = queue.keepEarliest(entriesMax)
   }
 }
 

@@ -71,6 +71,14 @@ export class ExpiryQueue {
     return taken
   }
 
+  /** Removes all but the earliest entries. Returns when the last of those is due. */
+  keepEarliest(count: number): number {
+    const kept = this.takeDue(Number.POSITIVE_INFINITY, count)
+    this.clear()
+    for (const event of kept) this.push(event)
+    return kept.at(-1)?.dueAt ?? Number.POSITIVE_INFINITY
+  }
+
   clear(): void {
     this.#size = 0
     this.#chunks.length = 0

@@ -20,6 +20,10 @@ export interface RetentionOptions {
   readonly damaged?: (() => Iterable<StoredEvent>) | undefined
   /** The most expired events that are deleted at once; fewer when each has to be read from etcd. */
   readonly deletesAtOnceMax?: number | undefined
+  /** About how many events that expire are kept in mind, the earliest; default: all. */
+  readonly dueEntriesMax?: number | undefined
+  /** Whether it leads only while no other replica wants to; see `Leadership`. */
+  readonly isStandby?: boolean | undefined
   /** How much is stored, for budgets; without it they are not enforced. */
   readonly sizes?: StoredSizes | undefined
   /** The etcd prefix, as for events; see `controlKey`. */

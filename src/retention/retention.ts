@@ -87,6 +87,7 @@ export class Retention {
       leaseTtlSeconds: options.leaseTtlSeconds,
       task: 'sweeps and compacts',
       worksWhenFull: true,
+      isStandby: options.isStandby,
       settings: {
         text: this.#schedule.flags,
         warning: 'The sweeping replica has different settings; give all replicas the same',
@@ -230,7 +231,7 @@ export class Retention {
       }),
       // Without an election several replicas would evict at once. Nothing is added to a full etcd.
       this.#underEachPolicy(term, {
-        isNeeded: () => isElected && this.policy.budgets.length > 0,
+        isNeeded: () => isElected && this.#evictor !== undefined && this.policy.budgets.length > 0,
         work: async (part) => this.#evictor?.run(part),
       }),
       ...(compactionIntervalMs === 0 ? [] : [this.#compactor.run(term)]),
@@ -265,7 +266,10 @@ export class Retention {
       damaged,
       batchMax: this.#options.deletesAtOnceMax,
       isVerified: () => this.#isVerified,
-      feed: new StorageFeed({ storage, dueTime: due, isUniform, lane: this.#lane, log }),
+      feed: new StorageFeed({
+        ...{ storage, dueTime: due, isUniform, lane: this.#lane, log },
+        entriesMax: this.#options.dueEntriesMax,
+      }),
       dueTime: due,
       onCaughtUp: () => {
         this.#caughtUpWith = this.policy

@@ -1,5 +1,6 @@
 import { hostname } from 'node:os'
 import type { Registry } from '@prometheus-io/client'
+import type { Event } from '../api/event.ts'
 import { CachedStorage } from '../cache/cached-storage.ts'
 import type { ClustersSource } from '../clusters/clusters-file.ts'
 import type { EtcdClient } from '../etcd/client.ts'
@@ -10,7 +11,8 @@ import type { MirrorManager } from '../mirror/mirror-manager.ts'
 import type { Options } from '../options/options.ts'
 import type { WriteAdmission } from '../registry/admission/write-admission.ts'
 import { TopSources } from '../registry/top-sources.ts'
-import { RetentionPolicy } from '../retention/policy.ts'
+import { ConnectionHistory } from '../retention/connection-history.ts'
+import { type Lifetime, RetentionPolicy } from '../retention/policy.ts'
 import type { PolicySource } from '../retention/policy-file.ts'
 import { Retention } from '../retention/retention.ts'
 import type { CountedWrites } from '../storage/counted-writes.ts'
@@ -19,7 +21,7 @@ import { Datastore } from '../storage/etcd/datastore.ts'
 import { EtcdStorage } from '../storage/etcd/etcd-storage.ts'
 import { EventKeys } from '../storage/etcd/keys.ts'
 import { corruptValueHandler, PrefixCheck } from '../storage/etcd/prefix-check.ts'
-import type { RegardedKind } from '../storage/event-fields.ts'
+import { type EventFields, fieldsIn, type RegardedKind } from '../storage/event-fields.ts'
 import type { EventScope } from '../storage/storage.ts'
 import { damagedIn } from '../storage/stored-form.ts'
 import type { StoredSizes } from '../storage/stored-sizes.ts'
@@ -37,10 +39,10 @@ import { windowStatuses } from './windows.ts'
 /** Time limit for the last calls to an etcd that may be down: revoking the lease, last writes. */
 const CLOSE_MS_MAX = 3000
 const MIB = 1024 * 1024
+/** Without memory, as many events that expire next are kept in mind: at most about 24 MiB of keys. */
+const UNCACHED_DUE_MAX = 20_000
 /** Without memory, each delete reads its event from etcd first: by default these are 2 MiB at most. */
 const UNCACHED_DELETES_MAX = 16
-/** Events that live longer are no longer charged to their writers. */
-const LIFETIME_MS_MAX = 24 * 3_600_000
 /**
  * How long a probe waits until the follower has verified etcd's history. A watch that moves to
  * another member needs about 300 ms.
@@ -225,11 +227,18 @@ export class Engine {
         verify: () => cached.verify(client.newestConnection),
       },
     })
-    // Makes space while the events exceed memory. It reads from etcd, and enforces no budgets.
-    const retentionWithoutMemory = new Retention({
+    // Makes space while the events exceed memory. It reads from etcd, and enforces no budgets: other
+    // replicas, which can, lead first.
+    const retentionWithoutMemory: Retention = new Retention({
       ...retaining,
       storage: written,
       deletesAtOnceMax: UNCACHED_DELETES_MAX,
+      dueEntriesMax: UNCACHED_DUE_MAX,
+      isStandby: true,
+      history: new ConnectionHistory(
+        () => client.newestConnection,
+        () => retentionWithoutMemory.forget(),
+      ),
     })
     policyFile?.onChange(() => {
       retention.replacePolicy(policyFile.policy)
@@ -354,11 +363,24 @@ export class Engine {
     return this.#parts?.cached.sizes
   }
 
-  /** How long the bytes of an event take space, if nobody deletes it. */
-  get lifetimeMs(): number {
-    const policy = this.#parts?.retention.policy
-    if (policy === undefined || policy.keepsForever) return LIFETIME_MS_MAX
-    return Math.min(LIFETIME_MS_MAX, policy.longestMs)
+  /** How long `eventBytes` and `sizes` have not followed etcd for certain. */
+  get silentMs(): number {
+    return this.#parts?.cached.lagMs ?? 0
+  }
+
+  /** How long an event is kept after a write, by the policy of now. */
+  lifetimeOf(cluster: string, event: Event): Lifetime {
+    const { name = '', namespace = '' } = event.metadata
+    let fields: EventFields | undefined
+    return this.#parts === undefined
+      ? 'never'
+      : this.#parts.retention.policy.lifetimeOf({
+          key: { cluster, namespace, name },
+          get fields() {
+            fields ??= fieldsIn(event)
+            return fields
+          },
+        })
   }
 
   /** Gives up leadership, finishes the writes in flight, then disconnects from etcd. */

@@ -8,7 +8,7 @@ import type { Options } from '../options/options.ts'
 
 /** A TLS connection takes 71 KiB on HTTP/1.1, measured by `idle-clients.test.ts`. */
 const CONNECTION_BYTES = 80 * 1024
-/** A watch takes 13 KiB on HTTP/2, with a hundred watches on each connection. */
+/** A watch takes 13 KiB on HTTP/2, with a hundred watches on each connection; rounded up. */
 const WATCH_BYTES = 16 * 1024
 /** Parts of what the program leaves. */
 const CONNECTIONS_PART = 1 / 6

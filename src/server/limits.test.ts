@@ -6,6 +6,7 @@ import { DEFAULT_LEDGER_LIMITS, MemoryLedger } from '../lib/client-memory/ledger
 import { silentLog } from '../lib/log/log.ts'
 import { serverCommand } from '../options/commands.ts'
 import { parseFlags } from '../options/parse.ts'
+import { TopSources } from '../registry/top-sources.ts'
 import { openLimits } from './limits.ts'
 
 describe('openLimits', () => {
@@ -55,6 +56,56 @@ describe('openLimits', () => {
       'authorization.k8s.io/selfsubjectrulesreviews',
       'events.k8s.io/events',
     ])
+    opened.stop()
+  })
+
+  test('a write is refused when it exceeds its share of memory, or of etcd', async () => {
+    const parsed = parseFlags(serverCommand, ['--etcd-servers=http://127.0.0.1:1'])
+    assert.equal(parsed.kind, 'run')
+    const event = { metadata: { namespace: 'a', name: 'e' } }
+    const write = { cluster: 'c', event, bytes: 1_000, growth: 1_000 }
+    const idle = {
+      headroom: 1,
+      eventBytes: 0,
+      etcdSpace: { usedBytes: 0, budgetBytes: 1e9 },
+      silentMs: 0,
+      sizes: undefined,
+      sources: new TopSources(),
+      lifetimeOf: () => 1_000,
+    }
+    for (const [space, reason] of [
+      [idle, undefined],
+      [{ ...idle, eventBytes: 1e6 }, /^the memory for events is full/],
+      [{ ...idle, etcdSpace: { usedBytes: 1e9, budgetBytes: 1e9 } }, /^etcd is nearly full/],
+    ] as const) {
+      const opened = await openLimits(parsed.options, new Registry(), silentLog, {
+        space,
+        budget: { eventBytes: 1e6 },
+      })
+      const admit = () => opened.admission.admit({ account: 'ada', payer: 'ada' }, write)
+      if (reason === undefined) admit()
+      else assert.throws(admit, { code: 429, message: reason })
+      opened.stop()
+    }
+  })
+
+  test('writes that etcd counts already are not counted twice', async () => {
+    const parsed = parseFlags(serverCommand, ['--etcd-servers=http://127.0.0.1:1'])
+    assert.equal(parsed.kind, 'run')
+    const event = { metadata: { namespace: 'a', name: 'e' } }
+    const etcdSpace = { usedBytes: 0, budgetBytes: 1e6 }
+    const opened = await openLimits(parsed.options, new Registry(), silentLog, {
+      space: {
+        ...{ headroom: 1, eventBytes: 0, etcdSpace, silentMs: 0, sizes: undefined },
+        sources: new TopSources(),
+        lifetimeOf: () => 1_000,
+      },
+    })
+    for (const account of ['ada', 'bob']) {
+      const write = { cluster: account, event, bytes: 300_000, growth: 300_000 }
+      opened.admission.admit({ account, payer: account }, write)
+      etcdSpace.usedBytes += 300_000
+    }
     opened.stop()
   })
 })

@@ -105,7 +105,7 @@ export async function openLimits(
 /** The space that events take in etcd and in memory. */
 export type EventSpace = Pick<
   Engine,
-  'headroom' | 'eventBytes' | 'etcdSpace' | 'lifetimeMs' | 'sizes' | 'sources'
+  'headroom' | 'eventBytes' | 'etcdSpace' | 'lifetimeOf' | 'silentMs' | 'sizes' | 'sources'
 >
 
 /** Limits in bytes always apply; limits in events only while a file configures them. */
@@ -127,13 +127,15 @@ function openAdmission(
         // Without a limit on rates, etcd may be filled.
         budgetBytes: () => (rate === 0 ? undefined : space?.etcdSpace?.budgetBytes),
         usedBytes: () => space?.etcdSpace?.usedBytes ?? 0,
+        countsWrites: true,
       },
     ],
-    lifetimeMs: () => space?.lifetimeMs ?? 0,
+    silentMs: () => space?.silentMs ?? 0,
     sizes: { of: (cluster, namespace) => space?.sizes?.of(cluster, namespace) },
     now: () => monotonicClock.now(),
   })
-  const burst = stored.userBytesMax
+  // What one user can store into an empty budget.
+  const burst = budget && budget.eventBytes / 2
   const eventLimits = new EventLimits({
     limits: byteLimits(['User', 'Namespace'], rate, burst),
     headroom,
@@ -143,6 +145,7 @@ function openAdmission(
     limits: eventLimits,
     mirrorLimits: new EventLimits({ limits: byteLimits(['Cluster'], rate, burst), headroom }),
     stored,
+    lifetimeOf: (cluster, event) => space?.lifetimeOf(cluster, event) ?? 'never',
     sources: space?.sources,
     onRefused: (type, unit, payer, event) => {
       countRefused(type, unit)

@@ -1,9 +1,9 @@
 /**
  * Sizes everything that holds memory to save work, by the memory that the process may take. What the
  * program itself needs comes first. A third of the rest is for caches, recent changes and clients: with
- * 1.5 GiB they are as large as they get. The other two thirds are for the events and for garbage. Writes
- * are admitted by the part of the events (src/registry/admission), and a replica loads no more than
- * leaves it within the limit.
+ * 1.5 GiB they are as large as they get. Idle connections and watches may take up to seven twenty-fourths
+ * (idle-clients.ts), the events three tenths; what is left is for garbage. Writes are admitted by the part
+ * of the events (src/registry/admission), and a replica loads no more than leaves it within the limit.
  */
 
 import { totalmem } from 'node:os'
@@ -26,12 +26,14 @@ const MIB = 1024 * 1024
 const PROGRAM_BYTES = 144 * MIB
 /** Parts of what the program leaves. */
 const HELD_PART = 1 / 3
-const EVENTS_PART = 0.4
-const LOAD_PART = 0.45
+const EVENTS_PART = 0.3
+const LOAD_PART = 0.35
 /** Below these, watchers and lists would be served by etcd, and clients be refused, all the time. */
 const LEAST = { history: 8 * MIB, states: 8 * MIB, lists: 2 * MIB, clients: 32 * MIB }
-const LEAST_OF_STRANGERS = 4 * MIB
-const LEAST_STRANGERS = 32
+/** With a smaller part, no write would ever be admitted. */
+const MIN_EVENT_BYTES = 8 * MIB
+const MIN_ANONYMOUS_BYTES = 4 * MIB
+const MIN_ANONYMOUS_CONNECTIONS = 32
 const EVENTS_CHECK_MS = 60_000
 /**
  * With little memory, V8 collects garbage when the heap has grown by this much since the last
@@ -97,8 +99,8 @@ export function memoryBudget(limit: MemoryLimit, options: ClientOptions): Memory
   return {
     limit,
     isReduced: scale < 1,
-    eventBytes: Math.floor(rest * EVENTS_PART),
-    loadBytes: Math.floor(rest * LOAD_PART),
+    eventBytes: Math.max(MIN_EVENT_BYTES, Math.floor(rest * EVENTS_PART)),
+    loadBytes: Math.max(MIN_EVENT_BYTES, Math.floor(rest * LOAD_PART)),
     history: { ...defaultHistoryBounds, bytesMax: sized('history') },
     memory: { ...defaultMemoryBounds, stateBytesMax: sized('states') },
     listBytes: sized('lists'),
@@ -113,14 +115,14 @@ function clientLimits(totalSized: number, options: ClientOptions): LedgerLimits 
   const isTotalSet = total !== limitFlags.maxClientMemoryMib.default
   const isUserSet = user !== limitFlags.maxClientMemoryPerUserMib.default
   const totalBytes = isTotalSet ? total * MIB : totalSized
-  const ofStrangers = Math.max(LEAST_OF_STRANGERS, Math.floor(totalBytes / 12))
+  const anonymousBytes = Math.max(MIN_ANONYMOUS_BYTES, Math.floor(totalBytes / 12))
   const { unauthenticatedBytes, connectionBytes } = DEFAULT_LEDGER_LIMITS
   return {
     ...DEFAULT_LEDGER_LIMITS,
     totalBytes,
     userBytes: isUserSet ? user * MIB : Math.min(user * MIB, Math.floor(totalBytes / 3)),
-    unauthenticatedBytes: Math.min(unauthenticatedBytes, ofStrangers),
-    connectionBytes: Math.min(connectionBytes, ofStrangers),
+    unauthenticatedBytes: Math.min(unauthenticatedBytes, anonymousBytes),
+    connectionBytes: Math.min(connectionBytes, anonymousBytes),
   }
 }
 
@@ -132,12 +134,12 @@ function connectionLimits({
   LedgerLimits,
   'connections' | 'userConnections' | 'unauthenticatedConnections'
 > {
-  const ofStrangers = Math.max(LEAST_STRANGERS, Math.floor(connections / 4))
+  const anonymousConnections = Math.max(MIN_ANONYMOUS_CONNECTIONS, Math.floor(connections / 4))
   const { unauthenticatedConnections } = DEFAULT_LEDGER_LIMITS
   return {
     connections,
     userConnections,
-    unauthenticatedConnections: Math.min(unauthenticatedConnections, ofStrangers),
+    unauthenticatedConnections: Math.min(unauthenticatedConnections, anonymousConnections),
   }
 }
 

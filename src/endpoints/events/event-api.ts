@@ -65,7 +65,7 @@ export interface EventApi extends ReadApi {
 /** Whom the writes of one request are charged to. */
 export function writerOf({ user, sender }: Pick<Caller, 'user' | 'sender'>): Writer {
   const account = accountOf(user)
-  return { account, payer: sender === undefined ? account : accountOf(sender), isCharged: false }
+  return { account, payer: sender === undefined ? account : accountOf(sender) }
 }
 
 /** The encoders for a list or watch of this cluster, or of all. */

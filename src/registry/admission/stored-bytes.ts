@@ -17,9 +17,9 @@
  * the k-th of them. It held at most W·f², so the free part before it was at most f + W·f². By
  * induction, that is at least 1/(W·(k-1) + 1), which f = 1/(W·k + 1) would not reach.
  *
- * Stored events do not say who wrote them. A user is charged for what this replica stored for it
- * during the last lifetime of events, in steps of a quarter, so a write counts for at least as long
- * as its event lives. What namespaces and clusters hold is known, whichever replica wrote it.
+ * Stored events do not say who wrote them. A user is charged for what this replica stored for it, for
+ * as long as the event lives, but for no more than an hour: what it wrote earlier counts through the
+ * namespace. What namespaces and clusters hold is measured, whichever replica wrote it.
  */
 import type { StoredSizes } from '../../storage/stored-sizes.ts'
 import { bounded, USERS_PER_GROUP } from './event-limits.ts'
@@ -27,13 +27,19 @@ import { bounded, USERS_PER_GROUP } from './event-limits.ts'
 /** With it, one user alone can take half of a budget. */
 export const USER_WEIGHT = 2
 export const GROUP_WEIGHT: number = USER_WEIGHT * USERS_PER_GROUP
-/** The writes of a tenant are counted in as many steps per lifetime. */
+/** A charge ends at the next of so many points in time per lifetime. */
 const STEPS_PER_LIFETIME = 4
-const LIFETIME_MS_MIN = 10_000
+/** Lifetimes are counted as at least, and at most, this long. */
+const CHARGED_MS_MIN = 10_000
+const CHARGED_MS_MAX = 3_600_000
 /** Tenants beyond it are forgotten, the least recent writer first. */
 const TENANTS_MAX = 8192
-/** Memory has every write after one such time, at the latest after two. */
+/** Memory has a write after one such time, at the latest after two, while it follows the store. */
 const IN_FLIGHT_MS = 1_000
+/** While memory does not follow the store, writes of this long are counted as in flight. */
+const SILENT_MS_MAX = 30_000
+/** When it is not known when a tenant will hold less. */
+const WAIT_MS = 5_000
 
 export type ResourceName = 'etcd' | 'memory'
 
@@ -44,16 +50,16 @@ export interface StoredBytesResource {
   readonly budgetBytes: () => number | undefined
   /** Excluding writes in flight, unless `countsWrites`. */
   readonly usedBytes: () => number
-  /** Whether `usedBytes` includes writes as soon as they are admitted. */
+  /** Whether `usedBytes` includes a write as soon as it is made. */
   readonly countsWrites?: boolean | undefined
 }
 
 export interface StoredBytesOptions {
   readonly resources: readonly StoredBytesResource[]
-  /** How long events live. */
-  readonly lifetimeMs: () => number
-  /** What namespaces and clusters hold. */
+  /** What namespaces and clusters hold, without writes in flight. */
   readonly sizes?: Pick<StoredSizes, 'of'> | undefined
+  /** How long ago `usedBytes` and `sizes` were last known to follow the store. Default 0. */
+  readonly silentMs?: (() => number) | undefined
   /** Monotonic milliseconds. */
   readonly now: () => number
 }
@@ -75,102 +81,115 @@ export interface ShareExceeded {
   readonly waitMs: number
 }
 
+/** To be called when the write was not made. */
+export type Refund = () => void
+
 interface Tenant {
   readonly type: TenantType
   readonly weight: number
-  readonly writes: RecentBytes
-  /** What it holds for certain. */
-  readonly knownBytes: number
+  readonly writes: TenantWrites
+  /** What it was measured to hold; undefined when that is not known. */
+  readonly measuredBytes: number | undefined
+}
+
+/** What this replica wrote for a tenant. */
+class TenantWrites {
+  readonly charged = new EndingBytes()
+  readonly inFlight = new EndingBytes()
+}
+
+interface Times {
+  readonly now: number
+  /** What is in flight until then has been seen. */
+  readonly seen: number
 }
 
 export class StoredBytes {
   readonly #options: StoredBytesOptions
   /** The least recent writer is the first. */
-  readonly #writes = new Map<string, RecentBytes>()
-  readonly #inFlight = new RecentBytes(2)
+  readonly #writes = new Map<string, TenantWrites>()
+  readonly #inFlight = new EndingBytes()
 
   constructor(options: StoredBytesOptions) {
     this.#options = options
   }
 
-  /** The largest burst that one user can store into an empty budget. */
-  get userBytesMax(): number {
-    const budgets = this.#options.resources.map(({ budgetBytes }) => budgetBytes())
-    return Math.min(...budgets.map((bytes = Number.POSITIVE_INFINITY) => bytes)) / 2
-  }
-
-  /** Whether the tenants may hold so many bytes more. Does not charge them. */
+  /** Whether the tenants may store this many more bytes. Does not charge them. */
   exceeded(storing: Storing, bytes: number): ShareExceeded | undefined {
     // What makes nothing larger needs no share.
     if (bytes <= 0) return undefined
-    const now = this.#options.now()
+    const times = this.#times()
     let tenants: readonly Tenant[] | undefined
-    for (const { name: resource, budgetBytes, usedBytes, countsWrites } of this.#options
-      .resources) {
-      const budget = budgetBytes()
+    for (const resource of this.#options.resources) {
+      const budget = resource.budgetBytes()
       if (budget === undefined) continue
-      const inFlight = countsWrites === true ? 0 : this.#inFlight.sum(now, IN_FLIGHT_MS)
-      const used = usedBytes() + inFlight
+      const inFlight = resource.countsWrites === true ? 0 : this.#inFlight.sum(times.seen)
+      const used = resource.usedBytes() + inFlight
       const free = Math.max(0, budget - used - bytes)
-      const share = (free * free) / budget
+      const share = budget > 0 ? (free * free) / budget : 0
       // Nobody can hold more than all.
       if (used + bytes <= USER_WEIGHT * share) continue
-      tenants ??= this.#tenants(storing, now)
-      for (const { type, weight, writes, knownBytes } of tenants) {
-        const held = Math.min(used, Math.max(knownBytes, writes.sum(now, this.#stepMs)))
-        if (held + bytes <= weight * share) continue
-        const waitMs = writes.nextStepMs(now, this.#stepMs)
-        return { type, resource, isExhausted: free === 0, waitMs }
-      }
+      tenants ??= this.#tenants(storing)
+      const tenant = tenants.find(
+        (one) => Math.min(used, heldBy(one, times)) + bytes > one.weight * share,
+      )
+      if (tenant === undefined) continue
+      const { type, writes } = tenant
+      const waitMs = writes.charged.nextEndMs(times.now) ?? WAIT_MS
+      return { type, resource: resource.name, isExhausted: used >= budget, waitMs }
     }
     return undefined
   }
 
-  /** The write is made: charges it. */
-  store(storing: Storing, bytes: number): void {
-    if (bytes <= 0) return
-    const now = this.#options.now()
-    this.#inFlight.add(bytes, now, IN_FLIGHT_MS)
-    for (const { writes } of this.#tenants(storing, now)) writes.add(bytes, now, this.#stepMs)
+  /** Charges a write that is about to be made, of an event that lives this long. */
+  store(storing: Storing, bytes: number, lifetimeMs: number): Refund {
+    if (bytes <= 0) return () => {}
+    const { now, seen } = this.#times()
+    const chargedMs = Math.min(CHARGED_MS_MAX, Math.max(CHARGED_MS_MIN, lifetimeMs))
+    const stepMs = chargedMs / STEPS_PER_LIFETIME
+    const chargedUntil = Math.ceil((now + chargedMs) / stepMs) * stepMs
+    const seenUntil = Math.ceil(now / IN_FLIGHT_MS + 1) * IN_FLIGHT_MS
+    const tenants = this.#tenants(storing)
+    const charge = (signed: number): void => {
+      this.#inFlight.add(signed, seenUntil, seen)
+      for (const { type, writes } of tenants) {
+        writes.charged.add(signed, chargedUntil, now)
+        // Users are not measured.
+        if (type !== 'User') writes.inFlight.add(signed, seenUntil, seen)
+      }
+    }
+    charge(bytes)
+    return () => charge(-bytes)
   }
 
-  #tenants(storing: Storing, now: number): readonly Tenant[] {
+  #times(): Times {
+    const now = this.#options.now()
+    return { now, seen: now - Math.min(SILENT_MS_MAX, this.#options.silentMs?.() ?? 0) }
+  }
+
+  #tenants(storing: Storing): readonly Tenant[] {
     const { cluster } = storing
-    if (storing.account === undefined) {
-      return [this.#tenant('Cluster', cluster, { weight: GROUP_WEIGHT, cluster }, now)]
-    }
+    if (storing.account === undefined) return [this.#group('Cluster', cluster, undefined)]
     const { account, namespace } = storing
-    const inNamespace = { weight: GROUP_WEIGHT, cluster, namespace }
+    const writes = this.#writesOf(`User ${account}`)
     return [
-      this.#tenant('User', account, { weight: USER_WEIGHT }, now),
-      this.#tenant('Namespace', `${cluster}/${namespace}`, inNamespace, now),
+      { type: 'User', weight: USER_WEIGHT, writes, measuredBytes: undefined },
+      this.#group('Namespace', cluster, namespace),
     ]
   }
 
-  #tenant(
-    type: TenantType,
-    name: string,
-    {
-      weight,
-      cluster,
-      namespace,
-    }: {
-      readonly weight: number
-      readonly cluster?: string
-      readonly namespace?: string
-    },
-    now: number,
-  ): Tenant {
-    const size = cluster === undefined ? undefined : this.#options.sizes?.of(cluster, namespace)
-    const writes = this.#writesOf(bounded(`${type} ${name}`), now)
-    return { type, weight, writes, knownBytes: size?.bytes ?? 0 }
+  #group(type: TenantType, cluster: string, namespace: string | undefined): Tenant {
+    const name = namespace === undefined ? cluster : `${cluster}/${namespace}`
+    const measuredBytes = this.#options.sizes?.of(cluster, namespace)?.bytes
+    return { type, weight: GROUP_WEIGHT, writes: this.#writesOf(`${type} ${name}`), measuredBytes }
   }
 
   /** Moves the entry to the end, as that of the most recent writer. */
-  #writesOf(key: string, now: number): RecentBytes {
+  #writesOf(name: string): TenantWrites {
+    const key = bounded(name)
     const known = this.#writes.get(key)
     if (known !== undefined) this.#writes.delete(key)
-    const writes = known ?? new RecentBytes(STEPS_PER_LIFETIME + 1, now)
+    const writes = known ?? new TenantWrites()
     this.#writes.set(key, writes)
     if (this.#writes.size > TENANTS_MAX) {
       const [oldest = ''] = this.#writes.keys()
@@ -178,48 +197,47 @@ export class StoredBytes {
     }
     return writes
   }
-
-  get #stepMs(): number {
-    return Math.max(LIFETIME_MS_MIN, this.#options.lifetimeMs()) / STEPS_PER_LIFETIME
-  }
 }
 
-/** Bytes of the last steps of time, the current one included. */
-class RecentBytes {
-  readonly #steps: number[]
-  /** When the current step began. */
-  #begunAt: number
+function heldBy({ writes, measuredBytes }: Tenant, { now, seen }: Times): number {
+  if (measuredBytes === undefined) return writes.charged.sum(now)
+  return measuredBytes + writes.inFlight.sum(seen)
+}
 
-  constructor(steps: number, now = 0) {
-    this.#steps = new Array<number>(steps).fill(0)
-    this.#begunAt = now
+/** Bytes that count until some time. Those with the same end are one entry. */
+class EndingBytes {
+  readonly #byEnd = new Map<number, number>()
+  #sum = 0
+  #firstEnd = Number.POSITIVE_INFINITY
+
+  sum(now: number): number {
+    if (now >= this.#firstEnd) this.#forget(now)
+    return this.#sum
   }
 
-  sum(now: number, stepMs: number): number {
-    this.#advance(now, stepMs)
-    let sum = 0
-    for (let at = 0; at < this.#steps.length; at++) sum += this.#steps[at] ?? 0
-    return sum
+  /** Negative to take back what was added with the same end, if that still counts. */
+  add(bytes: number, end: number, now: number): void {
+    if (now >= this.#firstEnd) this.#forget(now)
+    const before = this.#byEnd.get(end)
+    if (before === undefined && bytes < 0) return
+    this.#byEnd.set(end, (before ?? 0) + bytes)
+    this.#sum += bytes
+    this.#firstEnd = Math.min(this.#firstEnd, end)
   }
 
-  add(bytes: number, now: number, stepMs: number): void {
-    this.#advance(now, stepMs)
-    this.#steps[0] = (this.#steps[0] ?? 0) + bytes
+  /** Until the first bytes no longer count; undefined when there are none. */
+  nextEndMs(now: number): number | undefined {
+    return this.#byEnd.size === 0 ? undefined : Math.max(0, this.#firstEnd - now)
   }
 
-  /** Until the bytes of a step may be forgotten. */
-  nextStepMs(now: number, stepMs: number): number {
-    return Math.max(0, this.#begunAt + stepMs - now)
-  }
-
-  #advance(now: number, stepMs: number): void {
-    const elapsed = Math.floor((now - this.#begunAt) / stepMs)
-    if (elapsed <= 0) return
-    const { length } = this.#steps
-    for (let step = Math.min(elapsed, length); step > 0; step--) {
-      this.#steps.pop()
-      this.#steps.unshift(0)
+  #forget(now: number): void {
+    this.#firstEnd = Number.POSITIVE_INFINITY
+    for (const [end, bytes] of this.#byEnd) {
+      if (end > now) this.#firstEnd = Math.min(this.#firstEnd, end)
+      else {
+        this.#byEnd.delete(end)
+        this.#sum -= bytes
+      }
     }
-    this.#begunAt += elapsed * stepMs
   }
 }

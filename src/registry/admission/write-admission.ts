@@ -3,27 +3,25 @@
  * of the space for events. Clients are refused with 429; mirrors are told how long to wait.
  */
 import type { Event } from '../../api/event.ts'
-import { type StatusError, tooManyRequests } from '../../api/status.ts'
+import { StatusError, tooManyRequests } from '../../api/status.ts'
 import { StorageError } from '../../storage/errors.ts'
 import type { EventKey, StoredEvent } from '../../storage/storage.ts'
 import type { EventLimits, RateExceeded } from './event-limits.ts'
-import type { ShareExceeded, StoredBytes, TenantType } from './stored-bytes.ts'
+import type { Refund, ShareExceeded, StoredBytes, TenantType } from './stored-bytes.ts'
 
 /** The longest Retry-After: there may be space again by then. */
 const RETRY_SECONDS_MAX = 60
 /** A mirror tries again at least as often: its share grows as soon as others hold less. */
 const MIRROR_WAIT_MS_MAX = 5_000
 
-/**
- * Who sends a write; one object for each request. `isCharged` is set by the first write that is
- * admitted, so that a retry of the same request is not charged again.
- */
+/** Who sends a write; one object for each request. */
 export interface Writer {
   /** The account of the user. */
   readonly account: string
   /** The account that bytes are charged to: that of the impersonating user, if there is one. */
   readonly payer: string
-  isCharged: boolean
+  /** Set by the first write that is admitted: a retry of the same request is not charged again. */
+  refund?: Refund | undefined
 }
 
 /** An event that is about to be stored. */
@@ -65,6 +63,8 @@ export interface WriteAdmissionOptions {
   /** For mirrors. */
   readonly mirrorLimits: Pick<EventLimits, 'take'>
   readonly stored: StoredBytes
+  /** How long an event is kept after a write. Default: as long as writes are charged at all. */
+  readonly lifetimeOf?: ((cluster: string, event: Event) => number | 'never') | undefined
   /** Counts the admitted writes of clients. */
   readonly sources?: { wrote(account: string, cluster: string): void } | undefined
   readonly onRefused?: OnRefused | undefined
@@ -77,40 +77,61 @@ export class WriteAdmission {
     this.#options = options
   }
 
-  /** Charges a client's write, or throws 429 and charges nothing. */
+  /**
+   * Charges a client's write, or throws 429 and charges nothing. What it stores is
+   * refunded by `refundFailed`; its rate is not.
+   */
   admit(writer: Writer, write: AdmittedWrite): void {
-    if (writer.isCharged) return
+    if (writer.refund !== undefined) return
     const { limits, stored, sources, onRefused } = this.#options
     const { account, payer } = writer
     const { cluster, event, bytes, growth } = write
     const storing = { cluster, account: payer, namespace: event.metadata.namespace ?? '' }
-    const short = stored.exceeded(storing, growth)
-    if (short !== undefined) {
-      onRefused?.(short.type, short.resource, payer, event)
-      throw shareRefusal(short)
+    const shareExceeded = stored.exceeded(storing, growth)
+    if (shareExceeded !== undefined) {
+      onRefused?.(shareExceeded.type, shareExceeded.resource, payer, event)
+      throw shareRefusal(shareExceeded)
     }
-    const fast = limits.take({ account, payer, cluster, event, bytes })
-    if (fast !== undefined) {
-      onRefused?.(fast.type, fast.unit, payer, event)
-      throw rateRefusal(fast)
+    const rateExceeded = limits.take({ account, payer, cluster, event, bytes })
+    if (rateExceeded !== undefined) {
+      onRefused?.(rateExceeded.type, rateExceeded.unit, payer, event)
+      throw rateRefusal(rateExceeded)
     }
-    stored.store(storing, growth)
-    writer.isCharged = true
+    writer.refund = stored.store(storing, growth, this.#lifetimeMs(write))
     sources?.wrote(payer, cluster)
   }
 
   /** Charges a mirror's write, or throws MirrorThrottled. */
-  admitMirrored({ cluster, event, bytes, growth }: AdmittedWrite): void {
+  admitMirrored(write: AdmittedWrite): void {
     const { mirrorLimits, stored } = this.#options
+    const { cluster, event, bytes, growth } = write
     const storing = { cluster }
-    const short = stored.exceeded(storing, growth)
-    if (short !== undefined) throw new MirrorThrottled(whyShort(short), short.waitMs)
-    const fast = mirrorLimits.take({ cluster, event, bytes })
-    if (fast?.headroom === 0) throw new MirrorThrottled('etcd is nearly full', fast.waitMs)
-    if (fast !== undefined)
-      throw new MirrorThrottled('it sends more bytes per second than it may', fast.waitMs)
-    stored.store(storing, growth)
+    const shareExceeded = stored.exceeded(storing, growth)
+    if (shareExceeded !== undefined) {
+      throw new MirrorThrottled(whyShort(shareExceeded), shareExceeded.waitMs)
+    }
+    const rateExceeded = mirrorLimits.take({ cluster, event, bytes })
+    if (rateExceeded?.headroom === 0) {
+      throw new MirrorThrottled('etcd is nearly full', rateExceeded.waitMs)
+    }
+    if (rateExceeded !== undefined) {
+      throw new MirrorThrottled('it sends more bytes per second than it may', rateExceeded.waitMs)
+    }
+    stored.store(storing, growth, this.#lifetimeMs(write))
   }
+
+  #lifetimeMs({ cluster, event }: AdmittedWrite): number {
+    const lifetime = this.#options.lifetimeOf?.(cluster, event) ?? 'never'
+    return lifetime === 'never' ? Number.POSITIVE_INFINITY : lifetime
+  }
+}
+
+/** Refunds a write that failed with `error`, unless it may have been made nevertheless. */
+export function refundFailed(writer: Writer | undefined, error: unknown): void {
+  const cause = error instanceof StatusError ? error.cause : error
+  if (cause instanceof StorageError && cause.kind === 'timeout') return
+  writer?.refund?.()
+  if (writer !== undefined) writer.refund = undefined
 }
 
 /** A mirror has to wait until it may store more. Nothing was written. */

@@ -1,7 +1,8 @@
 /**
  * Enforces budgets: while a namespace or a cluster has more events, or more bytes, than its budget,
  * the oldest are deleted, those that are not Warnings first. Of a cluster, they are deleted from the
- * namespace that has most, so that no namespace can displace the events of smaller ones.
+ * namespaces that have most, which become equal by that: no namespace can displace the events of
+ * smaller ones.
  *
  * What is deleted is decided from counts that memory keeps. Each batch lists the oldest events with a
  * consistent read, which includes all deletes before, and reads the counts after that: a batch never
@@ -9,10 +10,10 @@
  * its cluster is deleted once. Deletes are guarded by the version, like those of the sweeper: an event
  * that was changed meanwhile is no longer the oldest, and stays.
  *
- * For the budget of a namespace, oldest means seen last the longest ago. Wall clocks decide about that,
+ * For the budget of a namespace, oldest means least recently seen. Wall clocks decide about that,
  * and only about the order. Events that claim to be of the future go first of their type: otherwise
  * they would never be deleted, at the expense of others. For the budget of a cluster, whose writers do
- * not trust each other, oldest means written last the longest ago: see oldest-writes.ts.
+ * not trust each other, oldest means least recently written: see oldest-writes.ts.
  */
 import type { Term } from '../../election/term.ts'
 import { pause } from '../../lib/abort.ts'
@@ -28,6 +29,7 @@ import { deleteUnchanged, isRetryable } from '../guarded-delete.ts'
 import type { RetentionBudget, RetentionPolicy } from '../policy.ts'
 import { EvictionLog } from './eviction-log.ts'
 import { Frontiers, type Place } from './frontiers.ts'
+import { Largest, levelled, type Measured } from './levelling.ts'
 import { OldestWrites, type OldWrite } from './oldest-writes.ts'
 
 const checkEveryMs = 200
@@ -37,8 +39,6 @@ const aheadMsMax = 10 * 60_000
 const batchMax = 500
 /** Deletes started between two yields. */
 const deletesPerSlice = 50
-/** Namespaces of nearly the same size lose this part of their events at a time, by turns. */
-const turnPart = 1 / 20
 
 export interface EvictorOptions {
   /** Must serve lists in the order of time. */
@@ -188,56 +188,53 @@ export class Evictor {
     return 0
   }
 
-  /** As many batches from the largest namespaces as one batch has events. */
+  /** One batch, of the oldest events of the largest namespaces. */
   async #evictFromCluster({ size, budget }: Exceeded, term: Term): Promise<number> {
     const { storage, sizes, lane } = this.#options
     const { cluster } = size
-    let evicted = 0
-    while (evicted < batchMax && term.isHeld()) {
-      const { signal } = term
-      // A consistent read: the counts below include everything that was deleted before.
-      await storage.list(
-        { cluster, namespace: undefined },
-        { limit: 1, isOnlyPage: true, signal, lane },
-      )
-      const now = sizes.of(cluster, undefined)
-      const excess = now && excessOf(now, budget)
-      const largest = excess && this.#largest(cluster, excess)
-      if (excess === undefined || largest === undefined) break
-      const scope = { cluster, namespace: largest.namespace }
+    const { signal } = term
+    // A consistent read: the counts below include everything that was deleted before.
+    await storage.list(
+      { cluster, namespace: undefined },
+      { limit: 1, isOnlyPage: true, signal, lane },
+    )
+    const now = sizes.of(cluster, undefined)
+    const excess = now && excessOf(now, budget)
+    if (now === undefined || excess === undefined) return 0
+    const victims: Victim[] = []
+    for (const { namespace, amount } of await this.#sharesOf(now, excess)) {
+      const scope = { cluster, namespace }
       const oldest = await this.#oldestWrites.of(scope, signal)
-      const most = Math.min(batchMax - evicted, largest.eventsMax)
-      const count = Math.min(most, countOf(oldest, excess))
-      if (count === 0) break
-      const victims = this.#oldestWrites.take(scope, count)
-      const deleted = await this.#evict(victims, budget, term)
-      evicted += deleted
-      // Those that were changed or deleted meanwhile are searched for in the next pass.
-      if (deleted === 0) break
+      const part = excess.events > 0 ? { events: amount, bytes: 0 } : { events: 0, bytes: amount }
+      victims.push(...this.#oldestWrites.take(scope, countOf(oldest, part)))
+      if (victims.length >= batchMax || !term.isHeld()) break
     }
-    return evicted
+    // Those that were changed or deleted meanwhile are searched for in the next pass.
+    return this.#evict(victims, budget, term)
   }
 
-  /** The namespace with most of what is too much, and how many events make it the second one. */
-  #largest(
-    cluster: string,
-    { events }: Excess,
-  ): { readonly namespace: string; readonly eventsMax: number } | undefined {
-    const measure = (size: StoredSize): number => (events > 0 ? size.events : size.bytes)
-    let largest: StoredSize | undefined
-    let second = 0
-    for (const size of this.#options.sizes.all() ?? []) {
-      if (size.cluster !== cluster || size.namespace === undefined) continue
-      if (largest === undefined || measure(size) > measure(largest)) {
-        second = largest === undefined ? 0 : measure(largest)
-        largest = size
-      } else second = Math.max(second, measure(size))
+  /** How much of the excess each of the largest namespaces gives up, at most one batch together. */
+  async #sharesOf(
+    { cluster, events, bytes }: StoredSize,
+    excess: Excess,
+  ): Promise<readonly Measured[]> {
+    const { sizes, lane } = this.#options
+    const isOfEvents = excess.events > 0
+    const largest = new Largest(batchMax + 1)
+    {
+      using slices = lane.slices()
+      for (const size of sizes.all() ?? []) {
+        if (slices.isOver()) await slices.next()
+        const { namespace } = size
+        if (size.cluster !== cluster || namespace === undefined) continue
+        largest.add({ namespace, amount: isOfEvents ? size.events : size.bytes })
+      }
     }
-    if (largest?.namespace === undefined) return undefined
-    const eachMeasure = measure(largest) / largest.events
-    const ahead = Math.ceil((measure(largest) - second) / eachMeasure)
-    const turn = Math.ceil(largest.events * turnPart)
-    return { namespace: largest.namespace, eventsMax: Math.max(turn, ahead) }
+    const amountMax = isOfEvents ? batchMax : Math.ceil((bytes / Math.max(1, events)) * batchMax)
+    return levelled(
+      largest.sorted(),
+      Math.min(isOfEvents ? excess.events : excess.bytes, amountMax),
+    )
   }
 
   async #oldest(

@@ -13,6 +13,8 @@ import type { EventKey, EventSelector, EventStorage } from '../../storage/storag
 const pageMax = 2_000
 /** Retained from one search, which reads the whole namespace: the next one comes after as many. */
 const foundMax = 20_000
+/** Found events are searched for again after this long: they may have been changed or deleted. */
+const validMs = 30_000
 /** Warnings are searched for again after this long: events that go first may have been written. */
 const warningsValidMs = 2_000
 
@@ -70,7 +72,9 @@ export class OldestWrites {
     const first = await this.#search(scope, others, signal)
     const isOfWarnings = first.length === 0
     const writes = isOfWarnings ? await this.#search(scope, warnings, signal) : first
-    const validUntil = isOfWarnings ? begunAt + warningsValidMs : Number.POSITIVE_INFINITY
+    const validUntil = begunAt + (isOfWarnings ? warningsValidMs : validMs)
+    // All namespaces together retain little more than one search of the largest.
+    if (this.#retained() + writes.length > foundMax) this.#found.clear()
     this.#found.set(name, { writes, validUntil })
     return writes
   }
@@ -82,6 +86,12 @@ export class OldestWrites {
     const taken = found?.writes.splice(0, count) ?? []
     if (found?.writes.length === 0) this.#found.delete(name)
     return taken
+  }
+
+  #retained(): number {
+    let count = 0
+    for (const { writes } of this.#found.values()) count += writes.length
+    return count
   }
 
   async #search(

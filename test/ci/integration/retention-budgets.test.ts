@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict'
 import { describe, test } from 'node:test'
 import { pause } from '../../../src/lib/abort.ts'
+import { silentLog } from '../../../src/lib/log/log.ts'
 import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { type RetentionBudget, RetentionPolicy } from '../../../src/retention/policy.ts'
+import { Retention } from '../../../src/retention/retention.ts'
 import { startEtcd } from '../../support/etcd.ts'
 import { eventually } from '../../support/eventually.ts'
 import { Keeper } from '../../support/keeper.ts'
@@ -82,6 +84,28 @@ const evictedBy = (keeper: Keeper) =>
   Object.fromEntries(keeper.retention.status.deleted.of('evicted'))
 
 describe('retention budgets', { concurrency: true }, () => {
+  test('without sizes no budget is enforced, and the process keeps working', async () => {
+    await using etcd = await startEtcd()
+    await using keeper = await Keeper.start(etcd.endpoints, RetentionPolicy.uniform('never'))
+    const retention = new Retention({
+      client: keeper.client,
+      storage: keeper.cached,
+      prefix: '/registry',
+      replica: 'without-sizes',
+      policy: policyOf({ name: 'b', events: 1 }),
+      compactionIntervalMs: 0,
+      log: silentLog,
+    })
+    await create(keeper, { namespace: 'a', prefix: 'n', count: 5 })
+    const ending = new AbortController()
+    const running = retention.run(ending.signal)
+    await eventually('it leads', () => retention.status.isLeader, waitMsMax)
+    await pause(500)
+    ending.abort()
+    await running
+    assert.equal((await namesIn(keeper, 'a')).length, 5)
+  })
+
   test('what a new policy lets expire does not count: nothing else is evicted for it', async () => {
     await using etcd = await startEtcd()
     // A short lifetime of others makes ages known to a fraction of a second.

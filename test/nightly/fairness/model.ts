@@ -213,7 +213,6 @@ class SpaceWorld {
         return { cluster, namespace, events: 0, bytes: this.#held.get(namespace) ?? 0 }
       },
     },
-    lifetimeMs: () => LIFETIME_MS,
     now: () => this.#now,
   })
 
@@ -241,7 +240,7 @@ class SpaceWorld {
   store(user: string, bytes: number): boolean {
     const storing = { cluster: 'c', account: user, namespace: user }
     if (this.#stored.exceeded(storing, bytes) !== undefined) return false
-    this.#stored.store(storing, bytes)
+    this.#stored.store(storing, bytes, LIFETIME_MS)
     this.#count(user, bytes)
     this.#live.push({ user, bytes, until: this.#now + LIFETIME_MS })
     this.#charged.push({ user, bytes, until: this.#now + LIFETIME_MS * 1.5 })

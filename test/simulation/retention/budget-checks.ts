@@ -221,7 +221,7 @@ export class BudgetChecks implements TruthListener {
   }
 }
 
-/** For a namespace, oldest means seen last the longest ago; for a cluster, written last. */
+/** For a namespace, oldest means least recently seen; for a cluster, least recently written. */
 function ageOrder(scope: Scope, record: ChangeRecord): number {
   return scope === undefined ? record.version : lastSeenOf(record)
 }
