@@ -51,7 +51,7 @@ export class DevEtcd {
       binary: program,
       dataDir,
       tls: { ca: tls.cert, ...tls },
-      isClosed: true,
+      requiresClientCertificate: true,
       args: smallLog,
     })
     return new DevEtcd(folder, { etcd, tls, isKept: options.keptIn !== undefined })

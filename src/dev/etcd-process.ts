@@ -17,7 +17,7 @@ import { pause } from '../lib/abort.ts'
 export interface EtcdPorts {
   readonly client: number
   readonly peer: number
-  /** Where etcd serves /health and /metrics: without TLS, unless the process is closed to strangers. */
+  /** Where etcd serves /health and /metrics: without TLS, unless a client certificate is required. */
   readonly metrics: number
 }
 
@@ -37,7 +37,7 @@ export interface EtcdProcessOptions {
    * Whether nobody gets a response without a certificate, at any port: peers and metrics use `tls`
    * as well, and there is no gateway for plain HTTP requests.
    */
-  readonly isClosed?: boolean | undefined
+  readonly requiresClientCertificate?: boolean | undefined
   /** Further flags, after ours. */
   readonly args?: readonly string[] | undefined
   readonly startTimeoutMs?: number | undefined
@@ -150,7 +150,7 @@ export class EtcdProcess {
     const deadline = performance.now() + timeoutMs
     const query = options.waitForQuorum === false ? '?serializable=true' : ''
     const path = `/health${query}`
-    const request = healthRequest(this.ports.metrics, path, closedTls(options))
+    const request = healthRequest(this.ports.metrics, path, requiredTls(options))
     while (performance.now() < deadline) {
       if (this.#hasExited) throw this.#failure('etcd exited while starting')
       if (await isHealthy(request)) return
@@ -201,8 +201,8 @@ function guard(pid: number): ChildProcess {
 function flags(options: EtcdProcessOptions, ports: EtcdPorts): string[] {
   const name = options.name ?? 'tidings'
   const clientUrl = `${options.tls === undefined ? 'http' : 'https'}://${host}:${ports.client}`
-  const closed = closedTls(options)
-  const scheme = closed === undefined ? 'http' : 'https'
+  const required = requiredTls(options)
+  const scheme = required === undefined ? 'http' : 'https'
   const peerUrl = `${scheme}://${host}:${ports.peer}`
   const cluster = options.cluster ?? [{ name, peerPort: ports.peer }]
   const tls = options.tls
@@ -223,12 +223,12 @@ function flags(options: EtcdProcessOptions, ports: EtcdPorts): string[] {
           `--trusted-ca-file=${tls.ca}`,
           '--client-cert-auth',
         ]),
-    ...(closed === undefined
+    ...(required === undefined
       ? []
       : [
-          `--peer-cert-file=${closed.cert}`,
-          `--peer-key-file=${closed.key}`,
-          `--peer-trusted-ca-file=${closed.ca}`,
+          `--peer-cert-file=${required.cert}`,
+          `--peer-key-file=${required.key}`,
+          `--peer-trusted-ca-file=${required.ca}`,
           '--peer-client-cert-auth',
           '--enable-grpc-gateway=false',
         ]),
@@ -236,10 +236,14 @@ function flags(options: EtcdProcessOptions, ports: EtcdPorts): string[] {
   ]
 }
 
-/** The files of an etcd that is closed to strangers. */
-function closedTls({ isClosed, tls }: EtcdProcessOptions): EtcdProcessOptions['tls'] {
-  if (isClosed === true && tls === undefined) throw new Error('a closed etcd needs certificates')
-  return isClosed === true ? tls : undefined
+/** The files that every port uses; undefined when plain HTTP is allowed somewhere. */
+function requiredTls({
+  requiresClientCertificate,
+  tls,
+}: EtcdProcessOptions): EtcdProcessOptions['tls'] {
+  if (requiresClientCertificate === true && tls === undefined)
+    throw new Error('an etcd that requires client certificates needs its own')
+  return requiresClientCertificate === true ? tls : undefined
 }
 
 function healthRequest(

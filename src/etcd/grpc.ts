@@ -42,7 +42,7 @@ export interface Method<Response> {
   readonly needsLeader: boolean
   /** etcd offers the method only as a stream: one request is sent and one response is read. */
   readonly stream?: boolean
-  /** Of a message of the response. */
+  /** Largest accepted response message, in bytes. */
   readonly bytesMax: number
   decode(message: Buffer): Response
 }

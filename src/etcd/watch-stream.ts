@@ -10,13 +10,13 @@
  * without a message the watch requests progress, repeatedly until etcd responds, and leaves a
  * member that sends nothing at all for two seconds after the first request. A watcher that is far
  * behind gets no progress and no events while etcd scans history of other keys, so the timeout
- * doubles each time it expires, and is kept until a whole response has come.
+ * doubles each time it expires, and stays raised until a complete response arrives.
  *
- * etcd may split a large response, so that it never takes much memory at once. That takes it a time
- * that grows with the square of the changes in a part: three seconds for the 13,000 deletes that
- * fit into one, several times the timeout for a revision that deletes all events of a namespace. So
- * after a stream that fell silent, the next one asks for whole responses; if those are too large
- * for us, or do not come either, the one after it may split them again.
+ * etcd may split a large response, so that it never takes much memory at once. The time that this
+ * takes grows with the square of the changes in a part: seconds for a part full of deletes, and
+ * several times the timeout for a revision that deletes all events of a namespace. So after a
+ * stream that fell silent, the next one asks for whole responses; if those are too large for us, or
+ * do not come either, the one after it may split them again.
  *
  * A watch that continues an earlier read (`sameHistory`) makes each stream prove that it is in the
  * history that was delivered: see history-proof.ts. The stream starts at the anchor, and nothing is

@@ -138,9 +138,14 @@ describe('HttpOrigin', () => {
     JSON.stringify({ kind: 'Namespace', apiVersion: 'v1', metadata: { name: 'kube-system', uid } })
 
   test('the uid of kube-system identifies a cluster', async () => {
-    send(namespaceOf('0f7e9c51-54f2-4f0c-9f0e-0d6ad4f0c1aa'), 'application/json')
-    assert.equal(await uidOf(), '0f7e9c51-54f2-4f0c-9f0e-0d6ad4f0c1aa')
-    assert.deepEqual(paths, ['/clusters/x/api/v1/namespaces/kube-system'])
+    const random = '0f7e9c51-54f2-4f0c-9f0e-0d6ad4f0c1aa'
+    // Of a cluster that was created before Kubernetes 1.16.
+    const timed = '5c1a2f1e-3b7d-11e8-9c2d-fa7ae01bbebc'
+    for (const uid of [random, timed]) {
+      send(namespaceOf(uid), 'application/json')
+      assert.equal(await uidOf(), uid)
+    }
+    assert.equal(paths[0], '/clusters/x/api/v1/namespaces/kube-system')
   })
 
   test('a uid that is derived from names, or cannot be read, identifies nothing', async () => {

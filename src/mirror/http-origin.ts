@@ -44,13 +44,13 @@ const limitShrinks = 8
 const retryAfterMsMax = 300_000
 /** Frames that are taken before other work gets a turn. */
 const framesPerTurn = 64
-/** In a row. */
+/** Consecutive unreadable responses before the watch is given up. */
 const unreadableMax = 1_000
 const errorBytesMax = 64 * 1024
 const uidTimeoutMs = 10_000
 const namespaceBytesMax = 1024 * 1024
-/** A UUID of version 4, as Kubernetes makes them. */
-const randomUid = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/i
+/** A UUID, except of version 8: Kubernetes makes version 4, and made version 1 before 1.16. */
+const clusterUid = /^[0-9a-f]{8}-[0-9a-f]{4}-[1-79a-f][0-9a-f]{3}-[0-9a-f]{4}-[0-9a-f]{12}$/i
 
 export interface HttpOriginOptions {
   readonly client: Pick<OriginClient, 'request' | 'close'>
@@ -190,8 +190,8 @@ interface ReadOptions {
 }
 
 /**
- * Undefined for a uid that is not random: tidings derives those of its namespaces from names, so
- * that they are equal in all installations.
+ * Undefined for a uid of version 8: tidings derives those of its namespaces from names, so that
+ * they are equal in all installations.
  */
 function uidIn(namespace: Buffer): string | undefined {
   let object: Json
@@ -203,7 +203,7 @@ function uidIn(namespace: Buffer): string | undefined {
   }
   const metadata = isObject(object) ? memberOf(object, 'metadata') : undefined
   const uid = isObject(metadata) ? memberOf(metadata, 'uid') : undefined
-  return typeof uid === 'string' && randomUid.test(uid) ? uid : undefined
+  return typeof uid === 'string' && clusterUid.test(uid) ? uid : undefined
 }
 
 async function decodedPage(body: Buffer, form: WireForm): Promise<OriginPage> {

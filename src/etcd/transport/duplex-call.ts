@@ -17,7 +17,7 @@ import { framed, MessageSplitter, MessageTooLarge } from './message-frames.ts'
 export interface DuplexRequest<Response> {
   readonly headers: OutgoingHttpHeaders
   readonly decode: (message: Buffer) => Response
-  /** Of each message that is received. */
+  /** Largest accepted response message, in bytes. */
   readonly bytesMax: number
   /** Undefined: it may last for ever. */
   readonly timeoutMs?: number | undefined

@@ -15,7 +15,7 @@ export interface UnaryRequest<Response> {
   readonly headers: OutgoingHttpHeaders
   readonly message: Buffer
   readonly timeoutMs: number
-  /** Of the response. */
+  /** Largest accepted response message, in bytes. */
   readonly bytesMax: number
   readonly decode: (message: Buffer) => Response
   readonly done: (failure: CallFailure | undefined, response?: Response) => void

@@ -39,7 +39,7 @@ const OLDEST_GOOD_PATCHES: ReadonlyMap<string, number> = new Map([
 ])
 /**
  * How often the quota is read. It changes when a member is restarted with another quota, and the
- * operator of a full etcd waits for that. etcd takes a few milliseconds for its metrics.
+ * operator of a full etcd waits for that.
  */
 const QUOTA_POLL_MS = 15_000
 
