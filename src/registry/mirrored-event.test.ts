@@ -354,14 +354,19 @@ test('an event that is too large is stored without annotations and the end of it
     ['plain', 'y'.repeat(5_000)],
     ['wide', '😀'.repeat(2_000)],
     ['quoted', '"\n'.repeat(3_000)],
+    ['escaped', '<'.repeat(300_000)],
+    ['mixed', `${'y'.repeat(200)}${'<😀'.repeat(2_000)}`],
   ] as const) {
     assert.equal(await put(made('8', { name, note: text })), 'truncated')
     const body = bodyOf(name)
     assert.ok(body.length <= eventBytesMax, `${name}: ${body.length}`)
+    assert.ok(
+      body.length > eventBytesMax - 16,
+      `${name}: no more than needed is cut, ${body.length}`,
+    )
     const kept = (JSON.parse(body.toString()) as Event).note ?? ''
     assert.ok(kept.isWellFormed() && kept.endsWith('…') && text.startsWith(kept.slice(0, -1)))
   }
-  assert.ok(bodyOf('plain').length > eventBytesMax - 10, 'no more than needed is cut')
   assert.equal(await put(made('8', { name: 'plain', note: 'z'.repeat(5_000) })), 'equal')
   const immense = made('9', { name: 'immense' })
   const type = 'T'.repeat(2_000)
@@ -380,9 +385,10 @@ test('a write that is not admitted is not made, and is charged once when it is',
     },
   }
   const update = storage.update.bind(storage)
-  let failures = 1
+  let [updates, failures] = [0, 1]
   storage.update = async (key, change, options) => {
-    if (isFull || failures-- <= 0) return update(key, change, options)
+    updates++
+    if (failures-- <= 0) return update(key, change, options)
     change(undefined)
     throw new StorageError({ kind: 'unavailable', message: 'down' })
   }
@@ -394,10 +400,21 @@ test('a write that is not admitted is not made, and is charged once when it is',
   })
   const item = made('5')
   const put = () => writer.put({ cluster: 'c', epoch: 0, fence }, item, { isListed: false })
-  await assert.rejects(put(), MirrorThrottled)
-  assert.equal(storage.events.size, 0)
+  for (let attempt = 0; attempt < 3; attempt++) await assert.rejects(put(), MirrorThrottled)
+  assert.equal(updates, 0, 'an update that throws is repeated on a state that is read from etcd')
   isFull = false
   await assert.rejects(put(), { kind: 'unavailable' })
   assert.equal(await put(), 'stored')
   assert.equal(charged.length, 1)
+  isFull = true
+  const old = made('6', { name: 'old', msAgo: hourMs })
+  const expiring = new MirrorWriter({
+    storage,
+    recall: () => undefined,
+    lifetimeOf: () => hourMs / 2,
+    admission,
+    now: () => now,
+  })
+  const skipped = await expiring.put({ cluster: 'c', epoch: 0, fence }, old, { isListed: true })
+  assert.equal(skipped, 'expired', 'what is not stored need not be admitted')
 })

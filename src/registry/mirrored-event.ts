@@ -13,7 +13,7 @@ import { isPart } from '../storage/event-scope.ts'
 import type { EventKey, EventStorage, StoredEvent } from '../storage/storage.ts'
 import { fieldsOf } from '../storage/stored-form.ts'
 import type { Fence } from '../storage/write-options.ts'
-import { type WriteAdmission, writeOf } from './admission/write-admission.ts'
+import { type AdmittedWrite, type WriteAdmission, writeOf } from './admission/write-admission.ts'
 import {
   boundedBody,
   compareOriginVersions,
@@ -79,8 +79,8 @@ export class MirrorWriter {
   readonly #options: MirrorWriterOptions
   readonly #now: () => number
   readonly #eventBytesMax: number
-  /** Writes that were admitted: a repeated one is not charged again. */
-  readonly #charged = new WeakSet<OriginEvent>()
+  /** The charge for each state, so that an attempt that has to wait again encodes nothing. */
+  readonly #charges = new WeakMap<OriginEvent, AdmittedWrite | 'charged'>()
 
   constructor(options: MirrorWriterOptions) {
     this.#options = options
@@ -110,11 +110,18 @@ export class MirrorWriter {
     const known = this.#options.recall(candidate.key)
     const early = known === undefined ? 'write' : verdict(candidate, known)
     if (early !== 'write') return early
+    try {
+      // An update that throws reads from etcd to decide again, so this must not be left to it.
+      if (this.#charges.has(item) || decide(known) === 'write') this.#charge(candidate, item, known)
+    } catch (error) {
+      return dropReasonOf(error)
+    }
     return this.#write(target, candidate.key, (current) => {
       const decided = decide(current)
       if (decided !== 'write') return { result: decided, body: undefined }
       const { body, isTruncated } = candidate.body()
       if (body.length > this.#eventBytesMax) return { result: 'too-large', body: undefined }
+      // Unless the update was expected to store nothing, this was done before.
       this.#charge(candidate, item, current)
       return { result: isTruncated ? 'truncated' : 'stored', body }
     })
@@ -164,11 +171,17 @@ export class MirrorWriter {
     })
   }
 
+  /** Throws MirrorThrottled. A state that was charged is not charged again. */
   #charge({ key, body }: Candidate, item: OriginEvent, stored: StoredEvent | undefined): void {
-    if (this.#charged.has(item)) return
+    const { admission } = this.#options
+    const known = this.#charges.get(item)
+    if (admission === undefined || known === 'charged') return
     const { event } = item
-    this.#options.admission?.admitMirrored(writeOf(key, { event, body: body().body, stored }))
-    this.#charged.add(item)
+    if (known === undefined && body().body.length > this.#eventBytesMax) return
+    const write = known ?? writeOf(key, { event, body: body().body, stored })
+    this.#charges.set(item, write)
+    admission.admitMirrored(write)
+    this.#charges.set(item, 'charged')
   }
 
   #candidate(target: MirrorTarget, item: OriginEvent): Candidate | undefined {

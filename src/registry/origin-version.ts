@@ -8,7 +8,9 @@ import {
   originVersionAnnotation as versionName,
 } from '../api/annotations.ts'
 import type { Event } from '../api/event.ts'
+import { StatusError } from '../api/status.ts'
 import { encodeEvent } from '../codec/event/event-json.ts'
+import { quotedJson } from '../codec/json/json-write.ts'
 import type { StoredEvent } from '../storage/storage.ts'
 
 /**
@@ -96,23 +98,51 @@ export interface MirroredBody {
  * annotations and field owners, and then the end of its note. An annotation has its original size.
  */
 export function boundedBody(event: Event, version: OriginVersion, bytesMax: number): MirroredBody {
-  const whole = mirroredBody(event, version)
-  if (whole.length <= bytesMax) return { body: whole, isTruncated: false }
+  const whole = bodyIfEncodable(event, version)
+  if (whole !== undefined && whole.length <= bytesMax) return { body: whole, isTruncated: false }
   const { annotations: _annotations, managedFields: _managedFields, ...metadata } = event.metadata
-  const annotations = { [truncatedName]: String(whole.length) }
+  const bytes = whole?.length ?? Buffer.byteLength(JSON.stringify(event))
+  const annotations = { [truncatedName]: String(bytes) }
   const bare = { ...event, metadata: { ...metadata, annotations } }
-  const body = mirroredBody(bare, version)
   const { note = '' } = event
-  if (body.length <= bytesMax || note === '') return { body, isTruncated: true }
-  // Each UTF-16 unit takes at least one byte.
-  const cut = Math.max(0, note.length - (body.length - bytesMax) - CUT_MARK_BYTES)
-  const end = note.codePointAt(cut - 1) ?? 0
-  const kept = note.slice(0, end > 0xffff ? cut - 1 : cut)
-  return { body: mirroredBody({ ...bare, note: `${kept}…` }, version), isTruncated: true }
+  if (note === '') return { body: mirroredBody(bare, version), isTruncated: true }
+  const marked = mirroredBody({ ...bare, note: CUT_MARK }, version)
+  const room = bytesMax - marked.length
+  const isWhole = lengthWithin(note, room + Buffer.byteLength(CUT_MARK)) === note.length
+  const kept = isWhole ? note : `${note.slice(0, lengthWithin(note, room))}${CUT_MARK}`
+  return { body: mirroredBody({ ...bare, note: kept }, version), isTruncated: true }
 }
 
-/** The bytes of the mark at the end of a note that was cut. */
-const CUT_MARK_BYTES = 3
+/** At the end of a note that was cut. */
+const CUT_MARK = '…'
+
+/** Undefined when a text is too long to be encoded. */
+function bodyIfEncodable(event: Event, version: OriginVersion): Buffer | undefined {
+  try {
+    return mirroredBody(event, version)
+  } catch (error) {
+    if (error instanceof StatusError && error.code === 413) return undefined
+    throw error
+  }
+}
+
+const STEP_UNITS = 4096
+
+/** How many UTF-16 units of the text take at most so many bytes in JSON. Splits no character. */
+function lengthWithin(text: string, bytesMax: number): number {
+  let end = 0
+  let room = bytesMax
+  for (let step = STEP_UNITS; step >= 1; step /= 8) {
+    while (end < text.length) {
+      const part = text.slice(end, end + step)
+      const bytes = Buffer.byteLength(quotedJson(part)) - '""'.length
+      if (bytes > room) break
+      room -= bytes
+      end += part.length
+    }
+  }
+  return (text.codePointAt(end - 1) ?? 0) > 0xffff ? end - 1 : end
+}
 
 /** Reads the version from the stored bytes. */
 export function heldBy({ body }: Pick<StoredEvent, 'body'>): Held {
