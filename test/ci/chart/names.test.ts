@@ -53,7 +53,7 @@ describe('names of objects', () => {
     const names = [...one, ...two]
       .filter(({ kind }) => kind.startsWith('ClusterRole'))
       .map(({ kind, metadata }) => `${kind} ${metadata.name}`)
-    assert.equal(names.length, 6)
+    assert.equal(names.length, 10)
     assert.deepEqual(names, [...new Set(names)])
   })
 

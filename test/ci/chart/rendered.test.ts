@@ -264,11 +264,31 @@ describe('particular objects', () => {
   test('the rights of the mirror are those of deploy/origin-mirror.yaml', async () => {
     const text = await readFile(join(chart, '../../deploy/origin-mirror.yaml'), 'utf8')
     const given = find(manifestsIn(text), 'ClusterRole')['rules']
-    assert.deepEqual(find(await render('own-cluster'), 'ClusterRole')['rules'], given)
-    const bindings = (await render('own-namespaces')).filter(({ kind }) => kind === 'RoleBinding')
+    assert.deepEqual(rightsIn(await render('own-cluster')), given)
+    const [events, kubeSystem] = given
+    const limited = await render('own-namespaces')
+    assert.deepEqual(rightsIn(limited), [kubeSystem], 'a RoleBinding elsewhere would not grant it')
+    const bindings = limited.filter(({ kind }) => kind === 'RoleBinding')
     assert.deepEqual(bindings.map(({ metadata }) => metadata.namespace).sort(), ['billing', 'shop'])
+    for (const { roleRef } of bindings as Fields[]) {
+      const role = limited.find(
+        ({ kind, metadata }) => `${kind} ${metadata.name}` === `${roleRef.kind} ${roleRef.name}`,
+      )
+      assert.deepEqual(role?.['rules'], [events])
+    }
+    const config = find(limited, 'ConfigMap')['data']['clusters.yaml']
+    assert.equal(parse(config).clusters[0].mirror.identity, 'shops')
   })
 })
+
+/** The rules that count in the whole cluster. */
+function rightsIn(manifests: readonly Manifest[]): readonly Fields[] {
+  const bound = manifests.filter(({ kind }) => kind === 'ClusterRoleBinding')
+  const names = bound.map(({ roleRef }: Fields) => roleRef.name)
+  return manifests
+    .filter(({ kind, metadata }) => kind === 'ClusterRole' && names.includes(metadata.name))
+    .flatMap((role) => role['rules'])
+}
 
 function selectorsOf(
   manifest: Manifest,
