@@ -34,3 +34,28 @@ test('a session with the token of a cluster is over elsewhere, one with that of 
   tokens.use(tokens.for('prod'), 'prod')
   assert.equal(tokens.isElsewhere('staging'), false)
 })
+
+test('a kept token that only its cluster knows is moved there, and goes to no other cluster', (context) => {
+  const kept = new Map([['tidings.token', 'of-prod']])
+  const storage = {
+    getItem: (key: string) => kept.get(key) ?? null,
+    setItem: (key: string, value: string) => kept.set(key, value),
+    removeItem: (key: string) => kept.delete(key),
+  }
+  const before = Object.getOwnPropertyDescriptor(globalThis, 'sessionStorage')
+  Object.defineProperty(globalThis, 'sessionStorage', { value: storage, configurable: true })
+  context.after(() => {
+    if (before === undefined) Reflect.deleteProperty(globalThis, 'sessionStorage')
+    else Object.defineProperty(globalThis, 'sessionStorage', before)
+  })
+  const tokens = new Tokens()
+  const taken = tokens.for('prod')
+  assert.deepEqual(taken, { cluster: undefined, token: 'of-prod' })
+  tokens.settle(taken, taken)
+  assert.deepEqual([...kept], [['tidings.token', 'of-prod']])
+  const used = { cluster: 'prod', token: 'of-prod' }
+  tokens.settle(taken, used)
+  assert.deepEqual([...kept], [['tidings.token/prod', 'of-prod']])
+  assert.equal(tokens.for('staging'), undefined)
+  assert.deepEqual(tokens.for('prod'), used)
+})

@@ -34,6 +34,17 @@ export class Tokens {
     }
   }
 
+  /**
+   * Moves a token that was taken for the server's to the cluster that alone knows it: tabs of
+   * versions up to 0.1 kept all tokens as the server's, and would send it to the next cluster.
+   */
+  settle(taken: Credential | undefined, used: Credential | undefined): void {
+    if (taken === undefined || used === undefined || taken.cluster === used.cluster) return
+    const isKept = keptToken(taken.cluster) === taken.token
+    this.#remove(taken.cluster)
+    this.add(used, isKept)
+  }
+
   /** Notes that the session in that cluster uses the credential. */
   use(used: Credential | undefined, cluster: string): void {
     this.#session = { cluster, isBound: used?.cluster !== undefined }
@@ -42,18 +53,22 @@ export class Tokens {
   /** Forgets the token of the session. A session that begins in another cluster begins anew. */
   end(cluster: string): void {
     const owner = this.#session.isBound ? this.#session.cluster : undefined
-    this.#entered.delete(owner)
+    this.#remove(owner)
     this.#session = { cluster, isBound: true }
-    try {
-      sessionStorage.removeItem(keyOf(owner))
-    } catch {
-      // There is nothing to forget.
-    }
   }
 
   /** Whether the token of the session does not count in that cluster. */
   isElsewhere(cluster: string): boolean {
     return this.#session.isBound && this.#session.cluster !== cluster
+  }
+
+  #remove(owner: string | undefined): void {
+    this.#entered.delete(owner)
+    try {
+      sessionStorage.removeItem(keyOf(owner))
+    } catch {
+      // There is nothing to forget.
+    }
   }
 
   forgetAll(): void {

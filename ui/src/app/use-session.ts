@@ -76,7 +76,8 @@ export function useSession(): SessionControl {
           ? tokens.for(clusterInUrl())
           : await tokenBy(code.current, { tokens, signal })
       code.current = undefined
-      await enter(used, signal)
+      const entry = await enter(used, signal)
+      tokens.settle(used, entry?.used)
     } catch (error) {
       if (!signal.aborted) stop(error)
     }
