@@ -20,6 +20,14 @@ const cases: readonly (readonly [string, OriginIdentity, OriginIdentity, boolean
   ['a uid that is not readable any more', { ...base, originUid: 'u' }, base, true],
   ['a uid that is readable now', base, { ...base, originUid: 'u' }, true],
   ['a uid that proves nothing', { ...base, originUid: 'u' }, moved, false],
+  ['a first name', base, { ...base, originName: 'n' }, true],
+  [
+    'a first name of the same uid',
+    { ...base, originUid: 'u' },
+    { ...base, originName: 'n', originUid: 'u' },
+    true,
+  ],
+  ['a first name elsewhere', base, { ...moved, originName: 'n' }, false],
   ['the same name elsewhere', { ...base, originName: 'n' }, { ...moved, originName: 'n' }, true],
   [
     'another name in the same place',

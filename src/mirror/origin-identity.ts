@@ -43,8 +43,9 @@ export class OriginReplaced extends OriginRestored {
 }
 
 /**
- * A uid or a name that differs proves another cluster, and one that is equal the same cluster.
- * Without either, an equal address or equal authorities are enough: each may change on its own.
+ * A uid or a name that differs means another cluster, even if the other of them is equal; otherwise
+ * one that is equal proves the same cluster. Without either, an equal address or equal authorities
+ * are enough: each may change on its own. A name where there was none is no difference.
  */
 export function isSameOrigin(one: OriginIdentity, other: OriginIdentity): boolean {
   const uids = compared(one.originUid, other.originUid)

@@ -115,6 +115,21 @@ describe('the identity of an origin', () => {
     assert.equal((await term(etcd, origin, { identity: 'prod-2' })).restores, 1)
   })
 
+  test('a first name is recorded, and another one lists again, although the uid is the same', async () => {
+    const { etcd, origin } = await started()
+    await using _etcd = etcd
+    origin.uid = uid
+    await term(etcd, origin, {})
+    const named = await term(etcd, origin, { identity: 'prod' })
+    assert.deepEqual([named.requests, named.restores], [resumed, 0])
+    assert.deepEqual([named.record.originName, named.record.originUid], ['prod', uid])
+    // A name that is left out stays recorded.
+    assert.equal((await term(etcd, origin, {})).record.originName, 'prod')
+    const { requests, restores, record } = await term(etcd, origin, { identity: 'prod-2' })
+    assert.deepEqual([requests, restores], [['list 500', 'watch'], 1])
+    assert.deepEqual([record.originName, record.originUid, record.epoch], ['prod-2', uid, 1])
+  })
+
   test('a record of the version before is continued, and one of ours is readable by it', async () => {
     const { etcd, origin } = await started()
     await using _etcd = etcd
