@@ -46,6 +46,8 @@ export interface ClusterMirrorOptions extends MirrorRecordOptions {
   readonly log: Log
   readonly clock: Clock
   readonly leaseTtlSeconds?: number | undefined
+  /** For each stream. */
+  readonly windowBytesMax?: (() => number) | undefined
 }
 
 export interface ClusterMirrorStats {
@@ -226,7 +228,7 @@ export class ClusterMirror {
     { epoch, positions, identity: recorded }: Start,
     signal: AbortSignal,
   ): Map<string, Follower> {
-    const { cluster, prefix, mirror, writer, storage, clock, log } = this.#options
+    const { cluster, prefix, mirror, writer, storage, clock, log, windowBytesMax } = this.#options
     const origin = new IdentifiedOrigin({
       origin: this.#options.origin,
       recorded,
@@ -255,6 +257,7 @@ export class ClusterMirror {
           clock,
           log,
           signal,
+          windowBytesMax,
         }),
       ]),
     )

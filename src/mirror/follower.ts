@@ -52,6 +52,7 @@ export interface FollowerOptions {
   readonly clock: Clock
   readonly log: Log
   readonly signal: AbortSignal
+  readonly windowBytesMax?: (() => number) | undefined
 }
 
 export class Follower {
@@ -74,6 +75,7 @@ export class Follower {
       position,
       signal: this.#ending.signal,
       clock,
+      bytesMax: options.windowBytesMax,
       onResult: (result) => {
         this.#health.storageFailure = undefined
         counters.count(result)

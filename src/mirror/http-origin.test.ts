@@ -12,7 +12,7 @@ import { encodeStruct } from '../codec/struct/protobuf-struct.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { BackwardWriter } from '../lib/protobuf.ts'
 import { uidOf as derivedUid } from '../storage/namespace-form.ts'
-import { HttpOrigin } from './http-origin.ts'
+import { HttpOrigin, type HttpOriginOptions } from './http-origin.ts'
 import { type OriginChange, OriginError } from './origin.ts'
 
 const protobuf = 'application/vnd.kubernetes.protobuf'
@@ -111,8 +111,11 @@ describe('HttpOrigin', () => {
     server.close()
   })
 
-  const list = (options: Partial<Parameters<HttpOrigin['listPage']>[0]> = {}, bytesMax?: number) =>
-    new HttpOrigin({ client, pageBytesMax: bytesMax }).listPage({
+  const list = (
+    options: Partial<Parameters<HttpOrigin['listPage']>[0]> = {},
+    bounds: Pick<HttpOriginOptions, 'pageBytesMax' | 'itemBytesMax'> = {},
+  ) =>
+    new HttpOrigin({ client, ...bounds }).listPage({
       namespace: undefined,
       limit: 500,
       continueToken: undefined,
@@ -203,10 +206,13 @@ describe('HttpOrigin', () => {
         response.writeHead(200, { 'content-type': type })
         response.end(listOf(form, { resourceVersion: '900' }, events))
       }
-      const page = await list({}, 20_000)
+      const page = await list({}, { pageBytesMax: () => 20_000 })
       assert.ok(page.items.length > 0 && page.items.length < 63, String(page.items.length))
       assert.ok(paths.length > 1 && paths.length < 5)
-      await assert.rejects(list({}, 100), /a single event is too large/)
+      const bounds = { pageBytesMax: () => 100 }
+      assert.equal((await list({}, bounds)).items.length, 1, 'a single event may be larger')
+      const rejected = list({}, { ...bounds, itemBytesMax: 100 })
+      await assert.rejects(rejected, /a single event is too large/)
     })
 
     test(`a watch is decoded: ${form}`, async () => {

@@ -37,8 +37,8 @@ const bodyIdleTimeoutMs = 30_000
 const watchIdleTimeoutMs = 60_000
 const watchSecondsMin = 300
 const watchSecondsMax = 600
-/** The memory that a page may take. A page that is larger is requested again with fewer items. */
-const pageBytesMaxDefault = 16 * 1024 * 1024
+/** For a page with a single event: it cannot be made smaller. */
+const itemBytesMaxDefault = 16 * 1024 * 1024
 const limitShrinks = 8
 /** An origin that asks for more patience is asked again anyway. */
 const retryAfterMsMax = 300_000
@@ -57,20 +57,25 @@ export interface HttpOriginOptions {
   readonly clock?: Clock | undefined
   /** Uniform in [0, 1). */
   readonly random?: (() => number) | undefined
-  readonly pageBytesMax?: number | undefined
+  /** A page that is larger is requested again with fewer items. */
+  readonly pageBytesMax?: (() => number) | undefined
+  /** A larger event cannot be listed. */
+  readonly itemBytesMax?: number | undefined
 }
 
 export class HttpOrigin implements Origin {
   readonly #client: HttpOriginOptions['client']
   readonly #clock: Clock
   readonly #random: () => number
-  readonly #pageBytesMax: number
+  readonly #itemBytesMax: number
+  readonly #pageBytesMax: () => number
 
   constructor(options: HttpOriginOptions) {
     this.#client = options.client
     this.#clock = options.clock ?? monotonicClock
     this.#random = options.random ?? Math.random
-    this.#pageBytesMax = options.pageBytesMax ?? pageBytesMaxDefault
+    this.#itemBytesMax = options.itemBytesMax ?? itemBytesMaxDefault
+    this.#pageBytesMax = options.pageBytesMax ?? (() => this.#itemBytesMax)
   }
 
   async listPage(options: ListPageOptions): Promise<OriginPage> {
@@ -83,7 +88,8 @@ export class HttpOrigin implements Origin {
         idleTimeoutMs: bodyIdleTimeoutMs,
         signal,
       })
-      const body = await collected(response, this.#pageBytesMax, signal)
+      const bytesMax = limit > 1 ? this.#pageBytesMax() : this.#itemBytesMax
+      const body = await collected(response, bytesMax, signal)
       if (body === 'too-long' && limit > 1) continue
       if (body === 'too-long') throw new OriginError('unavailable', 'a single event is too large')
       return await decodedPage(body, wireFormOf(response.headers['content-type']))

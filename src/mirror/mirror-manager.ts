@@ -43,6 +43,7 @@ export interface MirrorManagerOptions {
   readonly log: Log
   readonly clock?: Clock | undefined
   readonly leaseTtlSeconds?: number | undefined
+  readonly windowBytesMax?: ClusterMirrorOptions['windowBytesMax']
 }
 
 interface Running {
@@ -110,7 +111,8 @@ export class MirrorManager {
   #start(cluster: string, config: ClusterConfig): void {
     const { mirror: wanted } = config
     if (wanted === undefined) return
-    const { client, storage, prefix, replica, history, log, leaseTtlSeconds } = this.#options
+    const { client, storage, prefix, replica, history, log, leaseTtlSeconds, windowBytesMax } =
+      this.#options
     const origin = this.#options.originFor(config)
     const mirror = new ClusterMirror({
       client,
@@ -126,6 +128,7 @@ export class MirrorManager {
       log: log.child({ cluster }),
       clock: this.#clock,
       leaseTtlSeconds,
+      windowBytesMax,
     })
     const end = new AbortController()
     const before = this.#ending.get(cluster) ?? Promise.resolve()

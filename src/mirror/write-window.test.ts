@@ -126,7 +126,7 @@ test('a failed write is repeated no sooner than the store asks for', async () =>
 
 for (const [what, bounds, bytes] of [
   ['entries', { entriesMax: 3 }, 1],
-  ['bytes', { bytesMax: 30 }, 10],
+  ['bytes', { bytesMax: () => 30 }, 10],
 ] as const) {
   test(`a full window waits: number of ${what}`, async () => {
     const { window, add } = start(bounds)
@@ -147,7 +147,7 @@ for (const [what, bounds, bytes] of [
 }
 
 test('a write larger than the window is done alone', async () => {
-  const { window, add } = start({ bytesMax: 10 })
+  const { window, add } = start({ bytesMax: () => 10 })
   const large = await add('a', '1', 100)
   large.resolve('stored')
   await window.drained()

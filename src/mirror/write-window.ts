@@ -30,7 +30,7 @@ export interface WriteWindowOptions {
    */
   readonly onFailure: (error: unknown) => void
   readonly entriesMax?: number | undefined
-  readonly bytesMax?: number | undefined
+  readonly bytesMax?: (() => number) | undefined
 }
 
 export interface Write {
@@ -53,7 +53,7 @@ interface Entry {
 export class WriteWindow {
   readonly #options: WriteWindowOptions
   readonly #entriesMax: number
-  readonly #bytesMax: number
+  readonly #bytesMax: () => number
   /** In the order of arrival, from the first that has not ended. */
   readonly #entries: Entry[] = []
   readonly #keys = new PerKeyQueue<undefined>()
@@ -65,7 +65,7 @@ export class WriteWindow {
     this.#options = options
     this.#position = options.position
     this.#entriesMax = options.entriesMax ?? entriesMaxDefault
-    this.#bytesMax = options.bytesMax ?? bytesMaxDefault
+    this.#bytesMax = options.bytesMax ?? (() => bytesMaxDefault)
     new AbortListener(options.signal, () => this.#onChange?.())
   }
 
@@ -88,7 +88,7 @@ export class WriteWindow {
     await this.#until(
       () =>
         this.#entries.length === 0 ||
-        (this.#entries.length < this.#entriesMax && this.#bytes + write.bytes <= this.#bytesMax),
+        (this.#entries.length < this.#entriesMax && this.#bytes + write.bytes <= this.#bytesMax()),
     )
     if (this.#options.signal.aborted) return
     const entry = this.#append(write.version, write.bytes)

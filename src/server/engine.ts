@@ -187,6 +187,7 @@ export class Engine {
         ...{ client, cached, writes: writers.mirror, prefix, replica, clusters, retention },
         eventBytesMax: this.#options.maxEventBytes,
         admission,
+        memoryLimitBytes: this.#budget?.limit.bytes,
         log: this.#log.child({ logger: 'mirror' }),
       })
     if (eventTtlMs === 'never') log.warn('Events never expire: etcd will fill up')

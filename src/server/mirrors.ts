@@ -5,10 +5,14 @@ import type { EtcdClient } from '../etcd/client.ts'
 import type { Log } from '../lib/log/log.ts'
 import { HttpOrigin } from '../mirror/http-origin.ts'
 import { MirrorManager } from '../mirror/mirror-manager.ts'
+import { SharedStreamBytes } from '../mirror/stream-bytes.ts'
 import type { WriteAdmission } from '../registry/admission/write-admission.ts'
 import type { Retention } from '../retention/retention.ts'
 import type { CountedWrites } from '../storage/counted-writes.ts'
 import { releaseVersion } from './build-info.ts'
+
+/** The part of the memory limit that pages and writes of mirrors may take. */
+const MEMORY_PART = 1 / 32
 
 interface MirrorParts {
   readonly client: EtcdClient
@@ -20,12 +24,16 @@ interface MirrorParts {
   readonly retention: Pick<Retention, 'policy'>
   readonly eventBytesMax: number
   readonly admission: WriteAdmission | undefined
+  /** Undefined: mirrors hold as much as they can use. */
+  readonly memoryLimitBytes: number | undefined
   readonly log: Log
 }
 
 /** The mirrors of the clusters in the clusters file. */
 export function createMirrors(parts: MirrorParts): MirrorManager {
   const { client, cached, writes, prefix, replica, clusters, retention, log } = parts
+  const { memoryLimitBytes = Number.POSITIVE_INFINITY } = parts
+  const streamBytes = new SharedStreamBytes(memoryLimitBytes * MEMORY_PART, clusters)
   return new MirrorManager({
     client,
     storage: {
@@ -44,8 +52,10 @@ export function createMirrors(parts: MirrorParts): MirrorManager {
       if (kubeconfig === undefined) throw new Error(`cluster ${name} has no kubeconfig`)
       return new HttpOrigin({
         client: new OriginClient(kubeconfig, { userAgent: `tidings/${releaseVersion()}` }),
+        pageBytesMax: () => streamBytes.page,
       })
     },
+    windowBytesMax: () => streamBytes.window,
     history: {
       verified: () => cached.verified,
       verify: () => cached.verify(client.newestConnection),
