@@ -328,7 +328,7 @@ export class ClusterMirror {
       epoch,
       positions,
       state: worstState(followers),
-      message: followers.find(({ message }) => message !== '')?.message ?? '',
+      message: followers.find(({ message }) => message !== '')?.message ?? this.#counters.notice,
       lagMs: Math.round(greatestLag(followers)),
       lastEventAtMs: this.#counters.lastEventAtMs,
       dropped: this.#counters.dropped,

@@ -21,3 +21,13 @@ test('the record of a mirror has only reasons for which events were dropped', ()
   counters.count('too-large')
   assert.deepEqual(counters.dropped, { 'too-large': 1 })
 })
+
+test('truncated events are worth a notice, others are not', () => {
+  const counters = new MirrorCounters()
+  counters.count('stored')
+  assert.equal(counters.notice, '')
+  counters.count('truncated')
+  assert.equal(counters.notice, '1 event was truncated to --max-event-bytes')
+  counters.count('truncated')
+  assert.equal(counters.notice, '2 events were truncated to --max-event-bytes')
+})

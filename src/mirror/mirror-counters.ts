@@ -38,6 +38,13 @@ export class MirrorCounters {
     this.failures[kind] = (this.failures[kind] ?? 0) + 1
   }
 
+  /** What an operator should know of a mirror that is well; empty when there is nothing. */
+  get notice(): string {
+    const { truncated = 0 } = this.results
+    if (truncated === 0) return ''
+    return `${truncated} ${truncated === 1 ? 'event was' : 'events were'} truncated to --max-event-bytes`
+  }
+
   /** Events that were not stored and never will be, by reason. */
   get dropped(): Partial<Record<DropReason, number>> {
     return Object.fromEntries(

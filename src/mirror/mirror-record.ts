@@ -24,7 +24,7 @@ export interface MirrorRecordContent extends OriginIdentity {
   /** Everything at the origin up to this version is stored. */
   readonly positions: Positions
   readonly state: StreamState
-  /** Why it is stalled or lags; empty when there is nothing to say. */
+  /** Why it is stalled or lags, or what was truncated; empty when there is nothing to say. */
   readonly message: string
   readonly lagMs: number
   /** When an event was last stored, in milliseconds since 1970. */
