@@ -142,6 +142,8 @@ const EXCLUDED: Readonly<Record<string, string>> = {
   'window-header.WAIT_MS_MAX': 'a time',
   'watch-feed.timerMsMax': 'of timers',
   'write-admission.RETRY_SECONDS_MAX': 'the Retry-After of a response',
+  'stored-bytes.CHARGED_MS_MAX': 'a time',
+  'stored-bytes.SILENT_MS_MAX': 'a time',
   'write-admission.MIRROR_WAIT_MS_MAX': 'a time',
   'webhook-authorizer.REASON_LENGTH_MAX': 'from a webhook',
 }

@@ -37,6 +37,7 @@ import type { CacheStats } from './cache-stats.ts'
 import { ClusterActivities } from './cluster-activity.ts'
 import type { FollowedStorage } from './followed-storage.ts'
 import { Freshness } from './freshness.ts'
+import { EVENT_OVERHEAD_BYTES, NAMESPACE_OVERHEAD_BYTES } from './memory/event-overhead.ts'
 import { defaultMemoryBounds, EventMemory, type MemoryBounds, type State } from './memory/memory.ts'
 import { orderKey } from './memory/order-key.ts'
 import { NamespaceLog } from './namespace-log.ts'
@@ -223,9 +224,13 @@ export class CachedStorage implements WatchedStorage {
     return this.#memory.count
   }
 
-  /** The size of the buffers that hold the bodies of events, or would if memory could hold them. */
+  /** What the events take in memory, or would if memory could hold them. */
   get eventBytes(): number {
-    return this.excess?.bytes ?? this.#memory.table.bodyBytes
+    if (this.excess !== undefined) return this.excess.bytes
+    const { count, table, namespaces } = this.#memory
+    return (
+      table.bodyBytes + count * EVENT_OVERHEAD_BYTES + namespaces.count * NAMESPACE_OVERHEAD_BYTES
+    )
   }
 
   countIn(scope: EventScope): number {

@@ -10,8 +10,9 @@ import type { InLane, Slices } from '../lib/run-queue.ts'
 import { OtherHistoryError, StorageError } from '../storage/errors.ts'
 import { allEvents, pathOf } from '../storage/event-scope.ts'
 import { isAfter, revisionOf, type Version } from '../storage/resource-version.ts'
-import type { ConnectionNumber, EventPage, Unreadable } from '../storage/storage.ts'
+import type { ConnectionNumber, EventPage, StoredEvent, Unreadable } from '../storage/storage.ts'
 import type { FollowedStorage } from './followed-storage.ts'
+import { EVENT_OVERHEAD_BYTES, NAMESPACE_OVERHEAD_BYTES } from './memory/event-overhead.ts'
 import type { EventMemory } from './memory/memory.ts'
 import { orderKey, viewOf } from './memory/order-key.ts'
 
@@ -26,7 +27,7 @@ const pageBytes = 4 * 1024 * 1024
  */
 export class EventsExceedMemory extends Error {
   override readonly name = 'EventsExceedMemory'
-  /** The size of all bodies. */
+  /** What all events would take in memory. */
   readonly bytes: number
   readonly bytesMax: number
 
@@ -63,7 +64,7 @@ export async function loadMemory(
   const take = memory.count === 0 ? addPage : merge
   let after: Buffer = Buffer.alloc(0)
   const unreadable = new Map<string, Unreadable>()
-  let bytes = 0
+  const cost = new LoadCost()
   for (;;) {
     const page = await next
     if (page.connection > connectionMax) throw reconnected()
@@ -78,13 +79,30 @@ export async function loadMemory(
       next.catch(() => {})
     }
     for (const value of page.unreadable ?? []) unreadable.set(pathOf(value.key), value)
-    bytes += page.items.reduce((sum, { body }) => sum + body.length, 0)
-    if (bytes > bytesMax) await removeBetween(memory, { ...everything, slices })
+    cost.add(page.items)
+    if (cost.bytes > bytesMax) await removeBetween(memory, { ...everything, slices })
     else after = await take(memory, page, { after, slices })
     if (more) continue
-    if (bytes > bytesMax) throw new EventsExceedMemory(bytes, bytesMax)
+    if (cost.bytes > bytesMax) throw new EventsExceedMemory(cost.bytes, bytesMax)
     if (isAfter(memory.version, version)) throw wentBack(memory.version, version)
     return { version, connectionMax, unreadable }
+  }
+}
+
+/** What events take in memory. They are added in the order of their keys. */
+class LoadCost {
+  bytes = 0
+  #namespace: string | undefined
+  #cluster: string | undefined
+
+  add(events: readonly StoredEvent[]): void {
+    for (const { key, body } of events) {
+      this.bytes += body.length + EVENT_OVERHEAD_BYTES
+      if (key.namespace === this.#namespace && key.cluster === this.#cluster) continue
+      this.bytes += NAMESPACE_OVERHEAD_BYTES
+      this.#namespace = key.namespace
+      this.#cluster = key.cluster
+    }
   }
 }
 

@@ -93,7 +93,8 @@ async function handle(
   const sender = authenticating instanceof Promise ? await authenticating : authenticating
   trace?.authenticated(sender)
   request.lane = runQueue.userLane(accountOf(sender))
-  charge(request, sender, record?.trail.heldBytes ?? 0)
+  const isAboutServer = service?.isAboutServer === true
+  charge(request, sender, { auditBytes: record?.trail.heldBytes ?? 0, isAboutServer })
 
   trace?.step('authorization')
   const authorizing = gate.authorize(request, attributes, access, { sender, trail })
@@ -107,7 +108,6 @@ async function handle(
     await receiving
   }
 
-  const isAboutServer = service?.isAboutServer === true
   const isOpen = isAboutServer && gate.isOpen(attributes, access)
   const admitting = limits.enter({ user: sender, target, request, isOpen, isAboutServer })
   if (admitting instanceof Promise) trace?.step('wait for a slot')
@@ -139,17 +139,20 @@ function throwFailure(failure: unknown): void {
   if (failure instanceof ExchangeError && failure.kind !== 'too-large') throw failure
 }
 
-/** From here on, what the request and its connection hold is charged to the user. */
-function charge(request: Request, sender: User, auditBytes: number): void {
-  if (sender !== ANONYMOUS) chargeUser(request, sender)
-  if (auditBytes > 0 && request.memory?.hold('audit', auditBytes) !== undefined)
-    throw TOO_MUCH_MEMORY
-}
-
-function chargeUser({ memory }: Request, user: User): void {
-  const limit = memory?.own(accountOf(user))
-  if (limit !== undefined)
-    throw limit === 'user-connections' ? TOO_MANY_CONNECTIONS : TOO_MUCH_MEMORY
+/**
+ * From here on, what the request and its connection hold is charged to the user. Requests about the
+ * server are not refused for it: a replica whose probes fail is restarted.
+ */
+function charge(
+  { memory }: Request,
+  sender: User,
+  { auditBytes, isAboutServer }: { readonly auditBytes: number; readonly isAboutServer: boolean },
+): void {
+  const limit =
+    (sender === ANONYMOUS ? undefined : memory?.own(accountOf(sender))) ??
+    (auditBytes === 0 ? undefined : memory?.hold('audit', auditBytes))
+  if (limit === undefined || isAboutServer) return
+  throw limit === 'user-connections' ? TOO_MANY_CONNECTIONS : TOO_MUCH_MEMORY
 }
 
 /**

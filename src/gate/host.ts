@@ -9,9 +9,13 @@ import type { Request } from '../http/exchange.ts'
 const FORWARDING_HEADERS = new RegExp(
   `^(?:${[
     'forwarded',
-    '(?:.*-)?forwarded-.*',
+    '(?:.*[-_])?forward(?:ed)?[-_].*',
     'x-forwarded',
-    'via',
+    '(?:.*-)?via',
+    'max-forwards',
+    '(?:.*-)?(?:coming-from|proxy(?:-.*)?|origin-hop|edgescape|lb-ip)',
+    '(?:x-)?(?:akamai|vercel|bluecoat|ms-proxy)-.*',
+    'x-ms-proxy',
     'cdn-loop',
     'remote-addr',
     '(?:.*-)?(?:client|client-connection|connecting|real|user|source|remote|peer)-?ip(?:v6)?',

@@ -51,6 +51,15 @@ export class NamespaceCounts {
     return this.#clusters.get(cluster)?.byName.get(name)
   }
 
+  /** How many namespaces have events, of all clusters. */
+  get count(): number {
+    let count = 0
+    for (const [cluster, { byName }] of this.#clusters) {
+      if (cluster !== ANY_CLUSTER) count += byName.size
+    }
+    return count
+  }
+
   /** The number of events by cluster, for clusters that have events. */
   *events(): Generator<readonly [cluster: string, events: number]> {
     for (const [cluster, { events }] of this.#clusters) {

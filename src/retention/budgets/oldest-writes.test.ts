@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { madeEvent } from '../../cache/memory/made-events.fixture.ts'
 import { aLane } from '../../lib/run-queue.fixture.ts'
 import { versionOfChange, versionOfState } from '../../storage/resource-version.ts'
 import type { EventSelector, StoredEvent } from '../../storage/storage.ts'
+import { StoredBody } from '../../storage/stored-form.ts'
 import { OldestWrites } from './oldest-writes.ts'
 
 const all: EventSelector = { matches: () => true }
@@ -24,7 +24,13 @@ test('what was found is searched for again after half a minute: it may be gone',
     },
   }
   const named = (name: string, revision: number) =>
-    madeEvent({ ...scope, name }, versionOfChange(revision, 0), {})
+    new StoredBody({
+      key: { ...scope, name },
+      body: Buffer.from('{"metadata":{}}'),
+      versionOffset: 13,
+      version: versionOfChange(revision, 0),
+      writtenAtMs: 0,
+    })
   const oldest = new OldestWrites({ storage, clock: { now: () => now }, lane: aLane() }, [
     all,
     none,

@@ -8,6 +8,7 @@ import { clusters } from '../../../src/endpoints/objects/clusters.ts'
 import { readOnlyService } from '../../../src/endpoints/objects/read-only-service.ts'
 import { readTarget } from '../../../src/gate/target.ts'
 import type { Response } from '../../../src/http/exchange.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { type EventApiUnderTest, withEventApi } from '../../support/event-api.ts'
 import { eventually } from '../../support/eventually.ts'
 import { Watched } from '../../support/watched.ts'
@@ -65,6 +66,7 @@ describe('clusters', () => {
       headers: request.accept === undefined ? {} : { accept: request.accept },
       peer: { address: '127.0.0.1', isLoopback: true, clientCertificate: () => undefined },
       signal,
+      lane: aLane(),
       body: async () => Buffer.alloc(0),
     }
     const handler = service.find(readTarget(sent, 'local'))

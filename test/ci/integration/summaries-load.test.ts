@@ -6,6 +6,7 @@ import { listOnlyService } from '../../../src/endpoints/objects/read-only-servic
 import { eventSummaries } from '../../../src/endpoints/summaries/summaries.ts'
 import { readTarget } from '../../../src/gate/target.ts'
 import { silentLog } from '../../../src/lib/log/log.ts'
+import { aLane } from '../../../src/lib/run-queue.fixture.ts'
 import { TopSources } from '../../../src/registry/top-sources.ts'
 import { EtcdStorage } from '../../../src/storage/etcd/etcd-storage.ts'
 import { fieldsIn } from '../../../src/storage/event-fields.ts'
@@ -147,6 +148,7 @@ describe('summaries of many events', () => {
       headers: {},
       peer: { address: '127.0.0.1', isLoopback: true, clientCertificate: () => undefined },
       signal: new AbortController().signal,
+      lane: aLane(),
       body: async () => Buffer.alloc(0),
     }
     const handler = service.find(readTarget(asked, 'local'))

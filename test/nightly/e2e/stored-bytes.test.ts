@@ -203,7 +203,8 @@ describe('stored bytes', () => {
       peakMib = Math.max(peakMib, residentMib(server))
     }, 50)
     try {
-      await server.until('/readyz', ({ status }) => status === 200, 60_000)
+      // It waits for three lease times before it sweeps.
+      await server.until('/readyz', ({ status }) => status === 200, 90_000)
     } finally {
       clearInterval(sampling)
     }
