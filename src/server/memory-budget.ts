@@ -1,9 +1,10 @@
 /**
  * Sizes everything that holds memory to save work, by the memory that the process may take. What the
- * program itself needs comes first. A third of the rest is for caches, recent changes and clients: with
- * 1.5 GiB they are as large as they get. Idle connections and watches may take up to seven twenty-fourths
- * (idle-clients.ts), the events three tenths; what is left is for garbage. Writes are admitted by the part
- * of the events (src/registry/admission), and a replica loads no more than leaves it within the limit.
+ * program itself needs comes first. Of the rest, a third is for caches, recent changes and clients
+ * (with 1.5 GiB they are as large as they get), 0.36 for the events, and up to seven twenty-fourths
+ * for idle connections and watches (idle-clients.ts): all of them are rarely full at once, and what
+ * is not used is for garbage. Writes are admitted by the part of the events
+ * (src/registry/admission), and a replica loads no more than leaves it within the limit.
  */
 
 import { totalmem } from 'node:os'
@@ -26,8 +27,8 @@ const MIB = 1024 * 1024
 const PROGRAM_BYTES = 144 * MIB
 /** Parts of what the program leaves. */
 const HELD_PART = 1 / 3
-const EVENTS_PART = 0.3
-const LOAD_PART = 0.35
+const EVENTS_PART = 0.36
+const LOAD_PART = 0.4
 /** Below these, watchers and lists would be served by etcd, and clients be refused, all the time. */
 const LEAST = { history: 8 * MIB, states: 8 * MIB, lists: 2 * MIB, clients: 32 * MIB }
 /** With a smaller part, no write would ever be admitted. */

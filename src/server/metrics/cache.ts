@@ -73,7 +73,7 @@ const CACHE: readonly Figure<CacheStats>[] = [
   },
   {
     name: 'tidings_memory_event_bytes',
-    help: 'Size of the buffers that hold the live events, unused bytes included.',
+    help: 'Memory that the live events take: their buffers, and an estimate for rows, indexes and namespaces.',
     read: (stats) => stats.bodyBytes,
   },
   {
