@@ -3,6 +3,7 @@ import { DevCredentials } from './dev/credentials.ts'
 import { DevEtcd, devBanner } from './dev/dev.ts'
 import { devMirror } from './dev/mirror.ts'
 import { OneTimeCode } from './dev/one-time-code.ts'
+import { pause } from './lib/abort.ts'
 import { monotonicClock } from './lib/clock.ts'
 import { createLog, type Log, type RootLog } from './lib/log/log.ts'
 import { LogWriter } from './lib/log/log-writer.ts'
@@ -22,6 +23,9 @@ const EXIT_BUG = 70
 const EXIT_FOREIGN_ETCD = 78
 
 const NODE_MAJOR_MIN = 24
+/** How long `tidings dev` waits for its own server before it prints its commands. */
+const SYNC_MS_MAX = 10_000
+const SYNC_POLL_MS = 20
 /** Supervisors signal a process and then its group: signals within this time count as one. */
 const SAME_SIGNAL_MS = 500
 /** How long the exit waits for file writes in progress; a disk needs less for one write. */
@@ -80,8 +84,17 @@ async function dev(parsed: ParseResult<DevOptions>): Promise<void> {
       tokenAuthFile: credentials.tokenFile,
     }
     const signIn = new OneTimeCode(credentials.token, monotonicClock)
-    await run(new Server(options, log, writer, signIn), log, async (addresses) => {
+    const started = new Server(options, log, writer, signIn)
+    await run(started, log, async (addresses) => {
       const { secure, certFile } = addresses
+      // The commands that are printed should work at once.
+      for (
+        let waitedMs = 0;
+        !started.isSynced && waitedMs < SYNC_MS_MAX;
+        waitedMs += SYNC_POLL_MS
+      ) {
+        await pause(SYNC_POLL_MS)
+      }
       const server = {
         url: `https://localhost:${secure.port}`,
         certFile,

@@ -151,6 +151,11 @@ export class Server {
     this.#services.installHealth(probes, log.child({ logger: 'health' }), this.#clock)
   }
 
+  /** Whether events can be read and written. */
+  get isSynced(): boolean {
+    return this.#engine.unsynced === undefined
+  }
+
   /**
    * Listens first and starts up in the background, so that probes get a response from the start.
    * `onFatal` is called with errors that only a restart can fix.

@@ -80,8 +80,10 @@ describe('command line', () => {
 })
 
 describe('tidings dev', () => {
-  test('the lines that dev prints work as printed, and nothing is left after Ctrl-C', async () => {
+  test('the lines that dev prints work as printed, and nothing is left after Ctrl-C', async (context) => {
     const dev = await startDev()
+    // A process that a failure leaves behind would keep this file from ending.
+    context.after(() => dev.child.kill('SIGKILL'))
     const folder = dev.folder
     assert.ok(existsSync(folder))
     const token = /^ {2}token {4}(\S+)$/m.exec(dev.lines.join('\n'))?.[1] ?? assert.fail('no token')
