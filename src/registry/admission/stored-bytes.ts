@@ -88,8 +88,8 @@ interface Tenant {
   readonly type: TenantType
   readonly weight: number
   readonly writes: TenantWrites
-  /** What it was measured to hold; undefined when that is not known. */
-  readonly measuredBytes: number | undefined
+  /** What is measured; undefined for a user. */
+  readonly group: { readonly cluster: string; readonly namespace: string | undefined } | undefined
 }
 
 /** What this replica wrote for a tenant. */
@@ -131,7 +131,7 @@ export class StoredBytes {
       if (used + bytes <= USER_WEIGHT * share) continue
       tenants ??= this.#tenants(storing)
       const tenant = tenants.find(
-        (one) => Math.min(used, heldBy(one, times)) + bytes > one.weight * share,
+        (one) => Math.min(used, this.#heldBy(one, times)) + bytes > one.weight * share,
       )
       if (tenant === undefined) continue
       const { type, writes } = tenant
@@ -173,15 +173,22 @@ export class StoredBytes {
     const { account, namespace } = storing
     const writes = this.#writesOf(`User ${account}`)
     return [
-      { type: 'User', weight: USER_WEIGHT, writes, measuredBytes: undefined },
+      { type: 'User', weight: USER_WEIGHT, writes, group: undefined },
       this.#group('Namespace', cluster, namespace),
     ]
   }
 
   #group(type: TenantType, cluster: string, namespace: string | undefined): Tenant {
     const name = namespace === undefined ? cluster : `${cluster}/${namespace}`
-    const measuredBytes = this.#options.sizes?.of(cluster, namespace)?.bytes
-    return { type, weight: GROUP_WEIGHT, writes: this.#writesOf(`${type} ${name}`), measuredBytes }
+    const writes = this.#writesOf(`${type} ${name}`)
+    return { type, weight: GROUP_WEIGHT, writes, group: { cluster, namespace } }
+  }
+
+  /** Measured here and not with the tenant: a write that is charged needs no measure. */
+  #heldBy({ writes, group }: Tenant, { now, seen }: Times): number {
+    const measured = group && this.#options.sizes?.of(group.cluster, group.namespace)
+    if (measured === undefined) return writes.charged.sum(now)
+    return measured.bytes + writes.inFlight.sum(seen)
   }
 
   /** Moves the entry to the end, as that of the most recent writer. */
@@ -197,11 +204,6 @@ export class StoredBytes {
     }
     return writes
   }
-}
-
-function heldBy({ writes, measuredBytes }: Tenant, { now, seen }: Times): number {
-  if (measuredBytes === undefined) return writes.charged.sum(now)
-  return measuredBytes + writes.inFlight.sum(seen)
 }
 
 /** Bytes that count until some time. Those with the same end are one entry. */

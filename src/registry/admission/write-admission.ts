@@ -58,9 +58,9 @@ export interface ChangedEvent {
 export type OnRefused = (type: string, unit: string, payer: string, event: Event) => void
 
 export interface WriteAdmissionOptions {
-  /** For the writes of clients. */
+  /** The rate limits of clients. */
   readonly limits: Pick<EventLimits, 'take'>
-  /** For mirrors. */
+  /** The rate limits of mirrors. */
   readonly mirrorLimits: Pick<EventLimits, 'take'>
   readonly stored: StoredBytes
   /** How long an event is kept after a write. Default: as long as writes are charged at all. */

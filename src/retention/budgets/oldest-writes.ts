@@ -27,7 +27,7 @@ export interface OldWrite {
 
 interface Found {
   readonly writes: OldWrite[]
-  /** By the clock. */
+  /** Monotonic milliseconds. */
   readonly validUntil: number
 }
 
